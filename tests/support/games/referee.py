@@ -6,6 +6,7 @@ from itertools import count
 from tempfile import TemporaryDirectory
 
 import pufferflow as pf
+from pufferflow.composition.rules import meters_for
 
 _NAMES = count()
 
@@ -103,10 +104,14 @@ class LedgerReferee:
 
 
 class Composing:
-    """pf.compose: paths whose total it says to be within a limit although later queries depend on earlier answers."""
+    """pf.compose: paths whose total it says to be within a limit although later queries depend on earlier answers.
+
+    Where totals need an accounting method that was chosen beforehand, it is the last one for the kind of limit.
+    """
 
     def __init__(self, scenario, limit, **options):
-        self._scenario, self.limit, self._options, self._known = scenario, limit, options, {}
+        chosen = {} if isinstance(limit, pf.Pure) else {"method": meters_for(limit.kind, scenario.priors)[-1]}
+        self._scenario, self.limit, self._options, self._known = scenario, limit, {**chosen, **options}, {}
 
     def admits(self, path):
         """Say whether all releases of a path have such a total."""
