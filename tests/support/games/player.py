@@ -51,7 +51,7 @@ class Player:
         first = None
         for move in self.menu:
             release = move.after(path)
-            if release is None or not self.referee.admits([one.cost for one in (*path, release)]):
+            if release is None or not self.referee.admits((*path, release)):
                 continue
             value = self._after((*path, release), a, b, measure)
             if first is None or value[0] > best[0]:
@@ -81,7 +81,7 @@ class Player:
         best, chosen = float(here), None
         for move in self.menu if len(path) < self.depth else ():
             release = move.after(path)
-            if release is None or not self.referee.admits([one.cost for one in (*path, release)]):
+            if release is None or not self.referee.admits((*path, release)):
                 continue
             value = float(self._after((*path, release), a[None], b[None], measure)[0])
             if value > best:

@@ -8,6 +8,8 @@ import math
 import numpy as np
 from scipy import special
 
+import pufferflow as pf
+
 STEPS = {
     "Laplace": (0.0, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.7, 3.5, 4.5, 6.0, 8.0, 11.0, 16.0),
     "Gaussian": (0.0, 0.25, 0.5, 0.75, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 3.7, 4.2, 4.7, 5.2, 6.0, 7.0),
@@ -15,19 +17,46 @@ STEPS = {
 """Distances of edges from every possible answer, in scales."""
 
 
-def below(family, z):
-    """Return the probability that a noise of scale 1 is at most z; precise where it is small."""
-    if family == "Laplace":
-        return np.where(z < 0, 0.5 * np.exp(np.minimum(z, 0)), 1 - 0.5 * np.exp(-np.maximum(z, 0)))
-    return special.ndtr(z)
+def below(noise, x):
+    """Return the probability that a noise is at most x; precise where it is small."""
+    match noise:
+        case pf.Laplace():
+            z = x / noise.scale
+            return np.where(z < 0, 0.5 * np.exp(np.minimum(z, 0)), 1 - 0.5 * np.exp(-np.maximum(z, 0)))
+        case pf.Gaussian():
+            return special.ndtr(x / noise.scale)
+        case pf.GeneralizedCauchy():  # scale/√(k−1) times Student's t with k − 1 degrees of freedom
+            return special.stdtr(noise.k - 1, x / noise.scale * math.sqrt(noise.k - 1))
+        case pf.Staircase():
+            return np.where(x <= 0, _stairs(noise, -x), 1 - _stairs(noise, x))
+    raise TypeError(noise)
 
 
-def edges_of(family, scale, answers, most):
+def _stairs(noise, x):
+    """Return the probability that a staircase noise exceeds x ≥ 0: beyond a landing the rest falls off."""
+    step, share, fall = noise.sensitivity, noise.gamma, math.exp(-noise.epsilon)
+    height = (1 - fall) / (2 * step * (share + fall * (1 - share)))
+    first = share * step
+    whole = height * fall * step / (1 - fall)  # the mass beyond the first landing
+    later = np.floor((np.maximum(x, first) - first) / step)
+    inside = np.maximum(x, first) - first - later * step
+    beyond = whole * fall**later - height * fall ** (later + 1) * inside
+    return np.where(x < first, whole + height * (first - x), beyond)
+
+
+def distances_of(noise):
+    """Return distances of edges from every possible answer."""
+    if isinstance(noise, pf.Staircase):
+        steps = (noise.gamma + np.arange(math.ceil(40 / max(noise.epsilon, 1)))) * noise.sensitivity
+        return np.concatenate([-steps[::-1], [0.0], steps])
+    steps = np.array(STEPS["Laplace" if isinstance(noise, pf.Laplace) else "Gaussian"]) * noise.scale
+    return np.concatenate([-steps[:0:-1], steps])
+
+
+def edges_of(noise, answers, most):
     """Return edges of bins: close around every possible answer, at most so many."""
     centres = np.unique(answers)
-    steps = np.array(STEPS[family])
-    around = (centres[:, None] + scale * np.concatenate([-steps[:0:-1], steps])[None]).ravel()
-    edges = np.unique(around)
+    edges = np.unique((centres[:, None] + distances_of(noise)[None]).ravel())
     if len(edges) <= most:
         return edges
     keep = np.linspace(0, len(edges) - 1, most).round().astype(int)
@@ -35,22 +64,20 @@ def edges_of(family, scale, answers, most):
     return np.unique(np.concatenate([edges[keep], between]))
 
 
-def binned(family, scale, answers, edges):
+def binned(noise, answers, edges):
     """Return the probability of every bin for every answer: of shape (bins, answers)."""
-    answers = np.asarray(answers, dtype=np.float64)
-    if scale == 0:
-        values = np.unique(answers)
-        return (values[:, None] == answers[None]).astype(np.float64)
-    z = (edges[:, None] - answers[None]) / scale
-    low, high = below(family, z), below(family, -z)
-    between = np.where(z[:-1] >= 0, high[:-1] - high[1:], low[1:] - low[:-1])
-    return np.concatenate([low[:1], between, high[-1:]])
+    low, high = below(noise, edges[:, None] - answers[None]), below(noise, answers[None] - edges[:, None])
+    far = edges[:-1, None] >= answers[None]
+    between = np.where(far, high[:-1] - high[1:], low[1:] - low[:-1])
+    return np.concatenate([low[:1], np.maximum(between, 0.0), high[-1:]])
 
 
-def noisy(family, scale, answers, most=60):
+def noisy(noise, answers, most=60):
     """Return the table of one noisy number: the probability of every bin on every data set."""
-    edges = None if scale == 0 else edges_of(family, scale, answers, most)
-    return merged(binned(family, scale, answers, edges))
+    answers = np.asarray(answers, dtype=np.float64)
+    if noise.scale == 0:
+        return merged((np.unique(answers)[:, None] == answers[None]).astype(np.float64))
+    return merged(binned(noise, answers, edges_of(noise, answers, most)))
 
 
 def together(tables, most=4000):
@@ -71,14 +98,6 @@ def merged(table):
     return joined
 
 
-def tail(family, scale, beyond):
-    """Return the probability that a noise exceeds a number."""
-    z = beyond / scale
-    if family == "Laplace":
-        return 0.5 * math.exp(-z) if z >= 0 else 1 - 0.5 * math.exp(z)
-    return float(special.ndtr(-z))
-
-
 def gaussians(means, deviations, most=400):
     """Return the table of one number that is Gaussian on every data set, with a mean and a deviation of its own."""
     means, deviations = (np.asarray(one, dtype=np.float64) for one in (means, deviations))
@@ -91,3 +110,8 @@ def gaussians(means, deviations, most=400):
     low, high = special.ndtr(z), special.ndtr(-z)
     between = np.where(z[:-1] >= 0, high[:-1] - high[1:], low[1:] - low[:-1])
     return merged(np.concatenate([low[:1], between, high[-1:]]))
+
+
+def tail(noise, beyond):
+    """Return the probability that a noise exceeds a number."""
+    return float(below(noise, np.asarray(-beyond)))
