@@ -51,13 +51,19 @@ class Player:
         first = None
         for move in self.menu:
             release = move.after(path)
-            if release is None or not self.referee.admits((*path, release)):
+            if not self._allowed(path, release):
                 continue
             value = self._after((*path, release), a, b, measure)
             if first is None or value[0] > best[0]:
                 first = release
             best = np.maximum(best, value)
         return best, first
+
+    def _allowed(self, path, release):
+        """Say whether a release may come next: randomness that is not in the data sets is asked about once."""
+        if release is None or any(release.touches & one.touches for one in path):
+            return False
+        return self.referee.admits((*path, release))
 
     def _after(self, path, a, b, measure):
         table = path[-1].table
@@ -81,7 +87,7 @@ class Player:
         best, chosen = float(here), None
         for move in self.menu if len(path) < self.depth else ():
             release = move.after(path)
-            if release is None or not self.referee.admits((*path, release)):
+            if not self._allowed(path, release):
                 continue
             value = float(self._after((*path, release), a[None], b[None], measure)[0])
             if value > best:

@@ -1,13 +1,23 @@
 """Who admits releases: an account of a ledger, or its running total asked as the ledger asks it."""
 
-import inspect
-from functools import cached_property
+import atexit
+from functools import cache
 from itertools import count
 from tempfile import TemporaryDirectory
 
 import pufferflow as pf
-from pufferflow.composition import AccountCosts
-from pufferflow.ledger.ledger import read_reserved
+
+_NAMES = count()
+
+
+@cache
+def _ledger():
+    """Return a ledger for accounts that nothing is ever released with, which goes away with the process."""
+    folder = TemporaryDirectory()
+    ledger = pf.Ledger(f"{folder.name}/ledger.db")
+    atexit.register(folder.cleanup)
+    atexit.register(ledger.close)
+    return ledger
 
 
 class Referee:
@@ -16,48 +26,52 @@ class Referee:
     The first release that is about a row says by what the account counts from then on.
     """
 
-    def __init__(self, scenario, limit, reserve=None):
-        self.scenario, self.limit, self._known = scenario, limit, {(): (True, None)}
-        self.reserved = None if reserve is None else read_reserved(reserve, scenario, limit).within_limit()
+    def __init__(self, scenario, limit, **options):
+        self.limit, self._known = limit, {}
+        self._account = _ledger().open(f"game {next(_NAMES)}", scenario, limit=limit, **options)
 
     def admits(self, path):
         """Say whether the account lets all of these releases through, one after another."""
         return self._verdict(tuple(path))[0]
 
+    def fits(self, path, cost):
+        """Say whether the account lets one more cost through after a path that it admits."""
+        return self._asked(tuple(path), cost)[0]
+
     def total(self, path):
         """Return the total of a path as the account states it; None if it is refused."""
         try:
-            return self._begun(tuple(path)).total()
+            return self._begun(tuple(path), joint=False).total()
         except pf.Refused:
             return None
 
-    @cached_property
-    def _options(self):
-        """What accounts are opened with beside their limit, in versions that have it: the share of keys."""
-        if "keys_delta" not in inspect.signature(AccountCosts).parameters:
-            return {}
-        present = isinstance(self.scenario.secret, pf.Presence)
-        return {"keys_delta": self.limit.delta / 2 if present else 0.0}
-
-    def _begun(self, path):
-        account = AccountCosts([self.scenario], self.limit, reserved=self.reserved, **self._options)
+    def _begun(self, path, *, joint):
+        name = self._account.name
+        account = self._account._log.read(lambda reader: reader.account(name).begin())
         for place, release in enumerate(path):
             if account.meter is None and not release.cost.silent:
-                account.meter = self._verdict(path[: place + 1])[1]
-            account.add(release.cost)
+                account.meter = self._meter(account, path[: place + 1])
+            account.add(release.joint_cost if joint else release.cost)
         return account
 
-    def _verdict(self, path):
-        key = tuple(id(one.cost) for one in path)
-        if key not in self._known:
-            before = path[:-1]
-            self._known[key] = self._asked(before, path[-1].cost) if self._verdict(before)[0] else (False, None)
-        return self._known[key]
+    def _meter(self, account, path):
+        meter = self._verdict(path)[1]
+        return account.method_meant(meter, path[-1].cost) if hasattr(account, "method_meant") else meter
 
-    def _asked(self, before, cost):
-        account = self._begun(before)
+    def _verdict(self, path):
+        if not path:
+            return True, None
+        if path not in self._known:
+            before, last = path[:-1], path[-1]
+            designed = any(one.designed for one in path)
+            cost = last.joint_cost if designed else last.cost
+            fits = self._verdict(before)[0]
+            self._known[path] = self._asked(before, cost, joint=designed) if fits else (False, None)
+        return self._known[path]
+
+    def _asked(self, before, cost, *, joint=False):
         try:
-            total = account.total([cost], enough=self.limit.loss)
+            total = self._begun(before, joint=joint).total([cost], enough=self.limit.loss)
         except pf.Refused:
             return False, None
         return bool(total.total <= self.limit.loss), total.meter
@@ -68,23 +82,22 @@ class LedgerReferee:
 
     def __init__(self, scenario, limit, **options):
         self._scenario, self._limit, self._options = scenario, limit, options
-        self._known, self._names = {(): True}, count()
+        self._known = {(): True}
 
     def admits(self, path):
         """Say whether an account lets all of these releases through, one after another."""
-        key = tuple(id(one) for one in path)
-        if key not in self._known:
-            self._known[key] = self.admits(path[:-1]) and self._made(path)
-        return self._known[key]
+        path = tuple(path)
+        if path not in self._known:
+            self._known[path] = self.admits(path[:-1]) and self._made(path)
+        return self._known[path]
 
     def _made(self, path):
-        with TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
-            account = ledger.open("game", self._scenario, limit=self._limit, **self._options)
-            try:
-                for release in path:
-                    release.plan.release(account)
-            except pf.Refused:
-                return False
+        account = _ledger().open(f"game {next(_NAMES)}", self._scenario, limit=self._limit, **self._options)
+        try:
+            for release in path:
+                release.plan.release(account)
+        except pf.Refused:
+            return False
         return True
 
 
@@ -92,21 +105,23 @@ class Composing:
     """pf.compose: paths whose total it says to be within a limit although later queries depend on earlier answers."""
 
     def __init__(self, scenario, limit, **options):
-        self._scenario, self._limit, self._options, self._known = scenario, limit, options, {}
+        self._scenario, self.limit, self._options, self._known = scenario, limit, options, {}
 
     def admits(self, path):
         """Say whether all releases of a path have such a total."""
-        key = tuple(id(one) for one in path)
-        if key not in self._known:
-            self._known[key] = self._within(path)
-        return self._known[key]
+        path = tuple(path)
+        if path not in self._known:
+            self._known[path] = self.fits(path[:-1], path[-1].plan)
+        return self._known[path]
 
-    def _within(self, path):
+    def fits(self, path, last):
+        """Say whether a path with one more plan or cost has such a total."""
+        plans = [*(one.plan for one in path), last]
         try:
-            found = pf.compose([one.plan for one in path], self._scenario, self._limit.kind, **self._options)
+            found = pf.compose(plans, self._scenario, self.limit, **self._options)
         except pf.Refused:
             return False
-        return found.adaptive and found.total <= self._limit.loss
+        return found.adaptive and found.total <= self.limit.loss
 
 
 class Everything:

@@ -52,11 +52,23 @@ class Release:
     name: str
     plan: Any
     table: Any = field(repr=False)
+    touches: frozenset = frozenset()
+    """Rows whose values are part of the noise of the table: no other release of a path may read them."""
 
     @property
     def cost(self):
         """The cost that an account counts."""
         return getattr(self.plan, "cost", self.plan)
+
+    @property
+    def joint_cost(self):
+        """The cost with exact sums, as an account counts it where some release was designed for it."""
+        return getattr(self.plan, "joint_cost", self.cost)
+
+    @property
+    def designed(self):
+        """Whether it was designed for an account."""
+        return self.cost.shape.exact_sums is not None
 
     def after(self, before):
         """Return the release itself: what is asked does not hang on what was asked before."""

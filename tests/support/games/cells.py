@@ -1,0 +1,231 @@
+"""Random worlds for every rule of composition, with questions about them; laws are enumerated here."""
+
+import itertools
+
+import numpy as np
+import polars as pl
+
+import pufferflow as pf
+from games.game import Question, game_of
+from games.world import Pair, World, finite
+
+BOTH = (pf.Laplace, pf.Gaussian)
+
+
+def law(rng, size):
+    """Return a random law with no value that is very rare."""
+    return rng.dirichlet(np.full(size, float(rng.choice([0.6, 1.5])))) * 0.94 + 0.06 / size
+
+
+def additive(rng, kind):
+    """Any correlation: every two data sets in which the secret row differs must look alike."""
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1, 2]), pf.AnyCorrelation(), order_by="t", public=["day"])
+    rows = list(itertools.product((0, 1, 2), repeat=2))
+    chosen = rng.choice(len(rows), 2, replace=False)
+    world = World(rows, _two(*chosen, len(rows)))
+    return game_of(rng, kind, scenario, world, _of_rows(scenario, np.array(rows, float).T))
+
+
+def _two(first, second, size):
+    pair = Pair(f"{first} against {second}", np.eye(size)[first], np.eye(size)[second])
+    return [pair, pair.reversed()]
+
+
+def _of_rows(scenario, data, longer=True, noises=BOTH, column="x"):
+    """Return sums over some rows of one sequence, and counts of large values, from files of one length or more."""
+    size = len(data)
+    frames = [pl.DataFrame({"t": range(n), "day": range(n), column: [0] * n}) for n in (size, size + 1)]
+    asked = []
+    for some in _subsets(size):
+        for frame in frames[: 1 + longer]:
+            batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(some))
+            name = f"rows {some} of {frame.height}"
+            asked.append(Question(f"sum, {name}", batch.private_sum(column), data[some].sum(axis=0), noises))
+            count = batch.private_count(pl.col(column) >= 1)
+            asked.append(Question(f"count, {name}", count, (data[some] >= 1).sum(axis=0), noises))
+    return asked
+
+
+def _subsets(size):
+    return [list(some) for many in range(1, size + 1) for some in itertools.combinations(range(size), many)]
+
+
+def independent(rng, kind):
+    """Independent rows: the value of one row, in several columns of answers; other rows are known."""
+    domain = [0, 1, 2, 3]
+    scenario = pf.Scenario(pf.Secret("x", domain=domain), pf.Independent(), order_by="t", public=["day"])
+    world = World.given(domain, np.full(4, 0.25), domain)
+    frame = pl.DataFrame({"t": [0, 1], "day": [0, 1], "x": [0, 0]})
+    first = pf.protect(frame, scenario).filter(pl.col("t") == 0)
+    whole = pf.protect(frame, scenario)
+    asked = []
+    for _ in range(5):
+        values = rng.integers(0, 4, 4).astype(float)
+        column = pl.col("x").replace_strict(dict(enumerate(values)), return_dtype=pl.Float64)
+        batch = (first, whole)[rng.integers(2)]
+        asked.append(Question(f"values {values}", batch.private_sum(column, name="answer"), values, BOTH))
+    return game_of(rng, kind, scenario, world, asked)
+
+
+def chain(rng, kind):
+    """A Markov chain of two states and three rows: the secret is any row's."""
+    stay = rng.uniform(0.2, 0.97, 2)
+    matrix = [[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]]
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.MarkovChain(matrix), order_by="t", public=["day"])
+    rows = np.array(list(itertools.product((0, 1), repeat=3)))
+    start = np.array([1 - stay[1], 1 - stay[0]]) / (2 - stay.sum())
+    chances = start[rows[:, 0]]
+    for step in (1, 2):
+        chances = chances * np.array(matrix)[rows[:, step - 1], rows[:, step]]
+    secret = int(rng.integers(3))
+    world = World.given(rows, chances, rows[:, secret].tolist())
+    return game_of(rng, kind, scenario, world, _of_rows(scenario, rows.T.astype(float), longer=bool(rng.integers(2))))
+
+
+def tables(rng, kind, near=False):
+    """One row that is a draw of several columns: some independent given the secret, or all joint."""
+    product = rng.random() < 0.6
+    names = ["x", "y", "z"][: int(rng.integers(2, 4))]
+    rows = list(itertools.product((0, 1), repeat=1 + len(names)))
+    if product:
+        shares = rng.uniform(0.05, 0.95, (2, len(names)))
+        chances = [np.prod([shares[s, k] if v else 1 - shares[s, k] for k, v in enumerate(vs)]) / 2 for s, *vs in rows]
+    else:
+        chances = law(rng, len(rows))
+    data = dict(zip(["s", *names], (list(one) for one in zip(*rows, strict=True)), strict=True))
+    if near:
+        counts = np.maximum((np.array(chances) * 400).round().astype(int), 1)
+        reference = pl.DataFrame({name: np.repeat(column, counts) for name, column in data.items()})
+        prior = pf.Table.fit(pf.Reference("counts", reference), ["s", *names], slack=0.02)
+        chances = (counts + 0.5) / (counts + 0.5).sum()
+    else:
+        prior = pf.Table({**data, "probability": list(map(float, chances))})
+    hidden = pf.Derived("s") if near or rng.random() < 0.8 else pf.Secret("s", domain=[0, 1])
+    scenario = pf.Scenario(hidden, prior)
+    world = World.given(rows, chances, data["s"])
+    frame = pl.DataFrame({name: [0] for name in (names if isinstance(hidden, pf.Derived) else ["s", *names])})
+    asked = []
+    for name in frame.columns:
+        for noise in (pf.Laplace, pf.Laplace, pf.Gaussian):
+            batch = pf.protect(frame, scenario).private_sum(name, name="answer")
+            options = {"bound": pf.Exact()} if rng.random() < 0.3 else {}
+            asked.append(Question(f"sum of {name}", batch, np.array(data[name], float), (noise,), options=options))
+    return game_of(rng, kind, scenario, world, asked, size=9)
+
+
+def near(rng, kind):
+    """A table known up to a region; the world is the table that was counted, one of those believed."""
+    return tables(rng, kind, near=True)
+
+
+def star(rng, kind):
+    """Rows that share a hidden class: three of them, and the secret is one row's value."""
+    weights, laws = law(rng, 2), [law(rng, 2), law(rng, 2)]
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, laws), order_by="t", public=["day"])
+    rows = np.array(list(itertools.product((0, 1), repeat=3)))
+    chances = sum(w * np.prod(np.array(one)[rows], axis=1) for w, one in zip(weights, laws, strict=True))
+    world = World.given(rows, chances, rows[:, 0].tolist())
+    return game_of(rng, kind, scenario, world, _of_rows(scenario, rows.T.astype(float), longer=False))
+
+
+def present(rng, kind):
+    """Whether a unit is there, with one or two rows: once or not, in groups or not; sums and counts with filters."""
+    rows = int(rng.integers(1, 3))
+    options = [{"rows": rows}, {"rows": rows, "once": True}, {"rows": 1, "groups": 2, "by": "day"}][rng.integers(3)]
+    secret = pf.Presence("u", "x", domain=[0, 1, 2], **options)
+    scenario = pf.Scenario(secret, pf.Independent(), public=["day"])
+    frame = pl.DataFrame({"u": [0, 1, 1], "day": [0, 0, 1], "x": [0, 1, 2]})
+    there = [(day, value) for day in (0, 1) for value in (1, 2)]
+    own = [there[at] for at in rng.choice(4, 1 if rows == 1 and "groups" not in options else 2, replace=False)]
+    if "groups" in options:
+        own = [(0, 2), (1, 1)]
+    world = World([(), own], _two(0, 1, 2))
+    asked = []
+    for days in ([0], [1], [0, 1]):
+        batch = pf.protect(frame, scenario).filter(pl.col("day").is_in(days))
+        inside = [value for day, value in own if day in days]
+        asked.append(Question(f"sum on days {days}", batch.private_sum("x"), np.array([0.0, sum(inside)]), BOTH))
+        asked.append(Question(f"count on days {days}", batch.private_count(), np.array([0.0, len(inside)]), BOTH))
+    return game_of(rng, kind, scenario, world, asked)
+
+
+def keys(rng, kind):
+    """A unit that is alone in a town: its key may appear; or counts and sums of all rows."""
+    scenario = pf.Scenario(pf.Presence("u", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"])
+    frame = pl.DataFrame({"u": [0, 1], "town": ["a", "b"], "x": [0, 1]})
+    world, there = World.given([0, 1], [0.5, 0.5], [0, 1]), np.array([0.0, 1.0])
+    batch = pf.protect(frame, scenario)
+
+    def appears(name, plan):
+        from games.tables import tail
+
+        known = plan._decision.threshold
+        chance = tail(known.noise, float(known.above - 1 + known.grid / 2))
+        return finite(name, plan, [[0.0, chance], [1.0, 1 - chance]])
+
+    asked = [Question("count", batch.private_count(), there, BOTH), Question("sum", batch.private_sum("x"), there, BOTH)]
+    found = batch.group_by("town", keys="discover").private_count()
+    asked += [Question("keys", found, None, (one,), appears, own=True) for one in BOTH]
+    return game_of(rng, kind, scenario, world, asked, size=9)
+
+
+def local(rng, kind):
+    """Rows published one by one through randomised response, beside noisy sums."""
+    stay = rng.uniform(0.5, 0.95)
+    prior = [pf.MarkovChain([[stay, 1 - stay], [1 - stay, stay]]), pf.AnyCorrelation()][rng.integers(2)]
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, order_by="t", public=["day"])
+    rows = np.array(list(itertools.product((0, 1), repeat=2)))
+    moved = (rows[:, 0] != rows[:, 1]).astype(int)
+    chances = 0.5 * np.where(moved, 1 - stay, stay)
+    world = World.given(rows, chances, rows[:, 0].tolist())
+    if isinstance(prior, pf.AnyCorrelation):
+        world = World(rows, _two(0, 3, 4) + _two(0, 1, 4))
+    asked = _of_rows(scenario, rows.T.astype(float), longer=False)
+    frame = pl.DataFrame({"t": [0, 1], "day": [0, 1], "x": [0, 0]})
+
+    def published(some):
+        def release(name, plan):
+            channel = np.array(plan.channel.probabilities, float)
+            table = np.ones((1, 4))
+            for row in some:
+                table = (table[:, None, :] * channel[rows[:, row]].T[None]).reshape(-1, 4)
+            return finite(name, plan, table)
+
+        return release
+
+    for some in ([0], [0, 1]):
+        batch = Local(pf.protect(frame, scenario).filter(pl.col("t").is_in(some)).private_local("x"))
+        asked += [Question(f"rows {some} one by one", batch, None, (None,), published(some))] * 2
+    return game_of(rng, kind, scenario, world, asked)
+
+
+class Local:
+    """Rows one by one as something that plans like a batch."""
+
+    def __init__(self, asked):
+        self._asked = asked
+
+    def plan(self, promise, **options):
+        """Return the plan of randomised response that keeps a promise."""
+        return self._asked.plan(promise)
+
+
+def reserving(rng, kind):
+    """An account that reserved profiles, under any correlation or for independent rows."""
+    prior = [pf.AnyCorrelation(), pf.Independent()][rng.integers(2)]
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, order_by="t", public=["day"])
+    world = World([0, 1], _two(0, 1, 2))
+    values, stairs = np.array([0.0, 1.0]), pf.Staircase.of(gamma=0.5)
+    asked = []
+    for size in (1, 2):
+        frame = pl.DataFrame({"t": range(size), "day": range(size), "x": [0] * size})
+        batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x")
+        asked.append(Question(f"row 0 of {size}", batch, values, (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))))
+
+    def reserve(limit):
+        size, delta = max(limit.epsilon, 0.4), limit.delta
+        one = [pf.Pure(size * s) for s in (0.3, 0.5, 0.7)] + [pf.Tv(delta * s) for s in (0.4, 0.9)]
+        one += [pf.Approx(size * 0.4, delta * 0.4)]
+        return [(one[at], 1) for at in rng.choice(len(one), 2, replace=False)]
+
+    return game_of(rng, kind, scenario, world, asked, reserve=reserve, fills=0, size=9)
