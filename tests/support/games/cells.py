@@ -7,6 +7,7 @@ import polars as pl
 
 import pufferflow as pf
 from games.game import Question, game_of
+from games.referee import Composing, LedgerReferee
 from games.world import Pair, World, finite
 
 BOTH = (pf.Laplace, pf.Gaussian)
@@ -68,10 +69,11 @@ def independent(rng, kind):
 
 
 def chain(rng, kind):
-    """A Markov chain of two states and three rows: the secret is any row's."""
+    """A Markov chain of two states and three rows, alone or beside another belief: the secret is any row's."""
     stay = rng.uniform(0.2, 0.97, 2)
     matrix = [[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]]
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.MarkovChain(matrix), order_by="t", public=["day"])
+    beliefs = [pf.MarkovChain(matrix), *[(), (pf.Independent(),), (pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]]),)][rng.integers(3)]]
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), beliefs, order_by="t", public=["day"])
     rows = np.array(list(itertools.product((0, 1), repeat=3)))
     start = np.array([1 - stay[1], 1 - stay[0]]) / (2 - stay.sum())
     chances = start[rows[:, 0]]
@@ -211,16 +213,20 @@ class Local:
 
 
 def reserving(rng, kind):
-    """An account that reserved profiles, under any correlation or for independent rows."""
-    prior = [pf.AnyCorrelation(), pf.Independent()][rng.integers(2)]
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, order_by="t", public=["day"])
+    """An account that reserved profiles: any correlation, independent rows, or a sequence."""
+    prior = [pf.AnyCorrelation(), pf.Independent(), pf.GaussianPrior(pf.AR1(0.5))][rng.integers(3)]
+    secret = pf.Secret("x", domain=[0, 1])
+    if isinstance(prior, pf.GaussianPrior):
+        secret = pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)])
+    scenario = pf.Scenario(secret, prior, order_by="t", public=["day"])
     world = World([0, 1], _two(0, 1, 2))
     values, stairs = np.array([0.0, 1.0]), pf.Staircase.of(gamma=0.5)
     asked = []
     for size in (1, 2):
         frame = pl.DataFrame({"t": range(size), "day": range(size), "x": [0] * size})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x")
-        asked.append(Question(f"row 0 of {size}", batch, values, (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))))
+        noises = (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))
+        asked.append(Question(f"row 0 of {size}", batch, values, noises, options={"floor": None}))
 
     def reserve(limit):
         size, delta = max(limit.epsilon, 0.4), limit.delta
@@ -229,3 +235,54 @@ def reserving(rng, kind):
         return [(one[at], 1) for at in rng.choice(len(one), 2, replace=False)]
 
     return game_of(rng, kind, scenario, world, asked, reserve=reserve, fills=0, size=9)
+
+
+def composing(rng, kind):
+    """pf.compose in place of an account: paths that it says to hold although queries depend on answers."""
+    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), order_by="t", public=["day"])
+    world = World([0, 1], _two(0, 1, 2))
+    batch = pf.protect(pl.DataFrame({"t": [0], "day": [0], "x": [0]}), scenario).private_sum("x")
+    stairs = pf.Staircase.of(gamma=0.5)
+    asked = [Question("sum", batch, np.array([0.0, 1.0]), (pf.Laplace, pf.Gaussian, stairs))] * 2
+    return game_of(rng, kind, scenario, world, asked, referee=Composing, size=10, fills=2)
+
+
+class Designs:
+    """The release that an account designs next, after whatever was released before."""
+
+    def __init__(self, scenario, limit, batch, answers):
+        self._scenario, self._limit, self._batch, self._answers = scenario, limit, batch, answers
+        self._known = {}
+
+    def after(self, path):
+        """Return the design after a path of releases; None if it is refused."""
+        if path not in self._known:
+            self._known[path] = self._designed(path)
+        return self._known[path]
+
+    def _designed(self, path):
+        account = LedgerReferee(self._scenario, self._limit).account(path)
+        if account is None:
+            return None
+        try:
+            plan = account.design(self._batch)
+        except pf.Refused:
+            return None
+        channel = plan.channel
+        rows = [channel.probabilities[channel.place(answer)] for answer in self._answers]
+        return finite("design", plan, np.array(rows, float).T)
+
+
+def budgets(rng, kind):
+    """Noisy sums of one row of a table, and releases that are designed for the account."""
+    shares = rng.uniform(0.1, 0.9, 2)
+    chances = np.array([1 - shares[0], shares[0], 1 - shares[1], shares[1]]) / 2
+    values = {"s": [0, 0, 1, 1], "x": [0, 1, 0, 1]}
+    hidden = [pf.Derived("s"), pf.Secret("x", domain=[0, 1])][rng.integers(2)]
+    scenario = pf.Scenario(hidden, pf.Table({**values, "probability": chances.tolist()}))
+    world = World.given(values["x"], chances, values["s" if isinstance(hidden, pf.Derived) else "x"])
+    batch = pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x", name="answer")
+    asked = [Question("sum", batch, np.array(values["x"], float), BOTH)] * 2
+    game = game_of(rng, kind, scenario, world, asked, size=6, fills=2)
+    game.menu.append(Designs(scenario, game.limit, batch, values["x"]))
+    return game

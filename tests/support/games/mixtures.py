@@ -1,7 +1,10 @@
 """Random worlds of Gaussian rows: in hidden classes, and along a sequence; all rows hang on the secret one only."""
 
+import itertools
+
 import numpy as np
 import polars as pl
+from scipy import special
 
 import pufferflow as pf
 from games.game import Question, game_of
@@ -101,3 +104,50 @@ def _of_sequence(rows, values, phi):
         return Release(name, plan, gaussians(means, np.full(2, np.sqrt(square)), most=60), frozenset(rows) - {1})
 
     return release
+
+
+def thresholds(rng, kind):
+    """Hidden classes whose rows are counted above a threshold: then every row moves an answer by one, as in groups.
+
+    Rows are independent given the class and the first row's value, so data sets are finitely many, with exact laws.
+    """
+    ties = rng.choice([0.0, 0.5, 0.9], (2, 2))
+    centres, variances = np.array([0.0, float(rng.choice([1.0, 3.0]))]), np.array([1.0, float(rng.choice([0.3, 2.0]))])
+    turn = centres[1] / variances[1] / (1 / variances[1] - 1 / variances[0])
+    low, weight = turn - 0.5 + float(rng.choice([0.0, 0.1, 0.3, -0.4])), float(rng.uniform(0.2, 0.8))
+    factors = np.concatenate([np.ones((2, 1)), ties, np.zeros((2, 1))], axis=1)
+    covariances = []
+    for row, variance in zip(factors, variances, strict=True):
+        matrix = np.outer(row, row)
+        np.fill_diagonal(matrix, 1.0)
+        covariances.append((matrix * variance).tolist())
+    prior = pf.GaussianMixture([weight, 1 - weight], centres.tolist(), covariances)
+    secret = pf.Initial("x", pf.Interval(-40, 40), pairs=[(low, low + 1)])
+    scenario = pf.Scenario(secret, prior, order_by="t")
+    border = low + 0.5 if rng.random() < 0.7 else float(centres.mean())
+    atoms, chances = _above(factors, centres, variances, [low, low + 1], border, weight)
+    world = World.given(atoms, chances, [value for _, value, *_ in atoms])
+    frame, above = pl.DataFrame({"t": range(4), "x": [0.0] * 4}), np.array([one[2:] for one in atoms], float)
+    asked = []
+    for rows in ([0], [1], [2], [3], [0, 1], [1, 2], [0, 1, 2, 3]):
+        batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(rows))
+        answers = above[:, rows].sum(axis=1)
+        options = {"bound": pf.Messages()} if rng.random() < 0.5 else {}
+        question = Question(f"rows {rows} above", batch.private_count(pl.col("x") > border), answers, options=options)
+        asked.append(question)
+    return game_of(rng, kind, scenario, world, asked, size=12, fills=7)
+
+
+def _above(factors, centres, variances, values, border, weight):
+    """Return (class, value, which rows are above the border), and how likely each is; both values equally."""
+    atoms, chances = [], []
+    shares = _world([(c, v) for c in (0, 1) for v in values], [weight, 1 - weight], centres, variances)
+    known = {one: pair for one, pair in zip(shares.rows, shares.pairs[0].a + shares.pairs[0].b, strict=True)}
+    for (place, value), chance in known.items():
+        means = centres[place] + factors[place, 1:] * (value - centres[place])
+        spreads = np.sqrt(variances[place] * (1 - factors[place, 1:] ** 2))
+        high = special.ndtr((means - border) / spreads)
+        for which in itertools.product((0, 1), repeat=len(means)):
+            atoms.append((place, value, int(value > border), *which))
+            chances.append(chance * np.prod(np.where(which, high, 1 - high)))
+    return atoms, chances

@@ -88,17 +88,18 @@ class LedgerReferee:
         """Say whether an account lets all of these releases through, one after another."""
         path = tuple(path)
         if path not in self._known:
-            self._known[path] = self.admits(path[:-1]) and self._made(path)
+            self._known[path] = self.admits(path[:-1]) and self.account(path) is not None
         return self._known[path]
 
-    def _made(self, path):
+    def account(self, path):
+        """Return an account with all of these releases; None if it refuses one."""
         account = _ledger().open(f"game {next(_NAMES)}", self._scenario, limit=self._limit, **self._options)
         try:
             for release in path:
                 release.plan.release(account)
-        except pf.Refused:
-            return False
-        return True
+        except (pf.Refused, pf.LimitReached):
+            return None
+        return account
 
 
 class Composing:

@@ -17,6 +17,10 @@ STEPS = {
 """Distances of edges from every possible answer, in scales."""
 
 
+_CLOSEST = 1e-3
+"""Edges are so many scales apart at least."""
+
+
 def below(noise, x):
     """Return the probability that a noise is at most x; precise where it is small."""
     match noise:
@@ -54,14 +58,21 @@ def distances_of(noise):
 
 
 def edges_of(noise, answers, most):
-    """Return edges of bins: close around every possible answer, at most so many."""
+    """Return edges of bins: close around every possible answer and halfway between, at most so many."""
     centres = np.unique(answers)
-    edges = np.unique((centres[:, None] + distances_of(noise)[None]).ravel())
+    around = (centres[:, None] + distances_of(noise)[None]).ravel()
+    halfway = (centres[:-1] + centres[1:]) / 2 if len(centres) <= most / 2 else centres[:0]
+    edges = apart(np.concatenate([around, halfway]), _CLOSEST * noise.scale)
     if len(edges) <= most:
         return edges
     keep = np.linspace(0, len(edges) - 1, most).round().astype(int)
-    between = (centres[:-1] + centres[1:]) / 2 if len(centres) <= most else centres[:0]
-    return np.unique(np.concatenate([edges[keep], between]))
+    return apart(np.concatenate([edges[keep], halfway]), _CLOSEST * noise.scale)
+
+
+def apart(edges, least):
+    """Return edges in order, without those that hardly differ: differences of their tails would be rounding."""
+    edges = np.unique(edges)
+    return edges[np.concatenate([[True], np.diff(edges) > least])]
 
 
 def binned(noise, answers, edges):
@@ -103,7 +114,7 @@ def gaussians(means, deviations, most=400):
     means, deviations = (np.asarray(one, dtype=np.float64) for one in (means, deviations))
     steps = np.array(STEPS["Gaussian"])
     steps = np.concatenate([-steps[:0:-1], steps])
-    edges = np.unique((means[:, None] + deviations[:, None] * steps[None]).ravel())
+    edges = apart((means[:, None] + deviations[:, None] * steps[None]).ravel(), _CLOSEST * deviations.min())
     if len(edges) > most:
         edges = edges[np.unique(np.linspace(0, len(edges) - 1, most).round().astype(int))]
     z = (edges[:, None] - means[None]) / deviations[None]

@@ -1,0 +1,60 @@
+"""Random games of every rule and kind of limit: no adaptive strategy tells more than the limit of its account."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from games.player import Player
+from games.report import RULES, play, table
+
+MOST = 1 + 1e-8
+CELLS = [(rule, kind) for rule, (_, kinds) in RULES.items() for kind in kinds]
+SECONDS = 20
+"""For each rule and kind, where tests may take minutes."""
+
+
+def told(played, depth=2):
+    """Return what a strategy does, for a failing test."""
+    game, found = played.game, played.found
+    paths = Player(game.menu, game.referee, depth).choices(found.pair, found.measure)
+    return f"seed {played.seed}, {game.limit!r}: {found!r}, {list(paths.items())[:4]}"
+
+
+@pytest.mark.parametrize(("rule", "kind"), CELLS[::3])
+def test_no_strategy_tells_more_than_the_limit(rule, kind):
+    """A few games with seeds that do not change."""
+    for seed in (0,):
+        played = play(rule, kind, seed)
+        assert played is None or played.found.ratio <= MOST, told(played)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "kind"), CELLS)
+def test_no_strategy_of_many_games_tells_more_than_the_limit(rule, kind):
+    """As many games as there is time for."""
+    end, seed = time.monotonic() + SECONDS, 1
+    while time.monotonic() < end:
+        played = play(rule, kind, seed)
+        assert played is None or played.found.ratio <= MOST, told(played)
+        seed += 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rule", "kind"), CELLS[::4])
+def test_three_releases_tell_no_more_than_the_limit(rule, kind):
+    """One release more, for fewer games."""
+    end, seed = time.monotonic() + SECONDS, 500
+    while time.monotonic() < end:
+        played = play(rule, kind, seed, depth=3)
+        assert played is None or played.found.ratio <= MOST, told(played, depth=3)
+        seed += 1
+
+
+@pytest.mark.slow
+def test_the_table_of_games_has_a_row_for_every_rule(tmp_path):
+    """The numbers of games and the largest parts of limits; in the file that PUFFERFLOW_GAMES names, if it does."""
+    path = Path(os.environ.get("PUFFERFLOW_GAMES", tmp_path / "games.md"))
+    path.write_text("\n".join(table(60.0)), encoding="utf-8")
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 2 + len(RULES)
