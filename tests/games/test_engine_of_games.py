@@ -6,13 +6,13 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-
-import pufferflow as pf
 from games.measures import delta_of_gdp, hockey_stick, log_ratio, measures_of, renyi
 from games.player import Player
 from games.referee import Everything, LedgerReferee, Referee
 from games.tables import below, noisy, together
 from games.world import Pair, Release, World, release_of
+
+import pufferflow as pf
 
 NOISES = (
     *(pf.Laplace(0.7), pf.Gaussian(0.7), pf.Staircase(1.0, 2.0, 0.5), pf.Staircase(0.7, 0.3)),
@@ -74,7 +74,11 @@ def test_a_class_that_tells_which_filter_leaks_has_known_numbers():
         rare = [_rare(atoms, k, 0.02) for k in range(many)]
         world = World.given(atoms, np.ones(len(atoms)), [s for _, s in atoms])
         one = Player([first, rare[0]], Everything((first, rare[0]))).best(world.pairs[0], hockey_stick(1.0, 1.0)).value
-        all_of_them = Player([first, *rare], Everything(*((first, each) for each in rare))).best(world.pairs[0], hockey_stick(1.0, 1.0)).value
+        all_of_them = (
+            Player([first, *rare], Everything(*((first, each) for each in rare)))
+            .best(world.pairs[0], hockey_stick(1.0, 1.0))
+            .value
+        )
         assert (one, all_of_them) == pytest.approx((0.02 / many, 0.02))
 
 

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from games.player import Player
 from games.report import RULES, play, table
 

@@ -63,7 +63,7 @@ class Dealer:
     def _whole(self, promise):
         return whole_of(self.limit, promise)
 
-    def release(self, question, noise, share, own=False):
+    def release(self, question, noise, share, *, own=False):
         """Return the release of a question with about so large a part of the limit; None if it is refused.
 
         Its noise is made for a pure loss or for standard deviations, whatever the limit is, or for the limit's `own`
@@ -93,7 +93,7 @@ class Dealer:
         """Return a release of a random question and size; None if it is refused."""
         question = self.any_of(self.questions)
         own = self.rng.random() < own or None in question.noises
-        return self.release(question, self.any_of(question.noises), float(self.any_of(SHARES)), own)
+        return self.release(question, self.any_of(question.noises), float(self.any_of(SHARES)), own=own)
 
     def filling(self, before, question):
         """Return the least noisy release of a question that an account admits after another, or None.
@@ -116,7 +116,6 @@ class Dealer:
             if release is not None and self.referee.admits((before, release)):
                 return release
         return None
-
 
     def _searched(self, before, question, noise, steps=6):
         """Return the least noisy release by bisection over plans."""

@@ -20,7 +20,10 @@ def table_of(columns=None):
     columns = TABLE if columns is None else columns
     rows = list(itertools.product((0, 1), repeat=1 + len(columns)))
     chances = [
-        0.5 * np.prod([share if value == row[0] else 1 - share for value, share in zip(row[1:], columns.values())])
+        0.5
+        * np.prod(
+            [share if value == row[0] else 1 - share for value, share in zip(row[1:], columns.values(), strict=True)]
+        )
         for row in rows
     ]
     names = ["s", *columns]
@@ -36,7 +39,7 @@ def asked_of_table(scenario, columns):
 
     def release(column, promise, **options):
         plan = pf.protect(frame, scenario).private_sum(column).plan(promise, **options)
-        return release_of(f"{column} {promise!r}", plan, columns[column])
+        return release_of(f"{column} {promise!r}", plan, columns[column], most=32)
 
     return release
 
@@ -69,7 +72,7 @@ def classes():
                 factor = 1.0 if row == 0 else 0.99 if row == place + 1 else 0.0
                 means[at] += centres[place] + factor * (value - centres[place])
                 squares[at] += variances[place] * (1 - factor**2)
-        return Release(f"rows {rows!r} {promise!r}", plan, gaussians(means, np.sqrt(squares)))
+        return Release(f"rows {rows!r} {promise!r}", plan, gaussians(means, np.sqrt(squares), most=90))
 
     return scenario, world, release
 
@@ -89,7 +92,7 @@ def presence(**options):
 
     def count(promise, noise=pf.Gaussian):
         plan = batch.private_count().plan(promise, noise=noise)
-        return release_of(f"count {promise!r} {noise.__name__}", plan, there, most=300)
+        return release_of(f"count {promise!r} {noise.__name__}", plan, there, most=150)
 
     def keys(promise, noise=pf.Gaussian):
         """The unit is alone in a town: its key appears if the noisy number of rows is above the threshold."""
@@ -102,12 +105,12 @@ def presence(**options):
 
 
 def longer_file():
-    """Return a scenario of a sequence, its world of the first row's value, and sums over it from files of any length."""
+    """Return a scenario of a sequence, its world of the first row's value, and sums over it in longer files."""
     secret = pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)])
     scenario = pf.Scenario(secret, pf.GaussianPrior(pf.AR1(0.5)), order_by="t")
     first = np.array([0.0, 1.0])
 
-    def release(rows, promise, noise, column=pl.col("x")):
+    def release(rows, promise, noise, column="x"):
         frame = pl.DataFrame({"t": range(rows), "x": [0.0] * rows})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum(column, name="x")
         return release_of(f"{rows} rows {promise!r}", batch.plan(promise, noise=noise, floor=None), first)

@@ -24,23 +24,19 @@ def limit_of(kind, rng):
 
 def part_of(limit, share):
     """Return a promise of the limit's own kind that is about so large a part of it."""
-    match limit:
-        case pf.Pure():
-            return pf.Pure(limit.epsilon * share)
-        case pf.TradeOff():
-            return pf.TradeOff(limit.epsilon * share, limit.delta * min(share, 1), tv=limit.tv * min(share, 1))
-        case pf.Approx():
-            small = limit.epsilon == 0
-            return pf.Tv(limit.delta * min(share, 1.0)) if small else pf.Approx(limit.epsilon * share, limit.delta)
-        case pf.Renyi():
-            return pf.Renyi(limit.alpha, limit.epsilon * share)
-        case pf.ApproxRenyi():
-            return pf.ApproxRenyi(limit.alpha, limit.epsilon * share, limit.delta)
-        case pf.Zcdp():
-            return pf.Zcdp(limit.rho * share)
-        case pf.Gdp():
-            return pf.Gdp(limit.mu * share)
-    raise TypeError(limit)
+    least = min(share, 1.0)
+    parts = {
+        pf.Pure: lambda: pf.Pure(limit.epsilon * share),
+        pf.TradeOff: lambda: pf.TradeOff(limit.epsilon * share, limit.delta * least, tv=limit.tv * least),
+        pf.Approx: lambda: (
+            pf.Approx(limit.epsilon * share, limit.delta) if limit.epsilon else pf.Tv(limit.delta * least)
+        ),
+        pf.Renyi: lambda: pf.Renyi(limit.alpha, limit.epsilon * share),
+        pf.ApproxRenyi: lambda: pf.ApproxRenyi(limit.alpha, limit.epsilon * share, limit.delta),
+        pf.Zcdp: lambda: pf.Zcdp(limit.rho * share),
+        pf.Gdp: lambda: pf.Gdp(limit.mu * share),
+    }
+    return parts[type(limit)]()
 
 
 def whole_of(limit, promise):

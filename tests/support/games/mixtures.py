@@ -54,10 +54,25 @@ def _questions(scenario, atoms, ties, centres, variances):
     frame = pl.DataFrame({"t": range(size), "x": [0.0] * size})
     revealing = list(range(5, size))
     asked = []
-    for rows in ([0], [1], [2], [3], [4], [0, 1], [0, 2], [1, 2], [3, 4], revealing[:4], revealing[4:], [0, *revealing]):
+    for rows in (
+        [0],
+        [1],
+        [2],
+        [3],
+        [4],
+        [0, 1],
+        [0, 2],
+        [1, 2],
+        [3, 4],
+        revealing[:4],
+        revealing[4:],
+        [0, *revealing],
+    ):
         batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(rows)).private_sum("x", name="answer")
         release = _released(rows, atoms, ties, centres, variances)
-        asked.append(Question(f"rows {rows[:3]}", batch, None, (pf.Gaussian,), release, {"bound": pf.Messages()}, own=True))
+        asked.append(
+            Question(f"rows {rows[:3]}", batch, None, (pf.Gaussian,), release, {"bound": pf.Messages()}, own=True)
+        )
     return asked
 
 
@@ -142,7 +157,7 @@ def _above(factors, centres, variances, values, border, weight):
     """Return (class, value, which rows are above the border), and how likely each is; both values equally."""
     atoms, chances = [], []
     shares = _world([(c, v) for c in (0, 1) for v in values], [weight, 1 - weight], centres, variances)
-    known = {one: pair for one, pair in zip(shares.rows, shares.pairs[0].a + shares.pairs[0].b, strict=True)}
+    known = dict(zip(shares.rows, shares.pairs[0].a + shares.pairs[0].b, strict=True))
     for (place, value), chance in known.items():
         means = centres[place] + factors[place, 1:] * (value - centres[place])
         spreads = np.sqrt(variances[place] * (1 - factors[place, 1:] ** 2))

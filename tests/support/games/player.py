@@ -69,8 +69,12 @@ class Player:
         table = path[-1].table
         collect = np.max if measure.largest else np.sum
         if len(path) == self.depth:
-            return _chunked(lambda some_a, some_b: collect(measure.gain(some_a @ table.T, some_b @ table.T), axis=1),
-                            a, b, len(table))
+            return _chunked(
+                lambda some_a, some_b: collect(measure.gain(some_a @ table.T, some_b @ table.T), axis=1),
+                a,
+                b,
+                len(table),
+            )
         next_a = (a[:, None, :] * table[None]).reshape(-1, a.shape[1])
         next_b = (b[:, None, :] * table[None]).reshape(-1, b.shape[1])
         value, _ = self._value(path, next_a, next_b, measure)

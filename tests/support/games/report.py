@@ -1,6 +1,6 @@
 """Plays random games of every rule and kind of limit for so many seconds, and prints what they came to.
 
-    PYTHONPATH=tests/support python -m games.report 600 table.md
+PYTHONPATH=tests/support python -m games.report 600 table.md
 """
 
 import sys
@@ -51,7 +51,7 @@ def play(rule, kind, seed, depth=2):
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     try:
         game = deal(rng, kind)
-    except pf.Refused:
+    except (pf.Refused, pf.LimitReached):
         return None
     return Played(seed, game, game.play(depth)) if game.menu else None
 
@@ -69,7 +69,9 @@ def table(seconds, depth=2, first=1000):
                 break
         seed += 1
     lines = ["| rule | " + " | ".join(KINDS) + " |", "| --- " * (1 + len(KINDS)) + "|"]
-    return lines + [f"| {rule} | " + " | ".join(_told(played.get((rule, kind))) for kind in KINDS) + " |" for rule in RULES]
+    return lines + [
+        f"| {rule} | " + " | ".join(_told(played.get((rule, kind))) for kind in KINDS) + " |" for rule in RULES
+    ]
 
 
 def _told(results):

@@ -83,8 +83,7 @@ def release_of(name, plan, *answers, most=60, quieter=1.0):
     noises = list(plan.noises.values())
     assert len(noises) == len(answers), (name, noises)
     tables = [
-        noisy(noise.at(noise.scale * quieter), answer, most)
-        for noise, answer in zip(noises, answers, strict=True)
+        noisy(noise.at(noise.scale * quieter), answer, most) for noise, answer in zip(noises, answers, strict=True)
     ]
     return Release(name, plan, together(tables))
 
