@@ -116,6 +116,7 @@ def tables(rng, kind, *, near=False, **options):
         for noise in (pf.Laplace, pf.Laplace, pf.Gaussian):
             batch = pf.protect(frame, scenario).private_sum(name, name="answer")
             bound = {"bound": pf.Exact()} if rng.random() < 0.3 else {}
+            bound = {"bound": pf.Messages()} if near else bound  # no other is known of a class of tables
             asked.append(Question(f"sum of {name}", batch, np.array(data[name], float), (noise,), options=bound))
     return game_of(rng, kind, scenario, world, asked, **options)
 
