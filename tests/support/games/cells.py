@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 
 import pufferflow as pf
-from games.game import Question, game_of
-from games.referee import Composing, LedgerReferee
+from games.game import Game, Question, game_of
+from games.known import asked_of_table, table_of
+from games.referee import Composing, LedgerReferee, Referee
 from games.tables import tail
 from games.world import Pair, World, finite
 
@@ -296,3 +297,21 @@ def budgets(rng, kind):
     game = game_of(rng, kind, scenario, world, asked, size=6, fills=2)
     game.menu.append(Designs(scenario, game.limit, batch, values["x"]))
     return game
+
+
+def parts(rng, kind):
+    """Columns that are independent given the secret, under a limit that telling the first of them outright just fills.
+
+    A hardly noisy answer, a first part of what may be told of it, and another column with what is then left.
+    """
+    shares = {"x": float(rng.uniform(0.6, 0.9)), "y": float(rng.uniform(0.9, 0.99)), "z": 0.97}
+    scenario, world, columns = table_of(shares)
+    alpha = float(rng.choice([1.5, 2.0, 4.0]))
+    promise = {"renyi": pf.Renyi, "approx renyi": lambda order, loss: pf.ApproxRenyi(order, loss, 1e-9)}[kind]
+    whole = pf.Pure(float(np.log(shares["x"] / (1 - shares["x"]))) + 1e-6).renyi_epsilon(alpha) + 3e-6
+    release, exactly = asked_of_table(scenario, columns), {"noise": pf.Laplace, "bound": pf.Exact()}
+    first = float(rng.uniform(0.05, 0.4))
+    menu = [release("z", promise(alpha, 1e-6), noise=pf.Gaussian), release("x", pf.Pure(60.0), bound=pf.GWM())]
+    menu += [release(name, promise(alpha, whole * part), **exactly) for name, part in (("x", first), ("y", 0.9999 - first))]
+    limit = promise(alpha, whole)
+    return Game(scenario, limit, world, menu, Referee(scenario, limit), depth=3)

@@ -43,10 +43,14 @@ class Game:
     world: Any
     menu: list
     referee: Any
+    depth: int = 2
+    """So many releases at least."""
 
     def play(self, depth=2, most=6):
         """Return the strategy that comes closest to the limit or beyond, over at most so many pairs of laws."""
-        return Player(self.menu, self.referee, depth).best_of(self.world.pairs[:most], measures_of(self.limit))
+        return Player(self.menu, self.referee, max(depth, self.depth)).best_of(
+            self.world.pairs[:most], measures_of(self.limit)
+        )
 
 
 class Dealer:

@@ -23,6 +23,7 @@ RULES = {
     "discovered keys": (cells.keys, ("approx", "approx renyi")),
     "chain": (cells.chain, KINDS),
     "table": (cells.tables, KINDS),
+    "independent parts": (cells.parts, ("renyi", "approx renyi")),
     "tables near": (cells.near, KINDS),
     "latent class": (cells.star, KINDS),
     "gaussian classes": (mixtures.classes, ("renyi", "approx renyi")),
