@@ -10,7 +10,7 @@ from games.game import Game, Question, game_of
 from games.known import asked_of_table, table_of
 from games.referee import Composing, LedgerReferee, Referee
 from games.tables import tail
-from games.world import Pair, World, finite
+from games.world import Pair, World, finite, release_of
 
 BOTH = (pf.Laplace, pf.Gaussian)
 
@@ -176,7 +176,15 @@ def keys(rng, kind):
     ]
     found = batch.group_by("town", keys="discover").private_count()
     asked += [Question("keys", found, None, (one,), appears, own=True) for one in BOTH]
-    return game_of(rng, kind, scenario, world, asked, size=9)
+    game = game_of(rng, kind, scenario, world, asked)
+    if kind == "approx":  # parts of δ of any size, for keys and for sums
+        small = [pf.Approx(0.01, 2 * share * game.limit.delta) for share in (0.3, 0.5, 0.8, 0.95)]
+        large = [pf.Approx(game.limit.epsilon * share, game.limit.delta) for share in (0.6, 0.8, 0.9)]
+        plans = [(one, found.plan(one, noise=pf.Gaussian)) for one in small]
+        game.menu.extend(appears(f"keys {one!r}", plan) for one, plan in plans)
+        counts = [(one, asked[0].batch.plan(one, noise=pf.Gaussian, bound=pf.GWM())) for one in large]
+        game.menu.extend(release_of(f"count {one!r}", plan, there) for one, plan in counts)
+    return game
 
 
 def local(rng, kind):
@@ -312,6 +320,8 @@ def parts(rng, kind):
     release, exactly = asked_of_table(scenario, columns), {"noise": pf.Laplace, "bound": pf.Exact()}
     first = float(rng.uniform(0.05, 0.4))
     menu = [release("z", promise(alpha, 1e-6), noise=pf.Gaussian), release("x", pf.Pure(60.0), bound=pf.GWM())]
-    menu += [release(name, promise(alpha, whole * part), **exactly) for name, part in (("x", first), ("y", 0.9999 - first))]
+    menu += [
+        release(name, promise(alpha, whole * part), **exactly) for name, part in (("x", first), ("y", 0.9999 - first))
+    ]
     limit = promise(alpha, whole)
     return Game(scenario, limit, world, menu, Referee(scenario, limit), depth=3)
