@@ -61,7 +61,14 @@ class TupleTables:
         return Secret(column, list(range(count)), pairs or "all")
 
     def _row(self, place: int, measure: Measure) -> Floats:
-        values, where = measure.values, [self.product.columns.index(column) for column in measure.values.columns]
+        values, known = measure.values, self.product.columns
+        if other := [column for column in values.columns if column not in known]:
+            raise Refused(
+                f"A sum of {other[0]!r} where the secrets are about {', '.join(map(repr, known))}.",
+                allowed="sums of the columns of the secrets",
+                instead=f"a secret about {other[0]!r} too, or an account of its own for the scenario with that secret",
+            )
+        where = [known.index(column) for column in values.columns]
         if not isinstance(values.domain, Product):
             (at,) = where
             return self._tables[at][self._of_column(at).index(place)][self._places[at]]

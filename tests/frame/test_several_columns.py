@@ -471,3 +471,12 @@ def test_units_that_come_and_go_with_several_columns():
             pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=missing)
     with pytest.raises(pf.Misuse, match="given twice"):
         pf.Presence("t", column=["hours", "hours"], domain=[HOURS, WAGES])
+
+
+def test_a_column_of_a_table_that_no_secret_is_about_is_refused_with_a_way_on():
+    table = pf.Table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [0, 1, 1, 0], "probability": [0.25] * 4})
+    scenario = pf.Scenario([pf.Secret("a", domain=[0, 1]), pf.Secret("b", domain=[0, 1])], table)
+    batch = pf.protect(pl.DataFrame({"a": [0, 1], "b": [0, 1], "c": [0, 0]}), scenario)
+    assert batch.private_sum("a").plan(pf.Pure(1.0)).noises
+    with pytest.raises(pf.Refused, match="A sum of 'c' where the secrets are about 'a', 'b'"):
+        batch.private_sum("c").plan(pf.Pure(1.0))

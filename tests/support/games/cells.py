@@ -10,7 +10,7 @@ from games.game import Game, Question, game_of
 from games.known import asked_of_table, table_of
 from games.referee import Composing, LedgerReferee, Referee
 from games.tables import tail
-from games.world import Pair, World, finite
+from games.world import Pair, World, finite, release_of
 
 BOTH = (pf.Laplace, pf.Gaussian)
 
@@ -176,7 +176,15 @@ def keys(rng, kind):
     ]
     found = batch.group_by("town", keys="discover").private_count()
     asked += [Question("keys", found, None, (one,), appears, own=True) for one in BOTH]
-    return game_of(rng, kind, scenario, world, asked, size=9)
+    game = game_of(rng, kind, scenario, world, asked)
+    if kind == "approx":  # parts of δ of any size, for keys and for sums
+        small = [pf.Approx(0.01, 2 * share * game.limit.delta) for share in (0.3, 0.5, 0.8, 0.95)]
+        large = [pf.Approx(game.limit.epsilon * share, game.limit.delta) for share in (0.6, 0.8, 0.9)]
+        plans = [(one, found.plan(one, noise=pf.Gaussian)) for one in small]
+        game.menu.extend(appears(f"keys {one!r}", plan) for one, plan in plans)
+        counts = [(one, asked[0].batch.plan(one, noise=pf.Gaussian, bound=pf.GWM())) for one in large]
+        game.menu.extend(release_of(f"count {one!r}", plan, there) for one, plan in counts)
+    return game
 
 
 def local(rng, kind):
