@@ -56,7 +56,8 @@ def renyi(alpha, epsilon, *, spare=False):
     def gain(p, q):
         safe = np.maximum(q, FAINT)
         possible = (p > FAINT) & (q > FAINT) if spare else p > FAINT
-        return np.where(possible, safe * np.exp(alpha * np.log(np.maximum(p, FAINT) / safe)), 0.0)
+        with np.errstate(over="ignore"):  # where it is not possible
+            return np.where(possible, safe * np.exp(alpha * np.log(np.maximum(p, FAINT) / safe)), 0.0)
 
     return Measure(f"D_{alpha:g}", gain, epsilon, finish=lambda total: math.log(max(total, 1e-300)) / (alpha - 1))
 
