@@ -20,6 +20,7 @@ class KFoldRule(CompositionRule):
     """
 
     name = "as many times the costliest release, over the movement of a group (M7)"
+    why = "no release loses more than the costliest between any two data sets of a group, so no path does (M1, M7)"
 
     def pure(self, releases: UnitReleases) -> float:
         return _times_the_largest(releases, _pure_loss)
