@@ -35,14 +35,16 @@ def may_discover(scenario: Scenario, limit: Guarantee) -> bool:
 
 
 def default_keys_delta(scenario: Scenario, limit: Guarantee) -> float:
-    """Return half of the limit's δ where keys may be discovered, else nothing.
+    """Return half of the limit's δ where keys may be discovered, else nothing; nothing of a total variation, too.
+
+    Of `pf.Tv`, whose δ is all there is, sums would have half as much for keys that are seldom asked for.
 
     >>> import pufferflow as pf
     >>> visits = pf.Scenario(pf.Presence("person", "visits", domain=[0, 1, 2], rows=1), pf.Independent())
     >>> default_keys_delta(visits, pf.Approx(1.0, 1e-6)), default_keys_delta(visits, pf.Pure(1.0))
     (5e-07, 0.0)
     """
-    return limit.delta / 2 if may_discover(scenario, limit) else 0.0
+    return limit.delta / 2 if may_discover(scenario, limit) and limit.epsilon > 0 else 0.0
 
 
 def read_keys_delta(given: object, scenario: Scenario, limit: Guarantee) -> float:

@@ -178,8 +178,8 @@ class Ledger:
         answers. `pf.ways_to_count` compares this with the other ways.
 
         `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
-        keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered, else nothing. It is
-        fixed here, since answers must not decide whether keys or sums take it.
+        keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered (nothing of a
+        `pf.Tv`), else nothing. It is fixed here, since answers must not decide whether keys or sums take it.
         """
         scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
         limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")

@@ -90,6 +90,8 @@ def test_an_account_is_opened_with_a_part_of_delta_for_keys(tmp_path):
             ledger.open("most", THERE, limit=limit, keys_delta=1e-7)
         assert ledger.open("none", THERE, limit=limit, keys_delta=0.0).keys_delta == 0
         assert ledger.open("levels", LEVELS, limit=limit).keys_delta == 0
+        assert ledger.open("variation", THERE, limit=pf.Tv(0.3)).keys_delta == 0
+        assert ledger.open("some", THERE, limit=pf.Tv(0.3), keys_delta=0.01).keys_delta == 0.01
         assert "for keys" not in ledger.account("levels").explain()
         for wrong in (2e-6, -1e-9, math.nan, "half"):
             with pytest.raises(pf.Misuse, match="keys_delta"):
