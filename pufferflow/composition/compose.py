@@ -55,7 +55,7 @@ def compose(
     example = _example(costs, kind)
     pure = example.divergence is Divergence.LOG_RATIO
     chosen = None if method is None else _method(method, single_kind(example), scenario, fixed=fixed)
-    opening = Opening(keys_delta=_of_keys(costs, scenario, example) if method is None else None)
+    opening = Opening(keys_delta=_of_keys(costs, scenario, example, fixed=method is None))
     account = AccountCosts([scenario], example, None if pure else chosen, opening=opening)
     for cost in costs:
         account.add(cost)
@@ -81,10 +81,11 @@ def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> st
     return str(given)
 
 
-def _of_keys(costs: Sequence[Cost], scenario: Scenario, example: Guarantee) -> float | None:
-    """Return the δ that keys of these releases take, if it is less than δ; None for the default of an account."""
-    taken = added([cost.shape.key_delta or 0.0 for cost in costs])
-    return taken if taken <= example.delta and may_discover(scenario, example) else None
+def _of_keys(costs: Sequence[Cost], scenario: Scenario, example: Guarantee, *, fixed: bool) -> float:
+    """Return the δ that is for keys: what they take of queries fixed beforehand, else half as in an account."""
+    if not may_discover(scenario, example):
+        return 0.0
+    return min(added([cost.shape.key_delta or 0.0 for cost in costs]), example.delta) if fixed else example.delta / 2
 
 
 def _listed(releases: object) -> list[Any]:

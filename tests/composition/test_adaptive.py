@@ -146,6 +146,18 @@ def test_composed_totals_are_adaptive_by_a_method_that_was_chosen_beforehand(nam
     assert found.total == min(one.total for one in by_method)
 
 
+def test_composed_totals_by_a_method_set_half_of_delta_aside_for_keys():
+    """As an account does; queries fixed beforehand take what they take."""
+    plans = [plan_of_keys(4e-6, 0.3), plan_of_count(pf.Approx(0.3, 1e-6))]
+    kind = pf.Approx.of(1e-5)
+    adaptive = pf.compose(plans, THERE, kind, method="gaussian")
+    assert adaptive.adaptive
+    assert adaptive.total == account_of(*plans, limit=pf.Approx(9.0, 1e-5)).total().total
+    assert pf.compose(plans, THERE, kind).total < adaptive.total
+    with pytest.raises(pf.Refused, match="keys_delta 5e-06"):
+        pf.compose([plan_of_keys(1.1e-5, 0.3), *plans], THERE, kind, method="gaussian")
+
+
 def test_pure_totals_are_adaptive_without_a_method():
     plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS).private_sum("level").plan(pf.Pure(0.2))
     assert pf.compose([plan, plan], LEVELS).adaptive
