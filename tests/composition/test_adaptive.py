@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.composition import AccountCosts, Opening
+from pufferflow.composition import AccountCosts, JointAnswers, Opening, exact_release
 from pufferflow.composition.exact_budgets import Budgets
-from pufferflow.composition.rules import RULES
+from pufferflow.composition.rule import CompositionRule, UnitReleases
+from pufferflow.composition.rules import RULES, least
 
 SPENDING = Path(__file__).parents[2] / "docs" / "spending.md"
 UNITS = pl.DataFrame({"unit": [0, 1], "town": ["a", "b"], "x": [0, 1]})
@@ -220,6 +221,24 @@ LAW = {
 }
 
 
+def test_designed_releases_begin_with_the_shares_of_the_pure_losses_before_them():
+    """All of δ is shared out, most to the outcomes after which pure losses would use most."""
+    table = pf.Table(LAW)
+    scenario, limit = pf.Scenario(pf.Derived("s"), table), pf.Approx(0.5, 0.05)
+    batch = pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x")
+    plan = batch.plan(pf.Pure(0.3), noise=pf.Laplace)
+    joint = JointAnswers.of([table], scenario.secret, [exact_release(plan.joint_cost)])
+    budgets = Budgets.of(joint, limit)
+    (left,) = budgets.left
+    ((laws, total),) = joint.seen.laws
+    masses = (laws @ budgets.outcomes.masses) / (total * budgets.outcomes.unit)
+    wanted = [shares(masses[one], masses[other], limit.epsilon, limit.delta) for one, other in joint.seen.pairs]
+    assert left.astype(float) == pytest.approx(np.array(wanted), rel=1e-6)
+    assert left.astype(float).sum(axis=1) == pytest.approx(limit.delta, rel=1e-6)
+    equal = limit.delta * masses.mean(axis=0).astype(float)
+    assert (np.abs(left.astype(float) / equal - 1) > 0.1).any()
+
+
 def test_a_design_is_refused_on_accounts_whose_limit_it_was_not_made_for(tmp_path):
     """A channel that keeps (ε, δ) need not keep a total variation, nor a Rényi order with its own δ."""
     scenario = pf.Scenario(pf.Derived("s"), pf.Table(LAW))
@@ -231,6 +250,29 @@ def test_a_design_is_refused_on_accounts_whose_limit_it_was_not_made_for(tmp_pat
             with pytest.raises(pf.Refused, match="A designed release on an account of the limit"):
                 best.release(account)
             assert account.history() == ()
+
+
+class Slight(CompositionRule):
+    """A rule that knows of hardly any loss."""
+
+    name, why = "hardly any loss", "it is a test"
+
+    def renyi(self, releases, alpha):
+        return 1e-3
+
+
+def test_what_is_cut_off_for_rows_far_away_counts_for_every_rule_of_an_account():
+    """Answers may decide by which rule a path is counted, and the laws are cut for all of them (M4)."""
+    rows = pl.DataFrame({"t": range(4), "x": [0.0] * 4})
+    found = {}
+    for prior in (pf.GaussianPrior(pf.AR1(0.5)), pf.GaussianPrior(pf.Exchangeable(0.5))):
+        scenario = pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 1)), prior, order_by="t")
+        plan = pf.protect(rows, scenario).private_sum("x").plan(pf.Gdp(1.0), noise=pf.Gaussian)
+        releases = UnitReleases(scenario, prior, [plan.cost] * 2, plan.cost.steps_seen)
+        found[prior] = least(releases, pf.ApproxRenyi.of(2, 0.1), "renyi", rules=[Slight()]).value
+    far, alike = found.values()
+    assert alike == 1e-3
+    assert far == pytest.approx(1e-3 + 2 * 0.1 / 2**16, rel=1e-6)
 
 
 def costs_of(noises, rng):

@@ -50,10 +50,9 @@ def test_an_account_admits_the_first_coin_only(kind, tmp_path):
 @pytest.mark.parametrize("secret", [pf.Secret("x", domain=[0, 1]), pf.Secret("s", domain=[0, 1])])
 def test_one_column_of_a_table_moves_as_an_independent_one(secret):
     """Whatever is hidden, a row's weighted value may be any."""
-    tables = pf.Table({"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.1, 0.4]})
     alone = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), public=["w"])
     moved = []
-    for scenario in (pf.Scenario(secret, tables, public=["w"]), alone):
+    for scenario in (pf.Scenario(secret, PARITY, public=["w"]), alone):
         plan = pf.protect(ROWS, scenario).private_sum(pl.col("x") * pl.col("w"), name="sum").plan(pf.Pure(1.0))
         (movement,) = plan.cost.shape.coupled_movements.values()
         moved.append(movement)

@@ -41,6 +41,8 @@ def test_an_account_goes_on_with_its_corrected_total(name, ledger):
     corrected = [one.total for one in ledger.verify().corrected if one.account == name]
     assert spent == pytest.approx(corrected[-1])
     assert spent > told[-1] * 1.01 if told[-1] else spent > 1000
+    if name == "classes":  # by the method that suits its first release, as for a new account: 44 by group privacy
+        assert spent < 1.5
     *_, plan = written.corrected()[name][3]
     assert account.after(plan).epsilon > spent
     assert f"with entry {CORRECTED[name][-1]}, which is too small" in account.explain()
