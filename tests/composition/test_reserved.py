@@ -313,3 +313,22 @@ def test_promises_are_profiles_too(promise):
     scenario = scenario_of(pf.AnyCorrelation())
     reserved = read_reserved([(promise, 1)], scenario, LIMIT)
     assert reserved.epsilon >= promise.approx_epsilon(LIMIT.delta) * (1 - 1e-9)
+
+
+def test_a_release_about_rows_that_earlier_ones_did_not_see_is_refused_where_it_outgrows_their_profiles():
+    """Pairs of some values only: about a row that the first release did not see it may tell more than its profile."""
+    secret = pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)])
+    scenario = pf.Scenario(secret, pf.GaussianPrior(pf.AR1(0.5)), order_by="t")
+
+    def plan(rows):
+        frame = pl.DataFrame({"t": range(rows), "x": [0.0] * rows})
+        asked = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x", name="x")
+        return asked.plan(pf.Pure(1.0), noise=pf.Laplace, floor=None)
+
+    short, longer = plan(1), plan(2)
+    reserved = read_reserved([(short, 2)], scenario, pf.Approx(9.0, 1e-6))
+    account = AccountCosts([scenario], pf.Approx(9.0, 1e-6), opening=Opening(reserved))
+    account.add(short.cost)
+    assert account.total([short.cost]).total == reserved.epsilon
+    with pytest.raises(pf.LimitReached, match="Release 2 is about rows that earlier ones did not see"):
+        account.total([longer.cost])
