@@ -26,7 +26,7 @@ from pufferflow.composition.forecast import (
 )
 from pufferflow.composition.gaussian_mixture import class_digest
 from pufferflow.composition.next_release import NextRelease, Past, design_next
-from pufferflow.composition.opening import Opening, default_keys_delta, read_keys_delta
+from pufferflow.composition.opening import LEAST_KEYS_DELTA, Opening, read_keys_delta
 from pufferflow.composition.refusals import KeyDeltaPassed, TotalVariationPassed
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
@@ -35,6 +35,7 @@ from pufferflow.composition.ways import ways_to_count
 
 __all__ = [
     "COST_NAMES",
+    "LEAST_KEYS_DELTA",
     "AccountCosts",
     "Answered",
     "Composed",
@@ -65,7 +66,6 @@ __all__ = [
     "chained_rows",
     "class_digest",
     "compose",
-    "default_keys_delta",
     "design_next",
     "differential_privacy",
     "digest_of",

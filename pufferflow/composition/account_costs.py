@@ -18,7 +18,7 @@ from pufferflow.composition.autoregression import RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
 from pufferflow.composition.exact_budgets import RULE as BUDGETS
 from pufferflow.composition.exact_budgets import epsilon_within
-from pufferflow.composition.opening import Opening, default_keys_delta
+from pufferflow.composition.opening import Opening
 from pufferflow.composition.refusals import (
     designed_elsewhere,
     designed_too_late,
@@ -100,10 +100,8 @@ class AccountCosts:
         priors: Sequence[Prior] | None = None,
         opening: Opening | None = None,
     ) -> None:
-        opening = opening or Opening()
-        self.scenario, self.reserved, share = scenarios[-1], opening.reserved, opening.keys_delta
-        by_default = 0.0 if self.reserved is not None else default_keys_delta(self.scenario, limit)
-        self.keys_delta = by_default if share is None else share
+        opening, self.scenario = opening or Opening(), scenarios[-1]
+        self.reserved, self.keys_delta = opening.reserved, opening.share_of_keys(self.scenario, limit)
         every = [prior for scenario in scenarios for prior in scenario.priors]
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())

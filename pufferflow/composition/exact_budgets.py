@@ -13,8 +13,10 @@ Releases before the first designed one were counted by pure losses, and so is wh
 those together may reach a ratio m above t, the largest of which (m, 0) keeps (ε, δ); the excess below an outcome y is
 then at most (m − t)·(m·J_s(y) − J_s′(y))_+/(m² − 1). These shares add up to δ over all y, so they are the budgets with
 which designed releases begin. Equal shares would leave more than pure losses do where J_s(y) is small, and together
-with these more than δ. Noise is replaced by a channel that
-tells no less, of which what is published is a random function, and so is what is asked after it.
+with these more than δ.
+
+Noise is replaced by a channel that reveals no less, of which what is published is a random function, and so is the
+next query.
 """
 
 import math

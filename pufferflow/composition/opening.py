@@ -15,7 +15,8 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, TradeOff
 from pufferflow.scenario import Presence, Scenario
 
-_LEAST: Final = 1e-290
+LEAST_KEYS_DELTA: Final = 1e-290
+"""No smaller δ is divided between keys and sums."""
 _INSTEAD: Final = "keys_delta=0.0, for an account whose keys are all listed"
 
 
@@ -27,10 +28,16 @@ class Opening:
     reserved: ReservedProfiles | None = None
     keys_delta: float | None = None
 
+    def share_of_keys(self, scenario: Scenario, limit: Guarantee) -> float:
+        """Return the part of the limit's δ for keys: the one named, else the default; nothing beside profiles."""
+        if self.keys_delta is not None:
+            return self.keys_delta
+        return 0.0 if self.reserved is not None else default_keys_delta(scenario, limit)
+
 
 def may_discover(scenario: Scenario, limit: Guarantee) -> bool:
     """Return whether releases under a scenario may take keys from the data, and a limit has a δ for them."""
-    carries = isinstance(limit, Approx | ApproxRenyi | TradeOff) and limit.delta >= _LEAST
+    carries = isinstance(limit, Approx | ApproxRenyi | TradeOff) and limit.delta >= LEAST_KEYS_DELTA
     return carries and isinstance(scenario.secret, Presence)
 
 

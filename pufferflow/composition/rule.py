@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, final
@@ -79,15 +78,6 @@ class UnitReleases:
         return [counts[id(shape)] for shape in self.shapes]
 
 
-class Adaptive(Enum):
-    """Whether totals of a rule hold although later releases are chosen by earlier answers."""
-
-    YES = "yes"
-    ONLY_QUERIES = "only queries"
-    """Which rows and columns later releases read may depend on answers; their number and privacy may not."""
-    NO = "no"
-
-
 class CompositionRule(abc.ABC):
     """Base of the rules; each total is ∞ where a rule says nothing.
 
@@ -102,7 +92,8 @@ class CompositionRule(abc.ABC):
 
     name: ClassVar[str]
     """The theorem behind the total, in words."""
-    adaptive: ClassVar[Adaptive] = Adaptive.YES
+    adaptive: ClassVar[bool] = True
+    """Whether totals hold although later releases are chosen by earlier answers; accounts count by no others."""
     why: ClassVar[str]
     """The answer to the question, in one sentence with its statement."""
     adds_up: ClassVar[bool] = False

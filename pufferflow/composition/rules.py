@@ -88,10 +88,12 @@ def least(
     if row_by_row:  # of a channel only pure losses are known (M35)
         rules, fixed = (rules, False) if meter == "pure" else ((), False)
     for rule in rules:
+        if not (fixed or rule.adaptive):
+            continue
         value = _by(meter, rule, releases, counted)
         if value == 0:
             return RuleTotal(0.0, rule.name)
-        totals.append(RuleTotal(_sum(value, more), rule.name))
+        totals.append(RuleTotal(_sum(value, more), rule.name, adaptive=rule.adaptive))
         if fixed and kind.example.divergence is not Divergence.LOG_RATIO:
             fixed_value = _or_infinite(lambda rule=rule: rule.fixed(releases, kind))
             totals.append(RuleTotal(fixed_value, rule.name, adaptive=False))

@@ -34,7 +34,7 @@ from pufferflow.bounds import loss
 from pufferflow.chains import padded_log_ratio
 from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.cost import Shape
-from pufferflow.composition.rule import Adaptive, CompositionRule, UnitReleases, added
+from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.inference import column_and_domain, hidden_column
@@ -163,7 +163,6 @@ class JointRule(CompositionRule):
     """A row that is one draw of all columns read; the queries may read any of them, each any number of times."""
 
     name = "the joint law of all answers about a row (M23)"
-    adaptive = Adaptive.YES
     why = (
         "pure totals bound the ratio of likelihoods on each path (M20); totals of other kinds are for releases that "
         "were all chosen beforehand, and no account counts by them"

@@ -90,7 +90,7 @@ class Account:
 
     def __init__(self, log: Log, state: AccountState) -> None:
         self._log, self._name, self._limit, self._dataset = log, state.name, state.limit, state.dataset
-        self._profiles = state.profiles
+        self._opening = state.opening
 
     @property
     def name(self) -> str:
@@ -110,12 +110,13 @@ class Account:
     @property
     def reserved(self) -> tuple[ReservedProfile, ...]:
         """The profiles that were reserved when the account was opened, those that tell less first (M26)."""
-        return () if self._profiles is None else tuple(self._profiles.profiles)
+        profiles = self._opening.reserved
+        return () if profiles is None else tuple(profiles.profiles)
 
     @property
     def keys_delta(self) -> float:
         """The part of the limit's δ for keys that releases take from the data; sums keep the rest."""
-        return self._total(lambda spent: spent.keys_delta)
+        return self._opening.share_of_keys(self.scenario, self._limit)
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:

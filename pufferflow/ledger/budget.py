@@ -134,8 +134,7 @@ def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool
     Those of the newest releases are worked out as long as that is soon done, the last one always. Of the others it is
     known that they are at most what was proven when they were charged (by the beliefs of then) and no later total.
     """
-    last, count = len(entries) - 1, min(len(entries), MOST_CHARGES)
-    places = sorted({round(place * last / max(count - 1, 1)) for place in range(count)}, reverse=True)
+    last, places = len(entries) - 1, places_among(len(entries), MOST_CHARGES)[::-1]
     until, left, totals = time.monotonic() + _SECONDS, _MOST_TOTALLED, dict[int, ChargedTotal]()
     later = ChargedTotal(math.inf, "", at_most=True)
     for place in places:
@@ -149,6 +148,16 @@ def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool
         totals[place] = proven
         later = proven._replace(at_most=True)
     return totals
+
+
+def places_among(count: int, most: int) -> list[int]:
+    """Return the places of so many things; of more than `most` some that lie evenly, with the first and the last.
+
+    >>> places_among(3, 500), places_among(1000, 3)
+    ([0, 1, 2], [0, 500, 999])
+    """
+    chosen = min(count, most)
+    return sorted({round(place * (count - 1) / max(chosen - 1, 1)) for place in range(chosen)})
 
 
 def _total(spent: AccountCosts) -> ChargedTotal | None:

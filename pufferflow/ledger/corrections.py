@@ -16,6 +16,7 @@ from typing import Final, final
 from pufferflow.composition import AccountCosts, digest_of, is_understated
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Divergence
+from pufferflow.ledger.budget import places_among
 from pufferflow.ledger.events import RULES
 from pufferflow.ledger.reader import Entry, Reader
 from pufferflow.scenario.priors import Empirical, GaussianMixture, Table
@@ -41,18 +42,20 @@ class Correction:
 
 def corrections(reader: Reader, name: str) -> tuple[Correction, ...]:
     """Return the entries of an account whose totals are corrected, in order; of very many, some and the last."""
-    return _corrected(reader, name, _MOST) if _may_differ(reader, name) else ()
+    if not _may_differ(reader, name):
+        return ()
+    entries = reader.entries(name)
+    return _corrected(reader, name, [entries[place] for place in places_among(len(entries), _MOST)])
 
 
 def last_corrected(reader: Reader, name: str) -> Correction | None:
     """Return the newest entry of an account if its total is corrected."""
-    found = _corrected(reader, name, 1) if _may_differ(reader, name) else ()
+    found = _corrected(reader, name, reader.entries(name)[-1:]) if _may_differ(reader, name) else ()
     return found[-1] if found else None
 
 
-def _corrected(reader: Reader, name: str, most: int) -> tuple[Correction, ...]:
+def _corrected(reader: Reader, name: str, entries: Sequence[Entry]) -> tuple[Correction, ...]:
     account, spent = reader.account(name), reader.spent(name)
-    entries = _some(reader.entries(name), most)
     views = {count: account.under(spent, count) for count in {account.scenarios_known(one.place) for one in entries}}
     found = list[Correction]()
     for entry in entries:
@@ -76,14 +79,6 @@ def _may_differ(reader: Reader, name: str) -> bool:
     mixed = any(isinstance(prior, GaussianMixture | Table | Empirical) for prior in spent.priors)
     special = bool(spent.keys_delta) or spent.reserved is not None or any(shape.exact_sums for shape in known)
     return special or (mixed and spent.limit.divergence is Divergence.RENYI)
-
-
-def _some(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
-    """Return so many of the entries, evenly among them, with the last."""
-    last, count = len(entries) - 1, min(len(entries), most)
-    if count <= 1:
-        return entries[-1:]
-    return [entries[place] for place in sorted({round(at * last / (count - 1)) for at in range(count)})]
 
 
 def _total(spent: AccountCosts, place: int) -> float:

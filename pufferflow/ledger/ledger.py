@@ -16,8 +16,8 @@ from pufferflow.addresses import local_path
 from pufferflow.arguments import finite_number, instance
 from pufferflow.composition import (
     AccountCosts,
+    Opening,
     ReservedProfiles,
-    default_keys_delta,
     read_keys_delta,
     read_reserved,
 )
@@ -82,10 +82,11 @@ class AccountRequest:
         wrong = [f"limit ({account.limit!r})"] if account.limit != self.limit else []
         if self.dataset not in {None, account.dataset}:
             wrong.append(f"dataset ({account.dataset!r})")
-        if self.profiles is not None and not self.profiles.agrees(account.profiles):
+        if self.profiles is not None and not self.profiles.agrees(account.opening.reserved):
             wrong.append("reserve")
-        if self.keys_delta not in {None, self._share(account)}:
-            wrong.append(f"keys_delta ({self._share(account):g})")
+        share = account.opening.share_of_keys(self.scenario, account.limit)
+        if self.keys_delta not in {None, share}:
+            wrong.append(f"keys_delta ({share:g})")
         if self.scenario.fingerprint != account.fingerprint:
             wrong += differences(account.scenarios[-1], self.scenario)
         if wrong:
@@ -95,15 +96,6 @@ class AccountRequest:
                 instead=f"ledger.account({self.name!r}); or ledger.supersede, for another prior",
             )
         return account
-
-    def _default_share(self) -> float | None:
-        """Return the part of δ for keys that a new account has; None if it needs none, or counts by profiles."""
-        return None if self.profiles is not None else default_keys_delta(self.scenario, self.limit) or None
-
-    def _share(self, account: AccountState) -> float:
-        """Return the part of δ for keys of an account that exists."""
-        by_default = 0.0 if account.profiles is not None else default_keys_delta(self.scenario, account.limit)
-        return by_default if account.keys_delta is None else account.keys_delta
 
     def open(self, appender: Appender) -> None:
         """Open the account, unless it exists by now."""
@@ -118,6 +110,7 @@ class AccountRequest:
                 allowed="one account for a data set",
                 instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
             )
+        share = Opening(self.profiles, self.keys_delta).share_of_keys(self.scenario, self.limit)
         appender.append(
             Opened(
                 *(appender.next, self.name, appender.now, dataset, self.separate),
@@ -125,7 +118,7 @@ class AccountRequest:
                 scenario=self.scenario.to_json(),
                 fingerprint=self.scenario.fingerprint,
                 profiles=() if self.profiles is None else tuple(self.profiles.profiles),
-                keys_delta=self.keys_delta if self.keys_delta is not None else self._default_share(),
+                keys_delta=share or self.keys_delta,  # 0 is stored where it was named
                 rules=RULES,
             )
         )

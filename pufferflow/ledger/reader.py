@@ -146,7 +146,9 @@ class Reader:
         costs = self._costs(account)
         account.designed = any(cost.shape.exact_sums is not None for cost in costs)
         unfinished = [release for release, number in account.reserved.items() if number not in account.committed]
-        return Past(account.scenarios, account.limit, tuple(costs), tuple(unfinished), account.profiles is not None)
+        return Past(
+            account.scenarios, account.limit, tuple(costs), tuple(unfinished), account.opening.reserved is not None
+        )
 
     def shape(self, digest: str) -> Shape:
         """Return a stored shape."""

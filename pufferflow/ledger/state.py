@@ -47,10 +47,9 @@ class AccountState:
         self.name, self.dataset, self.limit = opened.account, opened.dataset, opened.limit
         self.rules = opened.rules
         """The version of the rules by which the account counted when it was opened."""
-        self.keys_delta = opened.keys_delta
-        """The part of δ for keys that the data chooses; None if it was left to the default."""
-        self.profiles = ReservedProfiles(opened.profiles, opened.limit) if opened.profiles else None
-        """The profiles that were reserved, if the account counts by them."""
+        profiles = ReservedProfiles(opened.profiles, opened.limit) if opened.profiles else None
+        self.opening = Opening(profiles, opened.keys_delta)
+        """The profiles that were reserved, if the account counts by them, and the part of δ for keys."""
         self.reserved: dict[str, int] = {}
         """The number of the reservation, by release id."""
         self.committed: dict[int, int] = {}
@@ -160,7 +159,7 @@ class AccountState:
         return then
 
     def _of(self, scenarios: Sequence[Scenario]) -> AccountCosts:
-        return AccountCosts(scenarios, self.limit, opening=Opening(self.profiles, self.keys_delta))
+        return AccountCosts(scenarios, self.limit, opening=self.opening)
 
     def add(self, costs: Sequence[Cost], spent: AccountCosts) -> None:
         """Add the costs that follow to a running total, by the meter of the first release that selects a row.

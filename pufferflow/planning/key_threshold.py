@@ -27,6 +27,7 @@ from typing import Final, final
 
 from msgspec import structs
 
+from pufferflow.composition import LEAST_KEYS_DELTA
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee
 from pufferflow.noise import Gaussian, Laplace, Noise, grid_of
@@ -34,7 +35,6 @@ from pufferflow.rounding import SMALLEST
 
 _TAILS = 1e-10
 """The error of tail probabilities, relatively, with a margin."""
-_LEAST_DELTA: Final = 1e-290
 _SURELY: Final = 0.99
 
 
@@ -135,9 +135,9 @@ def _check_delta(promise: Guarantee) -> None:
             allowed="a promise with a delta, pf.Approx or pf.ApproxRenyi; or listed keys",
             instead=f"pf.Approx({1.0 if math.isinf(promise.epsilon) else promise.epsilon:g}, 1e-6)",
         )
-    if promise.delta < _LEAST_DELTA:
+    if promise.delta < LEAST_KEYS_DELTA:
         raise Misuse(
             f'keys="discover" and the delta {promise.delta:g}: half of it is for keys of one unit alone.',
-            allowed=f"a delta of {_LEAST_DELTA:g} or more, well below one over the number of units",
+            allowed=f"a delta of {LEAST_KEYS_DELTA:g} or more, well below one over the number of units",
             instead="pf.Approx(1.0, 1e-6), or listed keys",
         )

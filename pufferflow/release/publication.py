@@ -120,7 +120,7 @@ def check_account(account: CostAccount | None, release_id: str | None) -> None:
 
 
 def certified(certificate: Certificate, reservation: Reservation | None) -> Certificate:
-    """Return the certificate of a release; without a reservation nobody counts it."""
+    """Return the certificate of a release; without a reservation it names no entry of a ledger."""
     return certificate if reservation is None else reservation.certified(certificate)
 
 

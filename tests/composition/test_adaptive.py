@@ -28,7 +28,7 @@ LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation(
 def test_every_rule_answers_the_question_and_the_docs_repeat_it(rule):
     """The table of `docs/spending.md` has its name, whether it is adaptive, and why."""
     assert re.search(r"\(M\d+", rule.why) or "every path" in rule.why
-    row = f"| {rule.name} | {rule.adaptive.value} | {rule.why} |"
+    row = f"| {rule.name} | {'yes' if rule.adaptive else 'no'} | {rule.why} |"
     assert row in SPENDING.read_text(encoding="utf-8")
 
 
@@ -273,6 +273,20 @@ def test_what_is_cut_off_for_rows_far_away_counts_for_every_rule_of_an_account()
     far, alike = found.values()
     assert alike == 1e-3
     assert far == pytest.approx(1e-3 + 2 * 0.1 / 2**16, rel=1e-6)
+
+
+class Hasty(Slight):
+    adaptive = False
+
+
+def test_accounts_count_by_no_rule_that_is_not_adaptive():
+    """It serves for queries that were fixed beforehand only."""
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 3]}), LEVELS).private_sum("level").plan(pf.Zcdp(0.1), noise=pf.Gaussian)
+    )
+    releases = UnitReleases(LEVELS, LEVELS.priors[0], [plan.cost] * 2)
+    found = [least(releases, pf.Renyi.of(2), "renyi", fixed=fixed, rules=[Hasty()]).value for fixed in (False, True)]
+    assert found == [math.inf, 1e-3]
 
 
 def costs_of(noises, rng):
