@@ -253,7 +253,7 @@ def _worlds(
     """Return the worlds for every law of the first row under which both states can be."""
     (first, cells), (row, *states) = stretch, at
     measures = np.flatnonzero(plan.weights > 0)
-    tables = origin.tables.values[measures]
+    tables = np.array([origin.tables.row(measure) for measure in measures.tolist()])
     tables = tables - tables.min(axis=1, keepdims=True)
     order = chain.order[first : first + len(cells) - 1]
     worlds = list[RowWorlds]()

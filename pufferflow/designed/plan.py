@@ -23,7 +23,6 @@ from pufferflow.planning import (
     PublicFacts,
     Terms,
     exact_sums,
-    known_values,
     reads_exactly,
     regions,
     tables_of,
@@ -200,13 +199,12 @@ def _numbers(outputs: Sequence[float]) -> list[Any]:
 def _decision(request: Request, channel: DesignedChannel, promise: Guarantee) -> Decision:
     """Return a decision whose noise exposes rows at least as much as the channel does, whatever other rows are."""
     facts, secret = PublicFacts(request), request.scenario.secret
-    values, weights = known_values(request.measures, request.domain, from_nothing=False), np.ones(1)
-    tables = [tables_of(prior, secret, request.measures, values) for prior in request.scenario.priors]
+    weights = np.ones(1)
+    tables = [tables_of(prior, secret, facts.functions) for prior in request.scenario.priors]
     pair: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
     return Decision(
         facts=facts,
         terms=Terms(promise, Laplace),
-        values=values,
         tables=tables,
         weights=weights,
         family=Laplace,

@@ -23,8 +23,9 @@ from pufferflow.bounds import (
 )
 from pufferflow.errors import PufferflowError
 from pufferflow.noise import Noise
-from pufferflow.planning import AnswerColumn, Decision, expected_error, half_width
+from pufferflow.planning import AnswerColumn, Decision, NoiseAt, expected_error, half_width
 from pufferflow.progress import working
+from pufferflow.queries import Query
 from pufferflow.report import at_most, counted, plain
 from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow
 
@@ -57,34 +58,39 @@ def output_errors(plan: Decision) -> list[OutputErrors]:
     """Return the errors of every output; they come from public sizes alone."""
     cells = len(plan.facts.cells.rows)
     unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
-    for number, output in enumerate(plan.outputs):
-        query, measure = output.query, output.measure
-        size = plan.facts.size_of(query)
-        own = _noise_by_cell(plan, number, cells)
+    sizes = {id(query): plan.facts.size_of(query) for query in plan.request.queries}
+    limits = {id(query): _largest(query, sizes[id(query)], cells) for query in plan.request.queries}
+    for output, own in zip(plan.outputs, _noises_by_cell(plan, cells), strict=True):
+        query, measure, size = output.query, output.measure, sizes[id(output.query)]
         scales = _by_cell(cells, [(places, noise.scale) for places, noise in own])
         if not query.linear:
             rows.append(OutputErrors(output, scales, unknown, unknown, unknown))
             continue
         errors = [(places, expected_error(query, noise, _at(size, places))) for places, noise in own]
         halves = [(places, half_width(query, noise, _at(size, places))) for places, noise in own]
-        largest = unknown
-        if size is not None and measure is not None:
-            ends = np.abs(np.concatenate(np.broadcast_arrays(*query.limits(size)), axis=1))
-            largest = np.broadcast_to(np.nan_to_num(ends).max(axis=1), cells)
+        largest = unknown if measure is None else limits[id(query)]
         rows.append(OutputErrors(output, scales, _by_cell(cells, errors), _by_cell(cells, halves), largest))
     return rows
 
 
-def _noise_by_cell(plan: Decision, column: int, cells: int) -> list[tuple[Array | slice, Noise]]:
-    """Return the places of cells, and the noise of a column of the answer there."""
+def _largest(query: Query, size: Floats | None, cells: int) -> Floats:
+    """Return the largest size that an answer of a query can have in each cell; NaN where that is not public."""
+    if size is None or not query.linear:
+        return np.full(cells, np.nan)
+    ends = np.abs(np.concatenate(np.broadcast_arrays(*query.limits(size)), axis=1))
+    return np.broadcast_to(np.nan_to_num(ends).max(axis=1), cells)
+
+
+def _noises_by_cell(plan: Decision, cells: int) -> list[list[NoiseAt]]:
+    """Return for each column of the answer the places of cells, and its noise there."""
     if len(plan.by_noise) == 1:
-        return plan.noise_by_cell(column, plan.calibration.noise)
+        return [own for _, own in plan.columns_with(plan.calibration.noise)]
     every = np.arange(cells)
-    return [
-        (np.intersect1d(every[alike.places], every[places]), noise)
-        for alike in plan.by_noise
-        for places, noise in plan.noise_by_cell(column, alike.noise)
-    ]
+    columns = [list[NoiseAt]() for _ in plan.outputs]
+    for alike in plan.by_noise:
+        for column, (_, own) in zip(columns, plan.columns_with(alike.noise), strict=True):
+            column += [(np.intersect1d(every[alike.places], every[places]), noise) for places, noise in own]
+    return columns
 
 
 def _at(size: Floats | None, places: Array | slice) -> Floats | None:
@@ -103,16 +109,19 @@ def summary(plan: Decision) -> pl.DataFrame:
     """Return one row for each output cell; errors that depend on the answers themselves are null."""
     groups = pl.Series("group", group_names(plan), dtype=pl.String)
     bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
-    return pl.concat(
-        pl.DataFrame({"query": pl.repeat(errors.output.name, groups.len(), eager=True), "group": groups}).with_columns(
-            pl.lit(type(errors.output.noise).__name__).alias("noise"),
-            pl.Series("scale", errors.scales.copy(), dtype=pl.Float64),
-            pl.Series("expected_error", errors.expected.copy(), dtype=pl.Float64, nan_to_null=True),
-            pl.Series("interval_95", errors.half.copy(), dtype=pl.Float64, nan_to_null=True),
-            pl.lit(bound).alias("bound"),
-            pl.lit(certainty).alias("certainty"),
-        )
-        for errors in output_errors(plan)
+    every, cells = output_errors(plan), groups.len()
+    place = np.repeat(np.arange(len(every)), cells)
+    names = pl.Series("query", [errors.output.name for errors in every], dtype=pl.String)
+    noises = pl.Series("noise", [type(errors.output.noise).__name__ for errors in every], dtype=pl.String)
+    numbers = {
+        "scale": [errors.scales for errors in every],
+        "expected_error": [errors.expected for errors in every],
+        "interval_95": [errors.half for errors in every],
+    }
+    columns = [pl.Series(name, np.concatenate(own), dtype=pl.Float64, nan_to_null=True) for name, own in numbers.items()]
+    group = groups.gather(np.tile(np.arange(cells), len(every)))
+    return pl.DataFrame([names.gather(place), group, noises.gather(place), *columns]).with_columns(
+        pl.lit(bound).alias("bound"), pl.lit(certainty).alias("certainty")
     )
 
 
@@ -208,12 +217,12 @@ def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: 
     noise = own if calibration is None else calibration.noise
     chosen = calibration is not None and bound == repr(plan.calibration.bound)
     own_cells = chosen and plan.cells is not None
-    for number, output in enumerate(plan.outputs_with(noise)):
+    for output, by_cell in plan.columns_with(noise):
         query, name = output.query, type(noise).__name__
         if calibration is None:
             yield BoundRow(bound, output.name, name, note=note, worked_out=False)
             continue
-        size, by_cell = plan.facts.size_of(query), plan.noise_by_cell(number, noise)
+        size = plan.facts.size_of(query)
         errors = np.concatenate([expected_error(query, of_some, _at(size, places)) for places, of_some in by_cell])
         yield BoundRow(
             bound,

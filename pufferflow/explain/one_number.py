@@ -159,7 +159,7 @@ def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
     cell, own = _cell_of(pattern, cells, witness.row or 0)
     of_cell = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)
     measure = _farthest(plan, origin, witness)
-    table = origin.tables.values[measure]
+    table = origin.tables.row(measure)
     low = 0.0 if isinstance(origin.tables.secret, Presence) else float(table.min())
     return _CellSum(origin, measure, plan.request.column, of_cell, table - low, own)
 
@@ -183,10 +183,9 @@ def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
 
 def _farthest(plan: Decision, origin: Origin, witness: Witness) -> int:
     """Return the measure that the two values of the secret move farthest, in units of its noise."""
-    moves = _own_moves(origin, witness) * plan.weights
-    if not moves.any():
-        moves = np.ptp(origin.tables.values, axis=1) * plan.weights
-    return int(moves.argmax())
+    own = _own_moves(origin, witness)
+    moves = own if own.any() else np.ptp(origin.tables.values, axis=1)
+    return int((origin.tables.of_sums(moves) * plan.weights).argmax())
 
 
 def _own_moves(origin: Origin, witness: Witness) -> Floats:

@@ -135,7 +135,7 @@ def _least_values(plan: Decision, pair_laws: NumberLaws) -> float:
     """Return the sum of the least values of all rows, which laws leave out, in steps."""
     if on_interval(plan.request) or isinstance(plan.request.scenario.secret, Presence):
         return 0.0
-    return pair_laws.rows * float(plan.values[pair_laws.measure].min())
+    return pair_laws.rows * float(plan.facts.functions.row(pair_laws.measure).min())
 
 
 def _atoms_of_both(pair_laws: NumberLaws, number: Number, least: float) -> tuple[Atoms, Atoms, str]:

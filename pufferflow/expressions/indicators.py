@@ -12,12 +12,14 @@ from pufferflow.arguments import finite_number, in_few_digits
 from pufferflow.errors import Misuse
 from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.on_points import OnPoints
-from pufferflow.expressions.pieces import ZERO, Line, Pieces, compare
+from pufferflow.expressions.pieces import ZERO, Line, Pieces
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import Values
 from pufferflow.scenario import Domain, Interval
 
 _ALLOWED: Final = "growing numbers"
+_ONE: Final = Line(Fraction(1))
+_NOTHING: Final = Line(ZERO)
 Numbers = Sequence[float] | np.ndarray[Any, np.dtype[Any]] | pl.Series
 
 
@@ -99,11 +101,17 @@ def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[
 
 
 def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> OnInterval:
-    ends = Fraction(domain.low), Fraction(domain.high)
-    line = Pieces.line(*ends, Line(ZERO, Fraction(1)))
-    inside = Pieces.line(*ends, Line(Fraction(1)))
-    if low is not None:
-        inside = compare(line, ">=", Pieces.line(*ends, Line(Fraction(low))))
-    if high is not None:
-        inside = inside * compare(line, "<", Pieces.line(*ends, Line(Fraction(high))))
+    inside = _inside(Fraction(domain.low), Fraction(domain.high), low, high)
     return OnInterval.of(column, domain, inside, short(f"{short(column, 30)} in {label}", 60), boolean=True)
+
+
+def _inside(least: Fraction, most: Fraction, low: float | None, high: float | None) -> Pieces:
+    """Return the function on [least, most] that is 1 from low up to high, which is not in it."""
+    ends = [Fraction(end) for end in (low, high) if end is not None]
+    knots = (least, *(end for end in ends if least < end < most), most)
+    at = tuple(Fraction((low is None or x >= low) and (high is None or x < high)) for x in knots)
+    lines = tuple(
+        _ONE if (low is None or start >= low) and (high is None or end <= high) else _NOTHING
+        for start, end in itertools.pairwise(knots)
+    )
+    return Pieces(knots, at, lines)

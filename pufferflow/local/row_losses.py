@@ -19,7 +19,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Bound, DependentRows, Group, Messages, Place, Witness, read_laws
 from pufferflow.errors import Refused
 from pufferflow.noise import Laplace
-from pufferflow.planning import PublicFacts, Tables, known_values, tables_of
+from pufferflow.planning import PublicFacts, Tables, tables_of
 from pufferflow.roots import smallest
 from pufferflow.rounding import float_above
 from pufferflow.scenario import AnySecret, Derived, ValueSecret
@@ -51,23 +51,21 @@ class RowLosses:
 
     facts: PublicFacts
 
-    @cached_property
+    @property
     def values(self) -> Floats:
         """The counts of every value, at the points of the domain."""
-        request = self.facts.request
-        return known_values(request.measures, request.domain, from_nothing=False)
+        return self.facts.functions.at_values
 
     @cached_property
     def weights(self) -> Floats:
         """The weights of these counts."""
-        return np.full(len(self.values), HALF)
+        return np.full(len(self.facts.request.measures), HALF)
 
     @cached_property
     def tables(self) -> list[list[Tables]]:
         """For each prior the counts as the planner knows them."""
-        request = self.facts.request
-        scenario = request.scenario
-        return [tables_of(prior, scenario.secret, request.measures, self.values) for prior in scenario.priors]
+        scenario = self.facts.request.scenario
+        return [tables_of(prior, scenario.secret, self.facts.functions) for prior in scenario.priors]
 
     @cached_property
     def _beliefs(self) -> "list[tuple[Sequence[Tables], int, _Walks | None]]":

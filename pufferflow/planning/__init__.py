@@ -3,7 +3,7 @@
 from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum, QuieterGroups
 from pufferflow.planning.combined import Combined
 from pufferflow.planning.decide import make_decision
-from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, noises_at
+from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, NoiseAt, noises_at
 from pufferflow.planning.decision_cost import cost_of, regions
 from pufferflow.planning.designed_channel import DesignedChannel
 from pufferflow.planning.error_bars import (
@@ -18,7 +18,7 @@ from pufferflow.planning.exact import exact_sums, reads_exactly
 from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.key_threshold import KeyThreshold, grid_below
-from pufferflow.planning.sum_tables import Tables, known_values, on_interval, tables_of
+from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.terms import Terms, Within, read_per_group, read_promise, read_seconds
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Decision",
     "DesignedChannel",
     "KeyThreshold",
+    "NoiseAt",
     "NoisySum",
     "PublicFacts",
     "QuieterGroups",
@@ -49,7 +50,6 @@ __all__ = [
     "half_width",
     "half_widths",
     "impossible_values",
-    "known_values",
     "make_decision",
     "noises_at",
     "on_interval",

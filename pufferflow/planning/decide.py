@@ -23,7 +23,7 @@ from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
 from pufferflow.planning.shares import balanced, read_shares
-from pufferflow.planning.sum_tables import Tables, known_values, on_interval, tables_of
+from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor, wants_joint
 from pufferflow.progress import working
 from pufferflow.queries import Request
@@ -54,24 +54,21 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     shares = read_shares(terms.shares, request.queries)
     check_floor(terms.floor)
     facts.weights.check()
-    values = known_values(
-        request.measures, request.domain, from_nothing=isinstance(secret, Presence), factors=facts.weights.factors
-    )
-    tables = [tables_of(prior, secret, request.measures, values, facts.weights.factors) for prior in priors]
+    tables = [tables_of(prior, secret, facts.functions) for prior in priors]
     decisions: list[Decision] = []
     refused: list[Refused] = []
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
     measured = _error if terms.accuracy is None else _epsilon
     with working("planning"):
-        equal = [(family, _weights(request, values, shares, family(1.0).norm)) for family in _families(of_sums, secret)]
+        equal = [(family, _weights(facts, shares, family(1.0).norm)) for family in _families(of_sums, secret)]
         by_kind = (
-            (family, weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end), values))
+            (family, weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end)))
             for family, weights in equal
         )
         for family, weights in (*equal, *by_kind):
             if weights is None:
                 continue
-            sums = _Sums(facts, values, tables, weights)
+            sums = _Sums(facts, tables, weights)
             try:
                 decisions.append(_decided(sums, terms, _Effort(of_sums, family, terms.bound, end), certify))
             except Refused as refusal:
@@ -87,10 +84,9 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
 @final
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """What noise is added to: the functions of all sums, their tables for each prior, and their weights."""
+    """What noise is added to: the tables of all sums for each prior, and their weights."""
 
     facts: PublicFacts
-    values: Floats
     tables: list[list[Tables]]
     weights: Floats
 
@@ -111,12 +107,12 @@ class _Effort:
 
 def _decided(sums: _Sums, terms: Terms, effort: _Effort, certify: Callable[[Decision], Certificate]) -> Decision:
     """Return the decision for one family of noises."""
-    facts, values, tables, weights = sums.facts, sums.values, sums.tables, sums.weights
+    facts, tables, weights = sums.facts, sums.tables, sums.weights
     laws = facts.laws(tables, weights)
-    of_row = row_laws(facts, values, weights, laws)
+    of_row = row_laws(facts, weights, laws)
     enough_for = [laws] if of_row is None or of_row is laws or terms.floor is None else [laws, of_row]
     calibration = _Search(facts, effort.terms, enough_for, weights, effort).calibration()
-    return Decision(facts, terms, values, tables, weights, effort.family, laws, of_row, calibration, certify)
+    return Decision(facts, terms, tables, weights, effort.family, laws, of_row, calibration, certify)
 
 
 def _of_sums(terms: Terms) -> Terms:
@@ -138,11 +134,11 @@ def _with_joint_noise(decisions: Sequence[Decision], terms: Terms, end: float | 
     if alone is None or not wanted or not _may_be_combined(alone):
         return []
     facts, secret = alone.facts, alone.request.scenario.secret
-    proposal = proposed(secret, _with_absence(secret, alone.values), alone.weights)
+    proposal = proposed(secret, _with_absence(secret, facts.functions.at_values), alone.weights)
     if proposal is None or (terms.accuracy is None and _error(alone) * proposal.share >= min(map(_error, decisions))):
         return []
     combined = proposal.combined
-    sums = _Sums(facts.combining(combined), combined.of(alone.values), proposal.tables(alone.tables), proposal.weights)
+    sums = _Sums(facts.combining(combined), proposal.tables(alone.tables), proposal.weights)
     bound = terms.bound if wants_joint(terms.noise) else alone.calibration.bound
     try:
         return [_decided(sums, terms, _Effort(terms, Gaussian, bound, end), alone.certify)]
@@ -158,7 +154,7 @@ def _may_be_combined(decision: Decision) -> bool:
         return False
     tables = [one for own in decision.tables for one in own]
     linear = all(query.linear for query in request.queries)
-    return linear and all(one.rounding is None and one.values is decision.values for one in tables)
+    return linear and all(one.rounding is None and one.values is decision.facts.functions.at_values for one in tables)
 
 
 def _by_cell(decision: Decision, end: float | None) -> Decision:
@@ -183,12 +179,13 @@ def _families(terms: Terms, secret: AnySecret) -> list[Family]:
     return [read_family(terms.noise, terms.example)]
 
 
-def _weights(request: Request, values: Floats, shares: Floats, norm: float) -> Floats:
+def _weights(facts: PublicFacts, shares: Floats, norm: float) -> Floats:
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
-    values = _with_absence(request.scenario.secret, values)
+    request, functions = facts.request, facts.functions
+    rows = _with_absence(request.scenario.secret, functions.rows)
     exclusive = [place for place, query in enumerate(request.queries) if query.exclusive]
-    weights = balanced(request.places, values, shares, norm, exclusive)
-    moved = values.max(axis=1) > values.min(axis=1)
+    weights = balanced(request.places, rows, shares, norm, exclusive, functions.folding)
+    moved = functions.folding.of_sums(np.ptp(rows, axis=1)) > 0
     if not (np.isfinite(weights).all() and (weights[moved] > 0).all()):
         raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
     return weights
@@ -258,14 +255,14 @@ def _error(decision: Decision) -> float:
     if decision.facts.combined is not None:
         return _joint_error(decision, decision.facts.combined)
     weights = decision.weights[decision.weights > 0]
-    ranges = decision.values.max(axis=1) - decision.values.min(axis=1)
+    ranges = decision.facts.functions.ranges
     own = np.maximum(ranges[decision.weights > 0], 1e-300)
     return float((decision.calibration.noise.expected_error / weights / own).sum()) if len(weights) else 0.0
 
 
 def _joint_error(decision: Decision, combined: Combined) -> float:
     """Return the same sum for the sums behind combinations."""
-    ranges = np.ptp(combined.to_sums(decision.values.T), axis=0)
+    ranges = np.ptp(combined.to_sums(decision.facts.functions.at_values.T), axis=0)
     noises = combined.of_sums(noises_at(decision.calibration.noise, decision.weights))
     errors = np.array([noise.expected_error for noise in noises])
     return float((errors / np.maximum(ranges, 1e-300))[errors > 0].sum())

@@ -59,6 +59,10 @@ class AnswerColumn:
     """In the unit of the answer."""
 
 
+NoiseAt = tuple[Array | slice, Noise]
+"""The places of some cells, and the noise of a column of the answer there."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class CellsAlike:
@@ -80,8 +84,6 @@ class Decision:
 
     facts: PublicFacts
     terms: Terms
-    values: Floats
-    """The functions of all sums that noise is added to, at the points of the domain."""
     tables: list[list[Tables]]
     """For each prior the representations of all sums."""
     weights: Floats
@@ -170,10 +172,6 @@ class Decision:
         """The columns of the answer."""
         return self._outputs(self.noises_in_units)
 
-    def outputs_with(self, noise: Noise) -> tuple[AnswerColumn, ...]:
-        """Return the columns of the answer for another noise of the weighted sums."""
-        return self._outputs(self.in_units(noises_at(noise, self.weights)))
-
     def in_units(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
         """Return noises in whole steps as those of each sum by itself, in the units of the answers."""
         combined = self.facts.combined
@@ -188,16 +186,22 @@ class Decision:
             for name, place in zip(query.outputs, _shown(query, places, noises), strict=False)
         )
 
-    def noise_by_cell(self, column: int, noise: Noise) -> list[tuple[Array | slice, Noise]]:
-        """Return the places of cells and the noise of a column of the answer there, for a noise of the weighted sums.
+    def columns_with(self, noise: Noise) -> list[tuple[AnswerColumn, list[NoiseAt]]]:
+        """Return the columns of the answer for a noise of the weighted sums, each with its noise by places of cells.
 
         Cells that are made of different sums have noises of their own.
         """
-        output, noises = self.outputs_with(noise)[column], self.in_units(noises_at(noise, self.weights))
-        own = output.query.measure_in(self.facts.size_of(output.query))
+        noises = self.in_units(noises_at(noise, self.weights))
+        places_of = {id(query): places for query, places in self.request.reads}
+        parts = {id(query): self._parts(query, places_of[id(query)], noises) for query in self.request.queries}
+        columns = self._outputs(noises)
+        return [(column, parts[id(column.query)] or [(slice(None), column.noise)]) for column in columns]
+
+    def _parts(self, query: Query, places: Sequence[int], noises: Sequence[Noise]) -> list[NoiseAt]:
+        """Return the places of cells by the sum that a query is made of there; nothing if that is the same in all."""
+        own = query.measure_in(self.facts.size_of(query)) if query.exclusive else None
         if own is None:
-            return [(slice(None), output.noise)]
-        places = next(places for query, places in self.request.reads if query is output.query)
+            return []
         return [(np.flatnonzero(own == number), noises[places[number]]) for number in np.unique(own).tolist()]
 
     @property
@@ -237,7 +241,7 @@ class Decision:
     @property
     def free_tables(self) -> Tables:
         """The functions of all sums if rows may depend on each other in any way."""
-        return free_tables(self.request.scenario.secret, self.request.column, self.values)
+        return free_tables(self.request.scenario.secret, self.request.column, self.facts.functions)
 
     @cached_property
     def group_laws(self) -> Laws:

@@ -39,7 +39,7 @@ def cost_of(decision: Decision) -> Cost:
         priors=tuple(digest_of(prior) for prior in scenario.priors),
         stored_noise=decision.least_noise.at(decision.least_noise.scale * SURELY).stored(),
         dimension=decision.laws.dimension,
-        values=_table(decision.values, decision.weights) if _tells_values(decision) else None,
+        values=_table(decision.facts.functions.at_values, decision.weights) if _tells_values(decision) else None,
         kinds=() if kinds is None else tuple(tuple(np.flatnonzero(kind).tolist()) for kind in kinds),
         slopes=slopes,
         rounding=rounding,
@@ -92,8 +92,8 @@ def _independent_moves(decision: Decision) -> Table | None:
     ways = [way for way in decision.tables if way[0].prior.independent_rows]
     request, secret = decision.request, decision.request.scenario.secret
     if not ways and isinstance(secret, ValueSecret) and request.column == secret.column:
-        ways = [tables_of(Independent(), secret, request.measures, decision.values, decision.facts.weights.factors)]
-    return _table(ways[0][0].values, decision.weights) if ways else None
+        ways = [tables_of(Independent(), secret, decision.facts.functions)]
+    return _table(ways[0][0].values, ways[0][0].weights(decision.weights)) if ways else None
 
 
 def _coupled_movements(decision: Decision) -> dict[str, float]:
@@ -143,10 +143,10 @@ def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
 
 def _movements_of_classes(decision: Decision, prior: GaussianMixture) -> dict[str, float]:
     """Return how far all sums move in each class of a mixture (M54)."""
-    secret, measures, facts = decision.request.scenario.secret, decision.request.measures, decision.facts
+    secret, facts = decision.request.scenario.secret, decision.facts
     movements, digest = dict[str, float](), digest_of(prior)
     for place, member in enumerate(prior.members):
-        way = tables_of(member, secret, measures, decision.values, facts.weights.factors)
+        way = tables_of(member, secret, facts.functions)
         movements[class_digest(digest, place)] = _movement(
             decision, lambda sizes, way=way: facts.laws([way], decision.weights, sizes)
         )

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from pufferflow.composition import ExactSum, ExactSums, table_of
 from pufferflow.noise import Noise
-from pufferflow.planning.sum_tables import known_values, on_interval
+from pufferflow.planning.functions import SumFunctions
+from pufferflow.planning.sum_tables import on_interval
 from pufferflow.queries import Request
 from pufferflow.scenario import Product
 
@@ -33,7 +34,7 @@ def exact_sums(request: Request, rows: int, noises: Sequence[Noise]) -> ExactSum
     """
     if not reads_exactly(request):
         return None
-    terms = known_values(request.measures, request.domain, from_nothing=False).tolist()
+    terms = SumFunctions.of(request).at_values.tolist()
     stored = [own.stored() for own in noises] or [{}] * len(terms)
     sums = tuple(
         ExactSum(tuple(int(one) for one in row), str(unit), noise)

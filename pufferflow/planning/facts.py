@@ -40,6 +40,7 @@ from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.inference import ShortestMovement, of_pattern, window
 from pufferflow.planning.combined import Combined
 from pufferflow.planning.digests import digest_of_groups, digest_of_keys, digest_of_patterns, digest_of_weights
+from pufferflow.planning.functions import SumFunctions
 from pufferflow.planning.public_weights import PublicWeights
 from pufferflow.planning.sum_tables import Tables
 from pufferflow.planning.units import more_may_leave, present
@@ -171,7 +172,13 @@ class PublicFacts:
         """Return the same facts where noise is added to combinations of the sums."""
         facts = copy(self)
         facts.combined = combined
+        facts.functions = self.functions.combining(np.array(combined.factors, dtype=np.float64))
         return facts
+
+    @cached_property
+    def functions(self) -> SumFunctions:
+        """The functions of all sums that noise is added to."""
+        return SumFunctions.of(self.request, self.weights.factors)
 
     @cached_property
     def _reading(self) -> tuple[dict[Order, Patterns | Misuse], Tally | None]:
@@ -347,7 +354,7 @@ class PublicFacts:
         in_copies = bool(self.weights.grids) and pattern is not ONE_ROW and pattern.shares is None
         if tables.unsigned:
             pattern = replace(pattern, covers=True)  # which adds up movements of either sign
-        values = tables.values
+        values, weights = tables.values, tables.weights(weights)
         if not isinstance(tables.secret, Presence):
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
         scaled = values * weights[:, None] / (COPIES if in_copies else 1)  # exact: whole steps times binary fractions

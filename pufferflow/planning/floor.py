@@ -15,7 +15,7 @@ from pufferflow.engine import Pattern
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
 from pufferflow.planning.facts import PublicFacts
-from pufferflow.planning.sum_tables import known_values, tables_of
+from pufferflow.planning.sum_tables import tables_of
 from pufferflow.scenario import Initial, Label, Scenario, ValueSecret
 from pufferflow.scenario.priors import Independent
 
@@ -24,7 +24,7 @@ _DOUBLINGS = 16
 _HARDLY = "hardly any noise is needed for the promise: the little that is added lets an account add releases up"
 
 
-def row_laws(facts: PublicFacts, values: Floats, weights: Floats, laws: Laws) -> Laws | None:
+def row_laws(facts: PublicFacts, weights: Floats, laws: Laws) -> Laws | None:
     """Return the laws of the weighted sums if the secret's row is independent of all others; `laws` if that is so.
 
     None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
@@ -37,9 +37,7 @@ def row_laws(facts: PublicFacts, values: Floats, weights: Floats, laws: Laws) ->
         return None
     if facts.request.scenario.priors == (Independent(),):
         return laws
-    return facts.laws(
-        [tables_of(Independent(), secret, facts.request.measures, values, facts.weights.factors)], weights
-    )
+    return facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
 
 
 def _selects_first_rows(facts: PublicFacts) -> bool:
@@ -81,10 +79,7 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
     release. The floor is too small to be visible in the answers.
     """
-    request = facts.request
-    values = known_values(request.measures, request.domain, from_nothing=False, factors=facts.weights.factors)
-    values = values if facts.combined is None else facts.combined.of(values)
-    farthest = float(((values.max(axis=1) - values.min(axis=1)) * weights).max(initial=0.0))
+    farthest = float((facts.functions.ranges * weights).max(initial=0.0))
     epsilon = 0.0 if promise.kind is None else promise.loss
     return farthest / max(_LOUDEST, 4 * epsilon)
 

@@ -19,7 +19,7 @@ from pufferflow.planning.floor import row_laws
 from pufferflow.planning.shares import short_binary
 
 
-def weights_by_kind(demand: Demand, values: Floats) -> Floats | None:
+def weights_by_kind(demand: Demand) -> Floats | None:
     """Return the weights of sums, raised for kinds that need less noise than another.
 
     None where rows are independent, since shares are by what one row moves; and where some sum is of all rows.
@@ -29,7 +29,7 @@ def weights_by_kind(demand: Demand, values: Floats) -> Floats | None:
     dependent = any(not prior.independent_rows for prior in facts.request.scenario.priors)
     if kinds is None or not dependent or demand.terms.accuracy is not None:
         return None
-    needs = np.array([_need(replace(demand, weights=demand.weights * kind), values, promise) for kind in kinds])
+    needs = np.array([_need(replace(demand, weights=demand.weights * kind), promise) for kind in kinds])
     if not (needs > 0).all():
         return None
     return np.array([short_binary(weight) for weight in (demand.weights * _rises(kinds, needs)).tolist()])
@@ -41,11 +41,11 @@ def _rises(kinds: Flags, needs: Floats) -> Floats:
     return np.where(np.isfinite(rises), rises, 1.0)  # sums that no row moves
 
 
-def _need(demand: Demand, values: Floats, promise: Guarantee) -> float:
+def _need(demand: Demand, promise: Guarantee) -> float:
     """Return the scale of the noise of weighted sums that hides their rows, and one row alone; 0 if it is not known."""
     try:
         laws = demand.facts.laws(demand.tables, demand.weights)
-        of_row = row_laws(demand.facts, values, demand.weights, laws) if demand.terms.floor is not None else None
+        of_row = row_laws(demand.facts, demand.weights, laws) if demand.terms.floor is not None else None
         own = demand.scale(laws, promise)
         return own if of_row is None else max(own, demand.scale(of_row, promise, row=True))
     except Refused:

@@ -13,6 +13,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
+from pufferflow.planning.folding import Folding
 from pufferflow.queries import Query
 from pufferflow.suggestions import did_you_mean
 
@@ -39,27 +40,32 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     return of_most / of_most.sum()
 
 
-def balanced(
-    places: Sequence[Sequence[int]], tables: Floats, shares: Floats, norm: float, exclusive: Collection[int] = ()
+def balanced(  # noqa: PLR0913, PLR0917 - the sums, how far they move, and how they share
+    places: Sequence[Sequence[int]],
+    tables: Floats,
+    shares: Floats,
+    norm: float,
+    exclusive: Collection[int] = (),
+    folding: Folding | None = None,
 ) -> Floats:
     """Return the weight of each sum: a row moves the sums of a query, so weighted, by its share of 1 in the norm.
 
     In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. `tables` are the sums'
-    functions at all points (Presence: with 0 for a row that is not there). A sum that no row moves has weight 0. Of the
-    `exclusive` queries a row moves one sum at most.
+    functions at all points (Presence: with 0 for a row that is not there), in rows that sums may share, as `folding`
+    says. A sum that no row moves has weight 0. Of the `exclusive` queries a row moves one sum at most.
     """
-    weight_of = np.zeros(len(tables))
+    folding = Folding.none(len(tables)) if folding is None else folding
+    ranges, weight_of = np.ptp(tables, axis=1), np.zeros(folding.sums)
+    units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
     for number, (own, share) in enumerate(zip(places, shares, strict=True)):
-        moves = tables[list(own)]
-        ranges = moves.max(axis=1) - moves.min(axis=1)
-        units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
-        largest = float(ranges.any()) if number in exclusive else _largest(moves * units[:, None], norm)
+        rows, of_sums = folding.rows_of(own), folding.of_sums(units)[list(own)]
+        largest = float(ranges[rows].any()) if number in exclusive else _largest(tables[rows] * units[rows, None], norm)
         if largest == 0:
             continue
-        weights = units * (share if norm == 1 else math.sqrt(share)) / largest
-        for place, weight in zip(own, weights, strict=True):
+        weights = of_sums * (share if norm == 1 else math.sqrt(share)) / largest
+        for place, weight in zip(own, weights.tolist(), strict=True):
             weight_of[place] = weight_of[place] + weight if norm == 1 else math.hypot(weight_of[place], weight)
-    return np.array([short_binary(weight) for weight in weight_of])
+    return np.array([short_binary(weight) for weight in weight_of.tolist()])
 
 
 def short_binary(number: float) -> float:

@@ -1,4 +1,4 @@
-"""The functions that a batch adds up, as tables: a number at every point of the domain, in whole steps.
+"""The functions that a batch adds up, as tables for a prior and a secret: what laws are derived from.
 
 Over an interval the points are the corners between which a row moves all sums jointly.
 """
@@ -11,14 +11,15 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.engine import Measure, bounded_grids
-from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.planning.bounded_weights import with_bounds
-from pufferflow.planning.corners import corners
+from pufferflow.engine import bounded_grids
+from pufferflow.expressions import OnInterval
+from pufferflow.planning.folding import Folding
+from pufferflow.planning.functions import SumFunctions, lined
+from pufferflow.planning.one_row import pairs_that_decide
 from pufferflow.planning.tuple_tables import TupleTables
 from pufferflow.queries import Request
-from pufferflow.scenario import ONE_COLUMN, AnySecret, Closer, Domain, Interval, Presence, Product, Secret, ValueSecret
-from pufferflow.scenario.priors import AnyCorrelation, GaussianPrior, Prior
+from pufferflow.scenario import ONE_COLUMN, AnySecret, Closer, Interval, Presence, Product, Secret, ValueSecret
+from pufferflow.scenario.priors import AnyCorrelation, GaussianPrior, Independent, Prior
 
 NO_SLOPE = (
     "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "
@@ -38,98 +39,110 @@ class Tables(NamedTuple):
     """Whether these are the functions, the secret and the prior themselves, and do not stand in for them."""
     unsigned: bool = False
     """Whether rows that move together may move a sum in opposite directions, as under φ that rises and falls."""
+    folding: Folding | None = None
+    """Which sums the rows of `values` are of; None if there is a row for each sum."""
+
+    def weights(self, of_sums: Floats) -> Floats:
+        """Return the weight of each row of `values`."""
+        return of_sums if self.folding is None else self.folding.weights(of_sums)
+
+    def of_sums(self, of_rows: Floats) -> Floats:
+        """Return for each sum what its row has."""
+        return of_rows if self.folding is None else self.folding.of_sums(of_rows)
+
+    def row(self, place: int) -> Floats:
+        """Return the function of a sum."""
+        return self.values[place if self.folding is None else int(self.folding.row_of_sum[place])]
 
 
-def known_values(
-    measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool, factors: Floats | None = None
-) -> Floats:
-    """Return the functions of all sums at the points of a finite domain, or at the corners on an interval.
-
-    They are multiplied by `factors`, if there are any, which are the largest weights, or by weights with bounds.
-    """
-    if factors is not None:
-        return known_values(measures, domain, from_nothing=from_nothing) * factors[:, None]
-    return with_bounds(measures, _values_at(measures, domain, from_nothing=from_nothing))
-
-
-def _values_at(measures: Sequence[Measure | None], domain: Domain | None, *, from_nothing: bool) -> Floats:
-    if isinstance(domain, Product):
-        return TupleTables(measures, domain, from_nothing=from_nothing).values
-    lined, points = _lined(measures), 1 if domain is None else len(domain.points)
-    if any(lined):
-        return corners(lined, from_nothing=from_nothing)
-    rows = [np.ones(points) if one is None else np.array(cast(OnPoints, one.values).steps, float) for one in measures]
-    return np.stack(rows)
-
-
-def tables_of(
-    prior: Prior, secret: AnySecret, measures: Sequence[Measure | None], values: Floats, factors: Floats | None = None
-) -> list[Tables]:
+def tables_of(prior: Prior, secret: AnySecret, functions: SumFunctions) -> list[Tables]:
     """Return representations of all sums, each of which moves at least as far as they do: the shortest one counts.
 
-    `values` are what `known_values` returns, with the same `factors`. On an interval a row may move between any two
-    corners. If it moves less than from end to end (because pairs are close, or because it moves along with another
-    row), functions are replaced by linear ones that have everywhere their steepest slope.
+    On an interval a row may move between any two corners. If it moves less than from end to end (because pairs are
+    close, or because it moves along with another row), functions are replaced by linear ones that have everywhere their
+    steepest slope.
     """
-    if factors is not None:
-        return [_weighted(one, factors) for one in tables_of(prior, secret, measures, values / factors[:, None])]
+    if (factors := functions.factors) is not None:
+        return [_weighted(one, factors) for one in tables_of(prior, secret, functions.unweighted())]
+    measures = functions.measures
     if bounded_grids(measures):
-        return [Tables(prior, _of_corners(secret, values), values, exact=False)]
-    domain, lined = None if secret.reads is None else secret.reads[1], _lined(measures)
+        return [_by_corners(prior, secret, functions, exact=False)]
+    domain = None if secret.reads is None else secret.reads[1]
     if isinstance(domain, Product) and not domain.finite:
-        return _of_tuples(prior, secret, TupleTables(measures, domain), values)
-    if not any(lined) or isinstance(domain, Product):
-        return [Tables(prior, secret, values)]
+        return _of_tuples(prior, secret, functions.tuple_tables, functions)
+    if functions.listed or isinstance(domain, Product):
+        return [_of_values(prior, secret, functions)]
+    return _of_interval(prior, secret, functions)
+
+
+def _of_values(prior: Prior, secret: AnySecret, functions: SumFunctions) -> Tables:
+    """Return the sums at all values of a domain, or at those between which a row moves them farthest."""
+    by_movement = isinstance(secret, Presence) or isinstance(prior, AnyCorrelation)
+    of_one_row = isinstance(prior, Independent) and secret.reads is not None and secret.reads[1] == functions.domain
+    if not functions.many_points or not (by_movement or of_one_row):
+        return Tables(prior, secret, functions.at_values)
+    if by_movement:
+        return _by_corners(prior, secret, functions, exact=not functions.folding.sets)
+    deciding, rows = pairs_that_decide(secret, functions)
+    return Tables(prior, deciding, rows, folding=functions.folding, exact=not functions.folding.sets)
+
+
+def _of_interval(prior: Prior, secret: AnySecret, functions: SumFunctions) -> list[Tables]:
+    """Return representations of sums of a column that fills an interval."""
+    own = lined(functions.measures)
     representations: list[Tables] = []
-    smooth = all(one is None or one.slope is not None for one in lined)
+    smooth = all(one is None or one.slope is not None for one in own)
     if prior.independent_rows and isinstance(secret, ValueSecret):
-        exact = len(lined) == 1 and lined[0] is not None and lined[0].affine
-        by_distance = Tables(prior, Secret(secret.column, [0, 1]), _moves(lined, secret), exact=exact)
-        return [by_distance] if exact else [by_distance, Tables(prior, _of_corners(secret, values), values)]
+        exact = len(own) == 1 and own[0] is not None and own[0].affine
+        moves, folding = _moves(own, secret, functions.folding), functions.folding
+        by_distance = Tables(prior, Secret(secret.column, [0, 1]), moves, exact=exact, folding=folding)
+        return [by_distance] if exact else [by_distance, _by_corners(prior, secret, functions)]
     if smooth and not isinstance(prior, AnyCorrelation) and not isinstance(secret, Presence):
-        representations.append(_linear(prior, secret, lined, _steepest(lined)))
+        representations.append(_linear(prior, secret, own, _steepest(own)))
     note = "" if representations or isinstance(prior, AnyCorrelation) or isinstance(secret, Presence) else NO_SLOPE
     stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
     unsigned = any(tables.unsigned for tables in representations)
-    exact = isinstance(prior, AnyCorrelation) and len(lined) == 1
-    by_corners = Tables(stand_in, _of_corners(secret, values), values, note=note, exact=exact, unsigned=unsigned)
-    return [*representations, by_corners]
+    exact = isinstance(prior, AnyCorrelation) and len(own) == 1
+    by_corners = _by_corners(stand_in, secret, functions, exact=exact)
+    return [*representations, by_corners._replace(note=note, unsigned=unsigned)]
 
 
-def free_tables(secret: AnySecret, column: str | None, values: Floats) -> Tables:
+def free_tables(secret: AnySecret, column: str | None, functions: SumFunctions) -> Tables:
     """Return the functions for rows that may depend on each other in any way: group privacy."""
+    any_two = _by_corners(AnyCorrelation(), secret, functions)
     if isinstance(secret, Presence) or column is None:
-        return Tables(AnyCorrelation(), _of_corners(secret, values), values)
-    return Tables(AnyCorrelation(), Secret(column, list(range(values.shape[1]))), values)
+        return any_two
+    return any_two._replace(secret=Secret(column, list(range(any_two.values.shape[1]))))
 
 
 def on_interval(request: Request) -> bool:
     """Say whether the values of the column fill an interval, or those of one of several columns."""
-    return any(_lined(request.measures)) or (isinstance(request.domain, Product) and not request.domain.finite)
+    return any(lined(request.measures)) or (isinstance(request.domain, Product) and not request.domain.finite)
 
 
-def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, values: Floats) -> list[Tables]:
+def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, functions: SumFunctions) -> list[Tables]:
     """Return representations of sums about several columns of which some fill intervals."""
     if isinstance(prior, GaussianPrior):
-        return _translated(prior, secret, tables, values)
+        return _translated(prior, secret, tables, functions)
     if not isinstance(secret, Secret):
-        return [Tables(prior, _of_corners(secret, values), values)]
+        return [_by_corners(prior, secret, functions)]
     corner = tables.secret(secret.column, one_column=secret.pairs == ONE_COLUMN)
-    by_corners = Tables(prior, corner, values, exact=False)
+    by_corners = Tables(prior, corner, functions.rows, exact=False, folding=functions.folding)
     if not prior.independent_rows:
         return [by_corners]
-    moves = np.stack([np.zeros(len(values)), values.max(axis=1) - values.min(axis=1)], axis=1)
-    return [Tables(prior, Secret(secret.column, [0, 1]), moves, exact=False), by_corners]
+    ranges = np.ptp(functions.rows, axis=1)
+    moves = np.stack([np.zeros(len(ranges)), ranges], axis=1)
+    by_ranges = Tables(prior, Secret(secret.column, [0, 1]), moves, exact=False, folding=functions.folding)
+    return [by_ranges, by_corners]
 
 
-def _translated(prior: GaussianPrior, secret: AnySecret, tables: TupleTables, values: Floats) -> list[Tables]:
+def _translated(prior: GaussianPrior, secret: AnySecret, tables: TupleTables, functions: SumFunctions) -> list[Tables]:
     """Return representations of sums whose rows are translated in all columns, each of which fills an interval."""
-    lined = _lined(tables.measures)
-    if not all(one is None or one.slope is not None for one in lined):
-        return [Tables(AnyCorrelation(), _of_corners(secret, values), values, note=NO_SLOPE, exact=False)]
-    linear = _linear(prior, secret, lined, tables.at_ends(_steepest(lined)))
-    free = Tables(AnyCorrelation(), _of_corners(secret, values), values, exact=False, unsigned=linear.unsigned)
-    return [linear, free]
+    own, free = lined(functions.measures), _by_corners(AnyCorrelation(), secret, functions, exact=False)
+    if not all(one is None or one.slope is not None for one in own):
+        return [free._replace(note=NO_SLOPE)]
+    linear = _linear(prior, secret, own, tables.at_ends(_steepest(own)))
+    return [linear, free._replace(unsigned=linear.unsigned)]
 
 
 def _linear(prior: Prior, secret: AnySecret, lined: Sequence[OnInterval | None], values: Floats) -> Tables:
@@ -146,9 +159,10 @@ def _monotone(one: OnInterval | None) -> bool:
     return not one.square and (all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes))
 
 
-def _lined(measures: Sequence[Measure | None]) -> list[OnInterval | None]:
-    """Return the functions of a batch on an interval; nothing but None on a finite domain."""
-    return [measure.values if measure and isinstance(measure.values, OnInterval) else None for measure in measures]
+def _by_corners(prior: Prior, secret: AnySecret, functions: SumFunctions, *, exact: bool = True) -> Tables:
+    """Return the sums at the points between which a row moves them farthest, any two of which are a pair."""
+    rows = functions.extreme_rows
+    return Tables(prior, _of_corners(secret, rows), rows, exact=exact, folding=functions.folding)
 
 
 def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
@@ -160,15 +174,16 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     return Secret(cast(ValueSecret, secret).column, points)
 
 
-def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret) -> Floats:
-    """Return functions at two points, as far apart as one independent row moves each sum between two paired values."""
+def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret, folding: Folding) -> Floats:
+    """Return rows at two points, as far apart as one independent row moves each sum between two paired values."""
     distance = _distance(secret)
     moves = np.zeros((len(lined), 2))
     for place, one in enumerate(lined):
         if one is not None:
             whole = one.high - one.low
             moves[place, 1] = whole if one.slope is None else min(whole, math.ceil(one.slope * distance) + 1)
-    return moves
+    rows_of_sets = np.array([[0.0, 1.0]] * (folding.rows - len(folding.alone))).reshape(-1, 2)
+    return np.concatenate([moves[folding.alone], rows_of_sets])
 
 
 def _distance(secret: ValueSecret) -> Fraction:

@@ -15,9 +15,11 @@ import numpy as np
 
 from pufferflow.arrays import Floats, Indices
 from pufferflow.engine import Measure
-from pufferflow.errors import Refused
+from pufferflow.errors import InternalError, Refused
 from pufferflow.expressions import OnInterval, OnPoints
-from pufferflow.planning.corners import MOST_CORNERS, corners, ends_of
+from pufferflow.planning.corners import MOST_CORNERS, corners, ends_of, with_states
+from pufferflow.planning.extremes import extreme_points
+from pufferflow.planning.folding import FewAtOnce, Folding
 from pufferflow.scenario import Product, Secret
 
 _MOST_PLACES: Final = MOST_CORNERS * 2
@@ -30,15 +32,22 @@ class TupleTables:
 
     measures: Sequence[Measure | None]
     product: Product
+    folding: Folding
     from_nothing: bool = False
     """Whether rows come and go, so that 0 is a value of every sum."""
+    as_rows_move: bool = False
+    """Whether tuples may be left out, or stand in for others, between which rows move no farther."""
 
     @property
     def values(self) -> Floats:
-        """The functions at all tuples, in steps, of shape (functions, tuples); None is always 1."""
+        """The rows of all functions at all tuples, in steps, of shape (rows, tuples); None is always 1."""
         one = np.ones(len(self._places[0]))
-        rows = (one if measure is None else self._row(place, measure) for place, measure in enumerate(self.measures))
-        return np.stack(list(rows))
+        alone = [(place, self.measures[place]) for place in self.folding.alone.tolist()]
+        rows = [one if measure is None else self._row(place, measure) for place, measure in alone]
+        for own in self.folding.sets:
+            at, rows_of_set = self._place_of_set(own)
+            rows += list(self._tables[at][rows_of_set][:, self._places[at]])
+        return np.stack(rows)
 
     def at_ends(self, ends: Floats) -> Floats:
         """Return lines on intervals at all corners of the product, each by its values at both ends of its column."""
@@ -71,7 +80,7 @@ class TupleTables:
         where = [known.index(column) for column in values.columns]
         if not isinstance(values.domain, Product):
             (at,) = where
-            return self._tables[at][self._of_column(at).index(place)][self._places[at]]
+            return self._tables[at][self._alone_in(at).index(place)][self._places[at]]
         shape = [len(domain.points) for domain in values.domain.domains]
         flat = np.ravel_multi_index([self._places[at] for at in where], shape)
         return np.array(cast(OnPoints, values).steps, dtype=np.float64)[flat]
@@ -93,29 +102,64 @@ class TupleTables:
     def _tables(self) -> list[Floats]:
         """For each column its functions at its own points, or corners."""
         tables = [self._own_table(at) for at in range(len(self.product.columns))]
-        if self.product.finite or math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
+        if self.product.finite and not self.as_rows_move:
+            return tables
+        if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
+            return tables
+        tables = [table if self._in_products(at) else self._extremes(table) for at, table in enumerate(tables)]
+        if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
             return tables
         # only the ends of each function's range, all of a column together: they move at least as far
         return [
-            table if self._in_products(at) else ends_of(table, from_nothing=self.from_nothing)
-            for at, table in enumerate(tables)
+            table if self._in_products(at) else self._ends_of(at, table) for at, table in enumerate(tables)
         ]
+
+    def _extremes(self, table: Floats) -> Floats:
+        """Return the points of one column between which its functions move as far as between any two."""
+        chosen = extreme_points(table, from_nothing=self.from_nothing)
+        return table if chosen is None else table[:, chosen]
+
+    def _ends_of(self, at: int, table: Floats) -> Floats:
+        """Return the ends of the functions of one column; sets move between their two states."""
+        alone, states = len(self._alone_in(at)), self._folding_in(at).states()
+        columns = ends_of(table[:alone], from_nothing=self.from_nothing)
+        return np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
 
     def _own_table(self, at: int) -> Floats:
         """Return the functions of one column; of a column that none reads, nothing at its points, or at one of them."""
-        domain, own = self.product.domains[at], self._of_column(at)
+        domain, own, folding = self.product.domains[at], self._alone_in(at), self._folding_in(at)
         values = [cast(Measure, self.measures[place]).values for place in own]
-        if not domain.finite and own:
-            return corners([cast(OnInterval, one) for one in values], from_nothing=self.from_nothing)
-        if self.product.finite or own or self._in_products(at):
+        if not domain.finite and (own or folding.sets):
+            return corners([cast(OnInterval, one) for one in values], folding, from_nothing=self.from_nothing)
+        if self.product.finite or own or folding.sets or self._in_products(at):
             steps = np.array([cast(OnPoints, one).steps for one in values], dtype=np.float64)
-            return steps.reshape(len(own), len(domain.points))
+            return with_states(steps.reshape(len(own), len(domain.points)), folding.states())
         return np.zeros((0, 1))
 
     def _of_column(self, at: int) -> list[int]:
         """Return the places of the measures that read one column alone."""
         name = (self.product.columns[at],)
         return [place for place, one in enumerate(self.measures) if one is not None and one.values.columns == name]
+
+    def _alone_in(self, at: int) -> list[int]:
+        """Return the places of those that have a row each."""
+        alone = set(self.folding.alone.tolist())
+        return [place for place in self._of_column(at) if place in alone]
+
+    def _folding_in(self, at: int) -> Folding:
+        """Return the rows of the functions of one column."""
+        own = set(self._of_column(at))
+        sets = tuple(some for some in self.folding.sets if own.issuperset(some.sums.tolist()))
+        return Folding(np.arange(len(self._alone_in(at))), sets)
+
+    def _place_of_set(self, own: FewAtOnce) -> tuple[int, slice]:
+        """Return the column that a set reads, and the rows of the set in its table."""
+        for at in range(len(self.product.columns)):
+            folding = self._folding_in(at)
+            if own in folding.sets:
+                start = folding.starts[folding.sets.index(own)]
+                return at, slice(start, start + own.rows)
+        raise InternalError("Sums of several columns share rows of a table.", instead="reporting it")
 
     def _in_products(self, at: int) -> bool:
         """Return whether a function of several columns reads a column."""

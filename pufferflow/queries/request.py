@@ -187,7 +187,7 @@ class Request:
         """Each query with the places of its measures."""
         return tuple(zip(self.queries, self.places, strict=True))
 
-    @property
+    @cached_property
     def _graphs(self) -> dict[Hashable, Values | None]:
         """The functions that are added up, each in its first form."""
         by_graph: dict[Hashable, Values | None] = {}
@@ -214,7 +214,7 @@ class Request:
         made = [(name, identity(expression)) for name, expression in self.derived]
         return made, [identity(one) for one in self.filters]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash that requests share only if they have the same queries on the same columns."""
         made, filters = self.conditions
