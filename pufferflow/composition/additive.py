@@ -270,9 +270,9 @@ def _largest(releases: UnitReleases, loss: Callable[[Noise, Floats], Floats]) ->
 def _moves(shape: Shape, secret: Secret | Initial) -> Floats | None:
     """Return how far every sum moves between the values of each pair, rounded up: of shape (sums, pairs).
 
-    On an interval there is one pair, of two values that stand for all.
+    On an interval, or of very many values, there is one pair, of two values that stand for all.
     """
-    finite = secret.domain.finite
+    finite = secret.domain.finite and shape.values is not None
     table = shape.values if finite else shape.independent_moves
     points = len(secret.domain.points) if finite else 2
     if table is None or shape.column not in {None, secret.column} or any(len(row) != points for row in table):

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arguments import shown
-from pufferflow.arrays import Array
+from pufferflow.arrays import Array, Indices
 from pufferflow.dtypes import type_name
 from pufferflow.engine.totals import (
     Above,
@@ -47,7 +47,7 @@ WIDE = frozenset({pl.Int128, pl.UInt128}) if hasattr(pl, "UInt128") else frozens
 
 def labelled(domain: Domain) -> bool:
     """Whether private values are labels; classes of numbers may have labels for names, and are none."""
-    return not isinstance(domain, Bins | Interval) and any(isinstance(point, str) for point in domain.points)
+    return not isinstance(domain, Bins | Interval) and domain.labelled
 
 
 def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
@@ -195,44 +195,53 @@ def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, st
     if labelled(domain):
         return _named(column, cast(Sequence[str], domain.points), missing, steps)
     dtype = clean_dtype(dtype)
-    bounds = [bound for bound in _bounds(domain) if (steps[:, bound.below] != steps[:, bound.above]).any()]
-    places = [bounds[0].below if bounds else 0, *(bound.above for bound in bounds)]
-    limits = [_limit(bound, dtype) for bound in bounds]
+    below, above = _neighbours(domain)
+    differ = (steps[:, below] != steps[:, above]).any(axis=0)
+    below, above = below[differ], above[differ]
+    places = [int(below[0]) if len(below) else 0, *above.tolist()]
+    limits = _limits(domain, below, above, dtype)
     if dtype.is_integer():  # without the limits that a whole number of this dtype is always above, or never
         ends = np.iinfo(str(dtype).lower())
-        first = sum(limit < int(ends.min) for limit in limits)
-        last = sum(limit < int(ends.max) for limit in limits)
+        least, most = int(ends.min), int(ends.max)
+        first = sum(limit < least for limit in limits)
+        last = sum(limit < most for limit in limits)
         limits, places = limits[first:last], places[first : last + 1]
     value = WholeNumber(column, dtype) if dtype.is_integer() else Float(column)
     return Ordered(value, (*places, missing), tuple(limits))
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """Where one value of a domain ends and the next begins; `reached` says that the next one has the bound itself."""
+def _neighbours(domain: Domain) -> tuple[Indices, Indices]:
+    """Return the places of the values on both sides of each bound, from low to high."""
+    if isinstance(domain, Bins):
+        order = np.arange(len(domain.points))
+    else:
+        order = np.argsort(np.array(domain.points, dtype=np.float64), kind="stable")
+    return order[:-1], order[1:]
 
-    at: Fraction
-    below: int
-    above: int
-    reached: bool
 
+def _limits(domain: Domain, below: Indices, above: Indices, dtype: pl.DataType) -> list[float]:
+    """Return the largest number of the dtype that is read as the value below, for each pair of neighbours.
 
-def _bounds(domain: Domain) -> list[_Bound]:
+    Between two values of a list that is the middle, which counts as the lower one; an edge counts as the class above.
+    """
     if isinstance(domain, Bins):
         inner = domain.edges if domain.open else domain.edges[1:-1]
-        return [_Bound(Fraction(edge), place, place + 1, reached=True) for place, edge in enumerate(inner)]
+        return [_limit(Fraction(inner[place]), dtype, reached=True) for place in below.tolist()]
+    if dtype.is_integer() and set(map(type, domain.points)) == {int}:
+        whole = np.array(domain.points, dtype=np.int64)  # below 2^53
+        return ((whole[below] + whole[above]) // 2).tolist()
     numbers = [Fraction(cast(float, point)) for point in domain.points]
-    order = sorted(range(len(numbers)), key=numbers.__getitem__)
-    return [_Bound((numbers[a] + numbers[b]) / 2, a, b, reached=False) for a, b in itertools.pairwise(order)]
+    pairs = zip(below.tolist(), above.tolist(), strict=True)
+    return [_limit((numbers[a] + numbers[b]) / 2, dtype, reached=False) for a, b in pairs]
 
 
-def _limit(bound: _Bound, dtype: pl.DataType) -> float:
+def _limit(bound: Fraction, dtype: pl.DataType, *, reached: bool) -> float:
     """Return the largest number of the dtype that is not above a bound, or below it if the bound is reached."""
     if dtype.is_integer():
-        whole = math.floor(bound.at)
-        return whole - 1 if bound.reached and whole == bound.at else whole
-    number = float_below(bound.at)
-    return math.nextafter(number, -math.inf) if bound.reached and number == bound.at else number
+        whole = math.floor(bound)
+        return whole - 1 if reached and whole == bound else whole
+    number = float_below(bound)
+    return math.nextafter(number, -math.inf) if reached and number == bound else number
 
 
 def _named(column: str, labels: Sequence[str], missing: int, steps: Array) -> Named:

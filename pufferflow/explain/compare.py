@@ -118,7 +118,9 @@ def summary(plan: Decision) -> pl.DataFrame:
         "expected_error": [errors.expected for errors in every],
         "interval_95": [errors.half for errors in every],
     }
-    columns = [pl.Series(name, np.concatenate(own), dtype=pl.Float64, nan_to_null=True) for name, own in numbers.items()]
+    columns = [
+        pl.Series(name, np.concatenate(own), dtype=pl.Float64, nan_to_null=True) for name, own in numbers.items()
+    ]
     group = groups.gather(np.tile(np.arange(cells), len(every)))
     return pl.DataFrame([names.gather(place), group, noises.gather(place), *columns]).with_columns(
         pl.lit(bound).alias("bound"), pl.lit(certainty).alias("certainty")

@@ -14,6 +14,7 @@ from typing import Any, cast, final
 import numpy as np
 import polars as pl
 
+from pufferflow.arrays import Floats
 from pufferflow.confounding import beliefs_after
 from pufferflow.engine import clean_dtype, labelled
 from pufferflow.errors import visible
@@ -185,16 +186,17 @@ def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
         return _of_classes(domain)
     if labelled(domain) or not domain.numeric:
         return "", 0.0, ""
-    points = sorted(domain.numbers.tolist())
+    points = np.sort(domain.numbers)
     least, most = _ends(dtype)
-    below = [f"numbers below {_value_text(points[0])} as {_value_text(points[0])}"] * (least < points[0])
-    above = [f"numbers above {_value_text(points[-1])} as {_value_text(points[-1])}"] * (most > points[-1])
-    ends = [f"below {_value_text(points[0])}"] * bool(below) + [f"above {_value_text(points[-1])}"] * bool(above)
-    gaps = [high - low for low, high in itertools.pairwise(points)]
-    if isinstance(domain, Interval) or (max(gaps) <= 1 and _whole(points, dtype)):
+    first, last = _value_text(float(points[0])), _value_text(float(points[-1]))
+    below = [f"numbers below {first} as {first}"] if least < points[0] else []
+    above = [f"numbers above {last} as {last}"] if most > points[-1] else []
+    ends = [*([f"below {first}"] if below else []), *([f"above {last}"] if above else [])]
+    widest = float(np.diff(points).max())
+    if isinstance(domain, Interval) or (widest <= 1 and _whole(points, dtype)):
         return ", ".join([*below, *above]), 0.0, ""
     between = f"other numbers as the nearest of {_join_values(domain.points)}, the lower of two as near"
-    return between, max(gaps) / 2, " and ".join(ends)
+    return between, widest / 2, " and ".join(ends)
 
 
 def _of_classes(domain: Bins) -> tuple[str, float, str]:
@@ -228,9 +230,9 @@ def _class(low: float, high: float) -> str:
     return f"{_value_text(low)} and more" if high == np.inf else f"{_value_text(low)} to {_value_text(high)}"
 
 
-def _whole(points: Sequence[float], dtype: pl.DataType) -> bool:
+def _whole(points: Floats, dtype: pl.DataType) -> bool:
     """Whether a column has no numbers between whole points."""
-    return (clean_dtype(dtype).is_integer() or dtype == pl.Boolean) and all(point.is_integer() for point in points)
+    return (clean_dtype(dtype).is_integer() or dtype == pl.Boolean) and bool((points == np.rint(points)).all())
 
 
 def _ends(dtype: pl.DataType) -> tuple[float, float]:

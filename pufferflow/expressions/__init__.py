@@ -7,6 +7,7 @@ from pufferflow.expressions.hints import fitting, like
 from pufferflow.expressions.indicators import classes, indicators
 from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.on_points import OnPoints
+from pufferflow.expressions.pieces import Line
 from pufferflow.expressions.public import identity, public_words, read_public
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import named, read_tree, unsorted
@@ -18,6 +19,7 @@ __all__ = [
     "ROUNDER",
     "Condition",
     "Formula",
+    "Line",
     "OnInterval",
     "OnPoints",
     "Segment",

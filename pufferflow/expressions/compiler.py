@@ -100,8 +100,8 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
         drawn = curve(tree, domain)
         boolean = is_predicate(drawn, expression, column, said)
         return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name)
-    values, boolean = table(expression, {column: domain.points}, domain.points, said)
-    return OnPoints.of(column, domain, values, said, boolean=boolean, name=name)
+    values = table(expression, {column: domain.points}, domain.points, said)
+    return OnPoints.of_results(column, domain, values, said, name=name)
 
 
 def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
@@ -115,9 +115,9 @@ def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
             instead=f"pf.Bins(edges, values) as the domain of {intervals[0]!r}, or a public column as a weight",
         )
     columns = dict(zip(product.columns, zip(*product.tuples, strict=True), strict=True))
-    values, boolean = table(expression, columns, product.points, said)
+    values = table(expression, columns, product.points, said)
     name = name_of(expression, tree) or "_".join(product.columns)
-    return OnPoints.of(product.name, product, values, said, boolean=boolean, name=name)
+    return OnPoints.of_results(product.name, product, values, said, name=name)
 
 
 def name_of(expression: pl.Expr, tree: Node) -> str | None:

@@ -101,17 +101,16 @@ def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[
 
 
 def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> OnInterval:
-    inside = _inside(Fraction(domain.low), Fraction(domain.high), low, high)
-    return OnInterval.of(column, domain, inside, short(f"{short(column, 30)} in {label}", 60), boolean=True)
+    words = short(f"{short(column, 30)} in {label}", 60)
+    return OnInterval.indicator(column, domain, _inside(domain.low, domain.high, low, high), words)
 
 
-def _inside(least: Fraction, most: Fraction, low: float | None, high: float | None) -> Pieces:
+def _inside(least: float, most: float, low: float | None, high: float | None) -> Pieces:
     """Return the function on [least, most] that is 1 from low up to high, which is not in it."""
-    ends = [Fraction(end) for end in (low, high) if end is not None]
-    knots = (least, *(end for end in ends if least < end < most), most)
-    at = tuple(Fraction((low is None or x >= low) and (high is None or x < high)) for x in knots)
-    lines = tuple(
+    knots = (least, *(end for end in (low, high) if end is not None and least < end < most), most)
+    at = [_ONE if (low is None or x >= low) and (high is None or x < high) else _NOTHING for x in knots]
+    lines = [
         _ONE if (low is None or start >= low) and (high is None or end <= high) else _NOTHING
         for start, end in itertools.pairwise(knots)
-    )
-    return Pieces(knots, at, lines)
+    ]
+    return Pieces(tuple(map(Fraction, knots)), tuple(line.intercept for line in at), tuple(lines))

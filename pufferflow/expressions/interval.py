@@ -76,6 +76,21 @@ class OnInterval(Values):
             square=False,
         )
 
+    @classmethod
+    def indicator(cls, column: str, domain: Interval, pieces: Pieces, words: str) -> Self:
+        """Return φ for a function that is 0 or 1; quicker than `of`, for there may be thousands."""
+        values = {bool(value) for value in pieces.at} | {bool(line.intercept) for line in pieces.lines}
+        if len(values) == 1:
+            return cls.of(column, domain, pieces, words, boolean=True)
+        _moderate(domain, Fraction(1), Fraction(0))
+        return cls(
+            *(column, domain, words, True, Fraction(1), 0, 1, None),
+            affine=False,
+            slope=None,
+            pieces=pieces,
+            square=False,
+        )
+
     @property
     def _points(self) -> tuple[Hashable, ...]:
         return self.pieces, self.square

@@ -1,21 +1,28 @@
 """φ on a finite domain: one number for each of its points, where the expression is evaluated, never on rows of data."""
 
+import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Self, cast, final
+from typing import Any, Final, Self, cast, final
 
+import numpy as np
 import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.refusals import short
-from pufferflow.expressions.values import TABLE_LIMIT, Values, grid
+from pufferflow.expressions.values import TABLE_LIMIT, Values, fitting_unit, grid
 from pufferflow.expressions.words import LONGEST, number
 from pufferflow.scenario import Domain, Label
+
+_MOST_ALONE: Final = 1024
+_PARTS: Final = 64
+_WHOLE: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_EXACT: Final = 2.0**53
 
 
 @final
@@ -47,6 +54,19 @@ class OnPoints(Values):
         steps = tuple(round(value / unit) for value in values)
         return cls(column, domain, words, boolean, unit, min(steps), max(steps), name, steps)
 
+    @classmethod
+    def of_results(cls, column: str, domain: Domain, results: pl.Series, words: str, *, name: str | None) -> Self:
+        """Return φ with the results of an expression at all points."""
+        boolean = results.dtype == pl.Boolean
+        found = _steps(results)
+        if found is None:
+            values = [exact(value, point, words) for value, point in zip(results.to_list(), domain.points, strict=True)]
+            return cls.of(column, domain, values, words, boolean=boolean, name=name)
+        steps, unit = found
+        return cls(
+            column, domain, words, boolean, unit, int(steps.min()), int(steps.max()), name, tuple(steps.tolist())
+        )
+
     @property
     def _points(self) -> tuple[Hashable, ...]:
         return (self.steps,)
@@ -62,25 +82,48 @@ def squared_words(words: str, center: Fraction) -> str:
     return short(f"({short(words, 40)}{f' - {number(center)}' if center else ''})²", LONGEST)
 
 
-def table(
-    expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: Sequence[Label], said: str
-) -> tuple[list[Fraction], bool]:
-    """Return φ at all points, and whether the expression is a predicate; `columns` have the values of each point.
+def table(expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: Sequence[Label], said: str) -> pl.Series:
+    """Return the results of an expression at all points; `columns` have the values of each point.
 
-    The points are seen all at once, in reverse and each alone: whatever still looks beyond its row is found out here.
+    The points are seen all at once, in reverse and each alone, of many points the first ones alone and others in parts:
+    whatever still looks beyond its row is found out here.
     """
     frame = pl.DataFrame([_column(name, values) for name, values in columns.items()])
     whole, back = evaluate(expression, frame, said), evaluate(expression, frame.reverse(), said)
-    single = [evaluate(expression, frame[place], said) for place in range(len(points))]
-    result = whole.to_list()
-    parts = [value for one in single for value in one.to_list()]
-    if not (_same(result, back.to_list()[::-1]) and _same(result, parts)):
+    alone = min(len(points), _MOST_ALONE)
+    width = max((len(points) - alone) // _PARTS + 1, 2)
+    starts = [*range(alone), *range(alone, len(points), width), len(points)]
+    parts = [evaluate(expression, frame[start:end], said) for start, end in itertools.pairwise(starts)]
+    if not (
+        whole.equals(back.reverse())
+        and whole.equals(pl.concat([part.cast(whole.dtype, strict=False) for part in parts]))
+    ):
         raise Refused(
             f"{said} gives a value other numbers when other rows are there.",
             allowed="expressions that work on each row by itself",
             instead="declared numbers in place of what rows decide",
         )
-    return [exact(value, point, said) for value, point in zip(result, points, strict=True)], whole.dtype == pl.Boolean
+    return whole
+
+
+def _steps(results: pl.Series) -> tuple[Any, Fraction] | None:
+    """Return numbers in whole steps, and their unit, as `OnPoints.of` does one by one; None for it to do so."""
+    dtype = results.dtype
+    if results.null_count() or not (dtype.is_float() or dtype == pl.Boolean or dtype in _WHOLE):
+        return None
+    values = results.cast(pl.Float64).to_numpy()
+    if not np.isfinite(values).all() or (not dtype.is_float() and np.abs(values).max() >= _EXACT):
+        return None
+    if not np.any(values):
+        return np.zeros(len(values), dtype=np.int64), Fraction(1)
+    digits, exponents = np.frexp(values[values != 0])
+    whole = np.ldexp(digits, 53).astype(np.int64)
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    least, largest = int((exponents - 53 + lowest).min()), Fraction(float(np.abs(values).max()))
+    unit = Fraction(2) ** least
+    unit = unit if largest <= unit * 2**TABLE_LIMIT else fitting_unit(largest, TABLE_LIMIT)
+    exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
+    return np.rint(np.ldexp(values, -exponent)).astype(np.int64), unit
 
 
 def _type_of(points: Sequence[Label]) -> type[pl.DataType]:
@@ -143,10 +186,6 @@ def exact(value: Any, point: Label, said: str) -> Fraction:
             instead=".otherwise(0) after when/then, or fill_null(0)",
         )
     return Fraction(cast(float, value))
-
-
-def _same(first: list[Any], second: list[Any]) -> bool:
-    return len(first) == len(second) and all(a == b or (a != a and b != b) for a, b in zip(first, second, strict=True))  # noqa: PLR0124 - NaN
 
 
 def _called(dtype: pl.DataType) -> str:

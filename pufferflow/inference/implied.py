@@ -50,7 +50,7 @@ def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> 
 
 def hidden_column(
     secret: AnySecret, values_of: Callable[[str], Sequence[Label]]
-) -> tuple[str, list[tuple[Label, Label]]]:
+) -> tuple[str, Sequence[tuple[Label, Label]]]:
     """Return the column of a table that a secret hides, and its pairs; `values_of` are the values of a column there."""
     if isinstance(secret, Secret):
         return secret.column, secret.value_pairs()

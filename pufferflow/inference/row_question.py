@@ -7,6 +7,7 @@ one border; it crosses from class p to class q only if the classes between them 
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -63,7 +64,7 @@ class Question:
         )
 
     @property
-    def pairs(self) -> list[tuple[Label, Label]]:
+    def pairs(self) -> Sequence[tuple[Label, Label]]:
         """The pairs of values that must look alike."""
         return self.secret.value_pairs()
 

@@ -305,7 +305,6 @@ def _decision(losses: RowLosses, channel: Channel, promise: Guarantee) -> Decisi
     return Decision(
         facts=losses.facts,
         terms=Terms(promise, Laplace, loss.bound),
-        values=losses.values,
         tables=losses.tables,
         weights=losses.weights,
         family=Laplace,

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.expressions import OnInterval
-from pufferflow.expressions.pieces import Line
+from pufferflow.expressions import Line, OnInterval
 from pufferflow.planning.folding import Folding
 
 MOST_CORNERS: Final = 512

@@ -17,17 +17,18 @@ from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.units import regions
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.scenario import Presence, Secret, ValueSecret
-from pufferflow.scenario.priors import ChainPrior, GaussianMixture, GaussianPrior, Independent
+from pufferflow.scenario.priors import AnyCorrelation, ChainPrior, GaussianMixture, GaussianPrior, Independent
 
 _MOST_RUNS = 20_000
 _MOST_STRETCHES = 500
+_MOST_VALUES = 1 << 16
 Table = tuple[tuple[float, ...], ...]
 
 
 def cost_of(decision: Decision) -> Cost:
     """Return the cost of a release of this plan: numbers, and public facts of the rows it selects."""
     scenario, placed = decision.request.scenario, decision.facts.placed
-    interval = on_interval(decision.request)
+    unnamed = on_interval(decision.request) or _too_many_values(decision)
     translated = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
     # the linear functions that replace those on an interval, where rows translate each other
     linear = next((tables for way in translated for tables in way if tables.rounding is not None), None)
@@ -44,7 +45,7 @@ def cost_of(decision: Decision) -> Cost:
         slopes=slopes,
         rounding=rounding,
         unsigned=linear is not None and (linear.unsigned or decision.facts.weights.mixed),
-        independent_moves=_independent_moves(decision) if interval and _rows_move_less(decision) else None,
+        independent_moves=_independent_moves(decision) if unnamed and _rows_move_less(decision) else None,
         coupled_movements=_coupled_movements(decision),
         group_movement=_group_movement(decision, placed),
         row_movement=_row_movement(decision),
@@ -63,13 +64,21 @@ def cost_of(decision: Decision) -> Cost:
 
 def _tells_values(decision: Decision) -> bool:
     """Return whether rules may look at the terms of a row: with weights only those that take rows one by one."""
-    if on_interval(decision.request) or bounded_grids(decision.request.measures):
+    if on_interval(decision.request) or bounded_grids(decision.request.measures) or _too_many_values(decision):
         return False
     one_by_one = all(
         prior.independent_rows or prior.shared_class or isinstance(prior, ChainPrior)
         for prior in decision.request.scenario.priors
     )
     return not decision.facts.weights.grids or (one_by_one and _rows_move_less(decision))
+
+
+def _too_many_values(decision: Decision) -> bool:
+    """Return whether a domain has more values than a cost has room for, and movements say as much."""
+    scenario, domain = decision.request.scenario, decision.request.domain
+    known = all(isinstance(prior, Independent | AnyCorrelation) for prior in scenario.priors)
+    values = 1 if domain is None else len(domain.points)
+    return known and values * len(decision.request.measures) > _MOST_VALUES
 
 
 def _rows_move_less(decision: Decision) -> bool:
@@ -85,7 +94,7 @@ def _rows_move_less(decision: Decision) -> bool:
 
 
 def _independent_moves(decision: Decision) -> Table | None:
-    """Return how far an independent row moves each sum between two paired values of an interval.
+    """Return how far an independent row moves each sum between two paired values, of an interval or of very many.
 
     It applies to priors of independent rows, and to the cost of a row's own value under every prior.
     """
@@ -93,7 +102,14 @@ def _independent_moves(decision: Decision) -> Table | None:
     request, secret = decision.request, decision.request.scenario.secret
     if not ways and isinstance(secret, ValueSecret) and request.column == secret.column:
         ways = [tables_of(Independent(), secret, decision.facts.functions)]
-    return _table(ways[0][0].values, ways[0][0].weights(decision.weights)) if ways else None
+    if not ways:
+        return None
+    tables, values = ways[0][0], ways[0][0].values
+    if isinstance(tables.secret, ValueSecret) and values.shape[1] > 2:
+        first, second = tables.secret.pair_places.T
+        moves = np.abs(values[:, first] - values[:, second]).max(axis=1)
+        values = np.stack([np.zeros(len(moves)), moves], axis=1)
+    return _table(values, tables.weights(decision.weights))
 
 
 def _coupled_movements(decision: Decision) -> dict[str, float]:

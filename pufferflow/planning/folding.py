@@ -61,7 +61,9 @@ class Folding:
             if 2 * overlap < len(own):
                 sets.append(FewAtOnce(np.array(own), overlap))
                 taken.update(own)
-        return cls(np.array([place for place in range(len(measures)) if place not in taken], dtype=np.intp), tuple(sets))
+        return cls(
+            np.array([place for place in range(len(measures)) if place not in taken], dtype=np.intp), tuple(sets)
+        )
 
     @property
     def rows(self) -> int:

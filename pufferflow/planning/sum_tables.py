@@ -109,10 +109,10 @@ def _of_interval(prior: Prior, secret: AnySecret, functions: SumFunctions) -> li
 
 def free_tables(secret: AnySecret, column: str | None, functions: SumFunctions) -> Tables:
     """Return the functions for rows that may depend on each other in any way: group privacy."""
-    any_two = _by_corners(AnyCorrelation(), secret, functions)
-    if isinstance(secret, Presence) or column is None:
-        return any_two
-    return any_two._replace(secret=Secret(column, list(range(any_two.values.shape[1]))))
+    rows = functions.extreme_rows
+    named = isinstance(secret, Presence) or column is None
+    any_two = _of_corners(secret, rows) if named else Secret(column, list(range(rows.shape[1])))
+    return Tables(AnyCorrelation(), any_two, rows, folding=functions.folding)
 
 
 def on_interval(request: Request) -> bool:

@@ -110,9 +110,7 @@ class TupleTables:
         if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
             return tables
         # only the ends of each function's range, all of a column together: they move at least as far
-        return [
-            table if self._in_products(at) else self._ends_of(at, table) for at, table in enumerate(tables)
-        ]
+        return [table if self._in_products(at) else self._ends_of(at, table) for at, table in enumerate(tables)]
 
     def _extremes(self, table: Floats) -> Floats:
         """Return the points of one column between which its functions move as far as between any two."""

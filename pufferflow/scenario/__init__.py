@@ -13,7 +13,7 @@ from pufferflow.scenario.secret import (
     ValueSecret,
     read_name,
 )
-from pufferflow.scenario.secret_pairs import Closer
+from pufferflow.scenario.secret_pairs import Closer, windows
 from pufferflow.scenario.steps import UNITS, read_step, step_in_words
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "read_name",
     "read_step",
     "step_in_words",
+    "windows",
 ]

@@ -32,12 +32,17 @@ class Domain(StoredPart, abc.ABC, family="domain"):
     finite: bool = True
     """Whether the points are all values; on an interval they are its ends."""
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether every value is a number."""
-        return all(isinstance(point, int | float) and not isinstance(point, bool) for point in self.points)
+        return all(issubclass(kind, int | float) and kind is not bool for kind in set(map(type, self.points)))
 
-    @property
+    @cached_property
+    def labelled(self) -> bool:
+        """Whether some value is a text."""
+        return any(issubclass(kind, str) for kind in set(map(type, self.points)))
+
+    @cached_property
     def numbers(self) -> Floats:
         """The points as numbers; refused for labels."""
         if not self.numeric:
@@ -46,7 +51,9 @@ class Domain(StoredPart, abc.ABC, family="domain"):
                 allowed="a domain of numbers, or a statistic that gives each label a number",
                 instead="pf.Secret(column, domain=[0, 1, 2]), or a count of one label",
             )
-        return np.array(self.points, dtype=np.float64)
+        numbers = np.array(self.points, dtype=np.float64)
+        numbers.flags.writeable = False
+        return numbers
 
     @property
     def width(self) -> float:
@@ -89,7 +96,7 @@ class Listed(Domain, kind="list"):
 
     def __post_init__(self) -> None:
         # statistics are worked out in floats, which would take two such numbers for one
-        if any(isinstance(point, int) and abs(point) > _WHOLE for point in self.points):
+        if max((abs(point) for point in self.points if isinstance(point, int)), default=0) > _WHOLE:
             raise Misuse(
                 "A whole number beyond 2^53, which no float tells from its neighbours.",
                 allowed="numbers that a float holds",
@@ -213,12 +220,14 @@ def listed_values(given: object, name: str) -> Listed:
         given = list(given)
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=_list_instead(given, name))
-    points = tuple(_label(value, name, allowed, instead) for value in cast(Sequence[object], given))
+    values = cast(Sequence[object], given)
+    plain = set(map(type, values)) <= {int, str}
+    points = tuple(cast(Any, values) if plain else (_label(value, name, allowed, instead) for value in values))
     if len(points) < 2 or len(set(points)) < len(points):
         raise Misuse(
             f"{name} has {len(points)} values, {len(set(points))} of them different.", allowed=allowed, instead=instead
         )
-    if len({isinstance(point, str) for point in points}) > 1:
+    if len({issubclass(kind, str) for kind in set(map(type, points))}) > 1:
         raise Misuse(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
     return Listed(points)
 

@@ -14,7 +14,7 @@ from pufferflow.arguments import set_fields, shown, whole_number
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain
 from pufferflow.scenario.product import Product
-from pufferflow.scenario.secret_pairs import Closer, Rule, read_rule, rule_in_words, value_pairs
+from pufferflow.scenario.secret_pairs import Closer, Rule, near_places, read_rule, rule_in_words, value_pairs
 from pufferflow.scenario.stored import ADDED, Stored
 from pufferflow.suggestions import suggests_arguments
 
@@ -106,19 +106,24 @@ class ValueSecret(AnySecret):
             return f"the values of several columns in every row ({self.domain.describe()}), {rule}"
         return f"{self.where.format(repr(self.column))} ({self.domain.describe()}), {rule_in_words(self.pairs)}"
 
-    def value_pairs(self) -> list[tuple[Label, Label]]:
+    def value_pairs(self) -> Sequence[tuple[Label, Label]]:
         """Return the pairs of values that must look alike, each once."""
         return self._value_pairs
 
     @cached_property
-    def _value_pairs(self) -> list[tuple[Label, Label]]:
+    def _value_pairs(self) -> Sequence[tuple[Label, Label]]:
         return value_pairs(self.pairs, self.domain)
 
     @cached_property
     def pair_places(self) -> npt.NDArray[np.intp]:
         """The pairs by the places of their values in a finite domain, of shape (pairs, 2)."""
+        values = len(self.domain.points)
         if self.pairs == "all":
-            return np.stack(np.triu_indices(len(self.domain.points), 1), axis=1)
+            return np.stack(np.triu_indices(values, 1), axis=1)
+        if self.pairs == "adjacent":
+            return np.stack([np.arange(values - 1), np.arange(1, values)], axis=1)
+        if isinstance(self.pairs, Closer):
+            return near_places(self.pairs, self.domain)
         return np.array([[self.domain.place(value, "a value") for value in pair] for pair in self.value_pairs()])
 
     @property
@@ -356,7 +361,7 @@ class Derived(_OptionalColumn, kind="derived"):
         set_fields(self, name=name, values=None if listed is None else listed.points, pairs=rule)
         self._set_column(column, domain, missing)
 
-    def value_pairs(self, known: Sequence[Label]) -> list[tuple[Label, Label]]:
+    def value_pairs(self, known: Sequence[Label]) -> Sequence[tuple[Label, Label]]:
         """Return the secret pairs among the values that the prior knows."""
         listed = listed_values(self.values if self.values is not None else known, "values")
         for value in listed.points:

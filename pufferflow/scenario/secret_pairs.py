@@ -1,13 +1,15 @@
 """Which two values of a secret must look alike."""
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast, final
+from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 
 from pufferflow.arguments import finite_number, set_fields, shown
+from pufferflow.arrays import Indices
 from pufferflow.errors import Misuse, Refused
 from pufferflow.scenario.domain import Domain, Interval, Label
 from pufferflow.scenario.product import ONE_COLUMN, OneColumn, Product
@@ -35,6 +37,8 @@ class Closer(Stored):
         set_fields(self, distance=distance)
 
 
+_MOST_LISTED: Final = 512
+"""Values of a domain whose pairs are put into a list."""
 Chosen = tuple[tuple[Label, Label], ...]
 Rule = Literal["all", "adjacent"] | OneColumn | Closer | Chosen
 
@@ -56,8 +60,22 @@ def read_rule(given: object, domain: Domain) -> Rule:
         rule = given
     else:
         rule = _listed_pairs(given, domain, allowed)
-    value_pairs(rule, domain)
+    _check(rule, domain)
     return rule
+
+
+def _check(rule: Rule, domain: Domain) -> None:
+    """Refuse rules that no two values of a domain meet."""
+    if rule == "all" or isinstance(rule, tuple):
+        return
+    if isinstance(domain, Interval):
+        _on_interval(rule, domain)
+    elif isinstance(rule, Closer) and not _any_near(rule, domain):
+        raise Misuse(
+            f"No two values lie within {rule.distance:g}: nothing would be hidden.",
+            allowed="a distance that some two values of the domain have",
+            instead='pairs="adjacent"',
+        )
 
 
 def _of_tuples(given: object) -> Rule:
@@ -89,29 +107,78 @@ def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
     return tuple(pairs)
 
 
-def value_pairs(rule: Rule, domain: Domain) -> list[tuple[Label, Label]]:
+def _any_near(rule: Closer, domain: Domain) -> bool:
+    order, ends = windows(rule, domain)
+    return bool((ends > np.arange(len(order)) + 1).any())
+
+
+def value_pairs(rule: Rule, domain: Domain) -> Sequence[tuple[Label, Label]]:
     """Return the pairs of values, each once; on an interval those that lie farthest apart, which stand for all."""
     if isinstance(rule, tuple):
         return list(rule)
     if isinstance(domain, Interval):
         return [_on_interval(rule, domain)]
     if rule == "all":
-        return list(itertools.combinations(domain.points, 2))
+        few = len(domain.points) <= _MOST_LISTED
+        return list(itertools.combinations(domain.points, 2)) if few else AnyTwo(domain.points)
     if rule == ONE_COLUMN:
         return cast(Product, domain).pairs_in_one_column()
     if rule == "adjacent":
         return list(itertools.pairwise(domain.points))
+    return [(domain.points[i], domain.points[j]) for i, j in near_places(rule, domain).tolist()]
+
+
+@final
+class AnyTwo(Sequence[tuple[Label, Label]]):
+    """Any two of many values, in the order of `itertools.combinations`, without a list of them."""
+
+    def __init__(self, points: Sequence[Label]) -> None:
+        self._points = points
+
+    def __len__(self) -> int:
+        return math.comb(len(self._points), 2)
+
+    def __iter__(self) -> Iterator[tuple[Label, Label]]:
+        return itertools.combinations(self._points, 2)
+
+    def __getitem__(self, place: int) -> tuple[Label, Label]:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices
+        """Return a pair: those behind it with a first value as far back are a triangle.
+
+        >>> AnyTwo("abcd")[3]
+        ('b', 'c')
+        """
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        behind = len(self) - 1 - place
+        row = (math.isqrt(8 * behind + 1) - 1) // 2
+        first = len(self._points) - 2 - row
+        return self._points[first], self._points[-1 - (behind - row * (row + 1) // 2)]
+
+
+def near_places(rule: Closer, domain: Domain) -> Indices:
+    """Return the pairs of values that are near, by their places, of shape (pairs, 2)."""
+    order, ends = windows(rule, domain)
+    counts = ends - np.arange(len(order)) - 1
+    first = np.repeat(np.arange(len(order)), counts)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = np.sort(np.stack([order[first], order[second]], axis=1), axis=1)
+    return places[np.lexsort((places[:, 1], places[:, 0]))]
+
+
+def windows(rule: Closer, domain: Domain) -> tuple[Indices, Indices]:
+    """Return the places of values in growing order, and for each the end of those that are near and larger.
+
+    >>> from pufferflow.scenario.domain import Listed
+    >>> order, ends = windows(Closer(1), Listed((3, 0, 1)))
+    >>> order.tolist(), ends.tolist()
+    ([1, 2, 0], [2, 2, 3])
+    """
     numbers = domain.numbers
     slack = 1e-12 * (float(np.abs(numbers).max()) + rule.distance)  # 0.8 − 0.7 is more than 0.1 in floats
-    near = np.abs(numbers[:, None] - numbers[None, :]) <= rule.distance + slack
-    pairs = [(domain.points[i], domain.points[j]) for i, j in np.argwhere(np.triu(near, 1)).tolist()]
-    if not pairs:
-        raise Misuse(
-            f"No two values lie within {rule.distance:g}: nothing would be hidden.",
-            allowed="a distance that some two values of the domain have",
-            instead='pairs="adjacent"',
-        )
-    return pairs
+    order = np.argsort(numbers, kind="stable")
+    growing = numbers[order]
+    ends = np.searchsorted(growing, growing + (rule.distance + slack), side="right")
+    return order, np.maximum(ends, np.arange(len(order)) + 1)
 
 
 def rule_in_words(rule: Rule, what: str = "of them") -> str:
