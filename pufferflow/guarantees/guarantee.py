@@ -119,6 +119,16 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         (loss,) = losses
         return msgspec.structs.replace(self, **{self.measure: loss})
 
+    def portion(self, share: float) -> "Guarantee":
+        """Return the promise for a part of several releases: portions whose shares sum to 1 together keep this one.
+
+        >>> Approx(1.0, 1e-6).portion(0.25)
+        Approx(epsilon=0.25, delta=2.5e-07)
+        """
+        rate = math.sqrt(share) if self.divergence is Divergence.GAUSSIAN else share
+        part = self.with_losses([one.loss * rate for one in self.singles])
+        return msgspec.structs.replace(part, delta=part.delta * share) if part.delta else part
+
     def sparing(self, share: float) -> "Guarantee":
         """Return the promise that has to hold but for an event of a probability, so that this one holds."""
         if not self.delta:

@@ -98,6 +98,9 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         tv = self.tv if not others or self.tv >= 1 else min(tv_limit(others[0], self.tv), 1.0)
         return TradeOff(epsilon, self.delta, tv)
 
+    def portion(self, share: float) -> Guarantee:
+        return TradeOff(self.epsilon * share, self.delta * share, self.tv * share)
+
     def sparing(self, share: float) -> Guarantee:
         delta = max(math.nextafter(self.delta - share, 0.0), 0.0)
         tv = self.tv if self.tv >= 1 else max(math.nextafter(self.tv - share, 0.0), 0.0)

@@ -3,7 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -16,21 +18,22 @@ from pufferflow.noise import Family, Gaussian, Laplace
 from pufferflow.planning.accuracy import DIGITS, strongest_by_cell, widest
 from pufferflow.planning.cell_noise import Demand, noise_by_cell
 from pufferflow.planning.certificate import Certificate
-from pufferflow.planning.combined import Combined, proposed
+from pufferflow.planning.combined import proposed
 from pufferflow.planning.decision import Decision, noises_at
 from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
-from pufferflow.planning.shares import balanced, read_shares
+from pufferflow.planning.shares import balanced, longest_move, read_shares
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor, wants_joint
 from pufferflow.progress import working
 from pufferflow.queries import Request
-from pufferflow.scenario import AnySecret, Initial, Presence
-from pufferflow.scenario.priors import Simulator
+from pufferflow.scenario import AnySecret, Initial, Presence, ValueSecret
+from pufferflow.scenario.priors import Independent, Simulator
 
 _CLOSER = 1e-7
+_FEW_QUERIES = 32
 _SLIGHTLY = 1e-12
 
 
@@ -60,7 +63,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
     measured = _error if terms.accuracy is None else _epsilon
     with working("planning"):
-        equal = [(family, _weights(facts, shares, family(1.0).norm)) for family in _families(of_sums, secret)]
+        equal = [(family, _weights(facts, shares, family, of_sums)) for family in _families(of_sums, secret)]
         by_kind = (
             (family, weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end)))
             for family, weights in equal
@@ -179,16 +182,38 @@ def _families(terms: Terms, secret: AnySecret) -> list[Family]:
     return [read_family(terms.noise, terms.example)]
 
 
-def _weights(facts: PublicFacts, shares: Floats, norm: float) -> Floats:
+def _weights(facts: PublicFacts, shares: Floats, family: Family, terms: Terms) -> Floats:
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
     request, functions = facts.request, facts.functions
     rows = _with_absence(request.scenario.secret, functions.rows)
+    ranges = functions.folding.of_sums(np.ptp(rows, axis=1))
     exclusive = [place for place, query in enumerate(request.queries) if query.exclusive]
-    weights = balanced(request.places, rows, shares, norm, exclusive, functions.folding)
-    moved = functions.folding.of_sums(np.ptp(rows, axis=1)) > 0
-    if not (np.isfinite(weights).all() and (weights[moved] > 0).all()):
+    weights = balanced(request.places, ranges, shares, partial(_need, facts, rows, family, terms), exclusive)
+    if not (np.isfinite(weights).all() and (weights[ranges > 0] > 0).all()):
         raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
     return weights
+
+
+def _need(  # noqa: PLR0913, PLR0917 - what is asked, with what noise, and how it is shared
+    facts: PublicFacts, rows: Floats, family: Family, terms: Terms, weights: Floats, share: float
+) -> float:
+    """Return the scale that weighted sums need with a share of a promise, or what is in proportion to it.
+
+    In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. Other noise is calibrated
+    for each query, if they are few. Where no other row follows a row, it moves between the secret's own pairs.
+    """
+    secret, priors, noise = facts.request.scenario.secret, facts.request.scenario.priors, family(1.0)
+    part = share if noise.norm == 1 else math.sqrt(share)
+    of_one_row = isinstance(secret, ValueSecret) and facts.request.column == secret.column
+    if not all(isinstance(prior, Independent) for prior in priors) or not (of_one_row or isinstance(secret, Presence)):
+        own = facts.functions.folding.weights(weights)
+        return longest_move(rows[own > 0] * own[own > 0, None], noise.norm) / part
+    laws = facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
+    adds_up = isinstance(noise, Gaussian) or (isinstance(noise, Laplace) and isinstance(terms.example, Pure))
+    if not adds_up and terms.accuracy is None and 1 < len(facts.request.queries) <= _FEW_QUERIES:
+        with suppress(Refused):
+            return calibrate_each([(laws, "auto")], terms.example.portion(share), family)[0].noise.scale
+    return laws.winf(noise.norm).length / part
 
 
 def _with_absence(secret: AnySecret, values: Floats) -> Floats:
@@ -251,18 +276,20 @@ def _epsilon(decision: Decision) -> float:
 
 
 def _error(decision: Decision) -> float:
-    """Return the sum over all noisy sums of expected error over what one row can add."""
-    if decision.facts.combined is not None:
-        return _joint_error(decision, decision.facts.combined)
-    weights = decision.weights[decision.weights > 0]
-    ranges = decision.facts.functions.ranges
-    own = np.maximum(ranges[decision.weights > 0], 1e-300)
-    return float((decision.calibration.noise.expected_error / weights / own).sum()) if len(weights) else 0.0
+    """Return the expected error of a query's sums over what one row can add, of all queries by their shares."""
+    errors, request = _errors(decision), decision.request
+    shares = read_shares(decision.terms.shares, request.queries)
+    return float(sum(share * errors[list(own)].mean() for share, own in zip(shares, request.places, strict=True)))
 
 
-def _joint_error(decision: Decision, combined: Combined) -> float:
-    """Return the same sum for the sums behind combinations."""
-    ranges = np.ptp(combined.to_sums(decision.facts.functions.at_values.T), axis=0)
-    noises = combined.of_sums(noises_at(decision.calibration.noise, decision.weights))
-    errors = np.array([noise.expected_error for noise in noises])
-    return float((errors / np.maximum(ranges, 1e-300))[errors > 0].sum())
+def _errors(decision: Decision) -> Floats:
+    """Return the expected error of each noisy sum over what one row can add."""
+    combined, noise, weights = decision.facts.combined, decision.calibration.noise, decision.weights
+    if combined is None:
+        moved = weights > 0
+        ranges, errors = decision.facts.functions.ranges, np.zeros(len(weights))
+        errors[moved] = noise.expected_error / weights[moved]
+    else:
+        ranges = np.ptp(combined.to_sums(decision.facts.functions.at_values.T), axis=0)
+        errors = np.array([own.expected_error for own in combined.of_sums(noises_at(noise, weights))])
+    return np.where(errors > 0, errors / np.maximum(ranges, 1e-300), 0.0)

@@ -19,7 +19,7 @@ from pufferflow.arrays import Floats, Indices
 from pufferflow.engine import Measure
 from pufferflow.expressions import OnInterval, OnPoints, Values
 
-_FEWEST: Final = 6
+_FEWEST: Final = 3
 """Sums of a set; fewer are looked at one by one."""
 _EXACT: Final = 2**53
 

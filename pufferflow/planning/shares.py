@@ -6,14 +6,13 @@ fractions, so that sums of whole steps are scaled without rounding.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
 from pufferflow.arguments import finite_number, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse
-from pufferflow.planning.folding import Folding
 from pufferflow.queries import Query
 from pufferflow.suggestions import did_you_mean
 
@@ -40,31 +39,28 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     return of_most / of_most.sum()
 
 
-def balanced(  # noqa: PLR0913, PLR0917 - the sums, how far they move, and how they share
+def balanced(
     places: Sequence[Sequence[int]],
-    tables: Floats,
+    ranges: Floats,
     shares: Floats,
-    norm: float,
+    need: Callable[[Floats, float], float],
     exclusive: Collection[int] = (),
-    folding: Folding | None = None,
 ) -> Floats:
-    """Return the weight of each sum: a row moves the sums of a query, so weighted, by its share of 1 in the norm.
+    """Return the weight of each sum: with noise of scale 1 each query alone has what its share of the promise needs.
 
-    In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. `tables` are the sums'
-    functions at all points (Presence: with 0 for a row that is not there), in rows that sums may share, as `folding`
-    says. A sum that no row moves has weight 0. Of the `exclusive` queries a row moves one sum at most.
+    So no query needs more beside others than alone. `ranges` are those of the sums' functions; `need` returns the scale
+    that weighted sums need with a share. A sum that no row moves has weight 0, and one of several queries the largest.
+    Of the `exclusive` queries a row moves one sum at most.
     """
-    folding = Folding.none(len(tables)) if folding is None else folding
-    ranges, weight_of = np.ptp(tables, axis=1), np.zeros(folding.sums)
     units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
-    for number, (own, share) in enumerate(zip(places, shares, strict=True)):
-        rows, of_sums = folding.rows_of(own), folding.of_sums(units)[list(own)]
-        largest = float(ranges[rows].any()) if number in exclusive else _largest(tables[rows] * units[rows, None], norm)
-        if largest == 0:
-            continue
-        weights = of_sums * (share if norm == 1 else math.sqrt(share)) / largest
-        for place, weight in zip(own, weights.tolist(), strict=True):
-            weight_of[place] = weight_of[place] + weight if norm == 1 else math.hypot(weight_of[place], weight)
+    weight_of = np.zeros(len(ranges))
+    for number, (own, share) in enumerate(zip(places, shares.tolist(), strict=True)):
+        chosen = np.zeros(len(ranges))
+        some = list(own) if number not in exclusive else list(own)[:1]
+        chosen[some] = units[some]
+        least = need(chosen, share) if chosen.any() else 0.0
+        if least > 0:
+            weight_of[list(own)] = np.maximum(weight_of[list(own)], units[list(own)] / least)
     return np.array([short_binary(weight) for weight in weight_of.tolist()])
 
 
@@ -80,7 +76,7 @@ def short_binary(number: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(digits, _BITS)), exponent - _BITS)
 
 
-def _largest(moves: Floats, norm: float) -> float:
+def longest_move(moves: Floats, norm: float) -> float:
     """Return the largest norm of a row's movement between two points, or a bound on it where points are many."""
     measures, points = moves.shape
     if points * points * measures > _MOST:
