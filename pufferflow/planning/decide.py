@@ -24,7 +24,7 @@ from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
-from pufferflow.planning.shares import balanced, longest_move, read_shares
+from pufferflow.planning.shares import balanced, distinct, longest_move, read_shares
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor, wants_joint
 from pufferflow.progress import working
@@ -187,8 +187,9 @@ def _weights(facts: PublicFacts, shares: Floats, family: Family, terms: Terms) -
     request, functions = facts.request, facts.functions
     rows = _with_absence(request.scenario.secret, functions.rows)
     ranges = functions.folding.of_sums(np.ptp(rows, axis=1))
-    exclusive = [place for place, query in enumerate(request.queries) if query.exclusive]
-    weights = balanced(request.places, ranges, shares, partial(_need, facts, rows, family, terms), exclusive)
+    exclusive = {tuple(places) for query, places in request.reads if query.exclusive}
+    own = distinct(request.places, shares)
+    weights = balanced(own, ranges, partial(_need, facts, rows, family, terms), exclusive)
     if not (np.isfinite(weights).all() and (weights[ranges > 0] > 0).all()):
         raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
     return weights
@@ -204,8 +205,9 @@ def _need(  # noqa: PLR0913, PLR0917 - what is asked, with what noise, and how i
     """
     secret, priors, noise = facts.request.scenario.secret, facts.request.scenario.priors, family(1.0)
     part = share if noise.norm == 1 else math.sqrt(share)
-    of_one_row = isinstance(secret, ValueSecret) and facts.request.column == secret.column
-    if not all(isinstance(prior, Independent) for prior in priors) or not (of_one_row or isinstance(secret, Presence)):
+    known = isinstance(secret, Presence) or (isinstance(secret, ValueSecret) and facts.request.column == secret.column)
+    alone = len(set(facts.request.places)) == 1  # its unit does not matter
+    if alone or not known or facts.weights.grids or not all(isinstance(prior, Independent) for prior in priors):
         own = facts.functions.folding.weights(weights)
         return longest_move(rows[own > 0] * own[own > 0, None], noise.norm) / part
     laws = facts.laws([tables_of(Independent(), secret, facts.functions)], weights)

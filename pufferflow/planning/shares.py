@@ -39,28 +39,41 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     return of_most / of_most.sum()
 
 
+def distinct(places: Sequence[Sequence[int]], shares: Floats) -> dict[tuple[int, ...], float]:
+    """Return the share of each different set of sums: what is asked twice has one share, the larger one.
+
+    >>> distinct([[0], [1], [0]], np.array([0.25, 0.5, 0.25]))
+    {(0,): 0.333..., (1,): 0.666...}
+    """
+    found = dict[tuple[int, ...], float]()
+    for own, share in zip(places, shares.tolist(), strict=True):
+        found[tuple(own)] = max(share, found.get(tuple(own), 0.0))
+    total = math.fsum(found.values())
+    return {own: share / total for own, share in found.items()}
+
+
 def balanced(
-    places: Sequence[Sequence[int]],
+    shares: Mapping[tuple[int, ...], float],
     ranges: Floats,
-    shares: Floats,
     need: Callable[[Floats, float], float],
-    exclusive: Collection[int] = (),
+    exclusive: Collection[tuple[int, ...]] = (),
 ) -> Floats:
     """Return the weight of each sum: with noise of scale 1 each query alone has what its share of the promise needs.
 
-    So no query needs more beside others than alone. `ranges` are those of the sums' functions; `need` returns the scale
-    that weighted sums need with a share. A sum that no row moves has weight 0, and one of several queries the largest.
-    Of the `exclusive` queries a row moves one sum at most.
+    So no query needs more beside others than alone. `shares` are those of the sums of each query, `ranges` those of the
+    sums' functions; `need` returns the scale that weighted sums need with a share. A sum that no row moves has weight
+    0, and one of several queries the largest. Of `exclusive` sums a row moves one at most.
     """
     units = np.divide(1.0, ranges, out=np.zeros(len(ranges)), where=ranges > 0)
     weight_of = np.zeros(len(ranges))
-    for number, (own, share) in enumerate(zip(places, shares.tolist(), strict=True)):
-        chosen = np.zeros(len(ranges))
-        some = list(own) if number not in exclusive else list(own)[:1]
+    for own, share in shares.items():
+        places, chosen = np.array(own, dtype=np.intp), np.zeros(len(ranges))
+        moved = places[units[places] > 0]
+        some = moved[:1] if own in exclusive else moved
         chosen[some] = units[some]
-        least = need(chosen, share) if chosen.any() else 0.0
+        least = need(chosen, share) if len(some) else 0.0
         if least > 0:
-            weight_of[list(own)] = np.maximum(weight_of[list(own)], units[list(own)] / least)
+            weight_of[places] = np.maximum(weight_of[places], units[places] / least)
     return np.array([short_binary(weight) for weight in weight_of.tolist()])
 
 
