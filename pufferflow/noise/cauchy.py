@@ -189,6 +189,9 @@ class GeneralizedCauchy(Noise):
             leading = np.exp((log_constant(self.k) - math.log(self.k - 1) - np.log(tails)) / (self.k - 1))
         return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), leading)
 
+    def steepness(self, units: float) -> float:
+        return self.k / 2
+
     def precise_tail(self, units: Any, mp: Any) -> Any:
         half = mp.mpf(1) / 2
         power = (mp.mpf(self.k) - 1) / 2

@@ -8,8 +8,10 @@ for which every loss of the continuous noise holds. The set of possible results 
 A draw is the quantile of a uniform number U of endless random bits. Floats propose the step; it is taken only if the
 tail probabilities at both of its edges show, with a margin a hundred times their error, that every continuation of the
 64 bits of U read so far falls inside it. Otherwise more bits are read and mpmath decides, at a precision that grows
-with them. So no tail is cut, at 2⁻⁶⁰ or anywhere else, and the law of a draw is that of the noise up to the correctness
-of mpmath. Bits come from the operating system (`os.urandom`), or from a NumPy Generator that was passed on purpose.
+with them. On grids so fine that floats do not tell its steps, a range of them is drawn so, and then one of the range:
+it is proposed with equal chances, and taken by its probability (von Neumann's rejection). So no tail is cut, at 2⁻⁶⁰ or
+anywhere else, and the law of a draw is that of the noise up to the correctness of mpmath. Bits come from the operating
+system (`os.urandom`), or from a NumPy Generator that was passed on purpose.
 
 How it was tested: for every noise, 10⁶ draws against the law's own tail probabilities on some forty cells (χ², which
 also has to fail for a scale 10 % off either way), the slow path against the fast one on the same bits, and the same set
@@ -40,6 +42,10 @@ _LARGEST_STEP = 2.0**50
 _LARGEST_ANSWER = 2**61
 _EVERYDAY_EXPONENT = 900
 _MOST_AT_ONCE = 1 << 18
+_COARSE_BITS = 20
+"""How many ranges make a scale, as a power of two, where sizes are drawn range by range."""
+_MOST_EXTRA = 4
+_HALF = Fraction(1, 2)
 _WORD = 64
 
 
@@ -52,6 +58,7 @@ class Drawable(Protocol):
     def tail(self, x: Array) -> Any: ...
     def reach(self, tails: Floats) -> Floats: ...
     def precise_tail(self, units: Any, mp: Any) -> Any: ...
+    def steepness(self, units: float) -> float | None: ...
 
 
 @final
@@ -112,6 +119,8 @@ def _add_steps(values: Array, moves: Array, width: Fraction) -> Array:
     if nearest is not None:
         return np.asarray(nearest + moves)  # |nearest| ≤ 2⁶¹ + 1 and |moves| < 2⁶²
     pairs = zip(values.ravel().tolist(), moves.ravel().tolist(), strict=True)
+    if width == 1:
+        return _object_array([round(value) + move for value, move in pairs], values.shape)
     return _object_array([round(value / width) + move for value, move in pairs], values.shape)
 
 
@@ -134,29 +143,112 @@ def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
 
 
 def _draw_chunk(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
-    """Draw sizes and signs: U = (words + rest)/2⁶⁴ is the probability P(|noise| > size)."""
-    words = np.frombuffer(bits(8 * count), dtype="<u8")
+    """Draw sizes and signs; on a grid too fine for floats a range of sizes first, and then one of these."""
+    extra = max(math.floor(math.log2(noise.scale) - _log2(width)) - _COARSE_BITS, 0)
+    if extra <= _MOST_EXTRA or noise.steepness(1.0) is None:
+        steps = _draw_sizes(noise, count, width, _HALF, bits)
+    else:
+        ranges = _draw_sizes(noise, count, width * 2**extra, Fraction(1, 2 ** (extra + 1)), bits)
+        steps = _sizes_within(noise, ranges, extra, width, bits)
     signs = np.unpackbits(np.frombuffer(bits((count + 7) // 8), dtype=np.uint8), count=count).astype(np.int64)
+    return np.where(signs == 1, -steps, steps)
+
+
+def _log2(width: Fraction) -> int:
+    """Return the logarithm of a power of two, or of a number near it."""
+    return width.numerator.bit_length() - width.denominator.bit_length()
+
+
+def _draw_sizes(noise: Drawable, count: int, width: Fraction, back: Fraction, bits: Bits) -> Array:
+    """Draw n with P(n > size) = P(|noise| > (size + 1 − back) steps): rounded to the nearest step, if back is 1/2.
+
+    U = (words + rest)/2⁶⁴ is the probability P(|noise| > size).
+    """
+    words = np.frombuffer(bits(8 * count), dtype="<u8")
     step = width / Fraction(noise.scale)
-    unit, relative = noise.at(1.0), float(step)
+    unit, relative, inwards = noise.at(1.0), float(step), float(back)
     low, high = words.astype(np.float64) / 2.0**_WORD, (words.astype(np.float64) + 1) / 2.0**_WORD
     with np.errstate(over="ignore"):
-        sizes = np.rint(unit.reach(np.maximum((low + high) / 4, 2.0**-66)) / relative)
+        sizes = np.floor(unit.reach(np.maximum((low + high) / 4, 2.0**-66)) / relative + inwards)
     fast = sizes < _LARGEST_STEP
     sizes = np.where(fast, sizes, 0.0)
-    outer, inner = 2 * unit.tail((sizes + 0.5) * relative), 2 * unit.tail(np.maximum(sizes - 0.5, 0.0) * relative)
+    outer = 2 * unit.tail((sizes + 1 - inwards) * relative)
+    inner = 2 * unit.tail(np.maximum(sizes - inwards, 0.0) * relative)
     inner = np.where(sizes == 0, 2.0, inner)
     sure = fast & (low * (1 - _MARGIN) >= outer * (1 + _MARGIN)) & (high * (1 + _MARGIN) <= inner * (1 - _MARGIN))
     steps = sizes.astype(np.int64)
     unsure = np.flatnonzero(~sure)
     if len(unsure):
-        exact = [_draw_precisely(unit, int(words[i]), step, bits) for i in unsure.tolist()]
+        exact = [_draw_precisely(unit, int(words[i]), step, back, bits) for i in unsure.tolist()]
         steps = steps.astype(object) if max(exact) >= 2**62 else steps
         steps[unsure] = exact
-    return np.where(signs == 1, -steps, steps)
+    return steps
 
 
-def _draw_precisely(unit: Drawable, word: int, step: Fraction, bits: Bits) -> int:
+def _sizes_within(noise: Drawable, ranges: Array, extra: int, width: Fraction, bits: Bits) -> Array:
+    """Draw a size in each range of 2^extra sizes, as likely as the noise has it among them.
+
+    A size is proposed with equal chances, and taken with the probability that it has over that of the first one, which
+    has the most: nearly always, so that few proposals need more than floats. Size 0 has half the room of others.
+    """
+    unit, step = noise.at(1.0), width / Fraction(noise.scale)
+    firsts = [first << extra for first in ranges.tolist()]
+    enough = (1 - _most_falling(unit, max(firsts, default=0), extra, step)) * 2.0**_WORD
+    words = np.frombuffer(bits(8 * len(firsts)), dtype="<u8")
+    surely, inside = (words.astype(np.float64) < enough).tolist(), _numbers(len(firsts), extra, bits)
+    found = np.empty(len(firsts), dtype=object)
+    for place, (first, below, sure) in enumerate(zip(firsts, inside, surely, strict=True)):
+        size, word = first | below, int(words[place])
+        taken = sure and size > 0
+        while not taken and not _taken(unit, first, size, step, word, bits):
+            size, word = first | _number(extra, bits), _number(_WORD, bits)
+        found[place] = size
+    return found
+
+
+def _most_falling(unit: Drawable, first: int, extra: int, step: Fraction) -> float:
+    """Return a bound on the share by which the noise is less likely at the end of a range than at its beginning."""
+    width = float(step) * 2.0**extra
+    steepness = unit.steepness(float(step) * first + width)
+    return 1.0 if steepness is None else min(2 * steepness * width, 1.0)
+
+
+def _numbers(count: int, length: int, bits: Bits) -> list[int]:
+    """Return so many whole numbers of so many random bits."""
+    size, rest = (length + 7) // 8, -length % 8
+    drawn = bits(count * size)
+    return [int.from_bytes(drawn[at : at + size], "little") >> rest for at in range(0, count * size, size)]
+
+
+def _number(length: int, bits: Bits) -> int:
+    return _numbers(1, length, bits)[0]
+
+
+def _taken(  # noqa: PLR0913, PLR0917 - a proposal, its range, and the chance that decides
+    unit: Drawable, first: int, size: int, step: Fraction, word: int, bits: Bits
+) -> bool:
+    """Return whether a proposed size is taken: with the probability of it over that of the first one that is not 0."""
+    mp, length = _long_floats(), _WORD
+    mp.prec = 2 * max(-_log2(step), 0) + 4 * _WORD
+
+    def mass(own: int) -> Any:
+        low, high = (2 * own - 1) * step / 2, (2 * own + 1) * step / 2
+        inner = mp.mpf(1) / 2 if own == 0 else unit.precise_tail(mp.mpf(low.numerator) / low.denominator, mp)
+        return inner - unit.precise_tail(mp.mpf(high.numerator) / high.denominator, mp)
+
+    ratio, slack = mass(size) / mass(max(first, 1)), mp.ldexp(mp.mpf(1), -2 * _WORD)
+    while True:
+        if mp.ldexp(mp.mpf(word + 1), -length) <= ratio * (1 - slack):
+            return True
+        if mp.ldexp(mp.mpf(word), -length) >= ratio * (1 + slack):
+            return False
+        if length > _WORD:  # the words agree with the ratio as far as it is known
+            mp.prec, slack = 2 * mp.prec, slack * slack
+            ratio = mass(size) / mass(max(first, 1))
+        word, length = (word << _WORD) | _number(_WORD, bits), length + _WORD
+
+
+def _draw_precisely(unit: Drawable, word: int, step: Fraction, back: Fraction, bits: Bits) -> int:
     """Return the step that U falls in, reading as many more bits of it as that takes."""
     mp, length = _long_floats(), _WORD
     guess = int(min(float(unit.reach(np.asarray(max(word, 0.5) / 2.0 ** (_WORD + 1)))) / float(step), 1e300))
@@ -164,10 +256,10 @@ def _draw_precisely(unit: Drawable, word: int, step: Fraction, bits: Bits) -> in
         mp.prec = 2 * length + 64
 
         def edge(size: int) -> Any:
-            """Return P(|noise| > size + 1/2 steps); 1 below the first."""
+            """Return P(|noise| > size + 1 − back steps); 1 below the first."""
             if size < 0:
                 return mp.mpf(1)
-            end = (2 * size + 1) * step / 2
+            end = (size + 1 - back) * step
             return 2 * unit.precise_tail(mp.mpf(end.numerator) / end.denominator, mp)
 
         low, high = mp.ldexp(mp.mpf(word), -length), mp.ldexp(mp.mpf(word + 1), -length)

@@ -83,6 +83,9 @@ class Gaussian(Noise):
     def _reach(self, tails: Floats) -> Floats:
         return -scipy.special.ndtri(tails)
 
+    def steepness(self, units: float) -> float:
+        return units
+
     def precise_tail(self, units: Any, mp: Any) -> Any:
         return mp.erfc(units / mp.sqrt(2)) / 2
 

@@ -90,6 +90,9 @@ class Laplace(Noise):
     def _reach(self, tails: Floats) -> Floats:
         return -np.log(2 * tails)
 
+    def steepness(self, units: float) -> float:
+        return 1.0
+
     def precise_tail(self, units: Any, mp: Any) -> Any:
         return mp.exp(-units) / 2
 

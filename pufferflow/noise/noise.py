@@ -375,6 +375,10 @@ class Noise(abc.ABC):
         """Return a μ of shifts, rounded up; here, that of their pure losses (M29)."""
         return np.array([pure_to_gdp(loss) for loss in self._pure(units).tolist()])
 
+    def steepness(self, units: float) -> float | None:
+        """Return a bound on how fast the log density falls up to a place, both in units; None if it jumps."""
+        return None
+
     @abc.abstractmethod
     def _logpdf(self, units: Floats) -> Floats:
         """Return the log density (of either sign of x)."""

@@ -200,8 +200,9 @@ def _need(  # noqa: PLR0913, PLR0917 - what is asked, with what noise, and how i
 ) -> float:
     """Return the scale that weighted sums need with a share of a promise, or what is in proportion to it.
 
-    In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. Other noise is calibrated
-    for each query, if they are few. Where no other row follows a row, it moves between the secret's own pairs.
+    In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. Other noise is
+    calibrated for each query, if they are few. Where no other row follows a row, it moves between the pairs of the
+    secret.
     """
     secret, priors, noise = facts.request.scenario.secret, facts.request.scenario.priors, family(1.0)
     part = share if noise.norm == 1 else math.sqrt(share)

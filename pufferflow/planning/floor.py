@@ -9,6 +9,8 @@ differentially private for the value of one row.
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, loss, proof_of
 from pufferflow.engine import Pattern
@@ -24,7 +26,7 @@ _DOUBLINGS = 16
 _HARDLY = "hardly any noise is needed for the promise: the little that is added lets an account add releases up"
 
 
-def row_laws(facts: PublicFacts, weights: Floats, laws: Laws) -> Laws | None:
+def row_laws(facts: PublicFacts, weights: Floats, laws: Laws | None) -> Laws | None:
     """Return the laws of the weighted sums if the secret's row is independent of all others; `laws` if that is so.
 
     None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
@@ -35,7 +37,7 @@ def row_laws(facts: PublicFacts, weights: Floats, laws: Laws) -> Laws | None:
         return None
     if isinstance(secret, Initial) and not _selects_first_rows(facts):
         return None
-    if facts.request.scenario.priors == (Independent(),):
+    if laws is not None and facts.request.scenario.priors == (Independent(),):
         return laws
     return facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
 
@@ -80,6 +82,8 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     release. The floor is too small to be visible in the answers.
     """
     farthest = float((facts.functions.ranges * weights).max(initial=0.0))
+    if facts.request.scenario.priors == (Independent(),) and (own := row_laws(facts, weights, None)) is not None:
+        farthest = min(farthest, own.winf(np.inf).length)  # between the secret's own pairs, which may be near
     epsilon = 0.0 if promise.kind is None else promise.loss
     return farthest / max(_LOUDEST, 4 * epsilon)
 

@@ -32,6 +32,7 @@ LIGHT = ["laplace", "gaussian", "cauchy", "staircase"]  # the others' quantiles 
 every_light_noise = pytest.mark.parametrize("family", [NOISES[name] for name in LIGHT], ids=LIGHT)
 DRAWS = 10**6
 ALARM = 1e-3
+HALF = Fraction(1, 2)
 
 
 def draws_of(noise):
@@ -233,7 +234,7 @@ def test_the_slow_path_agrees_with_the_fast_one(family):
     words = np.random.default_rng(2).integers(1 << 60, 1 << 64, 40, dtype=np.uint64)
     words = np.concatenate([words, np.array([2**63, 2**57 + 12345, 2**64 - 1], dtype=np.uint64)])
     fast = drawing._draw_chunk(noise, len(words), step, Stream(words.astype("<u8").tobytes() + bytes(8)))
-    slow = [drawing._draw_precisely(noise, int(word), step, Stream(b"")) for word in words]
+    slow = [drawing._draw_precisely(noise, int(word), step, HALF, Stream(b"")) for word in words]
     assert fast.tolist() == slow
 
 
@@ -243,10 +244,10 @@ def test_the_farthest_tail_is_drawn_too(family):
     noise = family(1.0)
     step = drawing.grid_of(1.0)
     end = float(noise.reach(np.array([2.0**-65]))[0])
-    sizes = {drawing._draw_precisely(noise, 0, step, Stream(b"")) for _ in range(6)}
+    sizes = {drawing._draw_precisely(noise, 0, step, HALF, Stream(b"")) for _ in range(6)}
     assert len(sizes) > 1
     assert min(sizes) * float(step) >= end * 0.999
-    (deep,) = {drawing._draw_precisely(noise, 0, step, Stream(bytes(7) + b"\x01" + bytes(200))) for _ in range(2)}
+    (deep,) = {drawing._draw_precisely(noise, 0, step, HALF, Stream(bytes(7) + b"\x01" + bytes(200))) for _ in range(2)}
     assert noise.precise_tail(deep * step, __import__("mpmath").mp) < 2.0**-66
 
 
@@ -256,3 +257,37 @@ def test_grids_depend_on_the_scale_alone():
         grid = drawing.grid_of(scale)
         assert grid <= Fraction(scale) / 1024 < 2 * grid
         assert pf.Laplace(scale).sample(3).shape == (3,)
+
+
+RANGES = [pf.Laplace(37.0), pf.Gaussian(37.0), pf.GeneralizedCauchy(37.0, k=3)]
+
+
+@pytest.mark.parametrize("noise", RANGES, ids=["laplace", "gaussian", "cauchy"])
+def test_sizes_that_are_drawn_range_by_range_have_the_law(noise, monkeypatch):
+    """Ranges of 16 or 32 sizes, within which chances fall by half: many proposals are put back."""
+    monkeypatch.setattr(drawing, "_COARSE_BITS", 1)
+    monkeypatch.setattr(drawing, "_MOST_EXTRA", 0)
+    drawn = drawing._draw(noise, 6_000, Fraction(1), np.random.default_rng(2).bytes).astype(np.int64)
+    edges = np.arange(-60, 60, 5)
+    inside = [np.sum((drawn >= low) & (drawn < low + 5)) for low in edges]
+    tails = noise.tail(np.append(edges, 60) - 0.5)
+    chances = -np.diff(tails)
+    seen, chances = np.append(inside, 6_000 - sum(inside)), np.append(chances, 1 - chances.sum())
+    assert stats.chisquare(seen, 6_000 * chances).pvalue > ALARM
+    wrong = -np.diff(noise.at(1.1 * noise.scale).tail(np.append(edges, 60) - 0.5))
+    assert stats.chisquare(seen, 6_000 * np.append(wrong, 1 - wrong.sum())).pvalue < ALARM
+    alone = np.sum(drawn == 0), 6_000 * (noise.tail(-0.5) - noise.tail(0.5))
+    assert abs(alone[0] - alone[1]) < 4 * np.sqrt(alone[1])
+
+
+@pytest.mark.parametrize("family", [pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy])
+def test_a_grid_far_below_the_floats_is_drawn_by_floats(family, monkeypatch):
+    """Draws on steps of 2^-70 scales: hardly one needs mpmath, and the last bits are those of chance."""
+    asked = []
+    precisely = drawing._draw_precisely
+    monkeypatch.setattr(drawing, "_draw_precisely", lambda *given: asked.append(0) or precisely(*given))
+    noise = family(2.0**70)
+    drawn = drawing._draw(noise, 20_000, Fraction(1), np.random.default_rng(3).bytes)
+    assert len(asked) < 200
+    assert stats.kstest(noise.tail(drawn.astype(np.float64)), "uniform").pvalue > ALARM
+    assert stats.chisquare(np.bincount([int(size) % 16 for size in drawn])).pvalue > ALARM
