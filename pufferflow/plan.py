@@ -1,12 +1,13 @@
 """A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
 import polars as pl
+from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
@@ -30,6 +31,7 @@ from pufferflow.noise import Noise
 from pufferflow.planning import (
     AskedQuery,
     Certificate,
+    CoveredPeriod,
     Decision,
     NoisySum,
     QuieterGroups,
@@ -199,6 +201,15 @@ class Plan(DecidedPlan):
         again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
         return publish(self._decision, account, id, estimates=estimates)
+
+    def covering(self, period: CoveredPeriod) -> "Plan":
+        """Return the plan with a period in its certificate: the one that a scheduled release is about."""
+        certify = self._decision.certify
+
+        def certify_period(own: Decision) -> Certificate:
+            return structs.replace(certify(own), period=period)
+
+        return Plan(replace(self._decision, certify=certify_period))
 
     def too_noisy(self) -> list[str]:
         """Return a line for each query whose noise is larger than any answer it can have.

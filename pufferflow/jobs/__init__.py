@@ -6,6 +6,7 @@ from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
+from pufferflow.jobs.published import zone_changed
 from pufferflow.jobs.scheduling import next_time, schedule
 from pufferflow.jobs.sink import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, release_id
 from pufferflow.jobs.source import (
@@ -57,4 +58,5 @@ __all__ = [
     "tracebacks",
     "with_variables",
     "word_of",
+    "zone_changed",
 ]

@@ -68,6 +68,9 @@ class Sink(ABC):
         Of two processes at once one writes, and the other finds what that one wrote.
         """
 
+    def check_free(self, label: str) -> None:  # noqa: B027 - of most sinks, whatever is there is a release
+        """Refuse a place that is taken by what is no release, before one is drawn."""
+
     def prepare(self, columns: pl.Schema) -> None:  # noqa: B027 - not every sink has something to prepare
         """Refuse a place that cannot take a release with such columns, before it is drawn; make what it goes into."""
 

@@ -15,6 +15,8 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pufferflow.progress import waiting_for
+
 _UNFINISHED = (".pufferflow-", ".part")
 _A_DAY, _A_MINUTE, _A_MOMENT = 86400.0, 60.0, 0.02
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
@@ -82,13 +84,19 @@ def exclusive_access(folder: Path) -> Generator[None]:
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        deadline = time.monotonic() + _A_MINUTE
-        while not _locked(handle) and time.monotonic() < deadline:
-            time.sleep(_A_MOMENT)
+        if not _locked(handle):
+            with waiting_for(f"another process that writes to {str(folder)[-200:]!r}", _A_MINUTE):
+                _wait_for_lock(handle)
         _sweep(folder)
         yield
     finally:
         os.close(handle)
+
+
+def _wait_for_lock(handle: int) -> None:
+    deadline = time.monotonic() + _A_MINUTE
+    while not _locked(handle) and time.monotonic() < deadline:
+        time.sleep(_A_MOMENT)
 
 
 def _locked(handle: int) -> bool:
