@@ -200,7 +200,8 @@ class Plan(DecidedPlan):
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
         again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
-        return publish(self._decision, account, id, estimates=estimates)
+        release = publish(self._decision, account, id, estimates=estimates)
+        return replace(release, plan_evidence=self.evidence)
 
     def covering(self, period: CoveredPeriod) -> "Plan":
         """Return the plan with a period in its certificate: the one that a scheduled release is about."""

@@ -11,9 +11,9 @@ from pufferflow.guarded import guarded
 from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.missed import period_of
 from pufferflow.jobs.period import Every
-from pufferflow.jobs.sink import EVIDENCE, PAGE, Sink
+from pufferflow.jobs.sink import PAGE, Sink
 from pufferflow.ledger import Account, Ledger
-from pufferflow.release import Release
+from pufferflow.release import EVIDENCE, Release
 from pufferflow.report.evidence import Evidence
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from pufferflow.errors import InternalError
 from pufferflow.release import Copy, Release
 
-EVIDENCE, PAGE = "evidence.json", "report.html"
+PAGE = "report.html"
 MOST_NEW = 8
 """How many of the newest releases are looked up, by each way of telling which are the newest."""
 

@@ -3,7 +3,7 @@
 from pufferflow.release.copies import Copy, entry_in, other_release, place_taken
 from pufferflow.release.draw import columns_of, of_no_rows
 from pufferflow.release.durable import move_file, name_beside, unfinished_in, write_whole
-from pufferflow.release.files import CERTIFICATE, check_format
+from pufferflow.release.files import CERTIFICATE, EVIDENCE, check_format
 from pufferflow.release.folder import (
     add,
     check_free,
@@ -19,6 +19,7 @@ from pufferflow.release.release import Release, put_text, written
 
 __all__ = [
     "CERTIFICATE",
+    "EVIDENCE",
     "Copy",
     "CostAccount",
     "Release",

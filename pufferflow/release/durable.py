@@ -15,8 +15,6 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pufferflow.progress import waiting_for
-
 _UNFINISHED = (".pufferflow-", ".part")
 _A_DAY, _A_MINUTE, _A_MOMENT = 86400.0, 60.0, 0.02
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
@@ -85,6 +83,8 @@ def exclusive_access(folder: Path) -> Generator[None]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if not _locked(handle):
+            from pufferflow.progress import waiting_for
+
             with waiting_for(f"another process that writes to {str(folder)[-200:]!r}", _A_MINUTE):
                 _wait_for_lock(handle)
         _sweep(folder)

@@ -10,7 +10,8 @@ import pufferflow as pf
 from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
 from pufferflow.jobs.job_account import JobAccount
-from pufferflow.jobs.sink import EVIDENCE, PAGE
+from pufferflow.jobs.sink import PAGE
+from pufferflow.release import EVIDENCE
 from pufferflow.release import publication as releasing
 
 DAY = "2026-10-20"

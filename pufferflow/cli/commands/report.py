@@ -3,8 +3,9 @@
 `pufferflow audit`: attack what a job promises, on worlds that are made up, and see whether the promise holds.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +14,6 @@ from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, r
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import LedgerFault, Misuse
-
-if TYPE_CHECKING:
-    from pufferflow.report.evidence import Evidence
 
 What = Annotated[
     str,
@@ -102,7 +100,6 @@ def _ledger_page(address: str) -> tuple[str, str]:
 
 def _release_page(folder: Path, *, compared: bool) -> str:
     """Return the page of a release; what a ledger does not keep is left out of one that was compared."""
-    from pufferflow.jobs import EVIDENCE
     from pufferflow.release import CERTIFICATE, Release
 
     if not (folder / CERTIFICATE).is_file():
@@ -111,13 +108,8 @@ def _release_page(folder: Path, *, compared: bool) -> str:
             allowed="a folder of one release, such as a run writes, or a ledger",
             instead="one of the folders in it",
         )
-    return Release.read(folder).page(None if compared else _evidence(folder / EVIDENCE))
-
-
-def _evidence(file: Path) -> "Evidence | None":
-    from pufferflow.report.evidence import Evidence
-
-    return Evidence.from_json(file.read_bytes()) if file.is_file() else None
+    release = Release.read(folder)
+    return (replace(release, plan_evidence=None) if compared else release).page()
 
 
 Trials = Annotated[int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")]
