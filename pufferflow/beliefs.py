@@ -140,12 +140,7 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
         )
     if not asked.questions.queries:
         raise Misuse("The batch asks nothing yet.", allowed="a batch with queries", instead='batch.private_sum("x")')
-    if read.origin.holds(asked.questions.engine.original):
-        raise Misuse(
-            f"The reference {read.name!r} is the private frame itself.",
-            allowed="other, public rows",
-            instead='pf.Reference("a public survey", other_frame)',
-        )
+    read.origin.check_public(f"The reference {read.name!r}", asked.questions.engine.original)
     wanted = Pure(1.0) if promise is None else promise
     rows = [_tried(asked, wanted, name, fit) for name, fit in _candidates(read, scenario, scenario.secret)]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))

@@ -211,12 +211,8 @@ class Scenario:
             )
         for prior in self.priors:
             origin = prior.provenance.origin
-            if origin is not None and origin.holds(frame):
-                raise Misuse(
-                    f"The prior was fitted on {prior.provenance.reference!r}, which is the private frame itself.",
-                    allowed="a prior that is declared, or fitted on other, public rows",
-                    instead='pf.Reference("a public survey", other_frame)',
-                )
+            if origin is not None:
+                origin.check_public(f"The prior was fitted on {prior.provenance.reference!r}, which", frame)
         if table is not None:
             table.check_types(self._uses)
         self.check_schema(frame.collect_schema() if table is None else table.schema)
