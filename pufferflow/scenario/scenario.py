@@ -215,7 +215,14 @@ class Scenario:
                 origin.check_public(f"The prior was fitted on {prior.provenance.reference!r}, which", frame)
         if table is not None:
             table.check_types(self._uses)
+            table.check_index(self._needed)
         self.check_schema(frame.collect_schema() if table is None else table.schema)
+
+    @property
+    def _needed(self) -> tuple[str, ...]:
+        """The columns that a frame must have."""
+        unit = [self.secret.within] if isinstance(self.secret, Presence) else []
+        return tuple(dict.fromkeys([*self.secret.columns, *unit, *self.public]))
 
     @property
     def _uses(self) -> Iterator[tuple[str, Use]]:
@@ -233,8 +240,7 @@ class Scenario:
         """
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
-        unit = [self.secret.within] if isinstance(self.secret, Presence) else []
-        needed = tuple(dict.fromkeys([*self.secret.columns, *unit, *self.public]))
+        needed = self._needed
         for column in needed:
             if column in unreadable:
                 raise Misuse(

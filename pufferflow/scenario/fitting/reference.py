@@ -13,7 +13,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.arguments import set_fields
-from pufferflow.arrow_tables import ArrowTable
+from pufferflow.arrow_tables import ArrowTable, unnamed_index, with_index
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.source_version import SourceVersion, versions_in
 from pufferflow.suggestions import suggests_arguments
@@ -137,6 +137,8 @@ class Reference:
                 return self.frame.select(columns).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise SourceFailed(f"The public reference {self.name!r} could not be read.") from error
+        if (problem := unnamed_index(self.origin.frame and self.origin.frame(), missing[0])) is not None:
+            raise problem
         raise Misuse(
             f"The public reference {self.name!r} has no column {missing[0]!r}.",
             allowed=f"one of {known[:6]}{' …' if len(known) > 6 else ''}",
@@ -178,7 +180,7 @@ def _lazy(frame: Any) -> pl.LazyFrame:
         return frame.lazy()
     try:
         if not isinstance(frame, str | bytes) and frame is not None:
-            return pl.DataFrame(frame).lazy()
+            return pl.DataFrame(with_index(frame)).lazy()
         problem = f"The frame of a public reference is of type {type(frame).__name__}."
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         problem = f"pl.DataFrame does not take the frame of type {type(frame).__name__} ({type(error).__name__})."
