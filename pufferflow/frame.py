@@ -17,6 +17,7 @@ from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
+from pufferflow.habits import EXAMPLES
 from pufferflow.local import Perturbation, perturbation
 from pufferflow.noise import Family, JointGaussian
 from pufferflow.plan import Plan, plan_of
@@ -40,13 +41,14 @@ from pufferflow.queries import (
     answer_name,
     bounded,
     column_name,
+    examples_of,
     named_columns,
     one_by_one,
     read_name,
 )
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import TIMES, Domain, Interval, Scenario
-from pufferflow.suggestions import EXAMPLES, Suggesting, suggests_arguments
+from pufferflow.suggestions import Suggesting, suggests_arguments
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account
@@ -103,6 +105,9 @@ class Batch(Suggesting):
     """
 
     questions: Request
+
+    def _own_examples(self) -> Mapping[str, str]:
+        return examples_of(self.questions)
 
     # Which rows
 

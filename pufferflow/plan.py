@@ -1,5 +1,6 @@
 """A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -40,7 +41,7 @@ from pufferflow.planning import (
     grid_below,
     make_decision,
 )
-from pufferflow.queries import Request
+from pufferflow.queries import Request, examples_of
 from pufferflow.release import CostAccount, Release, publish, put_text
 from pufferflow.report.evidence import Evidence
 from pufferflow.suggestions import Suggesting
@@ -56,6 +57,9 @@ class DecidedPlan(Suggesting):
     """Base: what a plan shows of the decision behind it, whatever draws the answers."""
 
     _decision: Decision
+
+    def _own_examples(self) -> Mapping[str, str]:
+        return examples_of(self.questions)
 
     @property
     def questions(self) -> Request:

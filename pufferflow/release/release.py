@@ -1,6 +1,6 @@
 """A release: numbers that may be published, their error bars and certificate, stored, shown and read back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
@@ -53,6 +53,13 @@ class Release(Suggesting):
     limits: pl.DataFrame | None = None
     plan_evidence: Callable[[], Evidence | None] | None = field(default=None, repr=False)
     """What the plan shows of itself on a page, worked out when it is asked for; stored nowhere with the numbers."""
+
+    def _own_examples(self) -> Mapping[str, str]:
+        asked = {f"{name}_low" for name in self.frame.columns} & set(self.intervals.columns)
+        keys = [name for name in self.frame.columns if f"{name}_low" not in asked]
+        outputs = [name for name in self.frame.columns if f"{name}_low" in asked]
+        found = {'"level_sum"': f'"{outputs[0]}"'} if outputs else {}
+        return found | ({'"day"': f'"{keys[0]}"'} if keys and "day" not in keys else {})
 
     def clipped(self) -> Clipped:
         """Return numbers and error bars cut to their possible values, counts as whole numbers; it costs nothing (M47).

@@ -15,11 +15,12 @@ from pufferflow.arguments import belief_refused, instance, set_fields, shown, st
 from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
+from pufferflow.habits import EXAMPLES
 from pufferflow.scenario.missing_columns import listed, no_column
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Derived, Presence, Secret, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
-from pufferflow.suggestions import EXAMPLES, suggests_arguments, way_to_protect
+from pufferflow.suggestions import suggests_arguments, way_to_protect
 
 VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
