@@ -151,6 +151,7 @@ class Batch(Suggesting):
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
         request, names = self.questions, list[str]()
+        request.check_groups_first([*(key for key in one_by_one(by) if isinstance(key, str)), *named])
         for key in one_by_one(by):
             columns = request.selected(key) if isinstance(key, pl.Expr) else [column_name(key)]
             if columns is None:

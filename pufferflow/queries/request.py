@@ -280,7 +280,7 @@ class Request:
 
     def with_filter(self, predicate: object) -> "Request":
         """Return a copy about the rows for which a predicate of public columns holds."""
-        self._before_queries("filter")
+        self._before_queries("filter", ".filter(…)")
         read = self._read(predicate)
         if self._type(read) != pl.Boolean:
             raise Misuse(
@@ -315,7 +315,7 @@ class Request:
     def with_columns(self, named: Mapping[str, object]) -> "Request":
         """Return a copy with further public columns, computed from those there are."""
         if named:
-            self._before_queries("with_columns")
+            self._before_queries("with_columns", ".with_columns(…)")
         derived = list(self.derived)
         current = self
         for name, expression in named.items():
@@ -348,7 +348,7 @@ class Request:
 
     def grouped(self, by: Sequence[str], keys: object, other: object = None) -> "Request":
         """Return a copy about each group of rows with the same public values, and about all `other` ones."""
-        self._before_queries("group_by")
+        self.check_groups_first(by)
         if self.by:
             raise Misuse(
                 "group_by is called a second time.",
@@ -438,13 +438,20 @@ class Request:
                 instead=f'a query of its own for {query.name!r}, or name="{query.name}_2"',
             )
 
-    def _before_queries(self, what: str) -> None:
-        if self.queries:
-            raise Misuse(
-                f"{what} after a query: it would not be clear which queries it is for.",
-                allowed="filter, with_columns and group_by first, then queries",
-                instead="another batch for other rows",
-            )
+    def check_groups_first(self, by: Sequence[str]) -> None:
+        """Refuse a group_by after a query."""
+        named = ", ".join(f'"{name}"' for name in by) or '"day"'
+        self._before_queries("group_by", f".group_by({named})")
+
+    def _before_queries(self, what: str, typed: str) -> None:
+        if not self.queries:
+            return
+        asked = self.queries[0].words
+        raise Misuse(
+            f"{what} after a query, {asked}: all queries of a batch are about the same rows in the same groups.",
+            allowed="filter, with_columns and group_by first, then the queries",
+            instead=f'{typed}.private_sum("level"), in this order; for other rows or groups another batch',
+        )
 
     @property
     def _no_rows(self) -> pl.DataFrame:
