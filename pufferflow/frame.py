@@ -315,7 +315,8 @@ class Batch(Suggesting):
         called = read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
             ends, inside = classes(known, domain, bins)
-            return self._asking(Quantile.of(called, share, inside, ends, known))
+            whole_numbers = self.questions.is_whole(known)
+            return self._asking(Quantile.of(called, share, inside, ends, known, whole_numbers=whole_numbers))
         bars: list[Values] = [values for _, values in indicators(known, domain, bins)]
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]

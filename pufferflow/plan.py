@@ -205,7 +205,7 @@ class Plan(DecidedPlan):
         again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
         release = publish(self._decision, account, id, estimates=estimates)
-        return replace(release, plan_evidence=self.evidence)
+        return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
 
     def covering(self, period: CoveredPeriod) -> "Plan":
         """Return the plan with a period in its certificate: the one that a scheduled release is about."""

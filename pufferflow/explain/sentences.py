@@ -41,6 +41,7 @@ from pufferflow.scenario import (
 from pufferflow.scenario.priors import AnyCorrelation, Prior, Table, belief_in_words
 
 _INSIDE = "within a class of bins values are taken to lie evenly, and the error bar reaches to its ends"
+_INSIDE_WHOLE = "within a class of bins its whole numbers are taken to be alike, and the error bar reaches to its ends"
 _MOST, _LONG = 8, 1e15
 
 
@@ -121,11 +122,8 @@ def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it
         words for query in queries for words in [_error_in_words(query, reading.distance, it or query.name)] if words
     ]
     limit = f", without limit for values {reading.beyond}" if errors and reading.beyond else ""
-    inside = (
-        _INSIDE
-        if any(isinstance(query, Quantile) and len(query.edges) > len(query.measures) for query in queries)
-        else ""
-    )
+    wide = [query for query in queries if isinstance(query, Quantile) and len(query.edges) > len(query.measures)]
+    inside = (_INSIDE_WHOLE if wide[0].whole_numbers else _INSIDE) if wide else ""
     parts = [reading.words, *dict.fromkeys(query.readings for query in queries), _weight_in_words(queries[0])]
     parts += [", ".join(errors) + limit, inside]
     return f"{names}: {'; '.join(filter(None, parts))}"

@@ -224,6 +224,13 @@ class Request:
         content = made, filters, self.by, keys, self.queries, self.measures, *others
         return hashlib.sha256(repr(content).encode()).hexdigest()
 
+    def is_whole(self, column: str) -> bool:
+        """Return whether all values of a sensitive column are read as whole numbers, by its type and its domain."""
+        dtype, domain = self.schema[column], self.domains[column]
+        whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
+        ends: list[Any] = [domain.points[0], domain.points[-1], self.missing(column)]
+        return whole and domain.numeric and all(float(end).is_integer() for end in ends)
+
     def weight(self, given: object) -> Weight:
         """Return the weight of each row, an expression of public columns; it is a number, and has bounds if private."""
         self.check_weighable()
