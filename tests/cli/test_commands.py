@@ -253,9 +253,9 @@ def test_report_uses_the_evidence_beside_a_release(give):
 def test_audit(make, give, monkeypatch):
     """An attack that breaks nothing exits with 0; a promise that is broken exits with 3, loudly."""
     make()
-    found = give("audit", "job.toml", "--trials", 500, "--json")
+    found = give("audit", "job.toml", "--trials", 20_000, "--json")
     check(found.document, "audit")
-    assert (found.exit, found.document["holds"], found.document["trials"]) == (0, True, 500)
+    assert (found.exit, found.document["holds"], found.document["trials"]) == (0, True, 20_000)
 
     def broken(plan, **given):
         return pf.audit.Attack(2.0, plan.guarantee, plan.guarantee, given["confidence"], given["trials"], "e", "p")
