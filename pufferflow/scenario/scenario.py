@@ -16,7 +16,7 @@ from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.habits import EXAMPLES
-from pufferflow.scenario.missing_columns import listed, no_column
+from pufferflow.scenario.missing_columns import listed, no_column, no_unit
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Derived, Presence, Secret, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
@@ -37,8 +37,9 @@ class Scenario:
     `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a number.
     `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and the value
     there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a duration.
-    `public` names the columns that everybody may know; only they can filter and group. `order_by` and `within` are
-    among them.
+    `public` names the columns that everybody may know, row by row; only they can filter and group. `order_by` and
+    `within` are among them. Under `pf.Presence` everybody may know which values they can have, and nobody whose row has
+    which: that is hidden with the row.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(
@@ -241,7 +242,7 @@ class Scenario:
         """
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
-        needed = self._needed
+        needed, unit = self._needed, [self.secret.within] if isinstance(self.secret, Presence) else []
         for column in needed:
             if column in unreadable:
                 raise Misuse(
@@ -250,7 +251,7 @@ class Scenario:
                     instead=f'a view with CAST("{column}" AS …), such as TEXT or DOUBLE PRECISION',
                 )
             if column not in schema:
-                raise no_column(column, schema, needed)
+                raise (no_unit if [column] == unit else no_column)(column, schema, needed)
         for column, domain in self.secret.columns.items():
             _check_type(column, schema[column], numeric=domain.numeric)
         if self.order_by is not None:
