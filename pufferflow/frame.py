@@ -47,7 +47,7 @@ from pufferflow.queries import (
     read_name,
 )
 from pufferflow.release import CostAccount, Release
-from pufferflow.scenario import TIMES, Domain, Interval, Scenario
+from pufferflow.scenario import ROW, TIMES, Domain, Interval, Scenario
 from pufferflow.suggestions import Suggesting, suggests_arguments
 
 if TYPE_CHECKING:
@@ -84,10 +84,17 @@ def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
     engine = remote_engine(frame)
     if engine is not None:
         scenario.check_schema(engine.schema(), engine.unreadable())
+        if scenario.numbers_rows:
+            raise Misuse(
+                "A table of another engine has no numbers of its rows.",
+                allowed="a column that says whose row each row is",
+                instead='a view with ROW_NUMBER() OVER () AS "person", and pf.Presence("person", …, rows=1)',
+            )
         return engine
     table = arrow_table(frame)
     guarded(lambda: scenario.check_frame(frame if table is None else table))
-    return engine_of(frame) if table is None else engine_of(table.read(), table.given)
+    given, rows = (frame, frame) if table is None else (table.given, table.read())
+    return engine_of(rows.with_row_index(ROW) if scenario.numbers_rows else rows, given)
 
 
 @final

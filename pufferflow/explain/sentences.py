@@ -375,10 +375,13 @@ def assumptions(plan: Decision) -> list[str]:
     sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
         sentences.append("rows hang together as is believed above")
-    if scenario.within:
+    if scenario.numbers_rows and len(scenario.within) == 1:
+        sentences.append("rows are independent of each other")
+    elif scenario.within:
         sentences.append(f"rows that differ in {_join(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
-        sentences.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
+        own = f"the column {scenario.secret.within!r} says in every row whose row it is"
+        sentences.append("no two rows are of one unit" if scenario.secret.each_row else own)
         if scenario.secret.once:
             sentences.append("all releases of an account are about one table, whose rows stay as they are")
     else:

@@ -30,7 +30,7 @@ from pufferflow.queries.aggregates import Count, MeanOfUnknown
 from pufferflow.queries.keys import DISCOVER, check_discoverable, read_keys
 from pufferflow.queries.other_keys import OtherKeys, with_others
 from pufferflow.queries.query import Query
-from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
+from pufferflow.scenario import ROW, DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
 
 _LARGEST = Fraction(2) ** 300
 ENDS = ("low", "high", "least", "most")
@@ -82,7 +82,7 @@ class Request:
         equal in these are alike to every query. So what is read of a unit never depends on other units' rows.
         """
         scenario, secret = self.scenario, self.scenario.secret
-        if not isinstance(secret, Presence) or secret.rows is None:
+        if not isinstance(secret, Presence) or secret.rows is None or secret.each_row:
             return None
         order = [] if scenario.order_by is None else [scenario.order_by]
         order += [] if self.engine.in_order else [*scenario.public, *self.domains]
@@ -101,8 +101,9 @@ class Request:
 
     @property
     def public(self) -> tuple[str, ...]:
-        """The columns that can filter and group."""
-        return (*self.scenario.public, *(name for name, _ in self.derived))
+        """The columns that can filter and group; numbers of rows cannot."""
+        known = (name for name in self.scenario.public if name != ROW)
+        return (*known, *(name for name, _ in self.derived))
 
     @property
     def key_types(self) -> pl.Schema:

@@ -34,7 +34,7 @@ def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
 def no_unit(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
     """Return the error for the column of units that a frame does not have: where each row is one, it can be made."""
     missing = no_column(name, frame, needed)
-    made = f'frame.with_row_index("{name[:40]}") and rows=1, if each row is a unit of its own'
+    made = "pf.Presence.of_rows(…), if each row is a unit of its own: it makes an id"
     near = nearest(name, [column for column in frame if column not in needed])
     return Misuse(
         f"{missing.problem} It says whose row each row is.",

@@ -18,7 +18,7 @@ from pufferflow.errors import Misuse, visible
 from pufferflow.habits import EXAMPLES
 from pufferflow.scenario.missing_columns import listed, no_column, no_unit
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.secret import AnySecret, Derived, Presence, Secret, read_name
+from pufferflow.scenario.secret import ROW, AnySecret, Derived, Presence, Secret, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
 from pufferflow.suggestions import suggests_arguments, way_to_protect
 
@@ -175,7 +175,9 @@ class Scenario:
         else:
             lines.append("From: anybody who believes one of the following.")
             lines += [f"  - {prior.describe()}" for prior in self.priors]
-        if self.within:
+        if self.numbers_rows and self.within == (ROW,):
+            lines.append("All rows are assumed to be independent of each other.")
+        elif self.within:
             lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
         else:
             assumed = "none is assumed to be independent of the others"
@@ -224,14 +226,24 @@ class Scenario:
     def _needed(self) -> tuple[str, ...]:
         """The columns that a frame must have."""
         unit = [self.secret.within] if isinstance(self.secret, Presence) else []
-        return tuple(dict.fromkeys([*self.secret.columns, *unit, *self.public]))
+        return tuple(name for name in dict.fromkeys([*self.secret.columns, *unit, *self.public]) if name != ROW)
+
+    @property
+    def group_in_words(self) -> str:
+        """What the rows of one group share, for sentences; empty where all rows hang together."""
+        return ", ".join("unit" if name == ROW else name for name in self.within)
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether a frame gets a column that numbers its rows, since each is a unit."""
+        return isinstance(self.secret, Presence) and self.secret.each_row
 
     @property
     def _uses(self) -> Iterator[tuple[str, Use]]:
         """The columns that are needed, and what for."""
         for column, domain in self.secret.columns.items():
             yield column, "number" if domain.numeric else "label"
-        for column in self.public:
+        for column in (name for name in self.public if name != ROW):
             ordered = "moment" if self.timed else "number"
             yield column, ordered if column == self.order_by else "other"
 
@@ -242,6 +254,12 @@ class Scenario:
         """
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
+        if ROW in schema and self.numbers_rows:
+            raise Misuse(
+                f"The frame has a column {ROW!r}, which would be made: each row is a unit of its own.",
+                allowed="another name for that column",
+                instead=f'frame.rename({{{ROW!r}: "number"}})',
+            )
         needed, unit = self._needed, [self.secret.within] if isinstance(self.secret, Presence) else []
         for column in needed:
             if column in unreadable:
