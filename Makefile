@@ -1,9 +1,11 @@
-# Every target starts from a bare machine: it makes a virtual environment, installs what it needs, and runs.
+# Every target starts from a bare machine: it makes a virtual environment, installs what it needs, and runs. The demo needs
+# the core alone; all others have the extras and the tools of developers too.
 # PYTHON picks the interpreter (3.11 or newer), VENV the place of the environment.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
@@ -13,23 +15,30 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test slow nightly check format lint types walls bench docs axe system constraints clean
 
 help:
-	@echo "make demo     run the main job       make check   format, lint, types, walls, tests"
+	@echo "make demo     run the main job (installs the core alone)"
+	@echo "make check    format, lint, types, walls, tests"
 	@echo "make test     run the tests          make slow    the tests that take minutes"
 	@echo "make nightly  the same truths, with far more cases"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make clean    remove what was made, .venv included"
 
-$(STAMP): pyproject.toml constraints.txt
+# The core alone, which is all that the demo needs. Modules are compiled as they are used: a third of them is.
+$(CORE): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || \
 	  { echo "There is no interpreter '$(PYTHON)'; try: make PYTHON=/path/to/python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "pufferflow needs Python 3.11 or newer, $(PYTHON) is older; try: make PYTHON=/path/to/python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "No virtual environment could be made; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+# All extras, and the tools of developers: what tests of engines, types and pages ask for.
+$(STAMP): $(CORE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	@touch $@
 
-demo: $(STAMP)
+demo: $(CORE)
 	$(BIN)/python examples/district_of_meters.py
 
 test: $(STAMP) axe

@@ -22,6 +22,7 @@ STOREYS = {
             "arguments",
             "dtypes",
             "suggestions",
+            "habits",
             "guarded",
             "progress",
             "arrow_tables",

@@ -1,7 +1,26 @@
-"""pufferflow: publish statistics of correlated data with a promise that holds although rows depend on each other.
+"""Publish statistics of correlated data with a promise that holds although rows depend on each other.
 
-`import pufferflow as pf` gives the names that `dir(pf)` lists and nothing else. They load when first used, so that
-importing the library costs no more than a glance. `help(pf.winf)` is a good place to start.
+What to do first, on rows of your own:
+
+    >>> import polars as pl, pufferflow as pf
+    >>> rows = pl.DataFrame({"hour": range(48), "on": [0, 0, 1, 1] * 12})    # or pl.scan_parquet("power.parquet")
+    >>> secret = pf.Secret("on", domain=[0, 1])                  # 1. what must stay hidden: the value of each row
+    >>> prior = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])         # 2. what an adversary may believe; or pf.Independent()
+    >>> scenario = pf.Scenario(secret, prior, order_by="hour")
+    >>> batch = pf.protect(rows, scenario).private_sum("on")     # 3. what is asked; nothing is read yet
+    >>> plan = batch.plan(pf.Pure(1.0))                          # 4. how noisy, at which epsilon; no private row read
+    >>> scale, words = plan.noises["on_sum"].scale, plan.explain()
+    >>> release = plan.release()                                 # 5. the numbers, with error bars and a certificate
+    >>> release.frame.columns, release.intervals.columns
+    (['on_sum'], ['on_sum_low', 'on_sum_high'])
+
+Then: `pf.Ledger("ledger.db")` counts what many releases reveal together, under a limit; `pf.suggest` says which prior a
+public reference speaks for; `plan.report("plan.html")` and `release.report("release.html")` write pages for people;
+`pf.Job` and the command `pufferflow job init` publish on a schedule; `pf.audit.attack(plan)` attacks a plan.
+
+`dir(pf)` lists all names, and `help(pf.protect)`, `help(pf.Batch)`, `help(pf.Scenario)` and `help(pf.Ledger)` say more.
+They load when first used, so that importing the library takes no time. Errors are `pf.PufferflowError`; each says what
+was given, what is allowed and what to try.
 """
 
 from importlib import import_module

@@ -58,6 +58,12 @@ class ArrowTable:
             if column in self.left_out:
                 raise self._unreadable(column, use)
 
+    def check_index(self, needed: Iterable[str]) -> None:
+        """Refuse a missing column that an index without a name may have."""
+        missing = next((name for name in needed if name not in self.schema and name not in self.left_out), None)
+        if missing is not None and self.of_pandas and (problem := unnamed_index(self.given, missing)):
+            raise problem
+
     def _unreadable(self, column: str, use: Use) -> Misuse:
         kind = self.left_out[column]
         if self.of_pandas and kind == "object":
@@ -154,6 +160,28 @@ def _columns_of_pandas(frame: Any) -> dict[str, Any]:
         if name is not None and str(name) not in columns:
             columns[str(name)] = frame.index.get_level_values(place).to_series()
     return columns
+
+
+def unnamed_index(frame: Any, missing: str) -> Misuse | None:
+    """Return the error for a column that a table of pandas lacks, where its index has no name; None where it has."""
+    if not _is_pandas(frame):
+        return None
+    kind, names = type(frame.index).__name__, list(frame.index.names)
+    if None not in names or kind == "RangeIndex":
+        return None
+    ours = repr(missing) if len(names) == 1 else [str(name) if name else "…" for name in names[:-1]] + [missing]
+    return Misuse(
+        f"The frame has no column {missing!r}, and its index, a {kind}, has no name: levels with a name are columns.",
+        allowed=f"a column {missing!r}, or an index of this name",
+        instead=f"frame.rename_axis({ours}), or frame.reset_index(names={ours})",
+    )
+
+
+def with_index(frame: Any) -> Any:
+    """Return a table of pandas as a frame of Polars, with the levels of its index that have a name; others as given."""
+    if not _is_pandas(frame):
+        return frame
+    return pl.DataFrame({name: pl.Series(name, column) for name, column in _columns_of_pandas(frame).items()})
 
 
 def _type_of_none(column: Any) -> Any:

@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import instance
-from pufferflow.errors import Misuse, PufferflowError, visible
+from pufferflow.errors import Misuse, PufferflowError, Refused, visible
 from pufferflow.explain import under_group
 from pufferflow.frame import Batch
 from pufferflow.guarantees import Guarantee, Pure
@@ -46,7 +46,8 @@ _ESTIMATED = "lie in joint"
 class Suggestion:
     """A belief: what the reference says `against` it, what it costs on one output, and what is left if wrong.
 
-    `prior` is ready for a `pf.Scenario`; it is None where it could not be fitted. `note` says why there is no answer.
+    `prior` is ready for a `pf.Scenario`, and refused where none could be fitted (`fitted` is None there). `note` says
+    why there is no answer.
     `error` is the largest expected error of the batch's first output; `left` is the epsilon that the same noise keeps
     whatever rows of a group have to do with each other.
 
@@ -55,11 +56,22 @@ class Suggestion:
     """
 
     belief: str
-    prior: Prior | None
+    fitted: Prior | None
     against: tuple[str, ...] = ()
     error: float | None = None
     left: float | None = None
     note: str = ""
+
+    @property
+    def prior(self) -> Prior:
+        """The prior that was fitted; refused where there is none."""
+        if self.fitted is not None:
+            return self.fitted
+        raise Refused(
+            f"No prior was fitted for the belief that {self.belief}: {self.note or 'the reference allows none'}",
+            allowed="a row of suggestions whose `fitted` is a prior",
+            instead="next(row.prior for row in found.rows if row.fitted is not None)",
+        )
 
 
 @final
@@ -140,12 +152,7 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
         )
     if not asked.questions.queries:
         raise Misuse("The batch asks nothing yet.", allowed="a batch with queries", instead='batch.private_sum("x")')
-    if read.origin.holds(asked.questions.engine.original):
-        raise Misuse(
-            f"The reference {read.name!r} is the private frame itself.",
-            allowed="other, public rows",
-            instead='pf.Reference("a public survey", other_frame)',
-        )
+    read.origin.check_public(f"The reference {read.name!r}", asked.questions.engine.original)
     wanted = Pure(1.0) if promise is None else promise
     rows = [_tried(asked, wanted, name, fit) for name, fit in _candidates(read, scenario, scenario.secret)]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))

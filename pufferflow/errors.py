@@ -5,6 +5,7 @@ that came from private data. What names say in it is shown by `visible`, as in a
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 _HIDDEN: Final = re.compile(
@@ -46,6 +47,10 @@ class PufferflowError(Exception):
         if instead:
             lines.append(f"  try: {self.instead}")
         super().__init__("\n".join(lines))
+
+    def reword(self, change: Callable[[str], str]) -> None:
+        """Change what is allowed and what to try; the problem stays as it was said."""
+        PufferflowError.__init__(self, self.problem, allowed=change(self.allowed), instead=change(self.instead))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle all three parts: the default would lose keyword arguments."""

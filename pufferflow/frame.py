@@ -17,6 +17,7 @@ from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.guarded import guarded
+from pufferflow.habits import EXAMPLES
 from pufferflow.local import Perturbation, perturbation
 from pufferflow.noise import Family, JointGaussian
 from pufferflow.plan import Plan, plan_of
@@ -40,13 +41,14 @@ from pufferflow.queries import (
     answer_name,
     bounded,
     column_name,
+    examples_of,
     named_columns,
     one_by_one,
     read_name,
 )
 from pufferflow.release import CostAccount, Release
-from pufferflow.scenario import TIMES, Domain, Interval, Scenario
-from pufferflow.suggestions import EXAMPLES, Suggesting, suggests_arguments
+from pufferflow.scenario import ROW, TIMES, Domain, Interval, Scenario
+from pufferflow.suggestions import Suggesting, suggests_arguments
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account
@@ -82,10 +84,17 @@ def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
     engine = remote_engine(frame)
     if engine is not None:
         scenario.check_schema(engine.schema(), engine.unreadable())
+        if scenario.numbers_rows:
+            raise Misuse(
+                "A table of another engine has no numbers of its rows.",
+                allowed="a column that says whose row each row is",
+                instead='a view with ROW_NUMBER() OVER () AS "person", and pf.Presence("person", …, rows=1)',
+            )
         return engine
     table = arrow_table(frame)
     guarded(lambda: scenario.check_frame(frame if table is None else table))
-    return engine_of(frame) if table is None else engine_of(table.read(), table.given)
+    given, rows = (frame, frame) if table is None else (table.given, table.read())
+    return engine_of(rows.with_row_index(ROW) if scenario.numbers_rows else rows, given)
 
 
 @final
@@ -103,6 +112,9 @@ class Batch(Suggesting):
     """
 
     questions: Request
+
+    def _own_examples(self) -> Mapping[str, str]:
+        return examples_of(self.questions)
 
     # Which rows
 
@@ -146,6 +158,7 @@ class Batch(Suggesting):
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
         request, names = self.questions, list[str]()
+        request.check_groups_first([*(key for key in one_by_one(by) if isinstance(key, str)), *named])
         for key in one_by_one(by):
             columns = request.selected(key) if isinstance(key, pl.Expr) else [column_name(key)]
             if columns is None:
@@ -309,7 +322,8 @@ class Batch(Suggesting):
         called = read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
             ends, inside = classes(known, domain, bins)
-            return self._asking(Quantile.of(called, share, inside, ends, known))
+            whole_numbers = self.questions.is_whole(known)
+            return self._asking(Quantile.of(called, share, inside, ends, known, whole_numbers=whole_numbers))
         bars: list[Values] = [values for _, values in indicators(known, domain, bins)]
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]

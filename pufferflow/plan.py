@@ -1,12 +1,14 @@
 """A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
 
 import polars as pl
+from msgspec import structs
 
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
@@ -30,6 +32,7 @@ from pufferflow.noise import Noise
 from pufferflow.planning import (
     AskedQuery,
     Certificate,
+    CoveredPeriod,
     Decision,
     NoisySum,
     QuieterGroups,
@@ -38,7 +41,7 @@ from pufferflow.planning import (
     grid_below,
     make_decision,
 )
-from pufferflow.queries import Request
+from pufferflow.queries import Request, examples_of
 from pufferflow.release import CostAccount, Release, publish, put_text
 from pufferflow.report.evidence import Evidence
 from pufferflow.suggestions import Suggesting
@@ -54,6 +57,9 @@ class DecidedPlan(Suggesting):
     """Base: what a plan shows of the decision behind it, whatever draws the answers."""
 
     _decision: Decision
+
+    def _own_examples(self) -> Mapping[str, str]:
+        return examples_of(self.questions)
 
     @property
     def questions(self) -> Request:
@@ -198,7 +204,17 @@ class Plan(DecidedPlan):
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
         again. A noise that rests on an estimate is refused unless `estimates` allows it.
         """
-        return publish(self._decision, account, id, estimates=estimates)
+        release = publish(self._decision, account, id, estimates=estimates)
+        return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
+
+    def covering(self, period: CoveredPeriod) -> "Plan":
+        """Return the plan with a period in its certificate: the one that a scheduled release is about."""
+        certify = self._decision.certify
+
+        def certify_period(own: Decision) -> Certificate:
+            return structs.replace(certify(own), period=period)
+
+        return Plan(replace(self._decision, certify=certify_period))
 
     def too_noisy(self) -> list[str]:
         """Return a line for each query whose noise is larger than any answer it can have.

@@ -39,7 +39,6 @@ from pufferflow.errors import PufferflowError, SourceFailed
 from pufferflow.expressions import ROUNDER, Formula, Segment
 from pufferflow.guarded import guarded
 from pufferflow.jobs import (
-    EVIDENCE,
     MOST_NEW,
     PAGE,
     ColumnType,
@@ -62,6 +61,7 @@ from pufferflow.jobs import (
 from pufferflow.ledger import shown_address
 from pufferflow.release import (
     CERTIFICATE,
+    EVIDENCE,
     Copy,
     check_format,
     entry_in,

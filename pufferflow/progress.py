@@ -3,21 +3,29 @@
 It appears only if stderr is a terminal and the work has lasted longer than `SHOWN_AFTER`, drawn by a thread of its own,
 so that long steps inside a library show too. One bar is drawn at a time: work inside other work, or beside it, has
 none. Output that is printed meanwhile is not redirected.
+
+Without a terminal a wait is a line of the log: for what, and for how long. Loggers are below "pufferflow"; where nobody
+has set up logging, Python prints warnings on stderr.
 """
 
+import logging
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO, final
+from typing import TYPE_CHECKING, Final, Self, TextIO, final
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 SHOWN_AFTER = 1.5
 """Seconds."""
+SAID_AFTER: Final = 3.0
+"""Seconds after which a wait is logged: a shorter one is not worth a line."""
+_log: Final = logging.getLogger(__name__)
 _shown = threading.Lock()
 _current: ContextVar["Work | None"] = ContextVar("current", default=None)
 
@@ -41,6 +49,27 @@ def doing(step: str) -> None:
     work = _current.get()
     if work is not None:
         work.say(step)
+
+
+@contextmanager
+def waiting_for(what: str, longest: float | None = None) -> Generator[None]:
+    """Log what the work inside waits for, if it takes longer than a moment; `longest` is in seconds, if it has an end.
+
+    >>> with waiting_for("the ledger, which others write", 30):
+    ...     pass
+    """
+    timer = threading.Timer(SAID_AFTER, _say, (what, longest))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # a process that forks next has no second thread
+
+
+def _say(what: str, longest: float | None) -> None:
+    _log.warning("Waiting for %s%s.", what, "" if longest is None else f", for up to {longest:.0f} s")
 
 
 @final

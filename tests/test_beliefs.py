@@ -76,7 +76,7 @@ def test_what_cannot_be_fitted_says_why():
     single = STUDY.with_columns(family=pl.int_range(pl.len()))
     found = pf.suggest(pf.Reference("a study", single), batch())
     (gaussian,) = [row for row in found.rows if "Gaussian" in row.belief]
-    assert (gaussian.prior, gaussian.error) == (None, None)
+    assert (gaussian.fitted, gaussian.error) == (None, None)
     assert "says too little" in gaussian.note
     assert "no answer: The reference says too little" in str(found)
 

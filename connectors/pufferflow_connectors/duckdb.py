@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import duckdb
 import polars as pl
 
+import pufferflow as pf
 from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed, guarded
 from pufferflow_connectors.sql import Dialect, Halves, kinds_of, query_text
 
@@ -118,13 +119,35 @@ def _in_utc(dtype: pl.DataType) -> pl.DataType:
 
 def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
     """Return a table of a database file, or of files, on a connection of its own, which only reads."""
-    path = unquote(urlsplit(table.address).path)
+    path = _path_of(table)
     connection = guarded(lambda: _open(path), lambda kind: _not_opened(path, kind))
     if not table.name:
         return connection.sql("SELECT 1 AS one")
     files = table.name.lower().endswith(_FILES)
-    name = DIALECT.text_of(table.name) if files else DIALECT.quoted_path(table.name)
+    name = DIALECT.text_of(_in_folder(table, table.name)) if files else DIALECT.quoted_path(table.name)
     return guarded(lambda: connection.sql(f"FROM {name}"), lambda kind: _no_table(table, kind))
+
+
+def _path_of(table: RemoteTable) -> str:
+    """Return the path of a database, empty for none: relative after three slashes, absolute after four.
+
+    After three an absolute path is meant too if there is such a file and no relative one: so it was read formerly.
+    """
+    parts = urlsplit(table.address)
+    if parts.netloc:
+        raise pf.Misuse(
+            f"The address names a host, {unquote(parts.netloc)[:100]!r}, and DuckDB has files.",
+            allowed="duckdb:///power.db for a path that is relative, duckdb:////data/power.db for one that is absolute",
+            instead=f'"duckdb:///{unquote(parts.netloc + parts.path)[:100]}"',
+        )
+    given = unquote(parts.path)
+    path = _in_folder(table, given.removeprefix("/"))
+    return given if given and not Path(path).exists() and Path(given).is_file() else path
+
+
+def _in_folder(table: RemoteTable, path: str) -> str:
+    """Return a path that is relative to the folder of a table; an address of files stays as it is."""
+    return str(Path(table.folder) / path) if path and table.folder and "://" not in path else path
 
 
 def _open(path: str) -> duckdb.DuckDBPyConnection:
@@ -134,9 +157,10 @@ def _open(path: str) -> duckdb.DuckDBPyConnection:
 def _not_opened(path: str, kind: str) -> PufferflowError:
     there = "cannot be opened" if Path(path).exists() else "is not there"
     return SourceFailed(
-        f"The database {path[-200:]!r} {there} ({kind}). Nothing was released.",
+        f"The database {str(Path(path).absolute())[-200:]!r} {there} ({kind}). Nothing was released.",
         allowed="a DuckDB file that no other process writes to",
-        instead='pf.table("duckdb:///absolute/path.db", "meters"), or "duckdb:" for files alone',
+        instead='"duckdb:///power.db" for a relative path, "duckdb:////data/power.db" for an absolute one, or '
+        '"duckdb:" for files alone',
     )
 
 

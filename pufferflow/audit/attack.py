@@ -15,6 +15,7 @@ import numpy.typing as npt
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Floats
 from pufferflow.audit.event_losses import at_least, at_most, of_events, of_nested
+from pufferflow.audit.power import draws_needed
 from pufferflow.audit.scores import RATIO, Scores
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
@@ -158,6 +159,8 @@ class LowerBound:
     target: Guarantee
     event: str
     pair: str
+    needed: float
+    """How many draws are likely to show a breach by these events."""
 
 
 def count_events(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None) -> LowerBound:
@@ -181,7 +184,9 @@ def count_events(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Gen
     place = max(range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], losses[k]))
     event = scores.words(test.score, test.sign, test.cuts, test.first)
     note = f"; {duel.note}" if duel.note else ""
-    return LowerBound(losses[place], stakes.targets[place], f"{event}{note}", duel.words(test.first))
+    target = stakes.targets[place]
+    needed = draws_needed(target, counts[test.first] / stakes.draws, stakes.error) if stakes.claimed else 0.0
+    return LowerBound(losses[place], target, f"{event}{note}", duel.words(test.first), needed)
 
 
 def _learn(duel: Duel, stakes: Stakes, draws: int, rng: Generator | None) -> tuple[Scores, Test]:
@@ -219,7 +224,9 @@ class Attack:
 
     `promised` is the promise that was attacked, None if noise came without one, and `against` the part of it that
     `lower` is about: of a curve one order, else all of it. `trials` are the draws under each secret, `event` says by
-    what the secrets were told apart, and `pair` which of them, the one that makes the event likely first.
+    what the secrets were told apart, and `pair` which of them, the one that makes the event likely first. So many
+    trials are `needed` to see, probably, that half as much again as was promised is lost; with fewer, an attack that
+    finds nothing says nothing.
     """
 
     lower: float
@@ -229,6 +236,14 @@ class Attack:
     trials: int
     event: str
     pair: str
+    needed: float = 0.0
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the promise holds against this attack; None if there were too few trials to tell, or no promise."""
+        if self.broken:
+            return False
+        return True if self.promised is not None and self.trials >= self.needed else None
 
     @property
     def broken(self) -> bool:
@@ -238,6 +253,8 @@ class Attack:
     def __repr__(self) -> str:
         """Show the bound, the promise, and the attack."""
         promised = "" if self.promised is None else f"promised={self.promised!r}, broken={self.broken}, "
+        if self.promised is not None and self.holds is None:
+            promised += f"too few trials, needed={self.needed:g}, "
         return (
             f"Attack(lower={self.lower:.6g}, {promised}confidence={self.confidence:g}, trials={self.trials}, "
             f"pair={self.pair!r}, event={self.event!r})"
@@ -276,7 +293,16 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     stakes = Stakes(tuple(kind.singles), 1 - sure, draws - looked_at, claimed=promised is not None)
     bound = count_events(duels, stakes, looked_at, source)
     against = None if promised is None else bound.target
-    return Attack(bound.lower, promised, against, sure, draws, bound.event, bound.pair)
+    return Attack(bound.lower, promised, against, sure, draws, bound.event, bound.pair, _trials_for(bound.needed))
+
+
+def _trials_for(counted: float) -> float:
+    """Return how many trials leave so many draws to be counted, rounded up to two digits."""
+    trials = counted + min(counted, _MOST_LOOKED_AT)
+    if not 0 < trials < np.inf:
+        return trials
+    step = 10.0 ** max(np.floor(np.log10(trials)) - 1, 0)
+    return float(np.ceil(trials / step) * step)
 
 
 def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guarantee | None, Guarantee]:

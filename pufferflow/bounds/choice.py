@@ -11,8 +11,9 @@ from pufferflow.arguments import shown
 from pufferflow.bounds.bound import Bound
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
+from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Noise
-from pufferflow.suggestions import EXAMPLES, nearest
+from pufferflow.suggestions import nearest
 
 BOUNDS: Final[dict[str, Bound]] = {}
 """Bounds that need no number, by the names that they have in `bound=` and in job files."""

@@ -29,7 +29,16 @@ SinceName = Annotated[
     typer.Option(
         "--since",
         metavar="PERIOD",
-        help="Make good all periods from this one to the last that is over, oldest first.",
+        help="Release all periods from this one on that are not released, oldest first.",
+        show_default=False,
+    ),
+]
+UntilName = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="PERIOD",
+        help="With --since: the last of the periods. The last that is over, if left out.",
         show_default=False,
     ),
 ]

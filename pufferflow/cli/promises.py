@@ -52,11 +52,16 @@ def disagreements(job: "Job", account: "Account | None") -> list[str]:
     """Return in what a file and an account differ, a sentence each; nothing before there is an account."""
     if account is None:
         return []
+    from pufferflow.jobs import zone_changed
+
     charged, wrong = job.file.ledger, list[str]()
     if charged.limit.guarantee != account.limit:
         wrong.append(_disagreement(account, "limit", in_words(account.limit), in_words(charged.limit.guarantee)))
     if charged.dataset not in {None, account.dataset}:
         wrong.append(_disagreement(account, "data set", repr(account.dataset), repr(charged.dataset)))
+    schedule = job.file.schedule
+    if changed := zone_changed(account, job.name, schedule.period, schedule.timezone):
+        wrong.append(f"{changed} A new release will be refused.")
     return wrong
 
 

@@ -4,6 +4,7 @@ A command is a function of a screen and its own options, and returns the documen
 """
 
 import inspect
+import logging
 import os
 import sys
 import traceback
@@ -21,6 +22,9 @@ from pufferflow.errors import Misuse
 
 _JSON: Final = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, for errors too, and nothing else there.")
+]
+_VERBOSE: Final = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say each step on stderr. Retries and waits are said in any case.")
 ]
 _TRACEBACK: Final = Annotated[
     bool, typer.Option("--traceback", help="Show where an error came up; a traceback can quote data.")
@@ -42,7 +46,11 @@ def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Command],
 
     def add(function: Command) -> Command:
         def run(context: typer.Context, **given: Any) -> Answer:
-            del given["json"], given["traceback"]  # the screen has read them, as it must before mistakes are found
+            del (
+                given["json"],
+                given["traceback"],
+                given["verbose"],
+            )  # the screen has read them, as it must before mistakes are found
             return _call(function, cast(Screen, context.obj), given)
 
         _sign(run, function)
@@ -66,7 +74,8 @@ def _call(function: Command, screen: Screen, given: Mapping[str, Any]) -> Answer
 def _sign(run: Callable[..., Answer], function: Command) -> None:
     """Give a function the parameters of another, and those that all commands have."""
     own = list(inspect.signature(function).parameters.values())[1:]
-    shared = [_parameter("json", _JSON, default=False), _parameter("traceback", _TRACEBACK, default=False)]
+    options = {"json": _JSON, "verbose": _VERBOSE, "traceback": _TRACEBACK}
+    shared = [_parameter(name, option, default=False) for name, option in options.items()]
     context = _parameter("context", typer.Context)
     parameters = [context, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess] - PEP 362
@@ -110,7 +119,7 @@ class Root(TyperGroup):
 def run_to_end(screen: Screen, work: Callable[[], object]) -> int:
     """Run a command, print its document or its error, and return the exit code."""
     try:
-        with _with_words(screen):
+        with _with_words(screen), _with_log(screen):
             result = work()
         if isinstance(result, Answer):
             screen.answer(result.document, result.exit)
@@ -140,6 +149,32 @@ def _with_words(screen: Screen) -> Generator[None]:
         os.environ.pop(TRACEBACK)
         if before is not None:
             os.environ[TRACEBACK] = before
+
+
+@contextmanager
+def _with_log(screen: Screen) -> Generator[None]:
+    """Show lines of the log on stderr: retries and waits, and with `--verbose` each step."""
+    logger, handler = logging.getLogger("pufferflow"), _LogLines(screen)
+    before = logger.level
+    logger.setLevel(logging.INFO if screen.verbose else logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+@final
+class _LogLines(logging.Handler):
+    """The log of a command, as notes."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.note(record.getMessage())
 
 
 def report_error(screen: Screen, error: BaseException) -> int:

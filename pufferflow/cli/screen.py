@@ -21,6 +21,7 @@ class Screen:
 
     json: bool = False
     traceback: bool = False
+    verbose: bool = False
     out: TextIO | None = None
     so_far: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -31,7 +32,8 @@ class Screen:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a sign that a terminal does not have is no reason to fail
-        return cls("--json" in given, "--traceback" in given, sys.stdout)
+        verbose = not given.isdisjoint({"--verbose", "-v"})
+        return cls("--json" in given, "--traceback" in given, verbose, sys.stdout)
 
     def say(self, text: str = "") -> None:
         """Print a text for people; programs read the document."""

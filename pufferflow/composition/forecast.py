@@ -10,6 +10,7 @@ schedule's; so it is seen although a period is missing, or an old one was releas
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
@@ -30,12 +31,12 @@ from pufferflow.composition.rule import UnitReleases, from_pure
 from pufferflow.composition.rules import RARE, RULES
 from pufferflow.composition.running_total import added_alone
 from pufferflow.composition.single_rows import SingleRowsRule, turns_until_endless
+from pufferflow.composition.until import TIMES, end_of, releases_until
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.scenario import Scenario, read_step
 from pufferflow.scenario.priors import Prior
 
-TIMES = ("date", "moment", "local")
 _MOST_LOOKED_AT = 1_000
 _STEPS = "\0steps"
 _MOST_RELEASES = 1 << 17
@@ -83,13 +84,16 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
     if isinstance(given, Every):
         return given
     allowed = "a whole number of steps above 0" + (", or a duration of whole steps" if scenario.timed else "")
+    allowed += ', or a date or a period such as "2026-12-31"' * (name == "until" and scenario.timed)
     instead = f'{name}="1d"' if scenario.timed else f"{name}=24"
     steps: Any = given
     if isinstance(given, str | timedelta):
         if not scenario.timed:
             raise Misuse(f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead)
-        steps = Fraction(read_step(given)[0], scenario.step)
-        steps = int(steps) if steps.denominator == 1 else None
+        steps = None
+        with suppress(Misuse):  # no duration
+            steps = Fraction(read_step(given)[0], scenario.step)
+            steps = int(steps) if steps.denominator == 1 else None
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=instead)
     return Every(steps, steps * scenario.step if scenario.timed else None)
@@ -293,19 +297,11 @@ class Forecast:
 def forecast(account: AccountCosts, cost: Cost, *, every: object, until: object = None, limit: Guarantee) -> Forecast:
     """Return the future total of an account if a release is made now and again `every` so often.
 
-    `every` and `until` are numbers of steps, or durations where steps are durations; without `until` the schedule never
-    ends.
+    `every` and `until` are numbers of steps, or durations where steps are durations; `until` may be a date, a moment or
+    a period as well. Without it the schedule never ends.
     """
-    gap, releases = read_every(every, account.scenario), None
-    if until is not None:
-        releases = -(-read_every(until, account.scenario, "until").steps // gap.steps)
-        if releases > _MOST_RELEASES:
-            raise Misuse(
-                f"A schedule of {releases} releases.",
-                allowed=f"at most {_MOST_RELEASES}",
-                instead="until=None, for a schedule that never ends",
-            )
-    return ScheduledReleases(account, cost, gap).forecast(releases, limit)
+    schedule = ScheduledReleases(account, cost, read_every(every, account.scenario))
+    return schedule.forecast(None if until is None else schedule.until(until), limit)
 
 
 @final
@@ -321,6 +317,21 @@ class ScheduledReleases:
         self._cost = self._next(account, cost)
         self._account = account.begun(self._cost)
         self._costs = list[Cost]()
+
+    def until(self, end: object) -> int:
+        """Return how many releases there are until an end: those with rows before it."""
+        known, steps = end_of(end), self._every.steps
+        if known is None:
+            releases = -(-read_every(end, self._scenario, "until").steps // steps)
+        else:
+            releases = releases_until(known, self._cost, steps, self._scenario)
+        if releases > _MOST_RELEASES:
+            raise Misuse(
+                f"A schedule of {releases} releases.",
+                allowed=f"at most {_MOST_RELEASES}",
+                instead="until=None, for a schedule that never ends",
+            )
+        return releases
 
     def total(self, count: int) -> Composed:
         """Return the total of the account after so many of the releases."""

@@ -25,6 +25,8 @@ class RemoteTable:
 
     address: str
     name: str
+    folder: str = ""
+    """The folder that paths are relative to; empty for the one that the process is in."""
 
     @property
     def scheme(self) -> str:
@@ -38,7 +40,8 @@ class RemoteTable:
 def table(address: str, name: str) -> RemoteTable:
     """Return a table of a database or a cluster, to be protected like a frame; nothing is opened yet.
 
-    Names may have parts, such as "schema.meters". In DuckDB a name may also be that of files.
+    Names may have parts, such as "schema.meters". In DuckDB a name may also be that of files. The path of a database
+    is relative after three slashes, and absolute after four, as in addresses of SQLite.
 
     >>> table("duckdb:///power.db", "meters")
     <table 'meters' at duckdb:…>

@@ -42,6 +42,7 @@ from pufferflow.scenario import (
 from pufferflow.scenario.priors import AnyCorrelation, Prior, Table, belief_in_words
 
 _INSIDE = "within a class of bins values are taken to lie evenly, and the error bar reaches to its ends"
+_INSIDE_WHOLE = "within a class of bins its whole numbers are taken to be alike, and the error bar reaches to its ends"
 _MOST, _LONG = 8, 1e15
 
 
@@ -122,11 +123,8 @@ def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it
         words for query in queries for words in [_error_in_words(query, reading.distance, it or query.name)] if words
     ]
     limit = f", without limit for values {reading.beyond}" if errors and reading.beyond else ""
-    inside = (
-        _INSIDE
-        if any(isinstance(query, Quantile) and len(query.edges) > len(query.measures) for query in queries)
-        else ""
-    )
+    wide = [query for query in queries if isinstance(query, Quantile) and len(query.edges) > len(query.measures)]
+    inside = (_INSIDE_WHOLE if wide[0].whole_numbers else _INSIDE) if wide else ""
     parts = [reading.words, *dict.fromkeys(query.readings for query in queries), _weight_in_words(queries[0])]
     parts += [", ".join(errors) + limit, inside]
     return f"{names}: {'; '.join(filter(None, parts))}"
@@ -379,10 +377,13 @@ def assumptions(plan: Decision) -> list[str]:
     sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
         sentences.append("rows hang together as is believed above")
-    if scenario.within:
+    if scenario.numbers_rows and len(scenario.within) == 1:
+        sentences.append("rows are independent of each other")
+    elif scenario.within:
         sentences.append(f"rows that differ in {_join(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
-        sentences.append(f"the column {scenario.secret.within!r} says in every row whose row it is")
+        own = f"the column {scenario.secret.within!r} says in every row whose row it is"
+        sentences.append("no two rows are of one unit" if scenario.secret.each_row else own)
         if scenario.secret.once:
             sentences.append("all releases of an account are about one table, whose rows stay as they are")
     else:

@@ -51,7 +51,7 @@ def under_group(plan: Decision) -> float | None:
 
 
 def _any_correlation(plan: Decision) -> WhatIf:
-    within = plan.request.scenario.within
+    within = plan.request.scenario.group_in_words
     if not within:
         return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
     return WhatIf(_whatever_rows_do(within), "the promise holds as it is")
@@ -59,14 +59,14 @@ def _any_correlation(plan: Decision) -> WhatIf:
 
 def _dependent_groups(plan: Decision) -> list[WhatIf]:
     """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
-    within = plan.request.scenario.within
+    within = plan.request.scenario.group_in_words
     if not within:
         return []
-    return [WhatIf(f"if rows of different {', '.join(within)} depend on each other", "nothing is promised about that")]
+    return [WhatIf(f"if rows of different {within} depend on each other", "nothing is promised about that")]
 
 
-def _whatever_rows_do(within: Sequence[str]) -> str:
-    whose = f"of one {', '.join(within)}" if within else "of the whole frame"
+def _whatever_rows_do(within: str) -> str:
+    whose = f"of one {within}" if within else "of the whole frame"
     return f"whatever the rows {whose} have to do with each other"
 
 
@@ -76,7 +76,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
         return None
     delta, measure = plan.promise.delta, plan.promise.measure
     return WhatIf(
-        _whatever_rows_do(plan.request.scenario.within),
+        _whatever_rows_do(plan.request.scenario.group_in_words),
         f"the same noise still keeps {measure} {at_most(group)}"
         + (f" with delta {at_most(delta, 6)}" if delta else ""),
         group,

@@ -120,14 +120,14 @@ def nameless(plan: Decision) -> bool:
 
 def _answer(plan: Decision, pair_laws: NumberLaws, number: Number) -> str:
     """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
-    within = ", ".join(plan.request.scenario.within)
+    within = plan.request.scenario.group_in_words
     if pair_laws.stands_in:
         return f"the movement of {number.answer} by the rows{f' of one {within}' if within else ''}"
     return f"what the rows of one {within} add to {number.answer}" if within else number.answer
 
 
 def _left_out(plan: Decision) -> str:
-    within = ", ".join(plan.request.scenario.within)
+    within = plan.request.scenario.group_in_words
     return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
 
 

@@ -6,8 +6,9 @@ from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.job import Job, Ran
 from pufferflow.jobs.period import Period
+from pufferflow.jobs.published import zone_changed
 from pufferflow.jobs.scheduling import next_time, schedule
-from pufferflow.jobs.sink import EVIDENCE, MOST_NEW, PAGE, Sink, SinkTable, release_id
+from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink, SinkTable, release_id
 from pufferflow.jobs.source import (
     ColumnType,
     Options,
@@ -25,7 +26,6 @@ from pufferflow.jobs.table_source import TableSource
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 
 __all__ = [
-    "EVIDENCE",
     "MOST_NEW",
     "PAGE",
     "TRACEBACK",
@@ -57,4 +57,5 @@ __all__ = [
     "tracebacks",
     "with_variables",
     "word_of",
+    "zone_changed",
 ]

@@ -11,7 +11,18 @@ from msgspec import Meta
 from pufferflow.addresses import local_path
 from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.release import CERTIFICATE, Copy, Release, add, check_format, copies_in, entry_of, send
+from pufferflow.release import (
+    CERTIFICATE,
+    Copy,
+    Release,
+    add,
+    check_format,
+    check_free,
+    check_writable,
+    copies_in,
+    entry_of,
+    send,
+)
 
 
 @final
@@ -72,6 +83,12 @@ class FolderSink(Sink):
 
     def send(self, label: str, release: Release) -> bool:
         return send(release, self._root / label, self._format)
+
+    def check_free(self, label: str) -> None:
+        check_free(self._root / label)
+
+    def prepare(self, columns: pl.Schema) -> None:
+        check_writable(self._root)
 
     def lacks_page(self, label: str) -> bool:
         return self._report and not (self._root / label / PAGE).exists()

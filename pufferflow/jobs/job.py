@@ -4,6 +4,7 @@ The ledger is the only state. A period's release has an id of its own; whoever r
 else, later or at the same time, gets that release and draws nothing. One run opens the ledger once.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from time import sleep
-from typing import Any, final
+from typing import Any, Final, final
 
 import polars as pl
 
@@ -21,13 +22,23 @@ from pufferflow.guarantees import Guarantee
 from pufferflow.jobs.file import JobFile, check_addresses, read_file
 from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.job_account import JobAccount
-from pufferflow.jobs.missed import History
+from pufferflow.jobs.missed import History, in_order
 from pufferflow.jobs.period import DURATIONS, Period, last_complete
-from pufferflow.jobs.published import check_known, check_not_lost, check_not_older, promise_changes, write_page
+from pufferflow.jobs.published import (
+    check_known,
+    check_not_lost,
+    check_not_older,
+    check_same_zone,
+    promise_changes,
+    write_page,
+    zone_note,
+)
 from pufferflow.jobs.sink import Sink, release_id
 from pufferflow.jobs.sources import call_safely, frame_of, functions_of
 from pufferflow.ledger import Account, Ledger
 from pufferflow.plan import Plan
+from pufferflow.planning import CoveredPeriod
+from pufferflow.progress import waiting_for
 from pufferflow.release import Copy, Release, columns_of
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree
@@ -74,6 +85,7 @@ class Ran:
         return "released" if self.drawn else "sent again" if self.sent else "kept"
 
 
+_log: Final = logging.getLogger(__name__)
 AGAIN = SourceFailed, LedgerFault, SinkFailed
 """What may go well if it is tried again."""
 When = str | date | Period
@@ -147,18 +159,38 @@ class Job:
             )
         return chosen
 
-    def missed(self, since: When | None = None, now: datetime | None = None) -> list[Period]:
+    def missed(
+        self, since: When | None = None, now: datetime | None = None, *, until: When | None = None
+    ) -> list[Period]:
         """Return the periods that are over and were not released, or not written where they go, oldest first.
 
+        With `since`, they are those from it on, to `until` or the last that is over; both are included.
         Without `since`: of the last `catch_up` periods those after the last that was released, and those whose release
         is kept and not written; and any whose cost is paid and whose release is not kept. If nothing was released so
         far, that is the last period.
         """
-        schedule, last = self.file.schedule, self.period(None, now)
+        schedule = self.file.schedule
+        last = self._last(since, until, now)
         known = History.of(self.account(), f"{self.name}-", schedule.period, self._sink().has)
         if since is None:
             return known.after_the_last(last, schedule.catch_up)
         return known.since(self.period(since, now), last)
+
+    def between(self, since: When, until: When | None = None, now: datetime | None = None) -> list[Period]:
+        """Return all periods from one to another that is over, whether they were released or not, oldest first."""
+        return in_order(self.period(since, now), self._last(since, until, now))
+
+    def _last(self, since: When | None, until: When | None, now: datetime | None) -> Period:
+        last = self.period(until, now)
+        if until is not None and since is None:
+            raise Misuse("There is an until, and no since.", allowed="both, or neither", instead=f'since="{last}"')
+        if since is not None and (first := self.period(since, now)).start > last.start:
+            raise Misuse(
+                f"The periods are from {first} until {last}, which is before.",
+                allowed="a first period that is not after the last",
+                instead=f'since="{last}", until="{first}"',
+            )
+        return last
 
     def id_of(self, period: When, revision: int = 1) -> str:
         """Return the id under which a period's release is kept; a revision is a release of its own, and paid for."""
@@ -217,6 +249,7 @@ class Job:
         chosen = self.period(period)
         plan = self.batch(chosen).plan(**self.file.plan_arguments)
         self.file.sink.check_columns(_columns(plan))
+        plan = plan.covering(CoveredPeriod(str(chosen), chosen.every, chosen.zone))
         if plan.rows == 0:
             raise SourceFailed(
                 f"The source has no rows for the period {chosen}. Nothing was released or charged.",
@@ -262,8 +295,9 @@ class Job:
     ) -> Ran:
         """Release a period, once: a second time, or at once with others, the same release comes back.
 
-        What may go well later is tried again, as the file says; `wait` is called with seconds in between. Late or
-        corrected rows are a new `revision`, which is released and paid for by itself.
+        What may go well later is tried again, as the file says; `wait` is called with seconds in between, and a line of
+        the log says what failed and when it is tried again. Late or corrected rows are a new `revision`, which is
+        released and paid for by itself.
         """
         chosen, retries, notes = self.period(period), self.file.retries, list[str]()
         while True:
@@ -273,15 +307,21 @@ class Job:
                 notes.append(f"attempt {len(notes) + 1}: {error.problem}")
                 if len(notes) >= retries.attempts:
                     raise
+                _log.warning(
+                    "%s: attempt %d of %d failed: %s Waiting %s before the next.",
+                    *(self.id_of(chosen, revision), len(notes), retries.attempts, error.problem, retries.wait),
+                )
             wait(retries.seconds)
 
-    def catch_up(self, since: When | None = None, *, wait: Callable[[float], object] = sleep) -> Iterator[Ran]:
-        """Release all periods that were missed, oldest first.
+    def catch_up(
+        self, since: When | None = None, *, until: When | None = None, wait: Callable[[float], object] = sleep
+    ) -> Iterator[Ran]:
+        """Release all periods that were missed, oldest first; of a range, those that `missed` returns.
 
         A period that fails by itself does not hold up the others: the first such error is raised at the end.
         """
         errors = list[PufferflowError]()
-        for _, outcome in self.release_each(self.missed(since), wait=wait):
+        for _, outcome in self.release_each(self.missed(since, until=until), wait=wait):
             if isinstance(outcome, Ran):
                 yield outcome
             else:
@@ -317,17 +357,27 @@ class Job:
             release, plan = self._committed(name, label, sink, ledger), None
             if drawn := release is None:
                 check_known(sink, label)
+                sink.check_free(label)
                 check_not_older(sink, ledger)
-                plan = self.plan(period)
-                sink.prepare(_columns(plan))
+                check_same_zone(self._payer.account_in(ledger), self.name, period.every, period.zone)
+                plan = self._planned(name, period)
+                with waiting_for(f"the sink {sink.root!r}"):
+                    sink.prepare(_columns(plan))
+                _log.info("%s: reading the private rows and drawing noise.", name)
                 release = self._payer.release(plan, ledger, name, estimates=self.file.estimates)
-            notes = [*attempts, *promise_changes(self.file, release)]
-            sent = sink.send(label, release)
+            notes = [*attempts, *promise_changes(self.file, release), *zone_note(release, period.zone)]
+            with waiting_for(f"the sink {sink.root!r}"):
+                sent = sink.send(label, release)
             gather = partial(self._gather, period, plan, release, ledger)
             notes += write_page(sink, label, gather, partial(release.page, job=self.name, period=str(period)))
             spent, limit = self._total(ledger, notes)
         place, attempt = sink.place(label), len(attempts) + 1
         return Ran(self.name, str(period), name, release, place, drawn, sent, attempt, tuple(notes), spent, limit)
+
+    def _planned(self, name: str, period: Period) -> Plan:
+        _log.info("%s: planning; public columns alone are read.", name)
+        with waiting_for("the plan, which reads public columns of the source"):
+            return self.plan(period)
 
     def _committed(self, name: str, label: str, sink: Sink, ledger: Ledger) -> Release | None:
         """Return the release that the account has under a name; another machine may be quicker at any time."""

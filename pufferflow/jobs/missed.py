@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import final
 
 from pufferflow.errors import Misuse
 from pufferflow.jobs.period import Every, Period
 from pufferflow.ledger import Account
 
-_MOST = 10_000
+_MOST = 20_000
 _REVISION = re.compile(r"\.[0-9]+$")
 
 
@@ -30,8 +31,7 @@ class History:
         reserved, committed, revised = set[str](), set[str](), set[str]()
         for entry in () if account is None else account.history():
             name = entry.release_id.removeprefix(prefix)
-            label = _REVISION.sub("", name)
-            if name != entry.release_id and _is_label(label, every):
+            if label := period_of(entry.release_id, prefix, every):
                 if entry.state != "committed":
                     if name == label:
                         reserved.add(label)
@@ -41,19 +41,7 @@ class History:
 
     def since(self, first: Period, last: Period) -> list[Period]:
         """Return the periods from the first to the last that are to be released, or to be written."""
-        periods = list[Period]()
-        for period in _back(last):
-            if period.start < first.start:
-                break
-            if not self._settled(period.label):
-                periods.append(period)
-            if len(periods) > _MOST:
-                raise Misuse(
-                    f"More than {_MOST} periods were missed since {first}.",
-                    allowed=f"up to {_MOST}",
-                    instead="a later period",
-                )
-        return periods[::-1]
+        return [period for period in in_order(first, last) if not self._settled(period.label)]
 
     def after_the_last(self, last: Period, at_most: int) -> list[Period]:
         """Return those of the last periods that come after all that is released, or are committed and not in the sink.
@@ -72,6 +60,32 @@ class History:
 
     def _settled(self, label: str) -> bool:
         return self.in_sink(label) if label in self.committed else label in self.revised
+
+
+def period_of(release_id: str, prefix: str, every: Every) -> str:
+    """Return the period of a release's id, whichever revision it is of; empty if it is no id of such a job.
+
+    >>> period_of("meters-2026-11-20.2", "meters-", "day"), period_of("other-2026-11-20", "meters-", "day")
+    ('2026-11-20', '')
+    """
+    label = _REVISION.sub("", release_id.removeprefix(prefix))
+    return label if release_id.startswith(prefix) and _is_label(label, every) else ""
+
+
+def in_order(first: Period, last: Period) -> list[Period]:
+    """Return all periods from the first to the last, both included; too many are refused.
+
+    >>> [str(day) for day in in_order(Period.read("2026-02-27"), Period.read("2026-03-01"))]
+    ['2026-02-27', '2026-02-28', '2026-03-01']
+    """
+    periods = list(takewhile(lambda period: period.start >= first.start, islice(_back(last), _MOST + 1)))
+    if len(periods) > _MOST:
+        raise Misuse(
+            f"There are more than {_MOST} periods from {first} to {last}.",
+            allowed=f"up to {_MOST}",
+            instead="a later first period, or an earlier last one",
+        )
+    return periods[::-1]
 
 
 def _back(period: Period) -> Iterator[Period]:

@@ -1,6 +1,7 @@
 """What is published in a sink: releases that the ledger has to know, and the page beside a release.
 
-A sink that would make a job pay twice, or publish what is another job's, is refused before anything is drawn.
+A sink that would make a job pay twice, or publish what is another job's, is refused before anything is drawn. So is
+another time zone than that of earlier periods: a period of the same name would have other rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,9 +9,11 @@ from collections.abc import Callable, Iterator
 from pufferflow.errors import InternalError, Misuse, PufferflowError
 from pufferflow.guarded import guarded
 from pufferflow.jobs.file import JobFile
-from pufferflow.jobs.sink import EVIDENCE, PAGE, Sink
-from pufferflow.ledger import Ledger
-from pufferflow.release import Release
+from pufferflow.jobs.missed import period_of
+from pufferflow.jobs.period import Every
+from pufferflow.jobs.sink import PAGE, Sink
+from pufferflow.ledger import Account, Ledger
+from pufferflow.release import EVIDENCE, Release
 from pufferflow.report.evidence import Evidence
 
 
@@ -53,6 +56,39 @@ def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
     today, released = file.guarantee and file.guarantee.guarantee, release.certificate.promise
     if today is not None and today != released:
         yield f"it was released with {released!r}, before the job asked for {today!r}"
+
+
+def _zone_released(account: Account | None, job: str, every: Every) -> tuple[str, str] | None:
+    """Return a period that a job released, the newest, and its time zone; None if no certificate says one."""
+    release = None if account is None else account.newest(lambda name: bool(period_of(name, f"{job}-", every)))
+    period = None if release is None else release.certificate.period
+    return None if period is None else (period.name, period.zone)
+
+
+def zone_changed(account: Account | None, job: str, every: Every, zone: str) -> str:
+    """Return a sentence if a job released its last period in another time zone; else an empty text."""
+    released = _zone_released(account, job, every)
+    if released is None or released[1] == zone:
+        return ""
+    return f"The period {released[0]} was released in the time zone {released[1]!r}, and the job now has {zone!r}."
+
+
+def check_same_zone(account: Account | None, job: str, every: Every, zone: str) -> None:
+    """Refuse to release a period in another time zone than those before: some rows would be in two, or in none."""
+    if problem := zone_changed(account, job, every, zone):
+        raise Misuse(
+            f"{problem} Some rows would be in two periods, or in none. Nothing was drawn or charged.",
+            allowed="one time zone for all periods of a job",
+            instead="the time zone of before; or another name and another sink for the job, whose periods are others",
+        )
+
+
+def zone_note(release: Release, zone: str) -> list[str]:
+    """Return a note if a stored release is of a period in another time zone than the job has today."""
+    period = release.certificate.period
+    if period is None or period.zone == zone:
+        return []
+    return [f"it is of the period in {period.zone!r}, before the job had {zone!r}"]
 
 
 def write_page(

@@ -14,7 +14,7 @@ import polars as pl
 from pufferflow.errors import InternalError
 from pufferflow.release import Copy, Release
 
-EVIDENCE, PAGE = "evidence.json", "report.html"
+PAGE = "report.html"
 MOST_NEW = 8
 """How many of the newest releases are looked up, by each way of telling which are the newest."""
 
@@ -67,6 +67,9 @@ class Sink(ABC):
         Nobody sees a part of it at any time, and a process that is killed leaves nothing that a second one trips over.
         Of two processes at once one writes, and the other finds what that one wrote.
         """
+
+    def check_free(self, label: str) -> None:  # noqa: B027 - of most sinks, whatever is there is a release
+        """Refuse a place that is taken by what is no release, before one is drawn."""
 
     def prepare(self, columns: pl.Schema) -> None:  # noqa: B027 - not every sink has something to prepare
         """Refuse a place that cannot take a release with such columns, before it is drawn; make what it goes into."""

@@ -1,5 +1,6 @@
 """The source that is a table of an engine: its rows stay where they are, and are grouped and added up there."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, final
 
@@ -47,4 +48,5 @@ class TableSource(TomlTable, frozen=True):
             )
 
     def rows(self, folder: Path, period: Period) -> RemoteTable:
-        return table(with_variables(self.address or f"{self.engine}:"), placed(self.table, period))
+        found = table(with_variables(self.address or f"{self.engine}:"), placed(self.table, period))
+        return replace(found, folder=str(folder))

@@ -29,7 +29,8 @@ def deviations_of(promise: Guarantee) -> float:
         raise Refused(
             "A pure promise, and Gaussian noise keeps none.",
             allowed="promises with a delta, pf.Zcdp, pf.Gdp or Rényi orders",
-            instead=f"pf.Approx({promise.epsilon:g}, 1e-6); or pf.learning.PrivateRidge, of sums with Laplace noise",
+            instead=f"epsilon={promise.epsilon:g}, delta=1e-6, which is pf.Approx({promise.epsilon:g}, 1e-6); or "
+            "pf.learning.PrivateRidge, of sums with Laplace noise",
         )
     return _not_zero(largest(lambda shift: promise.follows_from(Gdp(shift)), _MOST), promise)
 

@@ -5,7 +5,7 @@ where rows are independent or may depend on each other in any way.
 """
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast, final
 
@@ -18,9 +18,9 @@ from pufferflow.arrow_tables import arrow_table
 from pufferflow.engine import ModelRows, PublicOrder, columns_as_numbers
 from pufferflow.errors import Misuse
 from pufferflow.frame import protect
-from pufferflow.guarantees import Guarantee
+from pufferflow.guarantees import Guarantee, promise_of
 from pufferflow.learning.model_belief import ModelBelief, beliefs_of
-from pufferflow.learning.model_columns import ModelColumns, read_columns, read_pair
+from pufferflow.learning.model_columns import ModelColumns, read_bounds, read_columns
 from pufferflow.learning.model_plan import VALUE, FittedModel, Mechanism, ModelPlan, in_scaled_units
 from pufferflow.learning.scikit import Estimator, check_fitted, check_steps, read_arrays, read_features
 from pufferflow.planning import Certificate, read_promise
@@ -41,6 +41,7 @@ class PrivateModel(Estimator, abc.ABC):
     scenario: Scenario | None
     guarantee: Guarantee | None
     epsilon: float | None
+    delta: float | None
     features: Sequence[str] | None
     bounds: Any
     account: CostAccount | None
@@ -57,9 +58,9 @@ class PrivateModel(Estimator, abc.ABC):
     def plan(self, X: Any, y: Any = None) -> ModelPlan:  # noqa: N803 - scikit-learn's name
         """Return what a fit would publish, how noisy, and at what cost; no private row is read."""
         request, target = self._request(X, y)
-        columns = read_columns(request, target, self.features, self._ranges(request, target), labels=self._labels)
+        columns = read_columns(request, target, self.features, self.bounds, labels=self._labels)
         request = request.asking(FittedModel("coefficient", (), f"{self._in_words()} of {columns.in_words()}"))
-        promise = cast(Guarantee, read_promise(self.guarantee, self.epsilon, None))
+        promise = self._promise()
         scenario = request.scenario
         apart = all(prior.independent_rows for prior in scenario.priors)
         rows = ModelRows(request.engine, request.selection, scenario, columns.read, apart)
@@ -92,6 +93,18 @@ class PrivateModel(Estimator, abc.ABC):
     @abc.abstractmethod
     def _in_words(self) -> str:
         """Return the model with its settings in words, which name it in ledgers."""
+
+    def _promise(self) -> Guarantee:
+        """Return the promise: as it was given, or of an epsilon and a delta."""
+        if self.delta is None:
+            return cast(Guarantee, read_promise(self.guarantee, self.epsilon, None))
+        if self.guarantee is not None or self.epsilon is None:
+            raise Misuse(
+                f"A delta {'without an epsilon' if self.guarantee is None else 'beside a promise'}.",
+                allowed="a guarantee, or an epsilon with or without a delta",
+                instead="epsilon=1.0, delta=1e-6",
+            )
+        return promise_of(self.epsilon, self.delta)
 
     def _keep(self, columns: ModelColumns, found: Floats) -> None:
         """Keep the coefficients as scikit-learn's models do."""
@@ -180,19 +193,13 @@ class PrivateModel(Estimator, abc.ABC):
                 allowed="bounds=(low, high) for all features, a list of pairs, or a mapping; and the target's",
                 instead="bounds=(0, 10), target_bounds=(0, 1)",
             )
-        pairs = _pairs(self.bounds, names)
+        pairs = read_bounds(self.bounds, names)
         features = [Secret(name, Interval(*pairs[name])) for name in names]
         return [*features, self._target_secret("y" if "y" not in names else "target y")]
 
     @abc.abstractmethod
     def _target_secret(self, name: str) -> Secret:
         """Return the target of arrays with what is declared of it."""
-
-    def _ranges(self, request: Request, target: str) -> Any:
-        """Return the declared bounds of public features."""
-        public = [name for name in self.features or () if name in request.public]
-        given: Any = self.bounds
-        return given if given is None or hasattr(given, "keys") else _pairs(given, public)
 
 
 @final
@@ -205,28 +212,6 @@ class ModelFacts:
     beliefs: tuple[ModelBelief, ...]
     promise: Guarantee
     columns: ModelColumns
-
-
-def _pairs(given: Any, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return the bounds of each column, from one pair for all, a pair for each, or a mapping."""
-    if isinstance(given, Mapping):
-        known = cast(Mapping[str, Any], given)
-        missing = next((name for name in names if name not in known), None)
-        if missing is not None:
-            raise Misuse(
-                f"bounds has none for {shown(missing)}.", allowed="a pair for each feature", instead="bounds=(0, 1)"
-            )
-        return {name: read_pair(known[name], "bounds") for name in names}
-    listed = np.asarray(given, dtype=object)
-    if listed.shape == (2,):
-        return dict.fromkeys(names, read_pair(given, "bounds"))
-    if listed.shape != (len(names), 2):
-        raise Misuse(
-            f"bounds of shape {listed.shape} for {len(names)} features.",
-            allowed="one pair (low, high), or one for each feature",
-            instead="bounds=(0, 1)",
-        )
-    return {name: read_pair(tuple(pair), "bounds") for name, pair in zip(names, listed.tolist(), strict=True)}
 
 
 def labels_of(given: object) -> list[Label]:

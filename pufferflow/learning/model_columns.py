@@ -74,7 +74,7 @@ def read_columns(request: Request, target: object, features: object, bounds: obj
             instead=f"model.fit(frame, y={next(iter(request.domains), 'level')!r})",
         )
     names = _features(request, target, features, known)
-    ranges = _declared(bounds, [name for name in names if name not in request.domains])
+    ranges = _declared(request, bounds, names)
     read = [_column(request, name, ranges) for name in names]
     own, classes = _target(request, target, labels=labels)
     ends = np.array([_ends(one) for one in (*read, own)], dtype=np.float64)
@@ -114,17 +114,70 @@ def _features(request: Request, target: str, given: object, known: Sequence[str]
     return names
 
 
-def _declared(given: object, needed: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return the declared bounds of public features."""
-    if not needed:
-        return {}
-    if not isinstance(given, Mapping) or not set(needed) <= set(cast(Mapping[str, Any], given)):
+def _declared(request: Request, given: object, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the declared bounds of public features; those of hidden ones have to be those of their domains."""
+    public = [name for name in names if name not in request.domains]
+    if given is None or isinstance(given, Mapping):
+        known = cast(Mapping[str, Any], {} if given is None else given)
+        missing = next((name for name in public if name not in known), None)
+        if missing is not None:
+            raise Misuse(
+                f"The public feature {missing!r} has no declared bounds.",
+                allowed=_BOUNDS,
+                instead=f"bounds={{{missing!r}: (0, 1)}}",
+            )
+        pairs = read_bounds(known, [name for name in names if name in known])
+    elif is_pair(given):
+        pairs = read_bounds(given, public)
+    else:  # a pair for each feature, or for each of those that need one
+        pairs = read_bounds(given, public if len(cast(Sequence[object], given)) == len(public) else names)
+    for name in (one for one in pairs if one in request.domains):
+        _check_hidden(request.domains[name], name, pairs[name])
+    return {name: pairs[name] for name in public}
+
+
+def _check_hidden(domain: Domain, name: str, pair: tuple[float, float]) -> None:
+    """Refuse bounds of a hidden feature that are not those of its domain."""
+    if not isinstance(domain, Interval):
+        return
+    low, high = float(domain.points[0]), float(domain.points[-1])
+    if pair != (low, high):
         raise Misuse(
-            f"The public feature {next(iter(needed))!r} has no declared bounds.",
-            allowed=_BOUNDS,
-            instead=f"bounds={{{next(iter(needed))!r}: (0, 1)}}",
+            f"bounds has {pair[0]:g} to {pair[1]:g} for {name!r}, whose domain in the scenario is {low:g} to {high:g}.",
+            allowed="for a column that the scenario hides, the bounds of its domain, or none",
+            instead=f"bounds={{{name!r}: ({low:g}, {high:g})}}, or pf.Secret({name!r}, domain=pf.Interval(…))",
         )
-    return {name: read_pair(cast(Mapping[str, Any], given)[name], "bounds") for name in needed}
+
+
+def is_pair(given: object) -> bool:
+    """Return whether bounds are one pair for all columns."""
+    return np.shape(np.asarray(given, dtype=object)) == (2,)
+
+
+def read_bounds(given: object, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return the bounds of each column, from one pair for all, a pair for each, or a mapping.
+
+    >>> read_bounds([(0, 1), (0, 9)], ["a", "b"]), read_bounds((0, 1), ["a", "b"])
+    ({'a': (0.0, 1.0), 'b': (0.0, 9.0)}, {'a': (0.0, 1.0), 'b': (0.0, 1.0)})
+    """
+    if isinstance(given, Mapping):
+        known = cast(Mapping[str, Any], given)
+        missing = next((name for name in names if name not in known), None)
+        if missing is not None:
+            raise Misuse(
+                f"bounds has none for {shown(missing)}.", allowed="a pair for each feature", instead="bounds=(0, 1)"
+            )
+        return {name: read_pair(known[name], "bounds") for name in names}
+    if is_pair(given):
+        return dict.fromkeys(names, read_pair(given, "bounds"))
+    listed = np.asarray(given, dtype=object)
+    if listed.shape != (len(names), 2):
+        raise Misuse(
+            f"bounds of shape {listed.shape} for {len(names)} features: {', '.join(map(repr, names))}.",
+            allowed="one pair (low, high) for all, a pair for each in their order, or a mapping",
+            instead=f"bounds={[(0, 1)] * max(len(names), 1)}" if len(names) < 4 else "bounds=(0, 1)",
+        )
+    return {name: read_pair(tuple(pair), "bounds") for name, pair in zip(names, listed.tolist(), strict=True)}
 
 
 def read_pair(given: object, name: str) -> tuple[float, float]:

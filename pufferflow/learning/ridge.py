@@ -48,8 +48,9 @@ class PrivateRidge(PrivateRegressor):
 
     Noise is added to the sums of products X'X, X'y of columns that a scenario hides (public ones have none), or to the
     steps of a descent; `solver="auto"` takes what errs less, as public numbers say, and `plan` and `certificate_` say
-    which. `alpha` penalises the coefficients of columns scaled to [−1, 1]; None is what
-    makes bias and noise least together, from public numbers.
+    which. The promise is a `guarantee`, or an `epsilon` without a `delta` or with one. `alpha` penalises the
+    coefficients of columns scaled to [−1, 1]; None is what makes bias and noise least together, from public numbers.
+    `bounds` are those of features that no domain has: a pair for all, a list of pairs, or a mapping.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)
@@ -67,6 +68,7 @@ class PrivateRidge(PrivateRegressor):
         guarantee: Guarantee | None = None,
         *,
         epsilon: float | None = None,
+        delta: float | None = None,
         alpha: float | None = None,
         features: Sequence[str] | None = None,
         fit_intercept: bool = True,
@@ -75,8 +77,8 @@ class PrivateRidge(PrivateRegressor):
         target_bounds: Any = None,
         account: CostAccount | None = None,
     ) -> None:
-        self.scenario, self.guarantee, self.epsilon, self.alpha = scenario, guarantee, epsilon, alpha
-        self.features, self.fit_intercept, self.solver = features, fit_intercept, solver
+        self.scenario, self.guarantee, self.epsilon, self.delta = scenario, guarantee, epsilon, delta
+        self.alpha, self.features, self.fit_intercept, self.solver = alpha, features, fit_intercept, solver
         self.bounds, self.target_bounds, self.account = bounds, target_bounds, account
 
     def _in_words(self) -> str:

@@ -81,7 +81,9 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
     `row_norm` (to which rows of features are cut), and `clip` (to which the gradient of each row is cut: noise is as
     large as the longest; None leaves them as they are), never from the rows. Noise is made for the last iterate: what
     rows moved is hidden by the noise of all steps after them. Settings that are "auto" follow from the number of rows
-    and columns. `width` is where Huber's loss becomes linear, in units of half the target's range.
+    and columns. The promise is a `guarantee`, or an `epsilon` with a `delta`; a descent keeps no pure one. `width` is
+    where Huber's loss becomes linear, in units of half the target's range. `bounds` are those of features that no
+    domain has: a pair for all, a list of pairs, or a mapping.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)
@@ -99,6 +101,7 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
         guarantee: Guarantee | None = None,
         *,
         epsilon: float | None = None,
+        delta: float | None = None,
         loss: Literal["squared", "huber"] = "squared",
         width: float = 0.5,
         alpha: float = 0.0,
@@ -115,7 +118,8 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
         target_bounds: Any = None,
         account: CostAccount | None = None,
     ) -> None:
-        self.scenario, self.guarantee, self.epsilon, self.loss, self.width = scenario, guarantee, epsilon, loss, width
+        self.scenario, self.guarantee, self.epsilon, self.delta = scenario, guarantee, epsilon, delta
+        self.loss, self.width = loss, width
         self.alpha, self.features, self.fit_intercept, self.radius = alpha, features, fit_intercept, radius
         self.row_norm, self.clip, self.step_size = row_norm, clip, step_size
         self.batch_size, self.passes = batch_size, passes
@@ -159,6 +163,7 @@ class PrivateSGDClassifier(ClassifierMixin, _Descending):
         guarantee: Guarantee | None = None,
         *,
         epsilon: float | None = None,
+        delta: float | None = None,
         alpha: float = 0.0,
         classes: Sequence[Any] | None = None,
         features: Sequence[str] | None = None,
@@ -173,8 +178,14 @@ class PrivateSGDClassifier(ClassifierMixin, _Descending):
         bounds: Any = None,
         account: CostAccount | None = None,
     ) -> None:
-        self.scenario, self.guarantee, self.epsilon, self.classes = scenario, guarantee, epsilon, classes
-        self.alpha, self.features, self.fit_intercept, self.radius = alpha, features, fit_intercept, radius
+        self.scenario, self.guarantee, self.epsilon, self.delta = scenario, guarantee, epsilon, delta
+        self.classes, self.alpha, self.features, self.fit_intercept, self.radius = (
+            classes,
+            alpha,
+            features,
+            fit_intercept,
+            radius,
+        )
         self.row_norm, self.clip, self.step_size = row_norm, clip, step_size
         self.batch_size, self.passes = batch_size, passes
         self.warm_start, self.bounds, self.account = warm_start, bounds, account

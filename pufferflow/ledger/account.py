@@ -154,7 +154,20 @@ class Account:
     def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
         """Return the joint promise after releases of a plan at regular intervals: until a time, or for ever.
 
-        `every` is in steps of the scenario, or a duration where steps are durations.
+        `every` is in steps of the scenario, or a duration where steps are durations. `until` is so too, and counts from
+        the next release on; or it is a date, a moment, a period (`pf.Period`) or the name of one, such as "2026-12-31",
+        "2026-W53", "2026-12" or "2026": then the releases are those with rows before its end.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> from datetime import date
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="at", step="1h")
+        >>> hours = pl.datetime_range(date(2026, 11, 20), date(2026, 11, 21), "1h", closed="left", eager=True)
+        >>> batch = pf.protect(pl.DataFrame({"at": hours, "on": [0, 1] * 12}), scenario).private_sum("on")
+        >>> with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
+        ...     account = ledger.open("hours", scenario, limit=pf.Pure(2.0))
+        ...     account.forecast(batch.plan(pf.Pure(0.8)), every="1d", until="2026").releases    # from 20 November on
+        42
         """
         return self._with_plan(
             plan, lambda spent, cost: forecast(spent, cost, every=every, until=until, limit=self._limit)
@@ -338,6 +351,10 @@ class Account:
         """Return a release if it was committed; None if it was not, or not yet."""
         release_id = read_text(id, "id", _ID)
         return self._log.read(lambda reader: reader.find(self._name, release_id))
+
+    def newest(self, wanted: Callable[[str], bool] = lambda _: True) -> Release | None:
+        """Return the newest release that was committed under an id that is wanted; None if there is none."""
+        return self._log.read(lambda reader: reader.newest(self._name, wanted))
 
     def reserve(self, decision: Reservable, release_id: str | None) -> HeldReservation:
         """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.

@@ -18,6 +18,7 @@ from pufferflow.ledger.address import Access, access_to, read_only, shown_addres
 from pufferflow.ledger.connect import beginnings, engine_of, migrating, read_failure, write_ahead
 from pufferflow.ledger.sqlite_files import Identity, Watch, database_file
 from pufferflow.ledger.tables import STEPS, Transaction, check_encoding, check_objects, migrate, steps_taken
+from pufferflow.progress import waiting_for
 
 T = TypeVar("T")
 Work = Callable[[Transaction], T]
@@ -146,7 +147,8 @@ class Database:
 
     def read(self, work: Work[T]) -> T:
         """Run work on one snapshot of the database."""
-        return self._guarded(lambda: self._transact(lambda session: session.read(work)))
+        waits = self.file is None or self._session is None  # an open file is read beside those who write
+        return self._guarded(lambda: self._transact(lambda session: session.read(work)), waits=waits)
 
     def write(self, work: Work[T]) -> T:
         """Run work and return its result once it is durable; no other process writes meanwhile."""
@@ -260,7 +262,14 @@ class Database:
             session.end(failed=not self._idle)
         self._idle = True
 
-    def _guarded(self, work: Callable[[], T]) -> T:
+    def _guarded(self, work: Callable[[], T], *, waits: bool = True) -> T:
+        """Run work, and log that it waits for a server, or for those who write to the file at the same time."""
+        if not waits:
+            return self._until_no_race(work)
+        with waiting_for(f"the ledger {self.address}", self.wait):
+            return self._until_no_race(work)
+
+    def _until_no_race(self, work: Callable[[], T]) -> T:
         """Run work; run it again where the database says that a race and nothing else stopped it."""
         fault = LedgerFault("Nothing was tried.")
         for turn in range(_TRIES):

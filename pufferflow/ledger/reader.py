@@ -210,6 +210,13 @@ class Reader:
             return None
         return decode_release(body, self.event(number)[1])
 
+    def newest(self, name: str, wanted: Callable[[str], bool]) -> Release | None:
+        """Return the newest release that was committed under an id that is wanted."""
+        account = self.account(name)
+        committed = (one for one, number in reversed(account.reserved.items()) if number in account.committed)
+        release = next(filter(wanted, committed), None)
+        return None if release is None else self.find(name, release)
+
     def payload(self, account: AccountState, number: int) -> bytes | None:
         """Return the bytes of the release that was committed for an entry; None if none was."""
         commit = account.committed.get(number)

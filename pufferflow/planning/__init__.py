@@ -1,6 +1,6 @@
 """From a request and its terms to a decision: public facts, laws, the share of each sum, noise, cost."""
 
-from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, NoisySum, QuieterGroups
+from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, CoveredPeriod, NoisySum, QuieterGroups
 from pufferflow.planning.combined import Combined
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, NoiseAt, noises_at
@@ -30,6 +30,7 @@ __all__ = [
     "CellsAlike",
     "Certificate",
     "Combined",
+    "CoveredPeriod",
     "Decision",
     "DesignedChannel",
     "KeyThreshold",

@@ -14,7 +14,7 @@ from pufferflow.rounding import agree
 from pufferflow.source_version import SourceVersion
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations", "answered")
+_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations", "answered", "period")
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -71,6 +71,24 @@ class ChosenKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @final
+class CoveredPeriod(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The period that a scheduled release is about: its name, its kind ("day"), and the time zone that it is read in.
+
+    >>> CoveredPeriod("2026-11-20", "day", "Europe/Berlin").words
+    '2026-11-20, a day in Europe/Berlin'
+    """
+
+    name: str
+    every: str
+    zone: str
+
+    @property
+    def words(self) -> str:
+        """The period, for people."""
+        return f"{self.name}, a{'n' * (self.every == 'hour')} {self.every} in {self.zone}"
+
+
+@final
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Facts about a release, none of which depends on a private value; `print` shows them as text.
 
@@ -83,7 +101,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups of the answer with less noise, where others need more for the same promise. `keys` says when a key appears,
     where the data chooses keys. `correlations` are those of the noise of `sums`, in their order; none where it is
     independent. `answered` has the noisy sums of rows that are draws from a table, of which an account makes the joint
-    law.
+    law. `period` is the period of a scheduled release.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -123,6 +141,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: ChosenKeys | None = None
     correlations: tuple[tuple[float, ...], ...] = ()
     answered: Answered | None = None
+    period: CoveredPeriod | None = None
 
     def to_json(self) -> str:
         """Return the certificate as JSON text, which `from_json` reads back unchanged."""
@@ -149,10 +168,10 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def facts(self) -> "Certificate":
-        """The certificate without prose, entry and versions: the same for all releases of one plan."""
+        """The certificate without prose, period, entry and versions: the same for all releases of one plan."""
         words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
         return msgspec.structs.replace(
-            self, entry=None, library="", ordinary=None, sources=(), engine="", answered=None, **words
+            self, entry=None, library="", ordinary=None, sources=(), engine="", answered=None, period=None, **words
         )
 
     @property
@@ -197,6 +216,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("", repr(self.promise)),
             *hidden,
             *queries,
+            *[("period", own.words) for own in [self.period] if own is not None],
             *(("where", line) for line in self.where),
             *(("read", line) for line in self.readings),
             *[("bars", ERROR_BARS)] * bool(self.readings),

@@ -8,8 +8,9 @@ from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds, read_kind
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import PURE, Guarantee, Kind, Pure
+from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family, JointGaussian
-from pufferflow.suggestions import EXAMPLES, suggests_arguments
+from pufferflow.suggestions import suggests_arguments
 
 ROW = "row"
 

@@ -3,6 +3,7 @@
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
 from pufferflow.queries.bounded import Bounded, BoundedMean, BoundedSum, bounded
 from pufferflow.queries.covariance import Covariance
+from pufferflow.queries.examples import examples_of
 from pufferflow.queries.names import answer_name, column_name, named_columns, one_by_one, read_name
 from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
@@ -30,6 +31,7 @@ __all__ = [
     "answer_name",
     "bounded",
     "column_name",
+    "examples_of",
     "named_columns",
     "one_by_one",
     "read_name",

@@ -197,7 +197,8 @@ class Quantile(Query):
     """The smallest value that at least a share q of the rows do not exceed; of q = 0 the smallest value of all.
 
     So it is the value of a row: of n rows in growing order that of row ⌈q·n⌉, the first if that is 0. On a list of
-    values the answer is one of them, on classes a point inside one, as if the values were spread evenly there.
+    values the answer is one of them, on classes a point inside one, as if the values were spread evenly there: of
+    columns of whole numbers one of the whole numbers in it.
 
     The noisy counts are added up. Where the number of rows is public, what noise added to it in total is taken off
     again, evenly; where noise makes the sums fall, they are levelled between the running maximum from below and the
@@ -207,11 +208,22 @@ class Quantile(Query):
     q: float
     edges: tuple[float, ...]
     """The values in growing order; or, one more than there are counts, the ends of the classes."""
+    whole_numbers: bool = field(default=False, repr=False)
+    """Whether values are whole numbers; public, and no part of what ledgers know of a query: it only reads sums."""
     linear = False
 
     @classmethod
-    def of(cls, name: str, q: float, bars: Sequence[Values], edges: Sequence[float], words: str) -> "Quantile":
-        return cls(name, tuple(bars), f"the {q:g}-quantile of {words}", q, tuple(edges))
+    def of(  # noqa: PLR0913 - what a quantile is made of
+        cls,
+        name: str,
+        q: float,
+        bars: Sequence[Values],
+        edges: Sequence[float],
+        words: str,
+        *,
+        whole_numbers: bool = False,
+    ) -> "Quantile":
+        return cls(name, tuple(bars), f"the {q:g}-quantile of {words}", q, tuple(edges), whole_numbers)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         levels, rank = self._levels(sums, size)
@@ -222,6 +234,10 @@ class Quantile(Query):
         below = np.where(place > 0, levels[cells, place - 1], 0.0)
         inside = np.maximum(levels[cells, place] - below, 1e-12)
         share = np.clip((rank[:, 0] - below) / inside, 0.0, 1.0)
+        if self.whole_numbers:
+            first, last = (ends[place] for ends in self._whole_ends())
+            count = np.maximum(last - first + 1, 1.0)
+            return (first + np.clip(np.ceil(share * count) - 1, 0.0, count - 1))[:, None]
         return (edges[place] + share * (edges[place + 1] - edges[place]))[:, None]
 
     def running(self, *, counts_are_public: bool) -> Floats:
@@ -251,7 +267,19 @@ class Quantile(Query):
         may[no_rows] = True
         first, last = _first(may), last_one - _first(may[:, ::-1])
         low, high = np.array(self.edges[: last_one + 1]), np.array(self.edges[-last_one - 1 :])
+        if self.whole_numbers and len(self.edges) > last_one + 1:
+            low, high = self._whole_ends()
         return low[first][:, None], high[last][:, None]
+
+    def _whole_ends(self) -> tuple[Floats, Floats]:
+        """Return the first and the last whole number in each class, whose upper end is in the next; the last has both.
+
+        A class without a whole number, in which no row can be, has the next one.
+        """
+        edges = np.array(self.edges)
+        first = np.minimum(np.ceil(edges[:-1]), np.floor(edges[-1]))
+        last = np.append(np.ceil(edges[1:-1]) - 1, np.floor(edges[-1]))
+        return first, np.maximum(first, last)
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
         return within(self.edges[0], self.edges[-1], size)

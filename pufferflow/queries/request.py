@@ -30,7 +30,7 @@ from pufferflow.queries.aggregates import Count, MeanOfUnknown
 from pufferflow.queries.keys import DISCOVER, check_discoverable, read_keys
 from pufferflow.queries.other_keys import OtherKeys, with_others
 from pufferflow.queries.query import Query
-from pufferflow.scenario import DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
+from pufferflow.scenario import ROW, DeclaredColumns, Domain, Label, Presence, Product, Scenario, Secret
 
 _LARGEST = Fraction(2) ** 300
 ENDS = ("low", "high", "least", "most")
@@ -82,7 +82,7 @@ class Request:
         equal in these are alike to every query. So what is read of a unit never depends on other units' rows.
         """
         scenario, secret = self.scenario, self.scenario.secret
-        if not isinstance(secret, Presence) or secret.rows is None:
+        if not isinstance(secret, Presence) or secret.rows is None or secret.each_row:
             return None
         order = [] if scenario.order_by is None else [scenario.order_by]
         order += [] if self.engine.in_order else [*scenario.public, *self.domains]
@@ -101,8 +101,9 @@ class Request:
 
     @property
     def public(self) -> tuple[str, ...]:
-        """The columns that can filter and group."""
-        return (*self.scenario.public, *(name for name, _ in self.derived))
+        """The columns that can filter and group; numbers of rows cannot."""
+        known = (name for name in self.scenario.public if name != ROW)
+        return (*known, *(name for name, _ in self.derived))
 
     @property
     def key_types(self) -> pl.Schema:
@@ -224,6 +225,13 @@ class Request:
         content = made, filters, self.by, keys, self.queries, self.measures, *others
         return hashlib.sha256(repr(content).encode()).hexdigest()
 
+    def is_whole(self, column: str) -> bool:
+        """Return whether all values of a sensitive column are read as whole numbers, by its type and its domain."""
+        dtype, domain = self.schema[column], self.domains[column]
+        whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
+        ends: list[Any] = [domain.points[0], domain.points[-1], self.missing(column)]
+        return whole and domain.numeric and all(float(end).is_integer() for end in ends)
+
     def weight(self, given: object) -> Weight:
         """Return the weight of each row, an expression of public columns; it is a number, and has bounds if private."""
         self.check_weighable()
@@ -280,7 +288,7 @@ class Request:
 
     def with_filter(self, predicate: object) -> "Request":
         """Return a copy about the rows for which a predicate of public columns holds."""
-        self._before_queries("filter")
+        self._before_queries("filter", ".filter(…)")
         read = self._read(predicate)
         if self._type(read) != pl.Boolean:
             raise Misuse(
@@ -315,7 +323,7 @@ class Request:
     def with_columns(self, named: Mapping[str, object]) -> "Request":
         """Return a copy with further public columns, computed from those there are."""
         if named:
-            self._before_queries("with_columns")
+            self._before_queries("with_columns", ".with_columns(…)")
         derived = list(self.derived)
         current = self
         for name, expression in named.items():
@@ -348,7 +356,7 @@ class Request:
 
     def grouped(self, by: Sequence[str], keys: object, other: object = None) -> "Request":
         """Return a copy about each group of rows with the same public values, and about all `other` ones."""
-        self._before_queries("group_by")
+        self.check_groups_first(by)
         if self.by:
             raise Misuse(
                 "group_by is called a second time.",
@@ -438,13 +446,20 @@ class Request:
                 instead=f'a query of its own for {query.name!r}, or name="{query.name}_2"',
             )
 
-    def _before_queries(self, what: str) -> None:
-        if self.queries:
-            raise Misuse(
-                f"{what} after a query: it would not be clear which queries it is for.",
-                allowed="filter, with_columns and group_by first, then queries",
-                instead="another batch for other rows",
-            )
+    def check_groups_first(self, by: Sequence[str]) -> None:
+        """Refuse a group_by after a query."""
+        named = ", ".join(f'"{name}"' for name in by) or '"day"'
+        self._before_queries("group_by", f".group_by({named})")
+
+    def _before_queries(self, what: str, typed: str) -> None:
+        if not self.queries:
+            return
+        asked = self.queries[0].words
+        raise Misuse(
+            f"{what} after a query, {asked}: all queries of a batch are about the same rows in the same groups.",
+            allowed="filter, with_columns and group_by first, then the queries",
+            instead=f'{typed}.private_sum("level"), in this order; for other rows or groups another batch',
+        )
 
     @property
     def _no_rows(self) -> pl.DataFrame:

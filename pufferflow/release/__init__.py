@@ -3,13 +3,23 @@
 from pufferflow.release.copies import Copy, entry_in, other_release, place_taken
 from pufferflow.release.draw import columns_of, of_no_rows
 from pufferflow.release.durable import move_file, name_beside, unfinished_in, write_whole
-from pufferflow.release.files import CERTIFICATE, check_format
-from pufferflow.release.folder import add, copies_in, entry_of, files_of, send, table_differences
+from pufferflow.release.files import CERTIFICATE, EVIDENCE, check_format
+from pufferflow.release.folder import (
+    add,
+    check_free,
+    check_writable,
+    copies_in,
+    entry_of,
+    files_of,
+    send,
+    table_differences,
+)
 from pufferflow.release.publication import CostAccount, Reservable, Reservation, certified, check_account, publish
 from pufferflow.release.release import Release, put_text, written
 
 __all__ = [
     "CERTIFICATE",
+    "EVIDENCE",
     "Copy",
     "CostAccount",
     "Release",
@@ -19,6 +29,8 @@ __all__ = [
     "certified",
     "check_account",
     "check_format",
+    "check_free",
+    "check_writable",
     "columns_of",
     "copies_in",
     "entry_in",

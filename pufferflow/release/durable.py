@@ -82,13 +82,21 @@ def exclusive_access(folder: Path) -> Generator[None]:
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        deadline = time.monotonic() + _A_MINUTE
-        while not _locked(handle) and time.monotonic() < deadline:
-            time.sleep(_A_MOMENT)
+        if not _locked(handle):
+            from pufferflow.progress import waiting_for
+
+            with waiting_for(f"another process that writes to {str(folder)[-200:]!r}", _A_MINUTE):
+                _wait_for_lock(handle)
         _sweep(folder)
         yield
     finally:
         os.close(handle)
+
+
+def _wait_for_lock(handle: int) -> None:
+    deadline = time.monotonic() + _A_MINUTE
+    while not _locked(handle) and time.monotonic() < deadline:
+        time.sleep(_A_MOMENT)
 
 
 def _locked(handle: int) -> bool:

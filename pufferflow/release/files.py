@@ -21,9 +21,10 @@ from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
 from pufferflow.release.durable import exclusive_access, make, write_whole
 from pufferflow.release.texts import READERS, WRITERS, TextColumn, TextTable
+from pufferflow.report.evidence import Evidence
 
 FORMATS = ("parquet", *WRITERS)
-CERTIFICATE, SCHEMA = "certificate.json", "schema.json"
+CERTIFICATE, SCHEMA, EVIDENCE = "certificate.json", "schema.json", "evidence.json"
 TABLES = ("release", "intervals")
 OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in TABLES for form in FORMATS)})
 
@@ -122,6 +123,12 @@ def read(folder: Path) -> Parts:
     else:
         return Parts(frames[0], frames[1], Certificate.from_json(certificate))
     raise _failed(f"The folder cannot be read: {kind}.")
+
+
+def read_evidence(folder: Path) -> Evidence | None:
+    """Return the evidence that lies beside a release; None if there is none."""
+    file = folder / EVIDENCE
+    return Evidence.from_json(file.read_bytes()) if file.is_file() else None
 
 
 def table(read: Callable[[str], bytes], name: str, format: str) -> pl.DataFrame:  # noqa: A002 - as above

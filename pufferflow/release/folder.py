@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.release.copies import Copy, certificate_of, entry_in, other_release, place_taken
-from pufferflow.release.durable import exclusive_access, make, write_whole
+from pufferflow.release.durable import exclusive_access, make, name_beside, write_whole
 from pufferflow.release.files import (
     CERTIFICATE,
     FORMATS,
@@ -46,7 +46,40 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
             return True
     except OSError as error:
         failed = error
-    raise _failed(folder, failed, counted=release.certificate.entry is not None)
+    raise _failed(folder, failed, _KEPT if release.certificate.entry is not None else _ANOTHER)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be made, or written to, before anything is drawn; nothing is left in it."""
+    place = next(one for one in (true_place(folder), *true_place(folder).parents) if one.exists())
+    trial = name_beside(place / folder.name)
+    try:
+        trial.mkdir()
+        trial.rmdir()
+    except OSError as error:
+        failed = error
+    else:
+        return
+    raise _failed(folder, failed, _UNTOUCHED)
+
+
+def check_free(folder: Path) -> None:
+    """Refuse the place of a release that is a file, or a folder with files of a release that nobody certified."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise SinkFailed(
+            f"{str(folder)[-200:]!r} is where a release goes, and it is no folder. Nothing was drawn or charged.",
+            allowed="an empty place, or a folder",
+            instead="moving away what is there, and running again",
+        )
+    if theirs := sorted(OURS.intersection(path.name for path in folder.iterdir())):
+        raise Misuse(
+            f"The folder {str(folder)[-200:]!r} has a file {theirs[0]} that is no release's of this account. "
+            "Nothing was drawn or charged.",
+            allowed="an empty folder",
+            instead="another sink, or another place for that file",
+        )
 
 
 def files_of(release: Release, format: str) -> dict[str, bytes]:  # noqa: A002 - as above
@@ -68,7 +101,7 @@ def add(folder: Path, name: str, body: bytes) -> None:
         failed = error
     else:
         return
-    raise _failed(folder / name, failed, counted=True)
+    raise _failed(folder / name, failed, _KEPT)
 
 
 def copies_in(folder: Path) -> list[Copy]:
@@ -163,13 +196,16 @@ def _bytes(path: Path) -> bytes | None:
         return None
 
 
-def _failed(place: Path, error: OSError, *, counted: bool) -> SinkFailed:
+_KEPT = "mending that and running again: the release is kept in the ledger, and the next run sends it again"
+_ANOTHER = "another folder"
+_UNTOUCHED = "mending that, or another folder; nothing was drawn or charged"
+
+
+def _failed(place: Path, error: OSError, instead: str) -> SinkFailed:
     """Return the error; the system's own words for its number hold no data."""
     reason = os.strerror(error.errno) if error.errno else type(error).__name__
     return SinkFailed(
         f"Nothing could be written to {str(place)[:200]!r}: {reason}.",
         allowed="a folder that can be made or written to, on a disk with room",
-        instead="mending that and running again: the release is kept in the ledger, and the next run sends it again"
-        if counted
-        else "another folder",
+        instead=instead,
     )

@@ -1,7 +1,7 @@
 """A release: numbers that may be published, their error bars and certificate, stored, shown and read back."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -51,6 +51,15 @@ class Release(Suggesting):
     intervals: pl.DataFrame
     certificate: Certificate
     limits: pl.DataFrame | None = None
+    plan_evidence: Callable[[], Evidence | None] | None = field(default=None, repr=False)
+    """What the plan shows of itself on a page, worked out when it is asked for; stored nowhere with the numbers."""
+
+    def _own_examples(self) -> Mapping[str, str]:
+        asked = {f"{name}_low" for name in self.frame.columns} & set(self.intervals.columns)
+        keys = [name for name in self.frame.columns if f"{name}_low" not in asked]
+        outputs = [name for name in self.frame.columns if f"{name}_low" in asked]
+        found = {'"level_sum"': f'"{outputs[0]}"'} if outputs else {}
+        return found | ({'"day"': f'"{keys[0]}"'} if keys and "day" not in keys else {})
 
     def clipped(self) -> Clipped:
         """Return numbers and error bars cut to their possible values, counts as whole numbers; it costs nothing (M47).
@@ -129,7 +138,8 @@ class Release(Suggesting):
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
-        return cls._of(*files.read(local_path(folder, "The folder")))
+        place = local_path(folder, "The folder")
+        return replace(cls._of(*files.read(place)), plan_evidence=lambda: files.read_evidence(place))
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger stores them."""
@@ -161,12 +171,14 @@ class Release(Suggesting):
         """
         from pufferflow.report import release_page
 
+        if evidence is None and self.plan_evidence is not None:
+            evidence = self.plan_evidence()
         own = repr(self.certificate.promise), self.certificate.hidden
         if evidence is not None and not agree_in_words((evidence.promise, evidence.scenario), own):
             raise Misuse(
                 "The evidence is of another plan than the release.",
                 allowed="what the plan told that was released, or None",
-                instead="release.report(path), a page without evidence",
+                instead="release.report(path), which has the evidence of its own plan, or none",
             )
         now, rows = datetime.now(UTC), self.certificate.rows()
         return release_page(
@@ -174,18 +186,25 @@ class Release(Suggesting):
         )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
-        """Write a page for people, one HTML file that needs nothing else; with the plan's evidence, if given.
+        """Write a page for people, one HTML file that needs nothing else.
+
+        What the plan shows of itself is on it, as long as the plan is at hand: for a release that was just made, or
+        read from a folder with `evidence.json`. Of others give `evidence`, as `plan.evidence()` returns it.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
         >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.0))
-        >>> page = plan.release().report(Path(tempfile.mkdtemp()) / "release.html", plan.evidence())
-        >>> "level_sum" in page.read_text(encoding="utf-8")
+        >>> page = plan.release().report(Path(tempfile.mkdtemp()) / "release.html")
+        >>> "The sentence to sign" in page.read_text(encoding="utf-8")
         True
         """
         place, page = local_path(path, "The place of a page"), self.page(evidence)
         put_text(place, page)
         return place
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what knows the plan, and so the private frame: a release that is copied or pickled is numbers."""
+        return {**vars(self), "plan_evidence": None}
 
     def __repr__(self) -> str:
         """Show the numbers, the promise, and the entry of the ledger."""

@@ -218,8 +218,8 @@ _CUT = (
     "of its own; release.clipped() gives numbers that are possible."
 )
 _NO_EVIDENCE = (
-    "No evidence of the plan was kept with this release, so this page cannot show it; what it rests on is in the "
-    "certificate below."
+    "The plan of this release is not at hand, so there is no sentence to sign here. What the numbers keep is in the "
+    "certificate below. release.report(path, plan.evidence()) writes the whole page, with the same plan made again."
 )
 _FACTS = (("promise", "Promise"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
 
@@ -244,7 +244,7 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
     shares, kind = published_shares(outputs_of(frame, intervals)), "Release: numbers with their noise"
     record = sections.certificate(certificate_rows, evidence)
     if evidence is None:
-        missing = sections.unsigned("What was promised", _NO_EVIDENCE)
+        missing = sections.unknown("sentence", "What was promised", _NO_EVIDENCE)
         title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
         parts = [missing, numbers, _signal_section(shares), record]
         return page(kind, title, _summary_of_certificate(certificate_rows), parts, _RELEASE_CLOSING, about=about)

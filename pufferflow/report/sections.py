@@ -78,14 +78,9 @@ def sentence(evidence: Evidence) -> Section:
     explained = {anchor_of(row.bound) for row in evidence.bounds}
     lines = "".join(_line(line, explained) for line in evidence.sentence.split("\n") if line)
     if not lines:
-        return unsigned("The sentence to sign", "No sentence was kept.")
+        return unknown("sentence", "The sentence to sign", "No sentence was kept, so there is nothing to sign.")
     body = f'<div class="whole"><div class="sentence">{lines}</div>{_SIGN}</div>'
     return Section("sentence", "The sentence to sign", body)
-
-
-def unsigned(title: str, why: str) -> Section:
-    """Give a place to sign where there is no sentence, and why there is none."""
-    return Section("sentence", title, paragraph(why, "quiet") + _SIGN)
 
 
 def unknown(anchor: str, title: str, why: str) -> Section:

@@ -5,6 +5,7 @@ from pufferflow.scenario.missing_columns import DeclaredColumns
 from pufferflow.scenario.product import ONE_COLUMN, TIMES, Product
 from pufferflow.scenario.scenario import Scenario
 from pufferflow.scenario.secret import (
+    ROW,
     AnySecret,
     Derived,
     Initial,
@@ -18,6 +19,7 @@ from pufferflow.scenario.steps import UNITS, read_step, step_in_words
 
 __all__ = [
     "ONE_COLUMN",
+    "ROW",
     "TIMES",
     "UNITS",
     "AnySecret",

@@ -31,6 +31,18 @@ def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
     return Misuse(problem, allowed=f"a frame with {listed(needed)}", instead=instead)
 
 
+def no_unit(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
+    """Return the error for the column of units that a frame does not have: where each row is one, it can be made."""
+    missing = no_column(name, frame, needed)
+    made = "pf.Presence.of_rows(…), if each row is a unit of its own: it makes an id"
+    near = nearest(name, [column for column in frame if column not in needed])
+    return Misuse(
+        f"{missing.problem} It says whose row each row is.",
+        allowed=missing.allowed,
+        instead=f"{missing.instead}; or {made}" if near else made,
+    )
+
+
 @final
 @dataclass(frozen=True)
 class DeclaredColumns:
@@ -77,10 +89,16 @@ class DeclaredColumns:
             )
         if name not in self.frame:
             return self._not_there(name, self.public, allowed)
+        if isinstance(self.secret, Presence):
+            return Misuse(
+                f"The column {shown(name)} is not declared as public.",
+                allowed=f"{allowed}. Under pf.Presence that means its possible values; who has which one stays hidden",
+                instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know which values there can be",
+            )
         return Misuse(
             f"The column {shown(name)} is not public.",
             allowed=allowed,
-            instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know it",
+            instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know it, row by row",
         )
 
     def _not_there(self, name: str, wanted: Iterable[str], allowed: str) -> Misuse:

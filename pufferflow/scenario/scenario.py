@@ -15,11 +15,12 @@ from pufferflow.arguments import belief_refused, instance, set_fields, shown, st
 from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
-from pufferflow.scenario.missing_columns import listed, no_column
+from pufferflow.habits import EXAMPLES
+from pufferflow.scenario.missing_columns import listed, no_column, no_unit
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.secret import AnySecret, Derived, Presence, Secret, read_name
+from pufferflow.scenario.secret import ROW, AnySecret, Derived, Presence, Secret, read_name
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
-from pufferflow.suggestions import EXAMPLES, suggests_arguments, way_to_protect
+from pufferflow.suggestions import suggests_arguments, way_to_protect
 
 VERSION = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,8 +37,9 @@ class Scenario:
     `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a number.
     `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and the value
     there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a duration.
-    `public` names the columns that everybody may know; only they can filter and group. `order_by` and `within` are
-    among them.
+    `public` names the columns that everybody may know, row by row; only they can filter and group. `order_by` and
+    `within` are among them. Under `pf.Presence` everybody may know which values they can have, and nobody whose row has
+    which: that is hidden with the row.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(
@@ -173,7 +175,9 @@ class Scenario:
         else:
             lines.append("From: anybody who believes one of the following.")
             lines += [f"  - {prior.describe()}" for prior in self.priors]
-        if self.within:
+        if self.numbers_rows and self.within == (ROW,):
+            lines.append("All rows are assumed to be independent of each other.")
+        elif self.within:
             lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
         else:
             assumed = "none is assumed to be independent of the others"
@@ -211,22 +215,35 @@ class Scenario:
             )
         for prior in self.priors:
             origin = prior.provenance.origin
-            if origin is not None and origin.holds(frame):
-                raise Misuse(
-                    f"The prior was fitted on {prior.provenance.reference!r}, which is the private frame itself.",
-                    allowed="a prior that is declared, or fitted on other, public rows",
-                    instead='pf.Reference("a public survey", other_frame)',
-                )
+            if origin is not None:
+                origin.check_public(f"The prior was fitted on {prior.provenance.reference!r}, which", frame)
         if table is not None:
             table.check_types(self._uses)
+            table.check_index(self._needed)
         self.check_schema(frame.collect_schema() if table is None else table.schema)
+
+    @property
+    def _needed(self) -> tuple[str, ...]:
+        """The columns that a frame must have."""
+        unit = [self.secret.within] if isinstance(self.secret, Presence) else []
+        return tuple(name for name in dict.fromkeys([*self.secret.columns, *unit, *self.public]) if name != ROW)
+
+    @property
+    def group_in_words(self) -> str:
+        """What the rows of one group share, for sentences; empty where all rows hang together."""
+        return ", ".join("unit" if name == ROW else name for name in self.within)
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether a frame gets a column that numbers its rows, since each is a unit."""
+        return isinstance(self.secret, Presence) and self.secret.each_row
 
     @property
     def _uses(self) -> Iterator[tuple[str, Use]]:
         """The columns that are needed, and what for."""
         for column, domain in self.secret.columns.items():
             yield column, "number" if domain.numeric else "label"
-        for column in self.public:
+        for column in (name for name in self.public if name != ROW):
             ordered = "moment" if self.timed else "number"
             yield column, ordered if column == self.order_by else "other"
 
@@ -237,8 +254,13 @@ class Scenario:
         """
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
-        unit = [self.secret.within] if isinstance(self.secret, Presence) else []
-        needed = tuple(dict.fromkeys([*self.secret.columns, *unit, *self.public]))
+        if ROW in schema and self.numbers_rows:
+            raise Misuse(
+                f"The frame has a column {ROW!r}, which would be made: each row is a unit of its own.",
+                allowed="another name for that column",
+                instead=f'frame.rename({{{ROW!r}: "number"}})',
+            )
+        needed, unit = self._needed, [self.secret.within] if isinstance(self.secret, Presence) else []
         for column in needed:
             if column in unreadable:
                 raise Misuse(
@@ -247,7 +269,7 @@ class Scenario:
                     instead=f'a view with CAST("{column}" AS …), such as TEXT or DOUBLE PRECISION',
                 )
             if column not in schema:
-                raise no_column(column, schema, needed)
+                raise (no_unit if [column] == unit else no_column)(column, schema, needed)
         for column, domain in self.secret.columns.items():
             _check_type(column, schema[column], numeric=domain.numeric)
         if self.order_by is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, Self, cast, final
+from typing import Any, ClassVar, Final, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -232,6 +232,8 @@ class Presence(_OptionalColumn, kind="presence"):
     of at most so many groups of a unit are read, those with the least values. Answers for each of these groups then
     have Gaussian noise as if a unit had √groups times `rows` rows, and those about few groups noise for these alone.
 
+    Where each row is a unit of its own and has no id, `Presence.of_rows(column, domain)` makes one.
+
     >>> Presence(within="person").describe()
     "whether the rows of each 'person' are there at all"
     """
@@ -302,18 +304,46 @@ class Presence(_OptionalColumn, kind="presence"):
                 instead=instead,
             )
 
+    @classmethod
+    def of_rows(
+        cls,
+        column: str | Sequence[str] | None = None,
+        domain: object = None,
+        missing: object = None,
+        *,
+        once: bool = False,
+    ) -> "Presence":
+        """Return the presence of single rows, each a unit of its own: an id for each is made.
+
+        >>> Presence.of_rows("age", domain=[0, 1, 2]).describe()
+        'whether each row is there at all'
+        """
+        return cls(ROW, column, domain, missing, rows=1, once=once)
+
+    @property
+    def each_row(self) -> bool:
+        """Whether each row is a unit of its own, whose id is made."""
+        return self.within == ROW
+
     @property
     def most_rows(self) -> int | None:
         """How many rows of a unit are read at most; None if that is not limited."""
         return None if self.rows is None else self.rows * (1 if self.groups is None else self.groups)
 
     def describe(self) -> str:
+        if self.each_row:
+            return "whether each row is there at all" + ", of a table that stays as it is" * self.once
         most = "" if self.rows is None else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
         if self.groups is not None:
             groups = f"{self.groups} {'group' if self.groups == 1 else 'groups'}"
             most += f" in each of at most {groups} of equal {' and '.join(map(repr, self.by))}"
         once = ", chosen once of a table that stays as it is" if self.once else ""
         return f"whether the rows of each {self.within!r} are there at all{most}{once}"
+
+
+ROW: Final = "(each row)"
+"""The column of units where each row is one: it is made when a frame is protected, and nothing filters or groups by it,
+since numbers would change if a row before were not there."""
 
 
 @final

@@ -65,7 +65,7 @@ def test_a_plan_counts_what_is_reserved_once(make, give):
 
 
 def test_a_plan_reads_its_ledger_once(make, give, monkeypatch):
-    """Two readings find the account; all that a plan tells of its cost is one more."""
+    """Two readings find the account; all that a plan tells of its cost is one more, and one the last time zone."""
     make()
     spent(give, DAY)
     readings, true = [], Database.read
@@ -78,4 +78,4 @@ def test_a_plan_reads_its_ledger_once(make, give, monkeypatch):
     for day in (DAY, "2026-11-19"):
         readings.clear()
         cost(give, day)
-        assert len(readings) == 3
+        assert len(readings) == 4

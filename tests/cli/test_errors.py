@@ -10,6 +10,7 @@ from pufferflow.cli.errors import EXITS, MEANINGS, exit_code, fault_of
 from pufferflow.cli.run import run_to_end
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import PufferflowError
+from pufferflow.jobs import folder_sink
 
 PRIVATE = 987654321
 RAISED = {
@@ -41,7 +42,7 @@ def test_every_error_reaches_its_code(make, give, name, json_wanted):
         told = found.document
         assert (told["exit"], told["error"]["kind"]) == (code, kind)
         assert set(told["error"]) == {"kind", "problem", "allowed", "instead"}
-        assert set(told) == {"error", "exit", "job", "runs"}
+        assert set(told) == {"error", "exit", "job", "range", "runs", "failures"}
     else:
         assert found.out == ""
         assert found.err.startswith(
@@ -129,11 +130,13 @@ def test_a_changed_ledger_exits_with_six(make, give, tmp_path):
         assert give("ledger", "verify", "ledger.db", *more).exit == 6
 
 
-def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_path):
+def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_path, monkeypatch):
     """A release whose folder cannot be written is kept, and the same command sends it later."""
     make()
     (tmp_path / "published").write_text("in the way")
-    assert give("run", "job.toml", "--period", "2026-11-20", "--json").document["error"]["kind"] == "SinkFailed"
+    with monkeypatch.context() as patched:
+        patched.setattr(folder_sink, "check_writable", lambda _: None)  # it gets in the way after the release is drawn
+        assert give("run", "job.toml", "--period", "2026-11-20", "--json").document["error"]["kind"] == "SinkFailed"
     (tmp_path / "published").unlink()
     found = give("run", "job.toml", "--period", "2026-11-20", "--json").document["runs"][0]
     assert (found["drawn"], found["sent"]) == (False, True)

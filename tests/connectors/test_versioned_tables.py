@@ -238,7 +238,7 @@ def test_a_prior_of_the_same_table(table, tmp_path):
     for prior, refused in ((own, True), (public, False), (plain, False)):
         scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"])
         if refused:
-            with pytest.raises(pf.Misuse, match="which is the private frame itself"):
+            with pytest.raises(pf.Misuse, match="comes from the same file as the private frame"):
                 pf.protect(table.scan(versions[1]), scenario)
         else:
             assert pf.protect(table.scan(versions[1]), scenario)

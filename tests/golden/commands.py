@@ -74,7 +74,7 @@ RUNS: dict[str, list[str]] = {
     "plan": ["plan", "job.toml", "--period", "2024-01-01"],
     "plan page": ["plan", "job.toml", "--period", "2024-01-01", "-o", "plan.html"],
     "plan, wrong period": ["plan", "job.toml", "--period", "January"],
-    "audit": ["audit", "job.toml", "--period", "2024-01-01", "--trials", "2000"],
+    "audit": ["audit", "job.toml", "--period", "2024-01-01", "--trials", "20000"],
     "run": ["run", "job.toml", "--period", "2024-01-01"],
     "run again": ["run", "job.toml", "--period", "2024-01-01"],
     "run, no rows": ["run", "job.toml", "--period", "2024-02-29"],

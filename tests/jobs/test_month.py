@@ -5,13 +5,14 @@ import math
 import random
 import signal
 import threading
+from unittest import mock
 
 import jobs
 import msgspec
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import Job
+from pufferflow.jobs import Job, folder_sink
 from pufferflow.jobs import job as running
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
@@ -114,7 +115,7 @@ class Nights:
             self.seen.gave(label, jobs.digest(ran.release))
 
     def nowhere_to_write(self, label):
-        """Have something in the folder's place for two attempts, or for longer than the job tries."""
+        """Have something in the folder's place for two attempts, or for longer than the job tries: nothing is drawn."""
         block, attempts = self.job.folder_of(label), self.rng.choice([1, 2, 3])
         block.parent.mkdir(exist_ok=True)
         block.touch()
@@ -127,13 +128,34 @@ class Nights:
 
         if attempts < self.job.file.retries.attempts:
             ran = self.job.run(label, wait=waited)
-            assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, False, True, attempts)
+            assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, True, True, attempts)
             self.seen.gave(label, jobs.digest(ran.release))
             return
         with pytest.raises(pf.SinkFailed):
             self.job.run(label, wait=waited)
-        assert jobs.states(self.job)[label] == "committed"
+        assert label not in jobs.states(self.job)
         block.unlink()
+        assert self.fine(label).drawn
+
+    def no_room(self, label):
+        """Have a disk that is full once the release is drawn, for two attempts, or for longer than the job tries."""
+        true, attempts, tried = folder_sink.send, self.rng.choice([1, 2, 3]), []
+
+        def full(*given):
+            tried.append(given)
+            if len(tried) <= attempts:
+                raise pf.SinkFailed("No space is left on the device.")
+            return true(*given)
+
+        with mock.patch.object(folder_sink, "send", full):
+            if attempts < self.job.file.retries.attempts:
+                ran = self.job.run(label, wait=self.waited)
+                assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, False, True, attempts)
+                self.seen.gave(label, jobs.digest(ran.release))
+                return
+            with pytest.raises(pf.SinkFailed):
+                self.job.run(label, wait=self.waited)
+        assert jobs.states(self.job)[label] == "committed"
         assert not self.fine(label).drawn
 
     def late_rows(self, label):
@@ -167,7 +189,8 @@ TROUBLES = [
     *[Nights.killed_at_the_worst] * 4,
     *[Nights.stopped] * 4,
     *[Nights.overlapping] * 3,
-    *[Nights.nowhere_to_write] * 4,
+    *[Nights.nowhere_to_write] * 2,
+    *[Nights.no_room] * 2,
     *[Nights.late_rows] * 3,
     *[Nights.not_run] * 3,
 ]

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs.sink import EVIDENCE, PAGE
+from pufferflow.jobs.sink import PAGE
+from pufferflow.release import EVIDENCE
 
 DAY = "2026-10-20"
 

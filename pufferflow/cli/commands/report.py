@@ -3,19 +3,17 @@
 `pufferflow audit`: attack what a job promises, on worlds that are made up, and see whether the promise holds.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from pufferflow.cli.errors import EXITS, REFUSED
+from pufferflow.cli.errors import EXITS, MISUSE, REFUSED
 from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import LedgerFault, Misuse
-
-if TYPE_CHECKING:
-    from pufferflow.report.evidence import Evidence
 
 What = Annotated[
     str,
@@ -102,7 +100,6 @@ def _ledger_page(address: str) -> tuple[str, str]:
 
 def _release_page(folder: Path, *, compared: bool) -> str:
     """Return the page of a release; what a ledger does not keep is left out of one that was compared."""
-    from pufferflow.jobs import EVIDENCE
     from pufferflow.release import CERTIFICATE, Release
 
     if not (folder / CERTIFICATE).is_file():
@@ -111,13 +108,8 @@ def _release_page(folder: Path, *, compared: bool) -> str:
             allowed="a folder of one release, such as a run writes, or a ledger",
             instead="one of the folders in it",
         )
-    return Release.read(folder).page(None if compared else _evidence(folder / EVIDENCE))
-
-
-def _evidence(file: Path) -> "Evidence | None":
-    from pufferflow.report.evidence import Evidence
-
-    return Evidence.from_json(file.read_bytes()) if file.is_file() else None
+    release = Release.read(folder)
+    return (replace(release, plan_evidence=None) if compared else release).page()
 
 
 Trials = Annotated[int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")]
@@ -134,7 +126,7 @@ def audit(
     """Attack the promise of a job by drawing its noise many times.
 
     Reads no private row. A lower bound above what is promised shows that the promise is broken: exit code 3. One
-    below it shows no more than that this attack has not broken it.
+    below it shows no more than that this attack has not broken it; with too few trials not even that: exit code 2.
     """
     _check_trials(trials)
     from pufferflow.audit import attack
@@ -147,7 +139,9 @@ def audit(
     plan = batch.plan(chosen)
     result = attack(plan, trials=trials, confidence=confidence)
     lower = downwards(result.lower, 6)
-    verdict = "THE PROMISE IS BROKEN" if result.broken else "the promise holds against this attack"
+    few = f"too few trials to tell: about {result.needed:,.0f} would show that half as much again is lost"
+    verdicts = {False: "THE PROMISE IS BROKEN", True: "the promise holds against this attack", None: few}
+    verdict = verdicts[result.holds]
     screen.facts(
         [
             ("promised", in_words(plan.guarantee)),
@@ -162,6 +156,8 @@ def audit(
     )
     if result.broken:
         screen.note(f"{verdict}: publish nothing of this job, and report it to the maintainers.")
+    if result.holds is None:
+        screen.note(f"Too few trials: --trials {max(result.needed, 2 * trials):.0f} would tell.")
     bound = {
         "promised": plan.guarantee,
         "lower": result.lower,
@@ -169,7 +165,8 @@ def audit(
         "trials": result.trials,
     }
     names = {"job": batch.name, "period": str(chosen), "pair": result.pair, "event": result.event}
-    return Answer({**names, **bound, "holds": not result.broken}, REFUSED if result.broken else 0)
+    code = {False: REFUSED, True: 0, None: MISUSE}[result.holds]
+    return Answer({**names, **bound, "needed": result.needed, "holds": result.holds}, code)
 
 
 def _check_trials(trials: int) -> None:

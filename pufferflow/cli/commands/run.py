@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from pufferflow.cli.options import JobPath, PeriodName, SinceName
+from pufferflow.cli.errors import fault_of
+from pufferflow.cli.options import JobPath, PeriodName, SinceName, UntilName
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 from pufferflow.errors import Misuse, PufferflowError
@@ -71,10 +72,15 @@ Revision = Annotated[
 ]
 
 
-def run(
-    screen: Screen, job: JobPath, period: PeriodName = None, since: SinceName = None, revision: Revision = 1
+def run(  # noqa: PLR0913, PLR0917 - one option each
+    screen: Screen,
+    job: JobPath,
+    period: PeriodName = None,
+    since: SinceName = None,
+    until: UntilName = None,
+    revision: Revision = 1,
 ) -> Answer:
-    """Release one period, or all since one; each is paid for once.
+    """Release one period, or a range of them; each is paid for once.
 
     Tells of each period whether its release was drawn now (released), written again (sent again) or there before
     (kept), then the noise, what the account has spent, and the folder. A second time the same release comes back, and
@@ -82,17 +88,42 @@ def run(
     """
     from pufferflow.jobs import Job
 
-    _check(period, since, revision)
-    batch = Job.read(job)
-    runs, last = list[object](), None
-    screen.so_far.update(job=batch.name, runs=runs)
-    for ran in _runs(batch, period, since, revision):
-        log_run(screen, ran)
-        last = ran
-        runs.append(run_document(ran))
-    if not runs:
-        screen.say(f"Every period since {since} is released.")
+    _check(period, since, until, revision)
+    batch, runs, failures = Job.read(job), list[object](), list[object]()
+    screen.so_far.update(job=batch.name, range=None, runs=runs, failures=failures)
+    if since is not None:
+        last = _run_range(screen, batch, since, until)
+    else:
+        last = batch.run(period, revision=revision)
+        log_run(screen, last)
+        runs.append(run_document(last))
     return Answer({**screen.so_far, "account": _account(batch, last)})
+
+
+def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "Ran | None":
+    """Release the periods of a range that are not released, in order; raise the first error when all were tried."""
+    from pufferflow.report import counted
+
+    periods, todo = job.between(since, until), job.missed(since, until=until)
+    before = len(periods) - len(todo)
+    ends = {"since": str(periods[0]), "until": str(periods[-1])}
+    screen.so_far["range"] = {**ends, "periods": len(periods), "released_before": before}
+    of_them = f"{len(todo)} to release, {before} released before" if todo else "all are released"
+    screen.log(f"{counted(len(periods), 'period')} from {periods[0]} until {periods[-1]}: {of_them}.")
+    last, errors = None, list[PufferflowError]()
+    for number, (period, outcome) in enumerate(job.release_each(todo), 1):
+        place = f"[{number}/{len(todo)}] "
+        if isinstance(outcome, PufferflowError):
+            screen.log(f"{place}{period}  failed  {type(outcome).__name__}: {outcome.problem}")
+            screen.so_far["failures"].append({"period": str(period), "error": fault_of(outcome).document()["error"]})
+            errors.append(outcome)
+        else:
+            log_run(screen, outcome, place)
+            screen.so_far["runs"].append(run_document(outcome))
+            last = outcome
+    if errors:
+        raise errors[0]
+    return last
 
 
 def _account(job: "Job", last: "Ran | None") -> dict[str, Any] | None:
@@ -103,15 +134,10 @@ def _account(job: "Job", last: "Ran | None") -> dict[str, Any] | None:
     return None if account is None else {"name": account.name, "spent": account.spent(), "limit": account.limit}
 
 
-def _runs(job: "Job", period: str | None, since: str | None, revision: int) -> "Iterator[Ran]":
-    if since is not None:
-        yield from job.catch_up(since)
-    else:
-        yield job.run(period, revision=revision)
-
-
-def _check(period: str | None, since: str | None, revision: int) -> None:
+def _check(period: str | None, since: str | None, until: str | None, revision: int) -> None:
     if since is None:
+        if until is not None:
+            raise Misuse("There is an --until and no --since.", allowed="both", instead=f"--since … --until {until}")
         return
     if period is not None:
         raise Misuse("There is a --period and a --since.", allowed="one of them", instead=f"--since {since}")

@@ -13,7 +13,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.arguments import set_fields
-from pufferflow.arrow_tables import ArrowTable
+from pufferflow.arrow_tables import ArrowTable, unnamed_index, with_index
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.source_version import SourceVersion, versions_in
 from pufferflow.suggestions import suggests_arguments
@@ -40,16 +40,34 @@ class FrameOrigin:
     versions: tuple[SourceVersion, ...] = ()
     """The versions of tables that the frame reads, as far as it says so; their places are among the files."""
 
-    def holds(self, other: Any) -> bool:
-        """Return whether another frame is this one, or scans one of its files; no row is read for that.
+    def _is(self, other: Any) -> bool:
+        table = other.given if isinstance(other, ArrowTable) else other
+        return self.frame is not None and self.frame() is table
+
+    def _files_of(self, other: Any) -> list[str]:
+        return sorted(self.files & frame_origin(other).files)
+
+    def check_public(self, what: str, private: Any) -> None:
+        """Refuse a reference that is the private frame, or that scans a file of it; `what` says which reference it is.
+
+        Filters on one file may leave the same rows, and nothing here reads them. Whoever knows that they differ says
+        so by collecting the reference.
 
         >>> frame = pl.DataFrame({"x": [1]})
-        >>> frame_origin(frame).holds(frame), frame_origin(frame).holds(pl.DataFrame({"x": [1]}))
-        (True, False)
+        >>> frame_origin(frame).check_public("The reference 'a survey'", pl.DataFrame({"x": [1]}))
         """
-        table = other.given if isinstance(other, ArrowTable) else other
-        same = self.frame is not None and self.frame() is table
-        return same or bool(self.files & frame_origin(other).files)
+        if self._is(private):
+            raise Misuse(
+                f"{what} is the private frame itself.",
+                allowed="a prior that is declared, or fitted on other, public rows",
+                instead='pf.Reference("a public survey", other_frame)',
+            )
+        if files := self._files_of(private):
+            raise Misuse(
+                f"{what} comes from the same file as the private frame: {files[0][-200:]!r}.",
+                allowed="other, public rows; if the rows of both differ, collect the reference first",
+                instead='pf.Reference("an earlier year", frame.filter(…).collect())',
+            )
 
 
 def frame_origin(frame: Any) -> FrameOrigin:
@@ -119,6 +137,8 @@ class Reference:
                 return self.frame.select(columns).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise SourceFailed(f"The public reference {self.name!r} could not be read.") from error
+        if (problem := unnamed_index(self.origin.frame and self.origin.frame(), missing[0])) is not None:
+            raise problem
         raise Misuse(
             f"The public reference {self.name!r} has no column {missing[0]!r}.",
             allowed=f"one of {known[:6]}{' …' if len(known) > 6 else ''}",
@@ -160,7 +180,7 @@ def _lazy(frame: Any) -> pl.LazyFrame:
         return frame.lazy()
     try:
         if not isinstance(frame, str | bytes) and frame is not None:
-            return pl.DataFrame(frame).lazy()
+            return pl.DataFrame(with_index(frame)).lazy()
         problem = f"The frame of a public reference is of type {type(frame).__name__}."
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         problem = f"pl.DataFrame does not take the frame of type {type(frame).__name__} ({type(error).__name__})."
