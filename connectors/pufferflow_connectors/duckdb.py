@@ -30,6 +30,8 @@ _KNOWN: Final = {
 }
 """The types with a meaning here, beside decimals and labels of a list."""
 _BATCH: Final = 2**17
+_FUNCTIONS: Final = "SELECT DISTINCT function_name FROM system.main.duckdb_functions() WHERE {}"
+"""What has no operator and no function that a macro could replace."""
 
 
 def connect(table: object) -> "DuckDb | None":
@@ -102,7 +104,28 @@ class DuckDb(Backend):
 
     def _reader(self, text: str, view: str) -> Any:
         """Return the result of a statement in which the relation has a name, run by its own connection."""
+        self._check_functions(view)
         return cast(Any, self._relation.query(view, text)).to_arrow_reader(_BATCH)
+
+    def _functions(self, view: str, condition: str) -> set[str]:
+        names = self._relation.query(view, _FUNCTIONS.format(condition)).fetchall()
+        return {str(name).lower() for (name,) in names}
+
+    def _check_functions(self, view: str) -> None:
+        """Refuse a connection on which macros or functions of its user take the place of those that are used here."""
+        own = self._functions(view, "NOT internal")
+        taken = sorted(own & self._functions(view, "internal")) if own else []
+        if taken:
+            raise SourceFailed(
+                f"The connection has a macro or function {taken[0][:60]!r}, which is read in place of DuckDB's own. "
+                "Nothing was released.",
+                allowed="macros and functions under names that DuckDB itself does not have",
+                instead=f'DROP MACRO "{taken[0][:60]}", or a connection without it',
+            )
+
+    def _functions(self, view: str, condition: str) -> set[str]:
+        names = self._relation.query(view, _FUNCTIONS.format(condition)).fetchall()
+        return {str(name).lower() for (name,) in names}
 
 
 def _free_name() -> str:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 from adbc_driver_postgresql import dbapi  # pyright: ignore[reportMissingTypeStubs]
 
+import pufferflow as pf
 from pufferflow.plugins import Backend, Query, RemoteTable, SourceFailed
 from pufferflow_connectors.sql import Dialect, Halves, Kind, kinds_of, query_text
 
@@ -30,6 +31,19 @@ _BEGIN: Final = (
     "SET LOCAL TimeZone = 'UTC'",
 )
 """One version of the table, whatever changes it; and no settings of a user or a database that texts depend on."""
+_PINNED: Final = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""From here on functions, operators, types and collations are the server's own, whatever the user's path says."""
+_PLACE: Final = """
+    SELECT n.nspname::pg_catalog.text, c.relname::pg_catalog.text
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+    WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass({})::pg_catalog.oid
+"""
+_LONGEST_NAME: Final = 63
+_PROBE: Final = (
+    "SELECT SUM(CASE WHEN a > 1 THEN a ELSE 0 END), COUNT(*), MIN(DIV(SUM(a), 2)) OVER (), MIN(MOD(SUM(a), 4)) OVER () "
+    "FROM (VALUES (CAST(1 AS BIGINT)), (CAST(2 AS BIGINT)), (CAST(4 AS BIGINT))) AS few (a)"
+)
+_PROBED: Final = (6, 3, 3, 3)
 _COLUMNS: Final = """
     SELECT a.attname::text, t.typname::text, t.typtype::text, a.atttypmod::int
     FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
@@ -60,6 +74,7 @@ _REASONS: Final = {
     "53": "the server lacks memory, disk space or connections",
     "40": "the server gave the transaction up",
     "08": "the connection is lost",
+    "probe": "the server does not add up three numbers",
     "stream": "the server or the connection stopped in the middle of an answer",
 }
 """What may be said of errors, by the beginning of their SQLSTATE; the server's own words may quote rows."""
@@ -96,10 +111,31 @@ class PostgreSql(Backend):
 
     def __init__(self, table: RemoteTable, source: str = "", few: pl.DataFrame | None = None) -> None:
         self._table, self._few = table, few
-        parts = DIALECT.quoted_path(table.name)
-        self._source = source or parts
-        self._regclass = DIALECT.text_of(parts)
+        self._rows_given = source
+        self._path: tuple[str, ...] | None = None
         self._here = threading.local()
+        if long := [part for part in table.name.split(".") if len(part.encode()) > _LONGEST_NAME]:
+            raise pf.Misuse(
+                f"The name {long[0][:80]!r} has {len(long[0].encode())} bytes.",
+                allowed=f"names of at most {_LONGEST_NAME} bytes: PostgreSQL cuts longer ones, and reads another table",
+                instead="the name that \\d shows in psql",
+            )
+
+    @property
+    def _source(self) -> str:
+        """What is read: rows that are given, or the table, in the schema where it was found first."""
+        if self._rows_given:
+            return self._rows_given
+        if self._path is None and self._table.name:
+            with self.one_version():
+                pass
+        return (
+            DIALECT.quoted_path(self._table.name) if self._path is None else ".".join(map(DIALECT.quoted, self._path))
+        )
+
+    @property
+    def _regclass(self) -> str:
+        return DIALECT.text_of(self._source)
 
     @property
     def table(self) -> RemoteTable:
@@ -181,10 +217,20 @@ class PostgreSql(Backend):
             self._here.connection = connection
             for text in _BEGIN:
                 self._rows(text)
+            self._pin()
             yield True
         finally:
             self._here.connection = None
             _quietly(connection.close)
+
+    def _pin(self) -> None:
+        """Find the table, then let every other name be that of the server, and see that what is used adds up."""
+        if self._path is None and self._table.name and not self._rows_given:
+            found = self._rows(_PLACE.format(DIALECT.text_of(DIALECT.quoted_path(self._table.name))))
+            self._path = tuple(found[0]) if found else None
+        self._rows(_PINNED)
+        if tuple(map(int, self._rows(_PROBE)[0])) != _PROBED:
+            raise _failed("probe")
 
     @property
     def _connection(self) -> Any:
