@@ -107,10 +107,6 @@ class DuckDb(Backend):
         self._check_functions(view)
         return cast(Any, self._relation.query(view, text)).to_arrow_reader(_BATCH)
 
-    def _functions(self, view: str, condition: str) -> set[str]:
-        names = self._relation.query(view, _FUNCTIONS.format(condition)).fetchall()
-        return {str(name).lower() for (name,) in names}
-
     def _check_functions(self, view: str) -> None:
         """Refuse a connection on which macros or functions of its user take the place of those that are used here."""
         own = self._functions(view, "NOT internal")
@@ -124,7 +120,7 @@ class DuckDb(Backend):
             )
 
     def _functions(self, view: str, condition: str) -> set[str]:
-        names = self._relation.query(view, _FUNCTIONS.format(condition)).fetchall()
+        names: list[tuple[str]] = cast(Any, self._relation.query(view, _FUNCTIONS.format(condition))).fetchall()
         return {str(name).lower() for (name,) in names}
 
 

@@ -226,12 +226,13 @@ def _limits(domain: Domain, below: Indices, above: Indices, dtype: pl.DataType) 
     """
     if isinstance(domain, Bins):
         inner = domain.edges if domain.open else domain.edges[1:-1]
-        return [_limit(Fraction(inner[place]), dtype, reached=True) for place in below.tolist()]
+        edges: list[int] = below.tolist()
+        return [_limit(Fraction(inner[place]), dtype, reached=True) for place in edges]
     if dtype.is_integer() and set(map(type, domain.points)) == {int}:
         whole = np.array(domain.points, dtype=np.int64)  # below 2^53
         return ((whole[below] + whole[above]) // 2).tolist()
     numbers = [Fraction(cast(float, point)) for point in domain.points]
-    pairs = zip(below.tolist(), above.tolist(), strict=True)
+    pairs: list[tuple[int, int]] = list(zip(below.tolist(), above.tolist(), strict=True))
     return [_limit((numbers[a] + numbers[b]) / 2, dtype, reached=False) for a, b in pairs]
 
 

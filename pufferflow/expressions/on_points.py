@@ -21,7 +21,7 @@ from pufferflow.scenario import Domain, Label
 
 _MOST_ALONE: Final = 1024
 _PARTS: Final = 64
-_WHOLE: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_WHOLE: Final[tuple[Any, ...]] = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _EXACT: Final = 2.0**53
 
 

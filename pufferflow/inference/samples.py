@@ -56,7 +56,7 @@ class SampledLaws(Laws):
     """
 
     def __init__(
-        self, prior: Simulator, statistic: Statistic, pairs: list[tuple[Label, Label]], rows: Sequence[int | None]
+        self, prior: Simulator, statistic: Statistic, pairs: Sequence[tuple[Label, Label]], rows: Sequence[int | None]
     ) -> None:
         self._prior, self._statistic, self._pairs, self._rows = prior, statistic, pairs, rows
         self._drawn: tuple[Fraction, float, Reach] | None = None

@@ -26,7 +26,7 @@ def corners(lined: Sequence[OnInterval | None], folding: Folding, *, from_nothin
     each function's range are kept, all low and all high, and where rows come `from_nothing` (whose value is 0) also all
     of them as far from 0 as they can be.
     """
-    alone = [lined[place] for place in folding.alone]
+    alone = [lined[place] for place in folding.places]
     states = folding.states()
     columns = _columns(alone)
     if columns is None or columns.shape[1] * (states.shape[1] if len(states) else 1) > MOST_CORNERS:

@@ -66,6 +66,11 @@ class Folding:
         )
 
     @property
+    def places(self) -> list[int]:
+        """The places of the sums that are alone."""
+        return self.alone.tolist()
+
+    @property
     def rows(self) -> int:
         """How many rows there are."""
         return len(self.alone) + sum(own.rows for own in self.sets)

@@ -143,7 +143,7 @@ class SumFunctions:
         functions, points = lined(measures), self._points
         if any(functions):
             return corners(functions, folding, from_nothing=self.from_nothing)
-        alone = [measures[place] for place in folding.alone]
+        alone = [measures[place] for place in folding.places]
         columns = [np.ones(points) if one is None else _steps(one) for one in alone]
         return with_states(np.stack(columns) if columns else np.zeros((0, 1)), folding.states())
 

@@ -1,6 +1,6 @@
 """The pairs of values between which one independent row moves the sums farthest; no other pair costs more."""
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -27,8 +27,10 @@ def pairs_that_decide(secret: AnySecret, functions: SumFunctions) -> tuple[AnySe
         rows = np.concatenate([alone[:, pairs.ravel()], np.tile(states, len(pairs))])
         return _numbered(secret, rows), rows
     places = np.unique(pairs)
-    points: list[Any] = [secret.domain.points[place] for place in places.tolist()]
-    named = [(secret.domain.points[a], secret.domain.points[b]) for a, b in pairs.tolist()]
+    chosen: list[int] = places.tolist()
+    points = [secret.domain.points[place] for place in chosen]
+    listed: list[list[int]] = pairs.tolist()
+    named = [(secret.domain.points[a], secret.domain.points[b]) for a, b in listed]
     return type(secret)(secret.column, points, named), alone[:, places]
 
 

@@ -110,8 +110,10 @@ def _of_interval(prior: Prior, secret: AnySecret, functions: SumFunctions) -> li
 def free_tables(secret: AnySecret, column: str | None, functions: SumFunctions) -> Tables:
     """Return the functions for rows that may depend on each other in any way: group privacy."""
     rows = functions.extreme_rows
-    named = isinstance(secret, Presence) or column is None
-    any_two = _of_corners(secret, rows) if named else Secret(column, list(range(rows.shape[1])))
+    if isinstance(secret, Presence) or column is None:
+        any_two = _of_corners(secret, rows)
+    else:
+        any_two = Secret(column, list(range(rows.shape[1])))
     return Tables(AnyCorrelation(), any_two, rows, folding=functions.folding)
 
 

@@ -42,7 +42,7 @@ class TupleTables:
     def values(self) -> Floats:
         """The rows of all functions at all tuples, in steps, of shape (rows, tuples); None is always 1."""
         one = np.ones(len(self._places[0]))
-        alone = [(place, self.measures[place]) for place in self.folding.alone.tolist()]
+        alone = [(place, self.measures[place]) for place in self.folding.places]
         rows = [one if measure is None else self._row(place, measure) for place, measure in alone]
         for own in self.folding.sets:
             at, rows_of_set = self._place_of_set(own)
@@ -141,7 +141,7 @@ class TupleTables:
 
     def _alone_in(self, at: int) -> list[int]:
         """Return the places of those that have a row each."""
-        alone = set(self.folding.alone.tolist())
+        alone = set(self.folding.places)
         return [place for place in self._of_column(at) if place in alone]
 
     def _folding_in(self, at: int) -> Folding:

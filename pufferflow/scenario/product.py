@@ -125,7 +125,7 @@ class Product(Domain, kind="product"):
             tuple(self.missing_chosen[place] for place in own),
         )
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """No tuple is a number."""
         return False

@@ -125,7 +125,8 @@ def value_pairs(rule: Rule, domain: Domain) -> Sequence[tuple[Label, Label]]:
         return cast(Product, domain).pairs_in_one_column()
     if rule == "adjacent":
         return list(itertools.pairwise(domain.points))
-    return [(domain.points[i], domain.points[j]) for i, j in near_places(rule, domain).tolist()]
+    places: list[list[int]] = near_places(rule, domain).tolist()
+    return [(domain.points[i], domain.points[j]) for i, j in places]
 
 
 @final

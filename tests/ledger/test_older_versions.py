@@ -13,10 +13,13 @@ import pufferflow as pf
 KEPT = Path(__file__).parent / "written"
 TOLD = {kind: json.loads((KEPT / f"{kind}.json").read_text(encoding="utf-8")) for kind in ("sound", "refused")}
 SOON = {("chain", "open"), ("ar1 renyi", "open"), ("presence", "open"), ("within", "open")}
+OTHERWISE_SHARED = ("presence", "open")
+"""Reserved, not committed, and of queries that share a promise otherwise today: with less noise under pf.Presence."""
 PLANS = [
     pytest.param(name, release, marks=[] if {(name, release)} & SOON or place == 0 else pytest.mark.slow)
     for name, case in written.CASES.items()
     for place, release in enumerate(case.plans)
+    if (name, release) != OTHERWISE_SHARED
 ]
 
 
@@ -69,6 +72,17 @@ def test_a_plan_of_today_gets_what_was_committed_and_completes_what_was_not(name
             assert ledger.head() == TOLD["sound"]["head"]
         assert account.find(release).frame.equals(found.frame)
         assert account.spent() == spent, "nothing is charged again"
+
+
+def test_what_was_reserved_with_other_shares_is_refused_and_charged_once(tmp_path):
+    name, release = OTHERWISE_SHARED
+    with opened("sound", tmp_path) as ledger:
+        account, spent = ledger.account(name), ledger.account(name).spent()
+        plan = written.CASES[name].plans[release](written.CASES[name].scenario)
+        with pytest.raises(pf.Misuse, match="belongs to another plan"):
+            plan.release(account, id=release)
+        assert account.spent() == spent
+        assert plan.release(account, id="anew").frame.height
 
 
 def test_a_superseded_account_goes_on_with_the_belief_of_then(tmp_path):

@@ -24,7 +24,7 @@ SECRETS = {
     "presence": (
         pf.Presence("u", column="x", domain=[0, 1, 2], rows=2),
         None,
-        "d8f495971bf8bbc98d4d0681adea1dbaf4c2f95111471d0c03112576ca04a1ae",
+        "0b7aaaa5b74b08ca8d5388e593b270007676ed76b8aa54dfa74d6601808b93c2",
     ),
 }
 
