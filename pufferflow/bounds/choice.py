@@ -49,9 +49,27 @@ def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
         return _automatic(guarantee, noise)
     if isinstance(bound, str) and bound.casefold() in BOUNDS:
         return [BOUNDS[bound.casefold()]]
+    if isinstance(bound, str) and (named := _with_number(bound, guarantee)) is not None:
+        return [named]
     if isinstance(bound, list | tuple) and bound:
         return [one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)]
     raise _no_bound(cast(object, bound))
+
+
+def _with_number(name: str, guarantee: Guarantee) -> Bound | None:
+    """Return the bound of a name that needs a number, with the number that fits the promise; None if there is none."""
+    kinds = (kind for kind in _KINDS if kind.name is None and kind.__name__.casefold() == name.casefold())
+    kind = next(kinds, None)
+    if kind is None:
+        return None
+    bound = kind.compared(guarantee)
+    if bound is None:
+        raise Misuse(
+            f"bound is {shown(name)}, and {guarantee!r} has no δ that it could leave out.",
+            allowed="a promise with a δ: pf.Approx or pf.ApproxRenyi",
+            instead=f'pf.Approx(epsilon, 1e-6), or bound="{next(iter(BOUNDS))}"',
+        )
+    return bound
 
 
 def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
@@ -68,12 +86,12 @@ def _no_bound(given: object) -> Misuse:
     said, near = shown(given), nearest(given, (*BOUNDS, "gawm"))
     instead = 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
     if near:
-        instead = "bound=pf.GAWM(1e-3), with its delta" if near == ["gawm"] else f'bound="{near[0]}"'
+        instead = f'bound="{near[0]}"'
     if isinstance(given, type):
         said = f"the class {given.__name__}, which is no bound yet"
         instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
     return Misuse(
         f"bound is {said}.",
-        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS)))}, a bound such as pf.GWM(), or a list of bounds",
+        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS, 'gawm')))}, a bound such as pf.GWM(), or a list of bounds",
         instead=instead,
     )

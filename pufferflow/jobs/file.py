@@ -8,7 +8,7 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
-from pufferflow.bounds import BoundName
+from pufferflow.bounds import GAWM, BoundName
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, promise_of
 from pufferflow.jobs.file_source import Call, FileSource
@@ -18,7 +18,7 @@ from pufferflow.jobs.period import Every, check_zone
 from pufferflow.jobs.toml import TomlTable, decode, named, resolved
 from pufferflow.jobs.toml import read_file as read_toml
 from pufferflow.ledger import check_scheme
-from pufferflow.noise import NoiseName
+from pufferflow.noise import GeneralizedCauchy, NoiseName
 from pufferflow.planning import Within
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -148,6 +148,48 @@ class Retries(TomlTable, frozen=True):
         return int(self.wait[:-1]) * _SECONDS[self.wait[-1]]
 
 
+class NoiseTable(TomlTable, frozen=True):
+    """A family of noises with its number: k is that of the generalized Cauchy noise."""
+
+    family: Literal[NoiseName]
+    k: Annotated[float, Meta(gt=1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a number that the family does not have."""
+        if self.k is not None and self.family != "cauchy":
+            raise Misuse(
+                f"noise has the family {self.family!r} and k = {self.k:g}.",
+                allowed="k for the generalized Cauchy noise only",
+                instead=f'noise = {{ family = "cauchy", k = {self.k:g} }}, or noise = "{self.family}"',
+            )
+
+    @property
+    def of_plan(self) -> Any:
+        """The family as `plan` takes it."""
+        return self.family if self.k is None else GeneralizedCauchy.of(k=self.k)
+
+
+class BoundTable(TomlTable, frozen=True):
+    """A bound with its number: delta is what pf.GAWM leaves out."""
+
+    name: Literal[BoundName, "gawm"]
+    delta: Probability | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a number that the bound does not have."""
+        if self.delta is not None and self.name != "gawm":
+            raise Misuse(
+                f"bound has the name {self.name!r} and delta = {self.delta:g}.",
+                allowed="delta for gawm only",
+                instead=f'bound = {{ name = "gawm", delta = {self.delta:g} }}, or bound = "{self.name}"',
+            )
+
+    @property
+    def of_plan(self) -> Any:
+        """The bound as `plan` takes it."""
+        return self.name if self.delta is None else GAWM(self.delta)
+
+
 class JobFile(TomlTable, frozen=True):
     """A scheduled batch: what is asked of which rows, how well it is hidden, who pays, and where it goes."""
 
@@ -157,9 +199,10 @@ class JobFile(TomlTable, frozen=True):
     ledger: Charged
     guarantee: Promise | None = None
     accuracy: Accuracy | None = None
-    noise: Noises = "auto"
+    noise: Noises | NoiseTable = "auto"
     bound: Annotated[
-        Literal["auto", BoundName], Meta(description="how noise is proven to be enough; auto finds the least noise")
+        Literal["auto", BoundName, "gawm"] | BoundTable,
+        Meta(description="how noise is proven to be enough; auto finds the least noise"),
     ] = "auto"
     shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
     floor: Annotated[
@@ -188,7 +231,9 @@ class JobFile(TomlTable, frozen=True):
     def plan_arguments(self) -> dict[str, Any]:
         """The arguments of `batch.plan`."""
         floor = None if self.floor == "none" else self.floor
-        others: dict[str, Any] = {"noise": self.noise, "bound": self.bound, "shares": self.shares, "floor": floor}
+        noise = self.noise.of_plan if isinstance(self.noise, NoiseTable) else self.noise
+        bound = self.bound.of_plan if isinstance(self.bound, BoundTable) else self.bound
+        others: dict[str, Any] = {"noise": noise, "bound": bound, "shares": self.shares, "floor": floor}
         others["per_group"] = self.per_group
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}

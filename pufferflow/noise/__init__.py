@@ -12,10 +12,11 @@ from pufferflow.noise.laplace import Laplace
 from pufferflow.noise.noise import Family, Noise
 from pufferflow.noise.staircase import Staircase, StaircaseFamily
 
-NoiseName = Literal["laplace", "gaussian", "staircase", "joint"]
+NoiseName = Literal["laplace", "gaussian", "cauchy", "staircase", "joint"]
 NOISES: Final[Mapping[str, Family | type[JointGaussian]]] = {
     "laplace": Laplace,
     "gaussian": Gaussian,
+    "cauchy": GeneralizedCauchy,
     "staircase": Staircase.of(),
     "joint": JointGaussian,
 }

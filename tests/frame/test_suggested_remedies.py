@@ -313,8 +313,8 @@ CALLS = {
         "asked.plan(pf.Pure(1.0), {})",
     ),
     "a bound that needs a number": (
-        'asked.plan(pf.Approx(1.0, 1e-2), bound="gawm")',
-        "bound=pf.GAWM(1e-3)",
+        'asked.plan(pf.Approx(1.0, 1e-2), bound="gawn")',
+        'bound="gawm"',
         "asked.plan(pf.Approx(1.0, 1e-2), {})",
     ),
     "the class of a bound": (
