@@ -16,6 +16,7 @@ from pufferflow.composition import Cost
 from pufferflow.errors import Misuse, visible
 from pufferflow.explain import (
     assumptions,
+    check,
     compare,
     evidence,
     notes,
@@ -215,6 +216,24 @@ class Plan(DecidedPlan):
             return structs.replace(certify(own), period=period)
 
         return Plan(replace(self._decision, certify=certify_period))
+
+    def check(self, signal: float | Mapping[str, float] | None = None) -> pl.DataFrame:
+        """Return for each output and group whether noise leaves anything to see: useful, weak or useless, and a way on.
+
+        Half the 95 % interval is compared with `signal`, the difference that is looked for: one number, or one for some
+        outputs by their names. Left out, it is a quarter of the range of possible answers; in a histogram an equal
+        share of the rows. More than it is useless, more than a quarter of it weak. Nothing is spent, no private row is
+        read.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11), missing=0), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"kw": [1.5, 1.4]}), scenario).private_mean("kw").plan(pf.Pure(1.0))
+        >>> plan.check()["verdict"].to_list(), plan.check(signal=100)["verdict"].to_list()
+        (['useless'], ['useful'])
+        >>> print(plan.check()["finding"][0])
+        Noise of ± 16.5 hides a difference of 2.75: this number says nothing.
+        """
+        return check(self._decision, signal)
 
     def too_noisy(self) -> list[str]:
         """Return a line for each query whose noise is larger than any answer it can have.

@@ -1,5 +1,6 @@
 """A plan in words, tables and plain values for pages."""
 
+from pufferflow.explain.check import check
 from pufferflow.explain.compare import compare, summary, too_noisy
 from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
@@ -22,6 +23,7 @@ __all__ = [
     "assumptions",
     "at_place",
     "beliefs_in_words",
+    "check",
     "compare",
     "evidence",
     "nameless",
