@@ -162,6 +162,16 @@ def order_above_one(value: object) -> float:
     return finite_number(value, "alpha", allowed=allowed, instead=instead, fits=lambda alpha: alpha > 1, digits="")
 
 
+def check_not_masked(value: object, name: str, *, allowed: str) -> None:
+    """Refuse an array of NumPy with a mask: what it hides would be read like all else."""
+    if hasattr(value, "mask") and hasattr(value, "filled"):
+        raise Misuse(
+            f"{name} is a masked array, of which hidden entries would be read too.",
+            allowed=allowed,
+            instead="array.compressed() for the entries that are not hidden, or array.filled(0)",
+        )
+
+
 def whole_number(value: object, name: str, *, allowed: str, instead: str, kind: type[Any] = int) -> int:
     """Return a whole number ≥ 1 of a type."""
     if isinstance(value, bool) or not isinstance(value, kind) or cast(int, value) < 1:

@@ -113,7 +113,7 @@ def _with_ends(node: Node, kind: str, ends: list[Any], dtype: pl.DataType) -> Co
     column = node.inputs[0].word
     if node.word == "==":
         return Condition(column, kind, labels=(ends[0],))
-    if isinstance(dtype, pl.Categorical | pl.Enum):  # their values are in an order of their own
+    if isinstance(dtype, pl.Categorical | pl.Enum) or kind == "bool":  # an order of their own, or none to speak of
         return None
     if node.word in (">", ">="):
         return Condition(column, kind, low=ends[0], low_open=node.word == ">")

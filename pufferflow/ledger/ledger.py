@@ -362,7 +362,7 @@ class Ledger:
         raise not_sent("A ledger", "pf.Ledger(address) in each process; ledger.copy_to(…) copies what is in it")
 
     def __repr__(self) -> str:
-        return f"<Ledger {self.address}>"
+        return f"<Ledger {self.address}>" if hasattr(self, "_log") else "<Ledger, not opened>"
 
 
 def _undeclared(name: str) -> Misuse:

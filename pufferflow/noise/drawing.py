@@ -29,7 +29,7 @@ from typing import Any, Protocol, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import instance
+from pufferflow.arguments import check_not_masked, instance
 from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Misuse, Refused
 
@@ -336,6 +336,7 @@ def _read_shape(size: object) -> tuple[int, ...]:
 
 def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
     """Return answers as Fractions (arrays of integers `plain`); a refusal says nothing about them."""
+    check_not_masked(answers, "answers", allowed="numbers, a list or a plain array of them")
     if plain and isinstance(answers, np.ndarray) and cast(Array, answers).dtype.kind in "iu":
         return np.asarray(cast(Array, answers))
     raw: Array = np.asarray(answers, dtype=object)

@@ -71,6 +71,10 @@ class AnySecret(Stored, abc.ABC, family="secret"):
         return secret
 
 
+_MOST_ROWS: Final = 10**9
+"""Rows of one unit, at most: beyond that their noise is no number to publish."""
+
+
 @suggests_arguments
 @dataclass(frozen=True)
 class ValueSecret(AnySecret):
@@ -271,7 +275,14 @@ class Presence(_OptionalColumn, kind="presence"):
         self._set_column(column, domain, missing)
         if rows is not None:
             allowed = "a whole number >= 1, or None for all rows"
-            set_fields(self, rows=whole_number(rows, "rows", allowed=allowed, instead="rows=10", kind=Integral))
+            read = whole_number(rows, "rows", allowed=allowed, instead="rows=10", kind=Integral)
+            if read > _MOST_ROWS:
+                raise Misuse(
+                    f"rows is {shown(rows)}: so many rows of one {within!r} are no limit.",
+                    allowed=f"a whole number from 1 to {_MOST_ROWS:,}, or None for all rows",
+                    instead="rows=10; noise grows with it",
+                )
+            set_fields(self, rows=read)
         if once is not False and (once is not True or rows is None):
             raise Misuse(
                 "once is given, and no limit on rows." if once is True else f"once is {shown(once)}.",

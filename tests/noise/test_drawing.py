@@ -154,7 +154,6 @@ WHOLE = {
     "single": np.array(-7),
     "none": np.zeros(0, dtype=np.int64),
     "other bytes": np.array([5, -6], dtype=">i8"),
-    "masked": np.ma.masked_equal([5, 6], 6),
 }
 every_array = pytest.mark.parametrize("answers", WHOLE.values(), ids=WHOLE.keys())
 
@@ -171,6 +170,11 @@ def test_integer_arrays_are_released_as_their_numbers_are(answers, grid):
     for one, other in ((fast.steps, slow.steps), (fast.values, slow.values)):
         assert (type(one), one.dtype, one.shape) == (type(other), other.dtype, other.shape)
     assert all(type(step) is int for step in fast.steps.ravel().tolist())
+
+
+def test_what_a_mask_hides_is_not_released():
+    with pytest.raises(pf.Misuse, match="masked array"):
+        pf.Laplace(1.0).release(np.ma.masked_equal([5, 6], 6))
 
 
 @every_array

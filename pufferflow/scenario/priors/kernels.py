@@ -5,7 +5,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import refuse_belief, shown
+from pufferflow.arguments import check_not_masked, refuse_belief, shown
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.errors import Misuse, Refused
 from pufferflow.rounding import UNIT
@@ -35,6 +35,7 @@ def read_kernels(transition: Any) -> tuple[Floats, bool]:
 
 def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, bool]:
     """Return matrices of numbers from 0 to 1, and whether a single one was given."""
+    check_not_masked(given, name, allowed=allowed)
     try:
         kernels = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
