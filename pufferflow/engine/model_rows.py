@@ -115,6 +115,10 @@ class ModelRows:
         rows = collect(self._frame.select(public or [pl.len()]), PUBLIC)
         return self._placed(rows)[0] if public else self._unplaced(int(rows.item()))
 
+    def confirm(self, known: PublicOrder) -> None:
+        """Refuse a source whose groups and positions are not those `known`; only public columns are read."""
+        _check_same(self.order(), known)
+
     def each(self, known: PublicOrder, take: Take) -> None:
         """Hand all rows to `take` as they come, some at a time; refuse a source whose rows are not those `known`."""
         public = self._read(known, take)

@@ -274,6 +274,8 @@ class ModelPlan(Suggesting):
         check_threads()
         if account is None:
             return self._drawn(None)
+        if id is None or account.find(id) is None:
+            self.rows.confirm(self.order)  # nothing is charged for rows that are others than those of the plan
         reservation = account.reserve(self, id)
         if reservation.stored is not None:
             return reservation.stored

@@ -295,3 +295,17 @@ def test_steps_that_learn_from_the_rows_are_refused_beside_a_model():
     for steps in (make_pipeline(StandardScaler(), model), TransformedTargetRegressor(model, transformer=public)):
         with pytest.raises(pf.Refused, match="learns from private rows"):
             steps.fit(features, target)
+
+
+def test_a_model_of_rows_that_changed_is_refused_with_nothing_charged(tmp_path):
+    """Its cost was reserved, as a sum's is not."""
+    scenario = scenario_of()
+    model = L.PrivateSGDRegressor(scenario, PROMISE)
+    changed = dataclasses.replace(model.plan(rows_of(200), "y"), rows=model.plan(rows_of(201), "y").rows)
+    with pf.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        account = ledger.open("model", scenario, limit=PROMISE, dataset="rows")
+        head = ledger.head()
+        with pytest.raises(pf.PufferflowError, match="other rows"):
+            changed.release(account, id="one")
+        assert ledger.head() == head
+        assert len(account.history()) == 0
