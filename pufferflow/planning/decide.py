@@ -208,15 +208,18 @@ def _need(  # noqa: PLR0913, PLR0917 - what is asked, with what noise, and how i
     part = share if noise.norm == 1 else math.sqrt(share)
     known = isinstance(secret, Presence) or (isinstance(secret, ValueSecret) and facts.request.column == secret.column)
     alone = len(set(facts.request.places)) == 1  # its unit does not matter
-    if alone or not known or facts.weights.grids or not all(isinstance(prior, Independent) for prior in priors):
-        own = facts.functions.folding.weights(weights)
-        return longest_move(rows[own > 0] * own[own > 0, None], noise.norm) / part
-    laws = facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
-    adds_up = isinstance(noise, Gaussian) or (isinstance(noise, Laplace) and isinstance(terms.example, Pure))
-    if not adds_up and terms.accuracy is None and 1 < len(facts.request.queries) <= _FEW_QUERIES:
-        with suppress(Refused):
-            return calibrate_each([(laws, "auto")], terms.example.portion(share), family)[0].noise.scale
-    return laws.winf(noise.norm).length / part
+    least = 0.0
+    if not alone and known and not facts.weights.grids and all(isinstance(prior, Independent) for prior in priors):
+        laws = facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
+        adds_up = isinstance(noise, Gaussian) or (isinstance(noise, Laplace) and isinstance(terms.example, Pure))
+        if not adds_up and terms.accuracy is None and len(facts.request.queries) <= _FEW_QUERIES:
+            with suppress(Refused):
+                least = calibrate_each([(laws, "auto")], terms.example.portion(share), family)[0].noise.scale
+        least = least or laws.winf(noise.norm).length / part
+    if least > 0:
+        return least
+    own = facts.functions.folding.weights(weights)  # also where no pair of the secret moves the sums
+    return longest_move(rows[own > 0] * own[own > 0, None], noise.norm) / part
 
 
 def _with_absence(secret: AnySecret, values: Floats) -> Floats:
