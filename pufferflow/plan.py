@@ -1,6 +1,6 @@
 """A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -24,6 +24,7 @@ from pufferflow.explain import (
     queries_in_words,
     readings,
     readings_together,
+    sensitivities,
     summary,
     too_noisy,
     witness_in_words,
@@ -41,6 +42,7 @@ from pufferflow.planning import (
     cost_of,
     grid_below,
     make_decision,
+    sensitivity_unit,
 )
 from pufferflow.queries import Request, examples_of
 from pufferflow.release import CostAccount, Release, publish, put_text
@@ -194,6 +196,27 @@ class Plan(DecidedPlan):
     def explain(self) -> str:
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
         return plan_in_words(self._decision)
+
+    def sensitivities(self, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
+        """Return how far the laws of the answers lie apart: a row per secret pair, position or pattern, and prior.
+
+        `w_inf`, `w_1` and `w_2` (W_p for each `p`) are distances of the two laws, `near` the z of their (z,
+        δ)-nearness at the guarantee's δ. `gwm`, `gawm`, `dagwm` and `exact` are the scales that each bound asks for
+        this pair alone; `decides` marks the pair that needs most noise. `position` is the step of the row, `groups`
+        the number of groups with these public columns; both are null where rows are independent. Distances are in the
+        norm of the noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise. A plan with one sum has
+        them and its scales in the unit of the answer (a mean in that of its sum), others in units in which one row
+        moves all sums by at most 1. Laws that list no pairs have a row with their farthest movement and a `note`. Of
+        more than 100,000 pairs so many are shown. Reads public columns only.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="h")
+        >>> plan = pf.protect(pl.DataFrame({"h": [0, 1], "on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(1.0))
+        >>> plan.sensitivities().select("first", "second", "position", "w_inf", "gwm").rows()
+        [('0', '1', 0.0, 2.0, 2.0...), ('0', '1', 1.0, 2.0, 2.0...)]
+        """
+        return sensitivities(self._decision, p)
 
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
@@ -383,12 +406,9 @@ def _noisy_sums(plan: Decision) -> tuple[NoisySum, ...]:
 
 def _sensitivity(plan: Decision) -> tuple[float, str]:
     """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
-    length, weights = plan.calibration.sensitivity, plan.weights
-    if not plan.calibration.bound.by_movement:
-        return length, "by one row alone, in units in which a row moves all sums by at most 1"
-    if len(weights) == 1 and weights[0] > 0:
-        return length / float(weights[0]) * float(plan.facts.weights.units[0]), "in the unit of the answer"
-    return length, "in units in which one row moves all sums by at most 1"
+    unit, words = sensitivity_unit(plan)
+    movement = "" if plan.calibration.bound.by_movement else "by one row alone, "
+    return plan.calibration.sensitivity * unit, f"{movement}{words}"
 
 
 def _version() -> str:

@@ -14,7 +14,7 @@ from pufferflow.bounds.calibrate import (
     read_kind,
 )
 from pufferflow.bounds.chained_rows import ROW_BY_ROW, STEP_BY_STEP, ChainedRows
-from pufferflow.bounds.choice import BOUNDS, compared_bounds, explanations, offer
+from pufferflow.bounds.choice import BOUNDS, compared_bounds, explanations, named_bound, offer
 from pufferflow.bounds.dagwm import DAGWM
 from pufferflow.bounds.dependent_rows import DependentChain, DependentRows
 from pufferflow.bounds.distance_bounds import GAWM, GWM, Group
@@ -29,8 +29,8 @@ from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.random_shifts import least, mean_of_shifts, mean_renyi, of_orders
 from pufferflow.bounds.robustness import robustness, stretched, weakest, with_keys
 
-BoundName = Literal["messages", "gwm", "dagwm", "kantorovich", "quilt", "exact", "group"]
-"""The names of bounds that need no number."""
+BoundName = Literal["messages", "gwm", "gawm", "dagwm", "kantorovich", "quilt", "exact", "group"]
+"""The names of bounds in `bound=`, in job files and on the command line."""
 offer((Messages, Quilt, Kantorovich, GWM, GAWM, DAGWM, Exact, Group), get_args(BoundName))
 
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "loss",
     "mean_of_shifts",
     "mean_renyi",
+    "named_bound",
     "of_orders",
     "proof_of",
     "read_family",

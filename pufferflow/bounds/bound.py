@@ -174,9 +174,11 @@ class Bound(abc.ABC):
     """
 
     name: ClassVar[str | None] = None
-    """Its name in `bound=` and in job files; None if it needs a number."""
+    """Its name in `bound=` and in job files; None if it has none."""
     explanation: ClassVar[str] = ""
     """What it counts, in one plain sentence for pages."""
+    takes_delta: ClassVar[bool] = False
+    """Whether it leaves out a share of the probability, which its name alone takes from the guarantee."""
     rank: ClassVar[int | None] = None
     """Its place in the order in which "auto" tries bounds that are equally quick; None: "auto" never tries it."""
     robust: ClassVar[bool] = True
@@ -194,8 +196,13 @@ class Bound(abc.ABC):
         return [cls()]
 
     @classmethod
-    def compared(cls, guarantee: Guarantee) -> "Bound | None":
-        """Return the bound that a plan is compared with; None if it has no place for this promise."""
+    def named(cls, guarantee: Guarantee, noise: Noise) -> "Bound":
+        """Return the bound that its name alone stands for; refuse a guarantee that has no number for it."""
+        return cls()
+
+    @classmethod
+    def compared(cls, guarantee: Guarantee, noise: Noise) -> "Bound | None":
+        """Return the bound that a plan is compared with; None if it has no place for this guarantee."""
         return cls()
 
     @abc.abstractmethod

@@ -24,7 +24,7 @@ from pufferflow.bounds.proofs import (
 from pufferflow.errors import Misuse, Refused
 from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve, Tv
 from pufferflow.noise import NOISES, Family, JointGaussian, Laplace, Noise, StaircaseFamily
-from pufferflow.suggestions import nearest
+from pufferflow.suggestions import did_you_mean, nearest
 from pufferflow.transport import Certainty
 from pufferflow.workers import Workers
 
@@ -37,7 +37,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         near = nearest(given, NOISES)
         if noise is None:
             raise Misuse(
-                f"noise is {shown(given)}.",
+                f"noise is {shown(given)}.{did_you_mean(given, NOISES)}",
                 allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
                 instead=f'noise="{near[0] if near else "laplace"}"',
             )

@@ -13,18 +13,18 @@ from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee
 from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Noise
-from pufferflow.suggestions import nearest
+from pufferflow.suggestions import did_you_mean, nearest
 
-BOUNDS: Final[dict[str, Bound]] = {}
-"""Bounds that need no number, by the names that they have in `bound=` and in job files."""
+BOUNDS: Final[dict[str, type[Bound]]] = {}
+"""Bounds by the names that they have in `bound=`, in job files and on the command line."""
 _KINDS: Final[list[type[Bound]]] = []
 
 
 def offer(kinds: Iterable[type[Bound]], names: Iterable[str]) -> None:
-    """Offer bounds, in the order of pages, and the names of those that need no number, in the order of errors."""
+    """Offer bounds, in the order of pages, and their names, in the order of errors."""
     _KINDS.extend(kinds)
     named = {kind.name: kind for kind in _KINDS}
-    BOUNDS.update({name: named[name]() for name in names})
+    BOUNDS.update({name: named[name] for name in names})
 
 
 def explanations() -> dict[str, str]:
@@ -32,13 +32,21 @@ def explanations() -> dict[str, str]:
     return {kind.__name__: kind.explanation for kind in _KINDS}
 
 
-def compared_bounds(guarantee: Guarantee) -> list[Bound]:
-    """Return the bounds that a plan is compared with, those that take a number from the promise last.
+def compared_bounds(guarantee: Guarantee, noise: Noise, own: Bound | None = None) -> list[Bound]:
+    """Return the bounds that a plan is compared with, those that take a number from the guarantee last.
 
-    Group privacy is not among them: it has a row of its own, which is about all rows and not about their laws.
+    The plan's own bound is among them, and the first if it has other numbers. Group privacy is not: it has a row of its
+    own, which is about all rows and not about their laws.
     """
-    bounds = [kind.compared(guarantee) for kind in sorted(_KINDS, key=lambda kind: kind.name is None)]
-    return [bound for bound in bounds if bound is not None and not bound.supports_only]
+    offered = [kind.compared(guarantee, noise) for kind in sorted(_KINDS, key=lambda kind: kind.takes_delta)]
+    compared = [bound for bound in offered if bound is not None and not bound.supports_only]
+    return compared if own is None or own in compared or own.supports_only else [own, *compared]
+
+
+def named_bound(name: str, guarantee: Guarantee, noise: Noise) -> Bound | None:
+    """Return the bound that a name stands for under a guarantee; None where no bound has the name."""
+    kind = BOUNDS.get(name.casefold())
+    return None if kind is None else kind.named(guarantee, noise)
 
 
 def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
@@ -47,29 +55,11 @@ def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
         return [bound]
     if isinstance(bound, str) and bound == "auto":
         return _automatic(guarantee, noise)
-    if isinstance(bound, str) and bound.casefold() in BOUNDS:
-        return [BOUNDS[bound.casefold()]]
-    if isinstance(bound, str) and (named := _with_number(bound, guarantee)) is not None:
+    if isinstance(bound, str) and (named := named_bound(bound, guarantee, noise)) is not None:
         return [named]
     if isinstance(bound, list | tuple) and bound:
         return [one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)]
     raise _no_bound(cast(object, bound))
-
-
-def _with_number(name: str, guarantee: Guarantee) -> Bound | None:
-    """Return the bound of a name that needs a number, with the number that fits the promise; None if there is none."""
-    kinds = (kind for kind in _KINDS if kind.name is None and kind.__name__.casefold() == name.casefold())
-    kind = next(kinds, None)
-    if kind is None:
-        return None
-    bound = kind.compared(guarantee)
-    if bound is None:
-        raise Misuse(
-            f"bound is {shown(name)}, and {guarantee!r} has no δ that it could leave out.",
-            allowed="a promise with a δ: pf.Approx or pf.ApproxRenyi",
-            instead=f'pf.Approx(epsilon, 1e-6), or bound="{next(iter(BOUNDS))}"',
-        )
-    return bound
 
 
 def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
@@ -83,15 +73,13 @@ def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
 
 def _no_bound(given: object) -> Misuse:
     """Return the error for what is no bound: a name that is near one, or a class that was not called."""
-    said, near = shown(given), nearest(given, (*BOUNDS, "gawm"))
-    instead = 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
-    if near:
-        instead = f'bound="{near[0]}"'
+    said, near = shown(given), nearest(given, BOUNDS)
+    instead = f'bound="{near[0]}"' if near else 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
     if isinstance(given, type):
         said = f"the class {given.__name__}, which is no bound yet"
         instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
     return Misuse(
-        f"bound is {said}.",
-        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS, 'gawm')))}, a bound such as pf.GWM(), or a list of bounds",
+        f"bound is {said}.{did_you_mean(given, BOUNDS)}",
+        allowed=f"{', '.join(map(repr, ('auto', *BOUNDS)))}, a bound such as pf.GWM(), or a list of bounds",
         instead=instead,
     )

@@ -111,7 +111,9 @@ class GAWM(Bound):
     Laplace(scale=1.0)
     """
 
+    name = "gawm"
     explanation = "Like GWM, but for a share delta of the probability, which may move farther (M4)."
+    takes_delta = True
     rank = 2
 
     delta: float
@@ -129,8 +131,19 @@ class GAWM(Bound):
         return [cls(guarantee.delta / 2 if shared else guarantee.delta)] if guarantee.delta else []
 
     @classmethod
-    def compared(cls, guarantee: Guarantee) -> Bound | None:
-        return cls(guarantee.delta / 2) if guarantee.delta > 0 else None
+    def named(cls, guarantee: Guarantee, noise: Noise) -> Bound:
+        """Return the bound with the guarantee's δ, or half of it where the noise itself needs some."""
+        for bound in cls.automatic(guarantee, noise):
+            return bound
+        raise Misuse(
+            f'bound is "gawm", and {guarantee!r} has no δ that it could leave out.',
+            allowed="a guarantee with a δ: pf.Approx or pf.ApproxRenyi",
+            instead='pf.Approx(epsilon, 1e-6), or bound="gwm"',
+        )
+
+    @classmethod
+    def compared(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+        return next(iter(cls.automatic(guarantee, noise)), None)
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.near

@@ -4,6 +4,7 @@ from pufferflow.explain.check import check
 from pufferflow.explain.compare import compare, summary, too_noisy
 from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
+from pufferflow.explain.sensitivities import sensitivities
 from pufferflow.explain.sentences import (
     assumptions,
     beliefs_in_words,
@@ -33,6 +34,7 @@ __all__ = [
     "queries_in_words",
     "readings",
     "readings_together",
+    "sensitivities",
     "summary",
     "too_noisy",
     "under_group",

@@ -139,7 +139,8 @@ def bound_rows(plan: Decision) -> list[BoundRow]:
     """Return what every bound, group privacy and ordinary differential privacy ask of each output."""
     rows = list[BoundRow]()
     with working("comparing bounds"):
-        for bound in compared_bounds(plan.calibration.guarantee):
+        own = plan.calibration
+        for bound in compared_bounds(own.guarantee, own.noise, own.bound):
             calibration, note = _calibrate_unless_too_long(plan, bound)
             if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT

@@ -40,12 +40,12 @@ class Origin:
 def origin_of(plan: Decision) -> Origin:
     """Return where the witness comes from: of several patterns that cost equally much, the one with the most rows."""
     deciding = set(map(id, plan.calibration.deciding))
-    origins = _origins(plan)
+    origins = origins_of(plan)
     possible = [origin for origin in origins if id(origin.laws) in deciding] or origins
     return max(_matching(possible, plan.calibration.witness), key=lambda origin: origin.pattern.selected)
 
 
-def _origins(plan: Decision) -> list[Origin]:
+def origins_of(plan: Decision) -> list[Origin]:
     """Return all that the plan was calibrated for, in the order in which its facts put them together."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     where = [(of_prior[0], pattern) for of_prior, pattern, _ in plan.facts.pieces(plan.tables)]

@@ -8,17 +8,16 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
-from pufferflow.bounds import GAWM, BoundName
 from pufferflow.errors import Misuse
 from pufferflow.guarantees import Guarantee, Kind, promise_of
 from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.kinds import SINKS, SOURCES
+from pufferflow.jobs.names import BoundNames, BoundTable, Noises, NoiseTable, meant
 from pufferflow.jobs.period import Every, check_zone
 from pufferflow.jobs.toml import TomlTable, decode, named, resolved
 from pufferflow.jobs.toml import read_file as read_toml
 from pufferflow.ledger import check_scheme
-from pufferflow.noise import GeneralizedCauchy, NoiseName
 from pufferflow.planning import Within
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -28,7 +27,6 @@ Name = Annotated[
     Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", max_length=80, description="letters, digits, '.', '_' and '-'"),
 ]
 Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
-Noises = Literal["auto", NoiseName]
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -148,48 +146,6 @@ class Retries(TomlTable, frozen=True):
         return int(self.wait[:-1]) * _SECONDS[self.wait[-1]]
 
 
-class NoiseTable(TomlTable, frozen=True):
-    """A family of noises with its number: k is that of the generalized Cauchy noise."""
-
-    family: Literal[NoiseName]
-    k: Annotated[float, Meta(gt=1)] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a number that the family does not have."""
-        if self.k is not None and self.family != "cauchy":
-            raise Misuse(
-                f"noise has the family {self.family!r} and k = {self.k:g}.",
-                allowed="k for the generalized Cauchy noise only",
-                instead=f'noise = {{ family = "cauchy", k = {self.k:g} }}, or noise = "{self.family}"',
-            )
-
-    @property
-    def of_plan(self) -> Any:
-        """The family as `plan` takes it."""
-        return self.family if self.k is None else GeneralizedCauchy.of(k=self.k)
-
-
-class BoundTable(TomlTable, frozen=True):
-    """A bound with its number: delta is what pf.GAWM leaves out."""
-
-    name: Literal[BoundName, "gawm"]
-    delta: Probability | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a number that the bound does not have."""
-        if self.delta is not None and self.name != "gawm":
-            raise Misuse(
-                f"bound has the name {self.name!r} and delta = {self.delta:g}.",
-                allowed="delta for gawm only",
-                instead=f'bound = {{ name = "gawm", delta = {self.delta:g} }}, or bound = "{self.name}"',
-            )
-
-    @property
-    def of_plan(self) -> Any:
-        """The bound as `plan` takes it."""
-        return self.name if self.delta is None else GAWM(self.delta)
-
-
 class JobFile(TomlTable, frozen=True):
     """A scheduled batch: what is asked of which rows, how well it is hidden, who pays, and where it goes."""
 
@@ -199,10 +155,12 @@ class JobFile(TomlTable, frozen=True):
     ledger: Charged
     guarantee: Promise | None = None
     accuracy: Accuracy | None = None
-    noise: Noises | NoiseTable = "auto"
+    noise: Annotated[
+        Noises | NoiseTable, Meta(description='a family of noises, or a table such as { family = "cauchy", k = 4 }')
+    ] = "auto"
     bound: Annotated[
-        Literal["auto", BoundName, "gawm"] | BoundTable,
-        Meta(description="how noise is proven to be enough; auto finds the least noise"),
+        BoundNames | BoundTable,
+        Meta(description='how noise is proven to be enough, or a table such as { name = "gawm", delta = 1e-3 }'),
     ] = "auto"
     shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
     floor: Annotated[
@@ -231,10 +189,8 @@ class JobFile(TomlTable, frozen=True):
     def plan_arguments(self) -> dict[str, Any]:
         """The arguments of `batch.plan`."""
         floor = None if self.floor == "none" else self.floor
-        noise = self.noise.of_plan if isinstance(self.noise, NoiseTable) else self.noise
-        bound = self.bound.of_plan if isinstance(self.bound, BoundTable) else self.bound
-        others: dict[str, Any] = {"noise": noise, "bound": bound, "shares": self.shares, "floor": floor}
-        others["per_group"] = self.per_group
+        others: dict[str, Any] = {"noise": meant(self.noise), "bound": meant(self.bound), "shares": self.shares}
+        others |= {"floor": floor, "per_group": self.per_group}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **others}

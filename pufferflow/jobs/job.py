@@ -7,7 +7,7 @@ else, later or at the same time, gets that release and draws nothing. One run op
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from time import sleep
 from typing import Any, Final, final
 
 import polars as pl
+from msgspec import structs
 
 from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, SourceFailed
 from pufferflow.frame import Batch
@@ -116,6 +117,11 @@ class Job:
             raise Misuse(f"The path is of type {type(path).__name__}.", allowed="a path", instead='"job.toml"')
         place = Path(path).absolute()
         return cls(place, read_file(place))
+
+    def planned_with(self, noise: str | None = None, bound: str | None = None) -> "Job":
+        """Return the job with another noise or bound by its name, to plan with; None is that of its file."""
+        given = {name: value for name, value in (("noise", noise), ("bound", bound)) if value is not None}
+        return replace(self, file=structs.replace(self.file, **given))
 
     @property
     def name(self) -> str:

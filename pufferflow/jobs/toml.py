@@ -17,6 +17,7 @@ from pufferflow.suggestions import nearest
 T = TypeVar("T")
 _STARTER = "the one that `pufferflow job init` writes, which runs"
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
+_UNLISTED = re.compile(r"^Invalid enum value '(?P<value>.*)'$")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _SYNTAX = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
 _TABLE = re.compile(r"^\s*\[(?P<name>[^\]]+)\]")
@@ -162,7 +163,10 @@ def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str)
     if isinstance(cause, PufferflowError):
         return Misuse(f"{where}: {cause.problem}", allowed=cause.allowed, instead=cause.instead)
     problem = problem.replace("Object missing required field", "missing").replace(" | null", "")  # TOML has no null
-    return Misuse(f"{where}: {key}: {problem}.", allowed=_allowed_at(path, kind), instead=_STARTER)
+    allowed, given = _allowed_at(path, kind), _UNLISTED.search(problem)
+    near = nearest(given["value"], allowed.split(", ")) if given else []
+    instead = f'{key.rpartition(".")[2]} = "{near[0]}"' if near else _STARTER
+    return Misuse(f"{where}: {key}: {problem}.", allowed=allowed, instead=instead)
 
 
 def _unknown_key(key: str, path: Sequence[str], kind: type, text: str, name: str) -> Misuse:

@@ -3,7 +3,15 @@
 from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate, CoveredPeriod, NoisySum, QuieterGroups
 from pufferflow.planning.combined import Combined
 from pufferflow.planning.decide import make_decision
-from pufferflow.planning.decision import SURELY, AnswerColumn, CellsAlike, Decision, NoiseAt, noises_at
+from pufferflow.planning.decision import (
+    SURELY,
+    AnswerColumn,
+    CellsAlike,
+    Decision,
+    NoiseAt,
+    noises_at,
+    sensitivity_unit,
+)
 from pufferflow.planning.decision_cost import cost_of, regions
 from pufferflow.planning.designed_channel import DesignedChannel
 from pufferflow.planning.error_bars import (
@@ -59,5 +67,6 @@ __all__ = [
     "read_seconds",
     "reads_exactly",
     "regions",
+    "sensitivity_unit",
     "tables_of",
 ]

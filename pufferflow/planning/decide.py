@@ -26,7 +26,7 @@ from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
 from pufferflow.planning.shares import balanced, distinct, longest_move, read_shares
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.planning.terms import Terms, Within, check_floor, wants_joint
+from pufferflow.planning.terms import Terms, Within, check_floor, heavy_tails, wants_joint
 from pufferflow.progress import working
 from pufferflow.queries import Request
 from pufferflow.scenario import AnySecret, Initial, Presence, ValueSecret
@@ -63,7 +63,8 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
     measured = _error if terms.accuracy is None else _epsilon
     with working("planning"):
-        equal = [(family, _weights(facts, shares, family, of_sums)) for family in _families(of_sums, secret)]
+        families = [*_families(of_sums, secret), *heavy_tails(of_sums, request)]
+        equal = [(family, _weights(facts, shares, family, of_sums)) for family in families]
         by_kind = (
             (family, weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end)))
             for family, weights in equal

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import structs
 
 from pufferflow.arrays import Array, Floats
-from pufferflow.bounds import BOUNDS, Bound, Bounds, Calibration, Laws, loss
+from pufferflow.bounds import Bound, Bounds, Calibration, Laws, loss, named_bound
 from pufferflow.composition import Answered, Cost
 from pufferflow.engine import GroupSize, Measure
 from pufferflow.errors import InternalError, Misuse
@@ -275,7 +275,8 @@ class Decision:
         ]
         parts = (
             *(request.scenario.fingerprint, request.digest, promise),
-            *(repr((type(noise).__name__, *parameters.values())), _bounds_in_words(terms.bound)),
+            repr((type(noise).__name__, *parameters.values())),
+            _bounds_in_words(terms.bound, self.calibration.guarantee, noise),
             ROW if self.floor else None,
             [str(share / sum(shares)) for share in shares],
             self.source.digest,
@@ -332,15 +333,26 @@ def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
     return tuple(noise.at(scale) for scale in scales)
 
 
+def sensitivity_unit(decision: Decision) -> tuple[float, str]:
+    """Return by what movements of the weighted sums are multiplied to be shown, and the unit that they then have.
+
+    With one sum it is the unit of the answer; with several no unit is that of all.
+    """
+    weights, units = decision.weights, decision.facts.weights.units
+    if len(weights) == 1 and weights[0] > 0 and decision.facts.combined is None:
+        return float(units[0]) / float(weights[0]), "in the unit of the answer"
+    return 1.0, "in units in which one row moves all sums by at most 1"
+
+
 def _shown(query: Query, places: Sequence[int], noises: Sequence[Noise]) -> Sequence[int]:
     """Return the sums that columns of the answer are made of: of exclusive ones that with the most noise."""
     return [max(places, key=lambda place: noises[place].scale)] if query.exclusive else places
 
 
-def _bounds_in_words(bound: Bounds) -> str:
+def _bounds_in_words(bound: Bounds, guarantee: Guarantee, noise: Noise) -> str:
     if isinstance(bound, str):
-        return repr(BOUNDS.get(bound.casefold(), bound))
-    return repr(bound) if isinstance(bound, Bound) else repr([_bounds_in_words(one) for one in bound])
+        return repr(named_bound(bound, guarantee, noise) or bound)
+    return repr(bound) if isinstance(bound, Bound) else repr([_bounds_in_words(one, guarantee, noise) for one in bound])
 
 
 def _refused(why: str) -> Misuse:

@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds, read_kind
 from pufferflow.errors import Misuse
-from pufferflow.guarantees import PURE, Guarantee, Kind, Pure
+from pufferflow.guarantees import PURE, Guarantee, Kind, Pure, Renyi
 from pufferflow.habits import EXAMPLES
-from pufferflow.noise import Family, JointGaussian
+from pufferflow.noise import Family, GeneralizedCauchy, JointGaussian
+from pufferflow.queries import Request
+from pufferflow.scenario.priors import Table
 from pufferflow.suggestions import suggests_arguments
 
 ROW = "row"
+_TAILS: Final = GeneralizedCauchy.of(k=4)
+"""Even, so that balls of vectors have a loss, and the least such k with a variance, by which errors are stated."""
+_MOST_SUMS: Final = 9
 
 
 @final
@@ -72,6 +77,17 @@ class Terms:
 def wants_joint(noise: object) -> bool:
     """Return whether Gaussian noise is asked for that is correlated where this is less (M28)."""
     return noise is JointGaussian or (isinstance(noise, str) and noise.casefold() == "joint")
+
+
+def heavy_tails(terms: Terms, request: Request) -> list[Family]:
+    """Return generalized Cauchy noise under a Rényi guarantee where rows are draws from tables, else nothing.
+
+    Far but rare movements cost it little (M5, M11). Sums of one draw have laws given the secret, with outliers;
+    constants and movements have none. Along chains the search would take as long again, and rows are bounded.
+    """
+    wanted = terms.noise == "auto" and isinstance(terms.example, Renyi) and len(request.measures) <= _MOST_SUMS
+    draws = [isinstance(prior, Table) and prior.independent_rows for prior in request.scenario.priors]
+    return [_TAILS] if wanted and all(draws) else []
 
 
 def read_seconds(given: object) -> float | None:

@@ -64,6 +64,10 @@ def wasserstein(mu: Law, nu: Law, p: Number = 2, norm: float = 2, *, coupling: b
 def wasserstein(
     mu: GaussianLaw, nu: GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
 ) -> Distance[AffineCoupling]: ...
+@overload
+def wasserstein(
+    mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling] | Distance[AffineCoupling]: ...
 def wasserstein(
     mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
 ) -> Distance[Coupling] | Distance[AffineCoupling]:

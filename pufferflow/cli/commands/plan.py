@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, final
 
+import typer
+
 from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
@@ -119,6 +121,15 @@ def _many(count: int | None) -> str:
 
 _MOST_CELLS = 20
 """So many numbers are listed one by one on a screen; the document and the page have all."""
+_SENSITIVITIES = typer.Option(
+    "--sensitivities", help="Show of each pair of secrets how far the laws of the answer lie apart."
+)
+_NOISE = typer.Option(
+    "--noise", metavar="NAME", help="Plan with this noise in place of the job's, such as cauchy.", show_default=False
+)
+_BOUND = typer.Option(
+    "--bound", metavar="NAME", help="Plan with this bound in place of the job's, such as gawm.", show_default=False
+)
 _COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
 _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
 
@@ -129,6 +140,9 @@ def plan(
     period: PeriodName = None,
     output: Annotated[Path | None, PAGE] = None,
     force: Force = False,  # noqa: FBT002
+    sensitivities: Annotated[bool, _SENSITIVITIES] = False,  # noqa: FBT002
+    noise: Annotated[str | None, _NOISE] = None,
+    bound: Annotated[str | None, _BOUND] = None,
 ) -> Answer:
     """Show what would be released, how noisy, and at what cost.
 
@@ -139,7 +153,7 @@ def plan(
     from pufferflow.jobs import Job
 
     place = None if output is None else read_page(output, force=force)
-    batch = Job.read(job)
+    batch = Job.read(job).planned_with(noise, bound)
     chosen = batch.period(period)
     draft, account = batch.plan(chosen), batch.account()
     cells, sentence = draft.summary().to_dicts(), draft.explain()
@@ -149,6 +163,10 @@ def plan(
     screen.say()
     screen.facts(cost.facts())
     screen.say()
+    pairs = draft.sensitivities().to_dicts() if sensitivities else None
+    if pairs is not None:
+        _show_pairs(screen, pairs)
+        screen.say()
     screen.say(sentence)
     notes = disagreements(batch, account)
     for note in notes:
@@ -158,7 +176,13 @@ def plan(
         draft.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
         screen.note(f"The page is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": draft.guarantee}
-    contents = {"cells": cells, "too_noisy": draft.too_noisy(), "cost": cost.document(), "sentence": sentence}
+    contents: dict[str, Any] = {
+        "cells": cells,
+        "too_noisy": draft.too_noisy(),
+        "cost": cost.document(),
+        "sentence": sentence,
+    }
+    contents["sensitivities"] = pairs
     return Answer({**names, **contents, "readings": draft.readings(), "page": place, "notes": notes})
 
 
@@ -166,3 +190,18 @@ def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
     screen.table(_HEADS, [[cell[name] for name in _COLUMNS] for cell in cells[:_MOST_CELLS]])
     if len(cells) > _MOST_CELLS:
         screen.say(f"... and {len(cells) - _MOST_CELLS} more; --json and -o page.html have all")
+
+
+def _show_pairs(screen: Screen, pairs: Sequence[Mapping[str, Any]]) -> None:
+    """Show distances and scales of the pairs that lie farthest apart, the one that decides first."""
+    ranked = sorted(pairs, key=lambda pair: (pair["decides"], pair["w_inf"]), reverse=True)
+    names = [name for name in ranked[0] if name not in {"note", "prior", "decides"}]
+    if len({pair["prior"] for pair in pairs}) > 1:
+        names.append("prior")
+    rows = [[pair[name] for name in names] + ["decides" if pair["decides"] else ""] for pair in ranked[:_MOST_CELLS]]
+    screen.say("How far the laws of the answer lie apart, and the scale that each bound asks for:")
+    screen.table([*names, ""], rows)
+    if len(pairs) > _MOST_CELLS:
+        screen.say(f"... and {len(pairs) - _MOST_CELLS} more; --json has all")
+    for note in dict.fromkeys(pair["note"] for pair in pairs if pair["note"]):
+        screen.say(f"Note: {note}.")
