@@ -129,6 +129,7 @@ def run_command(arguments: list[str]) -> tuple[int, str, str]:
         contextlib.redirect_stderr(err),
     ):
         os.environ.pop("PUFFERFLOW_TRACEBACK", None)
+        sys.modules.pop("pufferflow.__main__", None)  # runpy warns of a module that was imported before
         try:
             runpy.run_module("pufferflow", run_name="__main__")
         except SystemExit as end:

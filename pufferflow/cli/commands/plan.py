@@ -134,7 +134,7 @@ _COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
 _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
 
 
-def plan(
+def plan(  # noqa: PLR0913, PLR0917 - one option each
     screen: Screen,
     job: JobPath,
     period: PeriodName = None,

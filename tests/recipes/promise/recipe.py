@@ -10,9 +10,7 @@ CHANGED = {
         after("from typing import TYPE_CHECKING\n\n", "from pufferflow.guarantees.chi_squared import ChiSquared\n"),
         after('    "ApproxRenyi",\n', '    "ChiSquared",\n'),
     ),
-    "tests/test_every_noise_and_promise.py": after(
-        'UNNAMED_PROMISES = {"RenyiCurve"', ', "ChiSquared"'
-    ),
+    "tests/test_every_noise_and_promise.py": after('UNNAMED_PROMISES = {"RenyiCurve"', ', "ChiSquared"'),
     "tests/test_guarantees.py": after("    pf.ApproxRenyi(4, 0.3, 1e-3),\n", "    pf.ChiSquared(0.5),\n"),
 }
 CONTRACTS = [
