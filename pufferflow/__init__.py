@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from pufferflow.errors import Refused as Refused
     from pufferflow.errors import SinkFailed as SinkFailed
     from pufferflow.errors import SourceFailed as SourceFailed
+    from pufferflow.errors import UtilityWarning as UtilityWarning
     from pufferflow.frame import Batch as Batch
     from pufferflow.frame import protect as protect
     from pufferflow.guarantees import Approx as Approx
@@ -138,6 +139,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "errors": (
         *("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "SinkFailed"),
+        "UtilityWarning",
         "InternalError",
     ),
     "guarantees": (

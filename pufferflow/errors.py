@@ -5,7 +5,10 @@ that came from private data. What names say in it is shown by `visible`, as in a
 """
 
 import re
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Final
 
 _HIDDEN: Final = re.compile(
@@ -96,6 +99,33 @@ class LedgerFault(PufferflowError):
 
 class SinkFailed(PufferflowError):
     """Where releases go cannot be read or written; what is released is in its ledger, and the next run sends it."""
+
+
+class UtilityWarning(UserWarning):
+    """A release has numbers whose noise hides what they are to show; said before anything is spent.
+
+    `plan.check()` has all numbers, and a way on. As an error, the warning keeps such releases from being made.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", UtilityWarning)  # nothing is spent on what says nothing
+    >>> warnings.simplefilter("default", UtilityWarning)
+    """
+
+
+def warn_of_useless(lines: Sequence[str]) -> None:
+    """Warn, if there are lines, on the line of the caller's program that asked."""
+    if lines:
+        text = f"{'; '.join(lines)}. plan.check() shows each number."
+        warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
+
+
+def _calls_within() -> int:
+    """Return how many calls of this library led here; the one before them is the caller's."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as warnings itself does, which cannot skip files before Python 3.12
+    calls = 0
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "pufferflow":
+        frame, calls = frame.f_back, calls + 1
+    return calls
 
 
 class InternalError(PufferflowError):

@@ -13,7 +13,7 @@ from msgspec import structs
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import Misuse, visible, warn_of_useless
 from pufferflow.explain import (
     assumptions,
     check,
@@ -27,6 +27,7 @@ from pufferflow.explain import (
     sensitivities,
     summary,
     too_noisy,
+    useless_outputs,
     witness_in_words,
 )
 from pufferflow.guarantees import Guarantee
@@ -226,8 +227,10 @@ class Plan(DecidedPlan):
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
-        again. A noise that rests on an estimate is refused unless `estimates` allows it.
+        again. A noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
+        `pf.UtilityWarning` names outputs of which the noise leaves nothing.
         """
+        warn_of_useless(useless_outputs(self._decision))
         release = publish(self._decision, account, id, estimates=estimates)
         return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
 

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import Annotated, Any, Final, NamedTuple, cast, final
@@ -18,7 +19,7 @@ from typer.core import TyperGroup
 from pufferflow.cli.errors import STOPPED, fault_of
 from pufferflow.cli.output import write
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import Misuse
+from pufferflow.errors import Misuse, UtilityWarning
 
 _JSON: Final = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, for errors too, and nothing else there.")
@@ -119,7 +120,7 @@ class Root(TyperGroup):
 def run_to_end(screen: Screen, work: Callable[[], object]) -> int:
     """Run a command, print its document or its error, and return the exit code."""
     try:
-        with _with_words(screen), _with_log(screen):
+        with _with_words(screen), _with_log(screen), _with_warnings(screen):
             result = work()
         if isinstance(result, Answer):
             screen.answer(result.document, result.exit)
@@ -131,6 +132,22 @@ def run_to_end(screen: Screen, work: Callable[[], object]) -> int:
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of an engine is no Exception, and Ctrl-C is none either
         return report_error(screen, error)
+
+
+@contextmanager
+def _with_warnings(screen: Screen) -> Generator[None]:
+    """Say of useless numbers without the place in the program."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, UtilityWarning):
+                screen.note(f"Warning: {message}")
+            else:
+                show(message, category, *where, **more)
+
+        warnings.showwarning = say
+        yield
 
 
 @contextmanager

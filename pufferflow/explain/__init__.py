@@ -1,6 +1,6 @@
 """A plan in words, tables and plain values for pages."""
 
-from pufferflow.explain.check import check
+from pufferflow.explain.check import check, useless_outputs
 from pufferflow.explain.compare import compare, summary, too_noisy
 from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
@@ -38,5 +38,6 @@ __all__ = [
     "summary",
     "too_noisy",
     "under_group",
+    "useless_outputs",
     "witness_in_words",
 ]

@@ -6,8 +6,10 @@ of a mean a quarter of its domain, of a sum that times the number of rows, of a 
 histogram it is an equal share of the rows. Nothing private is read.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, final
 
 import numpy as np
 import polars as pl
@@ -18,27 +20,66 @@ from pufferflow.errors import Misuse
 from pufferflow.explain.compare import OutputErrors, group_names, output_errors
 from pufferflow.planning import Decision
 from pufferflow.queries import Histogram, Query, Request
+from pufferflow.report import counted
 from pufferflow.scenario import ValueSecret
 from pufferflow.suggestions import did_you_mean
 
 _WEAK: Final = 0.25
 _PART_OF_RANGE: Final = 0.25
 _MOST_WAYS: Final = 3
+_MOST_OUTPUTS: Final = 3
 _UNKNOWN: Final = "Error or range depend on private numbers: give signal=, or see the error bars of the release."
 Signal = float | Mapping[str, float] | None
 
 
 def check(plan: Decision, signal: Signal = None) -> pl.DataFrame:
     """Return a row for each output and group: its noise, what it is compared with, a verdict, and a way on."""
+    groups = pl.Series("group", group_names(plan), dtype=pl.String)
+    return pl.concat([_of_output(plan, one, groups) for one in _measured(plan, signal)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Half the 95 % intervals of one output in all groups, beside the differences that are looked for."""
+
+    name: str
+    half: Floats
+    sought: Floats
+
+    @cached_property
+    def ratio(self) -> Floats:
+        """The one by the other; NaN where either is not known."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.sought > 0, self.half / self.sought, np.nan)
+
+
+def _measured(plan: Decision, signal: Signal) -> Iterator[_Measured]:
     looked_for = _read(signal, [name for query in plan.request.queries for name in query.outputs])
-    groups, rows = pl.Series("group", group_names(plan), dtype=pl.String), list[pl.DataFrame]()
     for errors in output_errors(plan):
-        query = errors.output.query
+        name, query, cells = errors.output.name, errors.output.query, len(errors.half)
         size = plan.facts.size_of(query)
-        own = looked_for.get(errors.output.name)
-        sought = _default(query, size, len(groups)) if own is None else np.full(len(groups), own)
-        rows.append(_of_output(plan, errors, groups, sought, size))
-    return pl.concat(rows)
+        own = looked_for.get(name)
+        sought = _default(query, size, cells) if own is None else np.full(cells, own)
+        yield _Measured(name, _half_widths(errors, size), sought)
+
+
+def useless_outputs(plan: Decision) -> list[str]:
+    """Return a sentence for each output that has useless numbers, and last a way on; nothing if none has."""
+    if not any((one.ratio > 1).any() for one in _measured(plan, None)):
+        return []
+    found = check(plan)
+    useless = found.filter(pl.col("verdict") == "useless")
+    lines = list[str]()
+    for (name,), own in useless.group_by("query", maintain_order=True):
+        row = own.row(0, named=True)
+        noise, difference = (f"{row[column]:.3g}" for column in ("interval_95", "signal"))
+        groups, numbers = len(own), found.filter(pl.col("query") == name).height
+        where = f" in {groups:,} of {numbers:,} groups, such as {row['group']}" if numbers > 1 else ""
+        lines.append(f"{name} says nothing{where}: noise of ± {noise} hides a difference of {difference}")
+    more = len(lines) - _MOST_OUTPUTS
+    said = [*lines[:_MOST_OUTPUTS], *([f"so it is with {counted(more, 'more output')}"] if more > 0 else [])]
+    return [*said, f"a way on: {useless['way_on'][0]}"]
 
 
 def _read(signal: Signal, names: list[str]) -> dict[str, float]:
@@ -77,19 +118,14 @@ def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
     return np.broadcast_to(half / np.maximum(size, 1.0), len(errors.half))
 
 
-def _of_output(
-    plan: Decision, errors: OutputErrors, groups: pl.Series, sought: Floats, size: Floats | None
-) -> pl.DataFrame:
-    half = _half_widths(errors, size)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(sought > 0, half / sought, np.nan)
+def _of_output(plan: Decision, one: "_Measured", groups: pl.Series) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
-            "query": pl.repeat(errors.output.name, len(groups), eager=True, dtype=pl.String),
+            "query": pl.repeat(one.name, len(groups), eager=True, dtype=pl.String),
             "group": groups,
-            "interval_95": pl.Series(half.copy(), dtype=pl.Float64, nan_to_null=True),
-            "signal": pl.Series(np.where(np.isnan(ratio), np.nan, sought), dtype=pl.Float64, nan_to_null=True),
-            "ratio": pl.Series(ratio.copy(), dtype=pl.Float64, nan_to_null=True),
+            "interval_95": pl.Series(one.half.copy(), dtype=pl.Float64, nan_to_null=True),
+            "signal": pl.Series(np.where(np.isnan(one.ratio), np.nan, one.sought), dtype=pl.Float64, nan_to_null=True),
+            "ratio": pl.Series(one.ratio.copy(), dtype=pl.Float64, nan_to_null=True),
         }
     )
     useless, weak = pl.col("ratio") > 1, pl.col("ratio") > _WEAK

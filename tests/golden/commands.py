@@ -7,12 +7,15 @@ import random
 import runpy
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from readings import BITS, digest, of_database, of_page, of_text
+
+from pufferflow.errors import UtilityWarning
 
 JOB = """
 name = "hours"
@@ -127,7 +130,9 @@ def run_command(arguments: list[str]) -> tuple[int, str, str]:
         mock.patch.object(random, "_urandom", random.Random(5).randbytes),  # noqa: S311 - so that they repeat
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
     ):
+        warnings.simplefilter("always", UtilityWarning)
         os.environ.pop("PUFFERFLOW_TRACEBACK", None)
         sys.modules.pop("pufferflow.__main__", None)  # runpy warns of a module that was imported before
         try:

@@ -1,0 +1,82 @@
+"""`release()` says before anything is spent which numbers say nothing, and is silent of others."""
+
+import warnings
+
+import polars as pl
+import pytest
+
+import pufferflow as pf
+
+ROWS = pl.DataFrame({"kw": [1.0, 2.0, 1.4] * 300, "day": ["mon"] * 897 + ["sun"] * 3})
+SCENARIO = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11), missing=0), pf.Independent(), public=["day"])
+
+
+def batch(rows=ROWS):
+    return pf.protect(rows.lazy(), SCENARIO)
+
+
+def warned(made, **how):
+    """Return what is warned of as a release is made."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", pf.UtilityWarning)
+        made.release(**how)
+    return [str(one.message) for one in found]
+
+
+def test_a_useless_mean_is_warned_of_with_a_way_on():
+    """A mean of 1.47 kW, ± 11, was released without a word."""
+    (said,) = warned(batch(ROWS.tail(3)).private_mean("kw"), epsilon=1.0)
+    assert said == (
+        "kw_mean says nothing: noise of ± 11 hides a difference of 2.75; "
+        "a way on: 16 times the epsilon, or pairs that are nearer, another prior. plan.check() shows each number."
+    )
+
+
+def test_useful_and_unknown_numbers_are_not_warned_of():
+    """Nor weak ones, which say something, nor those of which nobody can tell."""
+    assert warned(batch().private_mean("kw"), epsilon=1.0) == []
+    assert warned(batch().private_count(pl.col("kw") > 1, name="high"), epsilon=0.02) == []
+    unknown = pf.Scenario(pf.Presence("person", "kw", pf.Interval(0, 11), rows=1), pf.Independent())
+    rows = ROWS.with_columns(person=pl.int_range(pl.len()))
+    assert warned(pf.protect(rows, unknown).private_count(), epsilon=1e-3) == []
+
+
+def test_groups_are_counted_and_one_of_them_is_named():
+    (said,) = warned(batch().group_by("day").private_mean("kw"), epsilon=1.0)
+    assert "kw_mean says nothing in 1 of 2 groups, such as day=sun: noise" in said
+    assert "fewer groups" in said
+
+
+def test_many_outputs_are_one_warning():
+    few = batch(ROWS.tail(3))
+    for place in range(6):
+        few = few.private_mean("kw", name=f"mean {place}\x1b")
+    (said,) = warned(few, epsilon=0.1)
+    assert said.count("says nothing") == 3
+    assert "so it is with 3 more outputs" in said
+    assert "\x1b" not in said
+
+
+def test_the_warning_names_the_line_that_asked():
+    """Each of the ways to a release: a batch's, a plan's."""
+    for made, how in ((batch(ROWS.tail(3)).private_mean("kw"), {"epsilon": 1.0}), (few_plan(), {})):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", pf.UtilityWarning)
+            made.release(**how)
+        assert [one.filename for one in found] == [__file__]
+
+
+def few_plan():
+    return batch(ROWS.tail(3)).private_mean("kw").plan(epsilon=1.0)
+
+
+def test_as_an_error_nothing_is_spent(tmp_path):
+    """Who turns the warning into an error has neither a release nor a cost."""
+    with pf.Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        account = ledger.open("a", SCENARIO, limit=pf.Pure(2.0), dataset="power")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pf.UtilityWarning)
+            with pytest.raises(pf.UtilityWarning, match="kw_mean says nothing"):
+                few_plan().release(account, id="first")
+        assert account.spent() == pf.Pure(0.0)
+        assert account.find("first") is None
