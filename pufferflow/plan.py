@@ -190,7 +190,9 @@ class Plan(DecidedPlan):
     def summary(self) -> pl.DataFrame:
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
 
-        Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null.
+        Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null. Outputs
+        that `same_noise_as` names are made of the same noisy sum, and err with this one; noises of those that
+        `correlated_with` names do so in part. An average over them is no better than each.
         """
         return summary(self._decision)
 

@@ -22,6 +22,7 @@ from pufferflow.bounds import (
     loss,
 )
 from pufferflow.errors import PufferflowError
+from pufferflow.explain.shared_noise import shared_noise
 from pufferflow.noise import Noise
 from pufferflow.planning import AnswerColumn, Decision, NoiseAt, expected_error, half_width
 from pufferflow.progress import working
@@ -122,8 +123,12 @@ def summary(plan: Decision) -> pl.DataFrame:
         pl.Series(name, np.concatenate(own), dtype=pl.Float64, nan_to_null=True) for name, own in numbers.items()
     ]
     group = groups.gather(np.tile(np.arange(cells), len(every)))
+    shared = shared_noise(plan)
+    same = pl.Series("same_noise_as", [one.same for one in shared], dtype=pl.String)
+    correlated = pl.Series("correlated_with", [one.correlated for one in shared], dtype=pl.String)
     return pl.DataFrame([names.gather(place), group, noises.gather(place), *columns]).with_columns(
-        pl.lit(bound).alias("bound"), pl.lit(certainty).alias("certainty")
+        *(pl.lit(bound).alias("bound"), pl.lit(certainty).alias("certainty")),
+        *(same.gather(place), correlated.gather(place)),
     )
 
 

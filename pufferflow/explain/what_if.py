@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Final
 
 from pufferflow.bounds import loss, robustness, stretched, weakest, with_keys
 from pufferflow.errors import PufferflowError
@@ -14,6 +15,10 @@ from pufferflow.rounding import float_above
 from pufferflow.scenario.priors import AnyCorrelation
 
 RATIO = 0.1
+_EPSILON: Final = "epsilon"
+_MOST_EPSILON: Final = 10.0
+"""With a larger epsilon one secret may be 22,000 times as likely as another after the answer: that protects nothing."""
+_NOTHING: Final = "practically no protection"
 
 
 def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
@@ -75,13 +80,10 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
     if group is None:
         return None
     delta, measure = plan.promise.delta, plan.promise.measure
-    return WhatIf(
-        _whatever_rows_do(plan.request.scenario.group_in_words),
-        f"the same noise still keeps {measure} {at_most(group)}"
-        + (f" with delta {at_most(delta, 6)}" if delta else ""),
-        group,
-        measure,
-    )
+    kept = f"{measure} {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else "")
+    protects = measure != _EPSILON or group <= _MOST_EPSILON
+    words = f"the same noise still keeps {kept}" if protects else f"the same noise keeps {_NOTHING} ({kept})"
+    return WhatIf(_whatever_rows_do(plan.request.scenario.group_in_words), words, group, measure)
 
 
 def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
@@ -106,8 +108,10 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
         guarantee = promise()
     except PufferflowError:
         return None
-    left = None if guarantee.kind is None else guarantee.loss
-    return WhatIf(wrong, f"{_promise_in_words(guarantee)} is left (M30)", left, guarantee.measure)
+    left, words = None if guarantee.kind is None else guarantee.loss, _promise_in_words(guarantee)
+    protects = left is None or guarantee.measure != _EPSILON or left <= _MOST_EPSILON
+    said = f"{words} is left" if protects else f"{_NOTHING} is left ({words})"
+    return WhatIf(wrong, f"{said} (M30)", left, guarantee.measure)
 
 
 def _promise_in_words(guarantee: Guarantee) -> str:

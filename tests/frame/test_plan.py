@@ -60,6 +60,7 @@ def test_a_summary_has_a_row_for_each_cell():
     plan = batch().group_by("day").private_sum("on").private_mean("on").private_variance("on").plan(pf.Pure(1.0))
     table = plan.summary()
     columns = ["query", "group", "noise", "scale", "expected_error", "interval_95", "bound", "certainty"]
+    columns += ["same_noise_as", "correlated_with"]
     assert table.columns == columns
     assert table["group"].to_list() == ["day=0", "day=1"] * 3
     sums, means = (table.filter(pl.col("query") == f"on_{what}") for what in ("sum", "mean"))
