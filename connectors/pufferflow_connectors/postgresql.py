@@ -196,7 +196,15 @@ class PostgreSql(Backend):
         return PostgreSql(self._table, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows)
 
     def text(self, query: Query) -> str:
-        return query_text(query, self._source, self._kinds, DIALECT)
+        return query_text(query, self._readable, self._kinds, DIALECT)
+
+    @property
+    def _readable(self) -> str:
+        """What is read, with null for the NaN of a numeric: decimals have none, and no value may stop a query."""
+        if self._few is not None or not any(one.kind == "numeric" for one in self._columns):
+            return self._source
+        columns = ", ".join(map(_never_nan, self._columns))
+        return f"(SELECT {columns} FROM {self._source}) AS {DIALECT.quoted('read')}"  # noqa: S608 - quoted names
 
     @property
     def _kinds(self) -> dict[str, Kind]:
@@ -249,6 +257,11 @@ class PostgreSql(Backend):
         with self.one_version(), self._cursor() as cursor:
             _safely(lambda: cursor.execute(text))
             return _safely(cursor.fetchall) if cursor.description else []
+
+
+def _never_nan(column: _Column) -> str:
+    name = DIALECT.quoted(column.name)
+    return f"NULLIF({name}, 'NaN'::numeric) AS {name}" if column.kind == "numeric" else name
 
 
 def _frame(table: Any) -> pl.DataFrame:
