@@ -1,7 +1,9 @@
 """No value of a row makes a query fail: after the cost was reserved, a failure would tell that somebody has it."""
 
+import datetime as dt
 from decimal import Decimal
 
+import duckdb
 import polars as pl
 import postgres
 import pytest
@@ -46,3 +48,83 @@ def test_units_of_nan_are_the_unit_of_null(table):
     unit = pf.Presence("u", "x", pf.Interval(0, 30), rows=1)
     plan = pf.protect(table, pf.Scenario(unit, pf.Independent())).private_sum("x").plan(pf.Pure(1e6))
     assert plan.release().frame["x_sum"][0] == pytest.approx(147, abs=0.01)
+
+
+MOMENTS = ("'infinity'", "'-infinity'", "'0001-01-01'")
+POSTGRESQL = {
+    "date": (dt.date(2024, 1, 1), (*MOMENTS, "'4713-01-01 BC'", "'5874897-12-31'")),
+    "timestamp": (dt.datetime(2024, 1, 1), (*MOMENTS, "'4713-01-01 BC'", "'294276-12-31'")),  # noqa: DTZ001
+    "timestamptz": (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), (*MOMENTS, "'4713-01-02 BC'", "'294276-12-30'")),
+    "text": ("a", ("''", "repeat('x', 100000)", "E'\\u200b'")),
+    "float8": (1.0, ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1e308", "5e-324")),
+    "float4": (1.0, ("'NaN'", "'-Infinity'", "3e38")),
+    "boolean": (True, ("NULL", "false")),
+    "int8": (1, ("9223372036854775807", "-9223372036854775808")),
+    "numeric(38, 0)": (1, ("'NaN'", "'99999999999999999999999999999999999999'")),
+    "numeric(38, 38)": (0, ("'NaN'", "'-0.99999999999999999999999999999999999999'")),
+}
+"""Types of PostgreSQL, an ordinary value of each, and odd ones."""
+DUCKDB = {
+    "DATE": (dt.date(2024, 1, 1), (*MOMENTS, "'5877641-06-23 (BC)'", "'5881580-07-10'")),
+    "TIMESTAMP": (dt.datetime(2024, 1, 1), (*MOMENTS, "'290309-12-22 (BC) 00:00:00'", "'294247-01-10'")),  # noqa: DTZ001
+    "VARCHAR": ("a", ("''", "repeat('x', 100000)")),
+    "DOUBLE": (1.0, ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1e308")),
+    "FLOAT": (1.0, ("'NaN'", "'-Infinity'", "3e38")),
+    "BOOLEAN": (True, ("NULL", "false")),
+    "BIGINT": (1, ("9223372036854775807", "-9223372036854775808")),
+    "UBIGINT": (1, ("18446744073709551615",)),
+    "DECIMAL(38, 0)": (1, ("'99999999999999999999999999999999999999'",)),
+    "DECIMAL(38, 38)": (0, ("'-0.99999999999999999999999999999999999999'",)),
+}
+
+
+def made(run, kind, odd):
+    run(f"CREATE TABLE odd (person int, x float8, w {kind})")
+    run("INSERT INTO odd SELECT i, i, NULL FROM generate_series(1, 20) AS t(i)")
+    for place, value in enumerate(odd):
+        run(f"INSERT INTO odd VALUES ({21 + place}, 3, {value})")
+
+
+def plans(table, key):
+    """Return the plans that can be made of a table with an odd column: as a key, a unit, in a filter, as the secret."""
+    presence = pf.Presence("person", "x", pf.Interval(0, 30), rows=1)
+    batch = pf.protect(table, pf.Scenario(presence, pf.Independent(), public=["w"]))
+    unit = pf.Scenario(pf.Presence("w", "x", pf.Interval(0, 30), rows=1), pf.Independent())
+    secret = pf.Scenario(pf.Presence("person", "w", pf.Interval(0, 30), rows=1), pf.Independent())
+    makers = [
+        lambda: batch.group_by("w", keys=[key]).private_sum("x").plan(pf.Pure(1.0)),
+        lambda: batch.group_by("w", keys="discover").private_count().plan(pf.Approx(1.0, 1e-3)),
+        lambda: batch.filter(pl.col("w") == key).private_sum("x").plan(pf.Pure(1.0)),
+        lambda: batch.filter(pl.col("w") > key).private_sum("x").plan(pf.Pure(1.0)),
+        lambda: batch.filter(pl.col("w").dt.year() == 2024).private_sum("x").plan(pf.Pure(1.0)),
+        lambda: pf.protect(table, unit).private_sum("x").plan(pf.Pure(1.0)),
+        lambda: pf.protect(table, secret).private_sum("w").plan(pf.Pure(1.0)),
+    ]
+    for make in makers:
+        try:
+            yield make()
+        except pf.Misuse:  # before anything is read or spent, whatever the rows are
+            continue
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", POSTGRESQL)
+def test_no_value_of_postgresql_stops_a_release(server, kind):
+    """Whatever plan can be made can be released."""
+    key, odd = POSTGRESQL[kind]
+    address = postgres.database(server, f"odd_{list(POSTGRESQL).index(kind)}")
+    with sa.create_engine(address, poolclass=sa.NullPool).begin() as connection:
+        made(lambda text: connection.exec_driver_sql(text.replace("%", "%%")), kind, odd)
+    found = [plan.release().frame.height for plan in plans(pf.table(address, "odd"), key)]
+    assert len(found) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DUCKDB)
+def test_no_value_of_duckdb_stops_a_release(kind):
+    """Whatever plan can be made can be released."""
+    key, odd = DUCKDB[kind]
+    with duckdb.connect() as connection:
+        made(connection.execute, kind, odd)
+        found = [plan.release().frame.height for plan in plans(connection.table("odd"), key)]
+    assert len(found) >= 3
