@@ -21,7 +21,10 @@ DIALECT: Final = Dialect(
     count="COUNT_IF({})",
     halves=Halves("({} // {})", "({} % {})"),  # sums of whole numbers have 128 bits
 )
-_FILES: Final = (".parquet", ".csv", ".json", ".ndjson", ".arrow")
+_PARQUET: Final = ".parquet"
+_FILES: Final = (_PARQUET, ".arrow")
+_TYPELESS: Final = (".csv", ".tsv", ".json", ".ndjson")
+"""Files that do not say of what types their columns are."""
 _ROWS: Final = "pufferflow_rows"
 _KNOWN: Final = {
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
@@ -142,8 +145,13 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
     connection = guarded(lambda: _open(path), lambda kind: _not_opened(path, kind))
     if not table.name:
         return connection.sql("SELECT 1 AS one")
-    files = table.name.lower().endswith(_FILES)
-    name = DIALECT.text_of(_in_folder(table, table.name)) if files else DIALECT.quoted_path(table.name)
+    if table.name.lower().endswith(_TYPELESS):
+        raise _guessed(table)
+    name = DIALECT.quoted_path(table.name)
+    if table.name.lower().endswith(_FILES):
+        name = DIALECT.text_of(_in_folder(table, table.name))
+    if table.name.lower().endswith(_PARQUET):  # a folder kw=4/ would take the place of a column of the rows
+        name = f"read_parquet({name}, hive_partitioning = false)"
     return guarded(lambda: connection.sql(f"FROM {name}"), lambda kind: _no_table(table, kind))
 
 
@@ -180,6 +188,21 @@ def _not_opened(path: str, kind: str) -> PufferflowError:
         allowed="a DuckDB file that no other process writes to",
         instead='"duckdb:///power.db" for a relative path, "duckdb:////data/power.db" for an absolute one, or '
         '"duckdb:" for files alone',
+    )
+
+
+def _guessed(table: RemoteTable) -> PufferflowError:
+    """Refuse types that rows decide; `trim` keeps DuckDB from casting in its reader, where a text fails for all."""
+    name = table.name[-200:]
+    if name.lower().endswith(("csv", "tsv")):
+        texts = f"read_csv({name!r}, all_varchar = true)"
+    else:
+        texts = f"read_json_auto({name!r}, columns = {{'kw': 'VARCHAR'}})"
+    return pf.Misuse(
+        f"The types of {name!r} would be guessed from its rows, which are private: one of them could change those of "
+        "all, or stop a release.",
+        allowed="files that say their types, such as Parquet, or a relation that reads texts and casts them",
+        instead=f'connection.sql("SELECT TRY_CAST(trim(kw) AS DOUBLE) AS kw FROM {texts}")',  # noqa: S608 - words
     )
 
 
