@@ -4,11 +4,10 @@ Every message says what was given, what is allowed and what to try, in at most f
 that came from private data. What names say in it is shown by `visible`, as in all that this library says.
 """
 
+import inspect
 import re
-import sys
 import warnings
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import Final
 
 _HIDDEN: Final = re.compile(
@@ -121,8 +120,8 @@ def warn_of_useless(lines: Sequence[str]) -> None:
 
 def _calls_within() -> int:
     """Return how many calls of this library led here; the one before them is the caller's."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as warnings itself does, which cannot skip files before Python 3.12
-    calls = 0
+    here, calls = inspect.currentframe(), 0  # warnings cannot skip files before Python 3.12
+    frame = None if here is None else here.f_back
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "pufferflow":
         frame, calls = frame.f_back, calls + 1
     return calls
