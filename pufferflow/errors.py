@@ -114,7 +114,7 @@ class UtilityWarning(UserWarning):
 def warn_of_useless(lines: Sequence[str]) -> None:
     """Warn, if there are lines, on the line of the caller's program that asked."""
     if lines:
-        text = f"{'; '.join(lines)}. plan.check() shows each number."
+        text = f"Useless numbers: {'; '.join(lines)}. plan.check() shows each number."
         warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
 
 

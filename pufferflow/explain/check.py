@@ -65,8 +65,11 @@ def _measured(plan: Decision, signal: Signal) -> Iterator[_Measured]:
 
 
 def useless_outputs(plan: Decision) -> list[str]:
-    """Return a sentence for each output that has useless numbers, and last a way on; nothing if none has."""
-    if not any((one.ratio > 1).any() for one in _measured(plan, None)):
+    """Return a sentence for each output that has useless numbers, and last a way on; nothing if none has.
+
+    Nothing is read for it: where the rows of cells have not been counted yet, there is nothing to compare with.
+    """
+    if not plan.facts.counted or not any((one.ratio > 1).any() for one in _measured(plan, None)):
         return []
     found = check(plan)
     useless = found.filter(pl.col("verdict") == "useless")

@@ -221,6 +221,16 @@ class PublicFacts:
         return request.engine.queries(self.weights.selection, request.scenario, self._orders, measures)
 
     @property
+    def counted(self) -> bool:
+        """Whether the rows of cells are known already: independent ones are counted when somebody asks."""
+        if "cells" in vars(self) or not self.request.counts_are_public:
+            return True
+        if self.weights.grids or "_reading" not in vars(self):
+            return False
+        by_order, cells = self._reading
+        return cells is not None or (not self.request.by and _selected(by_order) is not None)
+
+    @property
     def size(self) -> Floats | None:
         """The number of rows of each cell; None where that is private."""
         return self.cells.rows.astype(np.float64) if self.request.counts_are_public else None

@@ -21,7 +21,7 @@ def test_a_run_warns_of_useless_numbers(make, give, options):
         warnings.simplefilter("always", pf.UtilityWarning)
         told = give("run", "job.toml", "--period", DAY, *options)
     assert told.exit == 0, told.err
-    assert "Warning: on_mean says nothing: noise of ± " in told.err
+    assert "Warning: Useless numbers: on_mean says nothing: noise of ± " in told.err
     assert "UtilityWarning" not in told.err
     assert "says nothing" not in told.out
 

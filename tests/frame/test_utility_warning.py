@@ -15,11 +15,13 @@ def batch(rows=ROWS):
     return pf.protect(rows.lazy(), SCENARIO)
 
 
-def warned(made, **how):
-    """Return what is warned of as a release is made."""
+def warned(made, epsilon=1.0):
+    """Return what is warned of as a release is made, once the rows are counted."""
+    plan = made.plan(epsilon=epsilon)
+    plan.summary()
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always", pf.UtilityWarning)
-        made.release(**how)
+        plan.release()
     return [str(one.message) for one in found]
 
 
@@ -27,7 +29,7 @@ def test_a_useless_mean_is_warned_of_with_a_way_on():
     """A mean of 1.47 kW, ± 11, was released without a word."""
     (said,) = warned(batch(ROWS.tail(3)).private_mean("kw"), epsilon=1.0)
     assert said == (
-        "kw_mean says nothing: noise of ± 11 hides a difference of 2.75; "
+        "Useless numbers: kw_mean says nothing: noise of ± 11 hides a difference of 2.75; "
         "a way on: 16 times the epsilon, or pairs that are nearer, another prior. plan.check() shows each number."
     )
 
@@ -58,16 +60,28 @@ def test_many_outputs_are_one_warning():
 
 
 def test_the_warning_names_the_line_that_asked():
-    """Each of the ways to a release: a batch's, a plan's."""
-    for made, how in ((batch(ROWS.tail(3)).private_mean("kw"), {"epsilon": 1.0}), (few_plan(), {})):
+    """Each of the ways to a release, a batch's and a plan's; rows of a chain are counted by planning itself."""
+    chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+    own = pf.protect(pl.DataFrame({"hour": [0, 1], "on": [0, 1]}), scenario).private_mean("on")
+    for made, how in ((own, {"epsilon": 1.0}), (own.plan(epsilon=1.0), {})):
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", pf.UtilityWarning)
             made.release(**how)
         assert [one.filename for one in found] == [__file__]
 
 
+def test_nothing_is_read_for_a_warning():
+    """Independent rows are counted in the one pass that adds them up, when the cost is reserved: it is silent then."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pf.UtilityWarning)
+        batch(ROWS.tail(3)).private_mean("kw").release(epsilon=1.0)
+
+
 def few_plan():
-    return batch(ROWS.tail(3)).private_mean("kw").plan(epsilon=1.0)
+    plan = batch(ROWS.tail(3)).private_mean("kw").plan(epsilon=1.0)
+    plan.summary()
+    return plan
 
 
 def test_as_an_error_nothing_is_spent(tmp_path):

@@ -207,7 +207,9 @@ class Farm:
         root = str(Path(pf.__file__).parents[1])
         environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")])
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-        self.process = subprocess.Popen([sys.executable, "-W", "error", __file__], env=environment, **pipe)
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-W", "ignore:Useless numbers", __file__], env=environment, **pipe
+        )
         self.numbers, self.waiting, self.found, self.rest = itertools.count(), {}, {}, b""
 
     def __enter__(self):
