@@ -17,7 +17,7 @@ import pufferflow as pf
 from pufferflow.jobs import starter
 
 HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib"]
-PROGRAM = [sys.executable, "-W", "error", "-W", "ignore:Useless numbers", "-m", "pufferflow"]
+PROGRAM = [sys.executable, "-W", "error", "-W", "ignore:Useless", "-m", "pufferflow"]
 SLOW = """
 def build(frame, period):
     import pathlib, time

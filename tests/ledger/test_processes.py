@@ -18,7 +18,7 @@ def holds(*stories, timeout=900):
     """Run stories in processes of their own: what happens, where, how often; all end with no promise broken."""
     path = os.pathsep.join([str(HERE.parent / "support"), str(HERE.parents[1])])
     words = [str(word) for story in stories for word in story]
-    command = [sys.executable, "-W", "error", "-W", "ignore:Useless numbers", str(HERE / "processes.py"), *words]
+    command = [sys.executable, "-W", "error", "-W", "ignore:Useless", str(HERE / "processes.py"), *words]
     environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as errors:  # processes that are left would keep a pipe open
         with subprocess.Popen(

@@ -208,7 +208,7 @@ class Farm:
         environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")])
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-W", "ignore:Useless numbers", __file__], env=environment, **pipe
+            [sys.executable, "-W", "error", "-W", "ignore:Useless", __file__], env=environment, **pipe
         )
         self.numbers, self.waiting, self.found, self.rest = itertools.count(), {}, {}, b""
 
