@@ -81,7 +81,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
         return None
     delta, measure = plan.promise.delta, plan.promise.measure
     kept = f"{measure} {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else "")
-    protects = measure != _EPSILON or group <= _MOST_EPSILON
+    protects = _protects(measure, group)
     words = f"the same noise still keeps {kept}" if protects else f"the same noise keeps {_NOTHING} ({kept})"
     return WhatIf(_whatever_rows_do(plan.request.scenario.group_in_words), words, group, measure)
 
@@ -109,9 +109,14 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
     except PufferflowError:
         return None
     left, words = None if guarantee.kind is None else guarantee.loss, _promise_in_words(guarantee)
-    protects = left is None or guarantee.measure != _EPSILON or left <= _MOST_EPSILON
+    protects = left is None or _protects(guarantee.measure, left)
     said = f"{words} is left" if protects else f"{_NOTHING} is left ({words})"
     return WhatIf(wrong, f"{said} (M30)", left, guarantee.measure)
+
+
+def _protects(measure: str, loss_left: float) -> bool:
+    """Return whether a loss keeps anything worth the name; other measures than epsilon are not judged."""
+    return measure != _EPSILON or loss_left <= _MOST_EPSILON
 
 
 def _promise_in_words(guarantee: Guarantee) -> str:
