@@ -31,6 +31,7 @@ from pufferflow.explain import (
     witness_in_words,
 )
 from pufferflow.guarantees import Guarantee
+from pufferflow.guarded import check_threads
 from pufferflow.noise import Noise
 from pufferflow.planning import (
     AskedQuery,
@@ -232,6 +233,7 @@ class Plan(DecidedPlan):
         again. A noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
         `pf.UtilityWarning` names outputs of which the noise leaves nothing.
         """
+        check_threads()  # a child of a process in which Polars worked would wait for ever
         warn_of_useless(useless_outputs(self._decision))
         release = publish(self._decision, account, id, estimates=estimates)
         return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)

@@ -83,7 +83,7 @@ RUNS: dict[str, list[str]] = {
     "run, no rows": ["run", "job.toml", "--period", "2024-02-29"],
     "run, broken": ["run", "job.toml", "--period", "2024-03-05"],
     "run, revision": ["run", "job.toml", "--period", "2024-01-01", "--revision", "2"],
-    "run, since": ["run", "job.toml", "--since", "2024-02-27"],
+    "run, since": ["run", "job.toml", "--since", "2024-02-27", "--until", "2024-03-03"],
     "plan later": ["plan", "job.toml", "--period", "2024-01-03"],
     "show": ["ledger", "show", "ledger.db"],
     "show one": ["ledger", "show", "ledger.db", "--account", "hours-2024"],
