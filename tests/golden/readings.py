@@ -242,6 +242,9 @@ def of_page(text: str, folder: Path) -> dict[str, Any]:
 
 _SINCE = re.compile(r"(?P<day>20\d\d-\d\d-\d\d)(?P<time>[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:\d\d)?)?")
 
+_LAST_EXAMPLE = dt.date(2026, 11, 24)
+"""Days up to it are examples in texts: whoever compares does so later."""
+
 
 def without_times(text: str, folder: Path) -> str:
     """Return a text without the times of today or near it, and without the folder in which it was made."""
@@ -249,10 +252,10 @@ def without_times(text: str, folder: Path) -> str:
 
     def one(found: re.Match[str]) -> str:
         try:
-            apart = abs(dt.date.fromisoformat(found["day"]) - today)
+            day = dt.date.fromisoformat(found["day"])
         except ValueError:
             return found[0]
-        return "<now>" if apart <= dt.timedelta(days=8) else found[0]
+        return "<now>" if day > _LAST_EXAMPLE and abs(day - today) <= dt.timedelta(days=8) else found[0]
 
     return _SINCE.sub(one, plain_text(text).replace(str(folder), "<folder>"))
 
