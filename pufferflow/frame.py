@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import polars as pl
 
@@ -27,6 +27,7 @@ from pufferflow.queries import (
     BoundedMean,
     BoundedSum,
     Count,
+    Counted,
     Covariance,
     Histogram,
     Mean,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from pufferflow.ledger import Account
 
 ColumnOrExpr = str | pl.Expr
+_OF_ONE_COLUMN: Final = "sums, means, counts, histograms, quantiles and variances of a column, without bounds by group"
 
 
 @suggests_arguments
@@ -213,11 +215,18 @@ class Batch(Suggesting):
         values = self._read(column)
         called = answer_name(name, values, "mean")
         weight = None if weights is None else self.questions.weight(weights)
-        if self.questions.counts_are_public:
+        present = self._present(column)
+        if self.questions.counts_are_public and present is None:
             if weight is not None:
                 return self._asking(WeightedMean.of(called, with_weight(values, weight), values.words))
             return self._asking(Mean.of(called, values))
-        return self._asking(MeanOfUnknown.of(called, values, *self._centered(column, values), weight))
+        if present is not None and weight is not None and self.questions.counts_are_public:
+            raise Refused(
+                f'Public weights of {shown(values.column)} with missing="skip": what they add up to is private then.',
+                allowed="the noisy sums that such a mean is made of",
+                instead=f"private_sum({values.words} * …) and private_sum of the weights where a value is there",
+            )
+        return self._asking(MeanOfUnknown.of(called, values, *self._centered(column, values), present, weight))
 
     def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
         """Add the number of rows with a property, such as `pl.col("level") >= 3`; without one, the number of all rows.
@@ -275,9 +284,7 @@ class Batch(Suggesting):
         _, centered = self._centered(column, values)
         squares = centered.squared(Fraction(0))
         called = answer_name(name, values, "variance")
-        return self._asking(
-            Variance.of(called, centered, squares, values.words, counts_are_public=self.questions.counts_are_public)
-        )
+        return self._asking(Variance.of(called, centered, squares, values.words, self._counted(self._present(column))))
 
     def private_covariance(self, first: ColumnOrExpr, second: ColumnOrExpr, name: str | None = None) -> "Batch":
         """Add the covariance of two columns of a secret that lists both: the mean product of distances from the means.
@@ -297,6 +304,8 @@ class Batch(Suggesting):
             )
         columns = [pl.col(one) if isinstance(one, str) else one for one in (first, second)]
         products = self._read((columns[0] - middle) * (columns[1] - other_middle))
+        for column in (*own.columns, *other.columns):
+            self.questions.domains[column].check_complete(column, "The covariance of", _OF_ONE_COLUMN)
         called = read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
         words = f"{self._read(first).words} and {self._read(second).words}"
         public = self.questions.counts_are_public
@@ -318,16 +327,21 @@ class Batch(Suggesting):
             meant = share / 100 if 1 < share <= 100 else 0.5
             instead = f"private_quantile({shown(known)}, {meant:g}{some})"
             raise Misuse(f"q is {share:g}.", allowed=allowed, instead=instead)
-        numbers = domain.numbers  # refused for labels
+        numbers = domain.present.numbers  # refused for labels
         called = read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
             ends, inside = classes(known, domain, bins)
             whole_numbers = self.questions.is_whole(known)
-            return self._asking(Quantile.of(called, share, inside, ends, known, whole_numbers=whole_numbers))
+            return self._asking(
+                Quantile.of(
+                    *(called, share, inside, ends, known), whole_numbers=whole_numbers, counts_values=domain.skips
+                )
+            )
         bars: list[Values] = [values for _, values in indicators(known, domain, bins)]
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]
-        return self._asking(Quantile.of(called, share, rising, sorted(numbers.tolist()), known))
+        edges = sorted(numbers.tolist())
+        return self._asking(Quantile.of(called, share, rising, edges, known, counts_values=domain.skips))
 
     def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> Perturbation:
         """Publish a column row by row, each value through a random channel: rows are out, with public columns beside.
@@ -339,6 +353,7 @@ class Batch(Suggesting):
         (3, 2)
         """
         known, domain = self._column(column)
+        domain.check_complete(known, "Row by row the column", "a value for null, which a channel then hides too")
         return perturbation(self.questions, known, domain, mechanism)
 
     # What becomes of it
@@ -425,7 +440,10 @@ class Batch(Suggesting):
                 allowed="one of the two",
                 instead='a filter for each group, then private_sum(pl.col("level").clip(0, 9) * pl.col("price"))',
             )
-        called = answer_name(name, self._read(column), "sum" if kind is BoundedSum else "mean")
+        values = self._read(column)
+        for read in values.columns:
+            self.questions.domains[read].check_complete(read, "Bounds by group of", _OF_ONE_COLUMN)
+        called = answer_name(name, values, "sum" if kind is BoundedSum else "mean")
         expression = pl.col(column) if isinstance(column, str) else column
         return self._asking(bounded(kind, called, self.questions, expression, bounds, otherwise, self._read))
 
@@ -435,9 +453,22 @@ class Batch(Suggesting):
 
     def _centered(self, given: ColumnOrExpr, values: Values) -> tuple[float, Values]:
         """Return the middle of the range, and the function less its middle, which has smaller squares."""
-        middle = float((values.low + values.high) * values.unit / 2)
+        low, high = values.range_present
+        middle = float((low + high) * values.unit / 2)
         column = pl.col(given) if isinstance(given, str) else given
         return middle, self._read(column - middle)
+
+    def _present(self, given: ColumnOrExpr) -> Values | None:
+        """Return the function that is 1 where a function of a column is not null; None if that is everywhere."""
+        column = pl.col(given) if isinstance(given, str) else given
+        if not any(self.questions.domains[name].skips for name in column.meta.root_names()):
+            return None
+        present = self._read(column.is_not_null())
+        return None if present.low == present.high else present
+
+    def _counted(self, present: Values | None) -> Counted:
+        """Return what counts the rows behind a query."""
+        return () if self.questions.counts_are_public and present is None else (present,)
 
     def _column(self, column: object) -> tuple[str, Domain]:
         known = self.questions.domains

@@ -47,7 +47,7 @@ WIDE = frozenset({pl.Int128, pl.UInt128}) if hasattr(pl, "UInt128") else frozens
 
 def labelled(domain: Domain) -> bool:
     """Whether private values are labels; classes of numbers may have labels for names, and are none."""
-    return not isinstance(domain, Bins | Interval) and domain.labelled
+    return not isinstance(domain.present, Bins | Interval) and domain.labelled
 
 
 def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
@@ -194,7 +194,7 @@ def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, st
     """
     if labelled(domain):
         return _named(column, cast(Sequence[str], domain.points), missing, steps)
-    dtype = clean_dtype(dtype)
+    domain, dtype = domain.present, clean_dtype(dtype)
     below, above = _neighbours(domain)
     differ = (steps[:, below] != steps[:, above]).any(axis=0)
     below, above = below[differ], above[differ]

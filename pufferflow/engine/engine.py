@@ -26,6 +26,7 @@ from pufferflow.source_version import SourceVersion
 class Measure:
     """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`.
 
+    That is a value of the domain, or its state for what is missing.
     Engines know of no weights: `weighted_tally` multiplies what they add up.
     """
 

@@ -53,7 +53,7 @@ class Float(Value):
 @final
 @dataclass(frozen=True)
 class FloatInside(Value):
-    """The nearest float of 64 bits, brought into an interval; `missing`, which is in it, for null and NaN."""
+    """The nearest float of 64 bits, brought into an interval; `missing` for null and NaN, which may lie above it."""
 
     low: float
     high: float

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 import polars as pl
@@ -164,11 +164,16 @@ def _slope(values: Values | None) -> float | None:
     return abs(slope) if np.allclose(numbers, line, rtol=0, atol=1e-9 * np.ptp(numbers)) else None
 
 
+_ITS_OWN: Final = "its own, which sums leave out, and means divide by the noisy number of the other rows"
+
+
 def _missing(request: Request, column: str) -> str:
     """Say what counts as the missing value; every column can have nulls, whatever its dtype."""
     dtype, domain = request.schema[column], request.domains[column]
     kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
     what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+    if domain.skips:
+        return f"{what} in {column!r} {'is' if len(kinds) == 1 else 'are'} a state of {_ITS_OWN}"
     return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_value_text(request.missing(column))}"
 
 
@@ -180,6 +185,7 @@ def _unknown_labels(domain: Domain, dtype: pl.DataType) -> bool:
 
 def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
     """Say what other numbers count as, how far that may be from them within the domain, and where beyond it."""
+    domain = domain.present
     if isinstance(domain, Bins):
         return _of_classes(domain)
     if labelled(domain) or not domain.numeric:

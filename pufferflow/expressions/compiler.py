@@ -1,6 +1,7 @@
 """From user input to φ: a column name or an expression of one sensitive column, compiled on its domain."""
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import cast
 
 import polars as pl
@@ -10,7 +11,8 @@ from pufferflow.errors import Misuse, PufferflowError, Refused
 from pufferflow.expressions.checks import check_rowwise
 from pufferflow.expressions.functions import FUNCTIONS
 from pufferflow.expressions.interval import OnInterval
-from pufferflow.expressions.on_points import OnPoints, table
+from pufferflow.expressions.on_points import OnPoints, evaluate, exact, table
+from pufferflow.expressions.pieces import ZERO
 from pufferflow.expressions.piecewise_linear import curve, is_predicate
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.tree import Node, read_tree
@@ -69,11 +71,13 @@ def _check_missing(tree: Node, domains: Mapping[str, Domain]) -> None:
     for node in tree.walk():
         if node.kind == "function" and FUNCTIONS[node.word].of_nulls and node.inputs[0].kind == "column":
             column = node.inputs[0].word
+            if domains[column].skips:
+                continue
             missing = f"missing={domains[column].points[0]!r}"
             raise Misuse(
                 f"{words(node)} speaks of nulls of {short(repr(column), 60)}, which are read as values of its domain.",
-                allowed="a value for nulls, said by the secret; whether values are there, as a public column",
-                instead=f"pf.Secret({short(repr(column), 60)}, …, {missing}), or a filter on a public column",
+                allowed='a value for nulls, said by the secret, or missing="skip"; a public column that says so',
+                instead=f'pf.Secret({short(repr(column), 60)}, …, missing="skip"), or {missing}',
             )
 
 
@@ -99,9 +103,16 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
     if isinstance(domain, Interval):
         drawn = curve(tree, domain)
         boolean = is_predicate(drawn, expression, column, said)
-        return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name)
+        at_missing = _at_missing(expression, column, said) if domain.skips else ZERO
+        return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name, at_missing=at_missing)
     values = table(expression, {column: domain.points}, domain.points, said)
     return OnPoints.of_results(column, domain, values, said, name=name)
+
+
+def _at_missing(expression: pl.Expr, column: str, said: str) -> Fraction:
+    """Return φ of a value that is missing: 0 where that is null, which sums leave out."""
+    result = evaluate(expression, pl.DataFrame({column: [None]}, schema={column: pl.Float64}), said).item()
+    return ZERO if result is None else exact(result, "missing", said)
 
 
 def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:

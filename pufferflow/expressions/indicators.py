@@ -41,7 +41,7 @@ def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tupl
             instead="pf.Bins(edges, values) as the domain, or sums of the classes after the release",
         )
     bars: list[tuple[str, Values]] = []
-    for place, point in enumerate(domain.points):
+    for place, point in enumerate(domain.present.points):
         words = short(f"{short(column, 30)} is {point!r}", 60)
         steps = tuple(int(other == place) for other in range(len(domain.points)))
         bars.append((str(point), OnPoints(column, domain, words, True, Fraction(1), 0, 1, None, steps)))

@@ -12,7 +12,7 @@ import polars as pl
 from pufferflow.errors import Refused
 from pufferflow.expressions.formula import Formula, Segment
 from pufferflow.expressions.on_points import squared_words
-from pufferflow.expressions.pieces import Line, Pieces
+from pufferflow.expressions.pieces import ZERO, Line, Pieces
 from pufferflow.expressions.values import LINE_LIMIT, Values, exact_unit, fitting_unit, grid
 from pufferflow.rounding import float_above, float_below
 from pufferflow.scenario import Interval
@@ -48,13 +48,17 @@ class OnInterval(Values):
         *,
         boolean: bool = False,
         name: str | None = None,
+        at_missing: Fraction = ZERO,
     ) -> Self:
         """Return φ for a piecewise linear function: level ones on the coarsest grid they fit, others on the finest.
+
+        Where missing values are a state of their own, φ is `at_missing` there.
 
         >>> line = Pieces.line(Fraction(0), Fraction(5), Line(Fraction(0), Fraction(1)))
         >>> OnInterval.of("x", Interval(0, 5), line, "x").slope == 2**27
         True
         """
+        pieces = _with_missing(domain, pieces, at_missing)
         held = pieces.values()
         largest = max(map(abs, held))
         unit = grid(held, LINE_LIMIT) if pieces.flat else fitting_unit(largest, LINE_LIMIT)
@@ -71,7 +75,7 @@ class OnInterval(Values):
             high=round(max(held) / unit),
             name=name,
             affine=pieces.straight,
-            slope=_raised(steepest, exact=exact) if pieces.continuous else None,
+            slope=_raised(steepest, exact=exact) if pieces.continuous and not domain.skips else None,
             pieces=pieces,
             square=False,
         )
@@ -80,9 +84,10 @@ class OnInterval(Values):
     def indicator(cls, column: str, domain: Interval, pieces: Pieces, words: str) -> Self:
         """Return φ for a function that is 0 or 1; quicker than `of`, for there may be thousands."""
         values = {bool(value) for value in pieces.at} | {bool(line.intercept) for line in pieces.lines}
-        if len(values) == 1:
+        if len(values) == 1:  # its missing values are left out too
             return cls.of(column, domain, pieces, words, boolean=True)
         _moderate(domain, Fraction(1), Fraction(0))
+        pieces = _with_missing(domain, pieces, ZERO)
         return cls(
             *(column, domain, words, True, Fraction(1), 0, 1, None),
             affine=False,
@@ -95,16 +100,33 @@ class OnInterval(Values):
     def _points(self) -> tuple[Hashable, ...]:
         return self.pieces, self.square
 
+    @property
+    def pieces_present(self) -> Pieces:
+        """φ, or what is squared, on the interval itself."""
+        domain = cast(Interval, self.domain)
+        return self.pieces.upto(Fraction(domain.high)) if domain.skips else self.pieces
+
+    @property
+    def range_present(self) -> tuple[int, int]:
+        if not self.domain.skips:
+            return self.low, self.high
+        if self.square:
+            ends, crosses = sorted(map(abs, self.pieces_present.at)), not self.pieces_present.sign().straight
+            return 0 if crosses else round(ends[0] ** 2 / self.unit), self.high
+        values = self.pieces_present.values()
+        return round(min(values) / self.unit), round(max(values) / self.unit)
+
     def squared(self, center: Fraction) -> "OnInterval":
         """Return (φ − center)² of a line; of anything else it has no form that can be read."""
-        if not self.affine:
+        present = self.pieces_present
+        if not present.straight:
             raise Refused(
                 f"The square of {self.words} is not known on an interval.",
                 allowed="squares of the column itself, or of a line such as x * 2 + 1",
                 instead="pf.Bins(edges, values) as the domain, where any function of a row may be asked",
             )
         domain = cast(Interval, self.domain)
-        moved = self.pieces.mapped(lambda line: Line(line.intercept - center, line.slope))
+        moved = present.mapped(lambda line: Line(line.intercept - center, line.slope))
         words = squared_words(self.words, center)
         if moved.flat:
             level = moved.mapped(lambda line: Line(line.intercept**2))
@@ -121,12 +143,12 @@ class OnInterval(Values):
             words,
             boolean=False,
             unit=unit,
-            low=0 if crosses else round(ends[0] ** 2 / unit),
+            low=0 if crosses or domain.skips else round(ends[0] ** 2 / unit),
             high=round(largest / unit),
             name=None,
             affine=False,
-            slope=_raised(steepest, exact=False),
-            pieces=moved,
+            slope=None if domain.skips else _raised(steepest, exact=False),
+            pieces=_with_missing(domain, moved, ZERO),
             square=True,
         )
 
@@ -146,11 +168,19 @@ class OnInterval(Values):
         root = Fraction(2) ** (exponent // 2)  # powers of two scale exactly: only the line itself is rounded
         largest = max(map(abs, self.pieces.at))
         line = _segment(self.pieces.lines[0], self.pieces.knots[0], root, largest)
-        return Formula((line,), self.low, self.high, square=float(root**2 / self.unit))
+        lines = [line]
+        if self.domain.skips:
+            lines = [line._replace(end=cast(Interval, self.domain).high), Segment(math.inf, reached=True, start=0.0)]
+        return Formula(tuple(lines), self.low, self.high, square=float(root**2 / self.unit))
 
     def read(self, number: pl.Expr) -> pl.Expr:
         """Return the steps of a Float64 expression that is never null or NaN and stays on the interval, as Int64."""
         return self.formula.read(number)
+
+
+def _with_missing(domain: Interval, pieces: Pieces, value: Fraction) -> Pieces:
+    """Return a function on an interval with the value of what is missing beyond it, where that is a state."""
+    return pieces.followed_by(Fraction(domain.beyond), value) if domain.skips else pieces
 
 
 def _segment(line: Line, knot: Fraction, unit: Fraction, most: Fraction, upto: float = math.inf) -> Segment:

@@ -17,7 +17,7 @@ from pufferflow.errors import Misuse, Refused
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import TABLE_LIMIT, Values, fitting_unit, grid
 from pufferflow.expressions.words import LONGEST, number
-from pufferflow.scenario import Domain, Label
+from pufferflow.scenario import MISSING, Domain, Label, Product
 
 _MOST_ALONE: Final = 1024
 _PARTS: Final = 64
@@ -58,6 +58,8 @@ class OnPoints(Values):
     def of_results(cls, column: str, domain: Domain, results: pl.Series, words: str, *, name: str | None) -> Self:
         """Return φ with the results of an expression at all points."""
         boolean = results.dtype == pl.Boolean
+        if domain.skips:
+            results = _without_missing(results, domain)
         found = _steps(results)
         if found is None:
             values = [exact(value, point, words) for value, point in zip(results.to_list(), domain.points, strict=True)]
@@ -71,10 +73,35 @@ class OnPoints(Values):
     def _points(self) -> tuple[Hashable, ...]:
         return (self.steps,)
 
+    @property
+    def range_present(self) -> tuple[int, int]:
+        if not self.domain.skips:
+            return self.low, self.high
+        steps = [step for step, there in zip(self.steps, present(self.domain), strict=True) if there]
+        return min(steps), max(steps)
+
     def squared(self, center: Fraction) -> "OnPoints":
-        """Return (φ − center)² of φ as it stands on its grid."""
-        values = [(self.unit * step - center) ** 2 for step in self.steps]
+        """Return (φ − center)² of φ as it stands on its grid, and nothing of what is missing."""
+        there = present(self.domain)
+        values = [
+            (self.unit * step - center) ** 2 if of_value else Fraction(0)
+            for step, of_value in zip(self.steps, there, strict=True)
+        ]
         return OnPoints.of(self.column, self.domain, values, squared_words(self.words, center))
+
+
+def present(domain: Domain) -> list[bool]:
+    """Return for each point whether all of its values are there."""
+    if isinstance(domain, Product):
+        return [all(value is not MISSING for value in values) for values in domain.tuples]
+    return [point is not MISSING for point in domain.points]
+
+
+def _without_missing(results: pl.Series, domain: Domain) -> pl.Series:
+    """Return results in which null is 0 where a value is missing, as sums leave it out."""
+    there = pl.Series(present(domain))
+    kind = pl.Int64 if results.dtype == pl.Null else results.dtype
+    return pl.select(pl.when(there).then(results.cast(kind)).otherwise(results.cast(kind).fill_null(0))).to_series()
 
 
 def squared_words(words: str, center: Fraction) -> str:
@@ -137,10 +164,10 @@ def _type_of(points: Sequence[Label]) -> type[pl.DataType]:
 
 def _column(name: str, points: Sequence[Label]) -> pl.Series:
     """Return the values of a column at all points, as an expression sees them."""
-    kind = _type_of(points)
+    kind = _type_of([point for point in points if point is not MISSING])
+    plain = kind in (pl.Boolean, pl.String)
     cells = [
-        point if kind in (pl.Boolean, pl.String) else float(point) if kind == pl.Float64 else int(point)
-        for point in points
+        point if plain or point is MISSING else float(point) if kind == pl.Float64 else int(point) for point in points
     ]
     return pl.Series(name, cells, dtype=kind)
 

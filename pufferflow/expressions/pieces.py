@@ -91,6 +91,20 @@ class Pieces:
         lines = tuple(self.lines[bisect_left(self.knots, high) - 1] for high in knots[1:])
         return Pieces(knots, tuple(map(self.on, knots)), lines)
 
+    def followed_by(self, end: Fraction, value: Fraction) -> "Pieces":
+        """Return the same function with one value beyond its last knot, up to an end.
+
+        >>> one = Pieces.line(Fraction(0), Fraction(2), Line(Fraction(1)))
+        >>> one.followed_by(Fraction(3), Fraction(0)).on(Fraction(3))
+        Fraction(0, 1)
+        """
+        return Pieces((*self.knots, end), (*self.at, value), (*self.lines, Line(value)))
+
+    def upto(self, end: Fraction) -> "Pieces":
+        """Return the same function up to one of its knots."""
+        last = self.knots.index(end)
+        return Pieces(self.knots[: last + 1], self.at[: last + 1], self.lines[:last])
+
     def tidy(self) -> "Pieces":
         """Return the same function without knots between two pieces of one line."""
         inner = [

@@ -80,6 +80,17 @@ class Values(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def range_present(self) -> tuple[int, int]:
+        """The least and the largest φ of a value that is there, in units; `low` and `high` are also of missing ones."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest φ of a value that is there."""
+        low, high = self.range_present
+        return float(low * self.unit), float(high * self.unit)
+
+    @property
+    @abc.abstractmethod
     def _points(self) -> tuple[Hashable, ...]:
         """φ at every value of the domain, in units, as something that can be compared."""
 

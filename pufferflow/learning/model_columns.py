@@ -6,7 +6,7 @@ is ever taken from the rows. Values outside are read as the nearest bound.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 
@@ -191,11 +191,15 @@ def read_pair(given: object, name: str) -> tuple[float, float]:
     return low, high
 
 
+_COMPLETE: Final = "a value for null in each column of a model"
+
+
 def _column(request: Request, name: str, ranges: Mapping[str, tuple[float, float]]) -> NumberColumn:
     if name in ranges:
         low, high = ranges[name]
         return NumberColumn(name, Interval(low, high), (low + high) / 2)
     domain, missing = request.domains[name], request.missing(name)
+    domain.check_complete(name, "A model of the column", _COMPLETE)
     if isinstance(domain, Interval):
         return NumberColumn(name, domain, missing)
     return NumberColumn(name, domain, missing, _numbers(name, domain))
@@ -216,6 +220,7 @@ def _numbers(name: str, domain: Domain) -> Floats:
 
 def _target(request: Request, target: str, *, labels: bool) -> tuple[NumberColumn, tuple[Label, ...] | None]:
     domain, missing = request.domains[target], request.missing(target)
+    domain.check_complete(target, "A model of the column", _COMPLETE)
     if not labels:
         if not isinstance(domain, Interval) and not domain.numeric:
             raise Refused(

@@ -23,7 +23,7 @@ def pairs_that_decide(secret: AnySecret, functions: SumFunctions) -> tuple[AnySe
     pairs = _pairs(secret, alone)
     if pairs is None:
         return _any_two(secret, functions)
-    if len(states) or isinstance(secret.domain, Product):
+    if len(states) or isinstance(secret.domain, Product) or secret.domain.skips:
         rows = np.concatenate([alone[:, pairs.ravel()], np.tile(states, len(pairs))])
         return _numbered(secret, rows), rows
     places = np.unique(pairs)

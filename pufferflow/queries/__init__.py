@@ -1,6 +1,6 @@
 """Queries on a frame: aggregates reduce to sums of one function per cell, and those to additive statistics."""
 
-from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
+from pufferflow.queries.aggregates import Count, Counted, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
 from pufferflow.queries.bounded import Bounded, BoundedMean, BoundedSum, bounded
 from pufferflow.queries.covariance import Covariance
 from pufferflow.queries.examples import examples_of
@@ -15,6 +15,7 @@ __all__ = [
     "BoundedMean",
     "BoundedSum",
     "Count",
+    "Counted",
     "Covariance",
     "Histogram",
     "Kinds",

@@ -16,6 +16,9 @@ from pufferflow.expressions import Values, Weight, ones_like, with_weight
 from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, quotient, widened, within
 
 _FEWEST: Final = 10**6
+_OF_VARIANCE: Final = 2
+Counted = tuple[()] | tuple[Values | None]
+"""What counts the rows behind a query: nothing where their number is public, a measure where it is not."""
 
 
 @final
@@ -65,14 +68,13 @@ class Mean(Query):
 
     @property
     def _range(self) -> tuple[float, float]:
-        values = cast(Values, self.measures[0])
-        return float(values.low * values.unit), float(values.high * values.unit)
+        return cast(Values, self.measures[0]).ends
 
 
 @final
 @dataclass(frozen=True)
 class MeanOfUnknown(Query):
-    """A noisy Σ (φ(x) − center) over a noisy number of rows, where that number is private too.
+    """A noisy Σ (φ(x) − center) over a noisy number of rows, or of values that are there, where that is private too.
 
     With weights, which have bounds then, a noisy Σ w (φ(x) − center) over a noisy Σ w.
     """
@@ -87,13 +89,18 @@ class MeanOfUnknown(Query):
     linear = False
 
     @classmethod
-    def of(cls, name: str, values: Values, center: float, centered: Values, weight: Weight | None) -> "MeanOfUnknown":
-        """Return the mean of φ, of which `centered` is φ less the middle of its range."""
-        low, high = (float(end * values.unit) for end in (values.low, values.high))
+    def of(  # noqa: PLR0913, PLR0917 - the functions that are added up, and what is said of them
+        cls, name: str, values: Values, center: float, centered: Values, present: Values | None, weight: Weight | None
+    ) -> "MeanOfUnknown":
+        """Return the mean of φ, of which `centered` is φ less the middle of its range.
+
+        `present` is 1 where a value is there; None where all are.
+        """
+        low, high = values.ends
         words = f"the mean of {values.words}"
         if weight is None:
-            return cls(name, (centered, None), words, center, low, high, values)
-        measures = with_weight(centered, weight), with_weight(ones_like(values), weight)
+            return cls(name, (centered, present), words, center, low, high, values)
+        measures = with_weight(centered, weight), with_weight(present or ones_like(values), weight)
         words, least = f"{words} weighted by {weight.words}", _least_weight(name, weight)
         return cls(name, measures, words, center, low, high, with_weight(values, weight), least)
 
@@ -137,18 +144,21 @@ def _least_weight(name: str, weight: Weight) -> float:
 class Variance(Query):
     """Σ (φ(x) − c)²/n − (Σ (φ(x) − c)/n)², the mean squared distance from the mean (not divided by n − 1).
 
-    The measures are squares and values less their middle c, whose squares are smaller; the number of rows is the third
-    where it is private.
+    The measures are squares and values less their middle c, whose squares are smaller; the number of rows, or of values
+    that are there, is the third where it is private.
     """
 
     largest: float
     linear = False
 
     @classmethod
-    def of(cls, name: str, centered: Values, squares: Values, words: str, *, counts_are_public: bool) -> "Variance":
-        measures = (squares, centered) if counts_are_public else (squares, centered, None)
-        largest = float((centered.high - centered.low) * centered.unit / 2) ** 2
-        return cls(name, measures, f"the variance of {words}", largest)
+    def of(cls, name: str, centered: Values, squares: Values, words: str, count: Counted) -> "Variance":
+        low, high = centered.ends
+        return cls(name, (squares, centered, *count), f"the variance of {words}", ((high - low) / 2) ** 2)
+
+    @property
+    def counts_values(self) -> bool:
+        return len(self.measures) > _OF_VARIANCE
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         count = at_least_one(sums[:, 2] if size is None else size)
@@ -210,6 +220,8 @@ class Quantile(Query):
     """The values in growing order; or, one more than there are counts, the ends of the classes."""
     whole_numbers: bool = field(default=False, repr=False)
     """Whether values are whole numbers; public, and no part of what ledgers know of a query: it only reads sums."""
+    counts_values: bool = field(default=False, repr=False)  # pyright: ignore[reportIncompatibleMethodOverride] - a field
+    """Whether the classes leave out what is missing; their domain says so too."""
     linear = False
 
     @classmethod
@@ -222,8 +234,10 @@ class Quantile(Query):
         words: str,
         *,
         whole_numbers: bool = False,
+        counts_values: bool = False,
     ) -> "Quantile":
-        return cls(name, tuple(bars), f"the {q:g}-quantile of {words}", q, tuple(edges), whole_numbers)
+        words = f"the {q:g}-quantile of {words}"
+        return cls(name, tuple(bars), words, q, tuple(edges), whole_numbers, counts_values)
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         levels, rank = self._levels(sums, size)

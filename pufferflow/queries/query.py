@@ -40,9 +40,14 @@ class Query:
         """The names of the columns that the answer has."""
         return (self.name,)
 
+    @property
+    def counts_values(self) -> bool:
+        """Whether a private number takes the place of the number of rows, as that of values which are not missing."""
+        return False
+
     def size_in(self, tally: Tally, *, counts_are_public: bool) -> Size:
         """Return what is called the size of each cell: its rows, where their number is public."""
-        return tally.rows.astype(np.float64) if counts_are_public else None
+        return tally.rows.astype(np.float64) if counts_are_public and not self.counts_values else None
 
     @property
     def no_rows(self) -> Size:

@@ -229,7 +229,8 @@ class Request:
         """Return whether all values of a sensitive column are read as whole numbers, by its type and its domain."""
         dtype, domain = self.schema[column], self.domains[column]
         whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
-        ends: list[Any] = [domain.points[0], domain.points[-1], self.missing(column)]
+        points, missing = domain.present.points, self.missing(column)
+        ends: list[Any] = [points[0], points[-1], *([] if domain.skips else [missing])]
         return whole and domain.numeric and all(float(end).is_integer() for end in ends)
 
     def weight(self, given: object) -> Weight:

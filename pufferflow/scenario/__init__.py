@@ -1,6 +1,6 @@
 """The Pufferfish triple: the secret, the prior, and the order and groups of rows."""
 
-from pufferflow.scenario.domain import Bins, Domain, Interval, Label, Listed
+from pufferflow.scenario.domain import MISSING, SKIP, Bins, Domain, Interval, Label, Listed, OrMissing
 from pufferflow.scenario.missing_columns import DeclaredColumns
 from pufferflow.scenario.product import ONE_COLUMN, TIMES, Product
 from pufferflow.scenario.scenario import Scenario
@@ -18,8 +18,10 @@ from pufferflow.scenario.secret_pairs import Closer, windows
 from pufferflow.scenario.steps import UNITS, read_step, step_in_words
 
 __all__ = [
+    "MISSING",
     "ONE_COLUMN",
     "ROW",
+    "SKIP",
     "TIMES",
     "UNITS",
     "AnySecret",
@@ -32,6 +34,7 @@ __all__ = [
     "Interval",
     "Label",
     "Listed",
+    "OrMissing",
     "Presence",
     "Product",
     "Scenario",

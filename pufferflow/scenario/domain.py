@@ -6,20 +6,22 @@ import math
 import numbers
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 
 from pufferflow.arguments import finite_number, in_few_digits, set_fields, shown
 from pufferflow.arrays import Floats
 from pufferflow.errors import Misuse, Refused
-from pufferflow.scenario.stored import StoredPart
+from pufferflow.scenario.stored import ADDED, StoredPart
 from pufferflow.suggestions import suggests_arguments
 
 Label = str | int | float | bool
+MISSING: Final = cast(Label, None)
+"""The point of a domain that stands for null and NaN, where they are a state of their own."""
 _WHOLE = 2**53
 _READABLE = 10**15
 _RANGE = re.compile(r"\s*(?P<low>-?\d+)\s*(-|:|\.\.+|to|,)\s*(?P<high>-?\d+)\s*")
@@ -31,6 +33,25 @@ class Domain(StoredPart, abc.ABC, family="domain"):
     points: tuple[Label, ...]
     finite: bool = True
     """Whether the points are all values; on an interval they are its ends."""
+
+    @property
+    def skips(self) -> bool:
+        """Whether null and NaN are a state of their own, which sums leave out."""
+        return False
+
+    @property
+    def present(self) -> "Domain":
+        """The same without that state."""
+        return self
+
+    def check_complete(self, column: str, what: str, allowed: str) -> None:
+        """Refuse what has no meaning where missing values are left out."""
+        if self.skips:
+            raise Refused(
+                f'{what} {shown(column)}, whose missing values are left out: missing="skip".',
+                allowed=allowed,
+                instead=f"missing={self.present.points[0]!r} in the secret, or another value that null is read as",
+            )
 
     @cached_property
     def numeric(self) -> bool:
@@ -113,7 +134,7 @@ class Listed(Domain, kind="list"):
 
 @final
 @suggests_arguments
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Interval(Domain, kind="interval"):
     """All numbers from low to high; a release reads what lies outside as the nearer end.
 
@@ -123,6 +144,7 @@ class Interval(Domain, kind="interval"):
 
     low: float
     high: float
+    missing_is_state: bool = field(default=False, kw_only=True, metadata=ADDED)
     finite = False
 
     def __post_init__(self) -> None:
@@ -138,6 +160,23 @@ class Interval(Domain, kind="interval"):
         """Both ends."""
         return (self.low, self.high)
 
+    def __repr__(self) -> str:
+        """Show the ends, and whether missing values have a state beside them."""
+        return f"Interval(low={self.low!r}, high={self.high!r}{', missing is a state' * self.skips})"
+
+    @property
+    def skips(self) -> bool:
+        return self.missing_is_state
+
+    @property
+    def present(self) -> "Interval":
+        return Interval(self.low, self.high) if self.skips else self
+
+    @property
+    def beyond(self) -> float:
+        """The number above the interval that engines read null and NaN as, where they are a state of their own."""
+        return math.nextafter(self.high, math.inf)
+
     @property
     def some_bins(self) -> str:
         """Four bins of equal width as they are typed; fewer where no four numbers lie between the ends."""
@@ -145,9 +184,11 @@ class Interval(Domain, kind="interval"):
         return f"bins=[{', '.join(map(in_few_digits, edges))}]"
 
     def describe(self) -> str:
-        return f"a number from {self.low:g} to {self.high:g}"
+        return f"a number from {self.low:g} to {self.high:g}{', or missing' if self.skips else ''}"
 
     def read(self, value: object, name: str, problem: str, instead: str) -> Label:
+        if self.skips and value is None:
+            return MISSING
         number = finite_number(value, name, allowed=self.describe(), instead=f"{instead}{self.low:g}")
         if not self.low <= number <= self.high:
             raise Misuse(f"{problem} {number:g}.", allowed=self.describe(), instead=f"{instead}{self.low:g}")
@@ -199,6 +240,73 @@ class Bins(Domain, kind="bins"):
         if self.open:
             names = [f"below {self.edges[0]:g}", *names, f"{self.edges[-1]:g} and more"]
         return f"read in {len(self.values)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+
+
+@final
+@dataclass(frozen=True)
+class OrMissing(Domain, kind="or missing"):
+    """The values of a finite domain, and as the last point null and NaN: a state of their own.
+
+    >>> OrMissing(Listed((0, 1))).points
+    (0, 1, None)
+    """
+
+    values: Domain
+
+    @property
+    def skips(self) -> bool:
+        return True
+
+    @property
+    def present(self) -> Domain:
+        return self.values
+
+    @cached_property
+    def points(self) -> tuple[Label, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The values, and what is missing."""
+        return (*self.values.points, MISSING)
+
+    @cached_property
+    def numeric(self) -> bool:
+        return self.values.numeric
+
+    @cached_property
+    def labelled(self) -> bool:
+        return self.values.labelled
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The values as numbers; what is missing adds nothing."""
+        numbers = np.append(self.values.numbers, 0.0)
+        numbers.flags.writeable = False
+        return numbers
+
+    def describe(self) -> str:
+        return f"{self.values.describe()}, or missing"
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "OrMissing":
+        return cls(Domain.from_stored(stored["values"]))
+
+
+SKIP: Final = "skip"
+"""What `missing` is where null and NaN are a state of their own."""
+
+
+def skipping(domain: Domain, missing: object) -> Domain:
+    """Return the domain with null and NaN as a state of their own, if `missing` says so; a label may be called so.
+
+    >>> skipping(Interval(0, 1), "skip").describe(), skipping(Listed(("go", "skip")), "skip").skips
+    ('a number from 0 to 1, or missing', False)
+    """
+    if domain.skips or not isinstance(missing, str) or missing != SKIP or missing in domain.points:
+        return domain
+    if not isinstance(domain, Interval):
+        return OrMissing(domain)
+    read = Interval(domain.low, domain.high, missing_is_state=True)
+    if math.isinf(read.beyond):
+        raise Misuse("No number lies above the interval.", allowed="ends that floats go beyond", instead="other units")
+    return read
 
 
 def read_domain(given: object) -> Domain:

@@ -80,6 +80,11 @@ class Product(Domain, kind="product"):
             )
 
     @property
+    def skips(self) -> bool:
+        """Whether null is a state of its own in some column."""
+        return any(domain.skips for domain in self.domains)
+
+    @property
     def finite(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the points are all tuples."""
         return all(domain.finite for domain in self.domains)

@@ -418,7 +418,10 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
     tuples = secret.tuples
     if tuples is not None:
         priors = tuple(prior.about_tuples(tuples) for prior in priors)
+    skipping = [domain for domain in secret.columns.values() if domain.skips]
     for prior in priors:
+        for domain in skipping:
+            prior.check_missing(domain)
         if isinstance(secret, Presence) and not prior.allows_presence:
             raise wrong_secret(
                 f"pf.{type(prior).__name__}",

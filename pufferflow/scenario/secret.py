@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import set_fields, shown, whole_number
 from pufferflow.errors import Misuse
-from pufferflow.scenario.domain import Domain, Interval, Label, listed_values, read_domain
+from pufferflow.scenario.domain import MISSING, Domain, Interval, Label, listed_values, read_domain, skipping
 from pufferflow.scenario.product import Product
 from pufferflow.scenario.secret_pairs import Closer, Rule, near_places, read_rule, rule_in_words, value_pairs
 from pufferflow.scenario.stored import ADDED, Stored
@@ -88,14 +88,14 @@ class ValueSecret(AnySecret):
     missing: Label
 
     def __init__(self, column: str, domain: object, pairs: object = "all", missing: object = None) -> None:
-        read = read_domain(domain)
+        read = skipping(read_domain(domain), missing)
         set_fields(
             self,
             column=read_name(column, "column"),
             domain=read,
             pairs=read_rule(pairs, read),
             missing=_missing(missing, read),
-            missing_chosen=missing is not None,
+            missing_chosen=missing is not None or read.skips,
         )
         if isinstance(read, Product):
             read.check_named(self.column, self.missing)
@@ -147,7 +147,8 @@ class Secret(ValueSecret, kind="value"):
     `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
     either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.Closer(distance)` or a list of pairs.
     Numbers outside the domain are read as its nearest value; null, NaN and unknown labels as `missing`, which is the
-    first value (or low) if left out.
+    first value (or low) if left out. With missing="skip" they are a state of their own, as secret as any value: sums
+    leave them out, and means divide by the noisy number of the others. A chain then has one state more, the last.
 
     >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
     [(0, 1), (1, 2), (2, 3)]
@@ -202,7 +203,7 @@ class _OptionalColumn(AnySecret):
         if column is not None and not isinstance(column, str):
             product = _product(_of_each(column, domain, missing))
             column, domain, missing = product.name, product, None
-        read = None if domain is None else read_domain(domain)
+        read = None if domain is None else skipping(read_domain(domain), missing)
         name = None if column is None else read_name(column, "column")
         if read is None and missing is not None:
             raise Misuse(
@@ -213,7 +214,8 @@ class _OptionalColumn(AnySecret):
         value = None if read is None else _missing(missing, read)
         if isinstance(read, Product) and name is not None and value is not None:
             read.check_named(name, value)
-        set_fields(self, column=name, domain=read, missing=value, missing_chosen=missing is not None)
+        set_fields(self, column=name, domain=read, missing=value)
+        set_fields(self, missing_chosen=missing is not None or (read is not None and read.skips))
 
     @property
     def reads(self) -> tuple[str, Domain] | None:
@@ -493,6 +495,10 @@ def _name_in(given: object) -> str | None:
 
 
 def _missing(given: object, domain: Domain) -> Label:
+    if given is None and isinstance(domain, Product):
+        return domain.first
+    if domain.skips and not isinstance(domain, Product):
+        return MISSING
     if given is None:
-        return domain.first if isinstance(domain, Product) else domain.points[0]
+        return domain.points[0]
     return domain.read(given, "missing", "missing is", "missing=")

@@ -11,7 +11,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.arrays import Indices
 from pufferflow.errors import Misuse, Refused
-from pufferflow.scenario.domain import Domain, Interval, Label
+from pufferflow.scenario.domain import MISSING, Domain, Interval, Label
 from pufferflow.scenario.product import ONE_COLUMN, OneColumn, Product
 from pufferflow.scenario.stored import Stored, stored_as
 from pufferflow.suggestions import nearest, suggests_arguments
@@ -47,6 +47,8 @@ def read_rule(given: object, domain: Domain) -> Rule:
     """Return a rule for pairs, checked against the domain."""
     if isinstance(domain, Product):
         return _of_tuples(given)
+    if domain.skips:
+        return _with_missing(given, domain)
     allowed = '"all", "adjacent", pf.Closer(distance) or a list of pairs of values'
     if isinstance(given, str):
         if given not in ("all", "adjacent"):
@@ -62,6 +64,25 @@ def read_rule(given: object, domain: Domain) -> Rule:
         rule = _listed_pairs(given, domain, allowed)
     _check(rule, domain)
     return rule
+
+
+def _with_missing(given: object, domain: Domain) -> Rule:
+    """Return a rule where null is a state of its own: whether a value is missing is as secret as the value."""
+    if given == "all":
+        return "all"
+    if isinstance(domain, Interval):
+        raise Refused(
+            'Some pairs of an interval, and missing="skip": any value and a missing one must look alike too.',
+            allowed='pairs="all", for which noise is hardly larger: a row that is missing adds nothing to a sum',
+            instead='pairs="all", or pf.Bins(edges, values) as the domain',
+        )
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        named = _listed_pairs(cast(object, given), domain, "a list of pairs of values")
+    else:
+        named = tuple(value_pairs(read_rule(given, domain.present), domain.present))
+    beside = ((value, MISSING) for value in domain.present.points)
+    known = {frozenset(pair) for pair in named}
+    return *named, *(pair for pair in beside if frozenset(pair) not in known)
 
 
 def _check(rule: Rule, domain: Domain) -> None:

@@ -105,9 +105,10 @@ def check_states(states: int, secret: AnySecret) -> None:
             instead="pf.Bins(edges, values), which reads the column in classes",
         )
     if len(secret.domain.points) != states:
+        values, more = len(secret.domain.present.points), " and a state for missing ones" * secret.domain.skips
         raise Misuse(
-            f"A chain of {states} states for a domain of {len(secret.domain.points)} values.",
-            allowed="as many values as states: state i is the i-th value",
+            f"A chain of {states} states for a domain of {values} values{more}.",
+            allowed=f"as many values as states: state i is the i-th value{', the last is missing' * bool(more)}",
             instead="a transition with one row for each value of the domain",
         )
 

@@ -50,6 +50,7 @@ class LatentClass(Prior, kind="latent class"):
     provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
     shared_class = True
     allows_tuples = True
+    allows_missing = True
     joint_laws = True
     allows_weights = True
 

@@ -69,6 +69,7 @@ class ChainPrior(Prior):
     joint_laws = True
     allows_weights = True
     allows_tuples = True
+    allows_missing = True
 
     def _set(self, read: Sequence[Floats], initial: Any, period: int | None, provenance: Any, *, single: bool) -> None:
         check_period(period, 1 if single else len(read[0]))

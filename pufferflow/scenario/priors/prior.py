@@ -91,6 +91,8 @@ class Prior(Stored, abc.ABC, family="prior"):
     """Whether what rows tell is known for each public weight, and grows with it."""
     allows_tuples: bool = False
     """Whether its values may be the tuples of several columns, in the order of their domain."""
+    allows_missing: bool = False
+    """Whether null may be one of its values, the last of the domain."""
 
     @abc.abstractmethod
     def describe(self) -> str:
@@ -121,6 +123,22 @@ class Prior(Stored, abc.ABC, family="prior"):
                 instead=_in_classes(domain),
             )
         return self
+
+    def check_missing(self, domain: Domain) -> None:
+        """Refuse null as a value of its own where the prior says nothing of it."""
+        if self.allows_missing and (domain.finite or self.independent_rows or self.coupled):
+            return
+        if domain.finite:
+            raise Refused(
+                f'missing="skip" with the prior pf.{type(self).__name__}, which has no state for missing values.',
+                allowed="pf.Independent(), pf.AnyCorrelation(), pf.LatentClass, or pf.MarkovChain with a state more",
+                instead=f"missing={domain.present.points[0]!r}, or a value of the domain that stands for missing ones",
+            )
+        raise Refused(
+            f'missing="skip" on an interval with the prior pf.{type(self).__name__}: what is missing is no number.',
+            allowed="pf.Independent() or pf.AnyCorrelation(); on lists of values and pf.Bins also pf.MarkovChain",
+            instead="missing= with a number of the interval, or pf.Bins(edges, values) as the domain",
+        )
 
     def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
         """Return the values of a secret without a probability at some position, where they need not be hidden.

@@ -28,6 +28,7 @@ class Independent(Prior, kind="independent"):
     independent_rows = True
     allows_presence = True
     allows_tuples = True
+    allows_missing = True
 
     def describe(self) -> str:
         return "rows are independent of each other"
@@ -49,6 +50,7 @@ class AnyCorrelation(Prior, kind="any correlation"):
     allows_presence = True
     allows_weights = True
     allows_tuples = True
+    allows_missing = True
 
     def describe(self) -> str:
         return "rows that belong together may depend on each other in every way"
