@@ -60,7 +60,7 @@ def meters(rng: np.random.Generator) -> pl.DataFrame:
 def main() -> None:
     """Plan, print what it would cost, release, and write the page."""
     scenario = pf.Scenario(
-        secret=pf.Secret("level", domain=LEVELS),
+        secret=pf.Secret("level", domain=LEVELS, missing=0),
         prior=pf.MarkovChain(kernels(), period=24),
         order_by="hour",
         step="1h",

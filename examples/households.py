@@ -32,7 +32,7 @@ def people(rng: np.random.Generator) -> pl.DataFrame:
 
 def scenario(prior: pf.Prior) -> pf.Scenario:
     """Return the scenario for one belief about how the people of a household hang together."""
-    return pf.Scenario(pf.Secret("income", domain=CLASSES), prior, within="household", public=["town"])
+    return pf.Scenario(pf.Secret("income", domain=CLASSES, missing=0), prior, within="household", public=["town"])
 
 
 def main() -> None:

@@ -21,8 +21,8 @@ import pufferflow as pf
 from pufferflow.plugins import Backend, Query, RemoteTable
 
 DIALECT = Dialect(
-    name="SQLite", float_type="REAL", text_type="TEXT", moment_type="TEXT", not_a_number="NULL", infinity="9e999",
-    values_in_from=False, exact_floats=False, binary="{} COLLATE BINARY",
+    name="SQLite", float_type="REAL", text_type="TEXT", moment_type="TEXT", date_type="TEXT", decimal_type="",
+    not_a_number="NULL", infinity="9e999", values_in_from=False, exact_floats=False, binary="{} COLLATE BINARY",
     floor="CAST(CAST({} AS INTEGER) AS REAL)",
 )  # fmt: skip
 TYPES = {"INTEGER": pl.Int64(), "REAL": pl.Float64(), "TEXT": pl.String(), "BOOLEAN": pl.Boolean()}
@@ -38,7 +38,7 @@ class Sqlite(Backend):
     """A table of a file, which is only read."""
 
     name, version, table = "SQLite", sqlite3.sqlite_version, None
-    settings, has_nan = (name, version), False
+    settings, has_nan, has_decimals = (name, version), False, False
 
     def __init__(self, table: RemoteTable, few: pl.DataFrame | None = None) -> None:
         self.table, self.few, self.open = table, few, None
@@ -91,7 +91,7 @@ if __name__ == "__main__":
             (meter, "NS"[meter % 2], hour, (meter * 7 + hour) % 5 / 2) for meter in range(500) for hour in range(24)
         ]
         database.executemany("INSERT INTO meters VALUES (?, ?, ?, ?)", rows)
-    secret = pf.Secret("kw", domain=pf.Interval(0, 2.5))
+    secret = pf.Secret("kw", domain=pf.Interval(0, 2.5), missing="skip")
     scenario = pf.Scenario(secret, pf.AnyCorrelation(), public=["meter", "district", "hour"], within="meter")
     batch = pf.protect(Sqlite(RemoteTable("sqlite:///power.db", "meters")), scenario).group_by("district")
     release = batch.private_mean("kw").release(epsilon=1.0)

@@ -43,7 +43,7 @@ def main() -> None:
     days = int(sys.argv[1]) if len(sys.argv) > 1 else 365
     picture = Path(sys.argv[2]) if len(sys.argv) > 2 else Path("year-of-days.png")
     scenario = pf.Scenario(
-        secret=pf.Secret("occupied", domain=[0, 1]),
+        secret=pf.Secret("occupied", domain=[0, 1], missing=0),
         prior=pf.MarkovChain([[STAY, 1 - STAY], [1 - STAY, STAY]]),
         order_by="hour",
         within="house",

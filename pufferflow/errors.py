@@ -101,9 +101,10 @@ class SinkFailed(PufferflowError):
 
 
 class UtilityWarning(UserWarning):
-    """A release has numbers whose noise hides what they are to show; said before anything is spent.
+    """Numbers are of little use: noise hides what they are to show, or nobody said what a missing value counts as.
 
-    `plan.check()` has all numbers, and a way on. As an error, the warning keeps such releases from being made.
+    It is given before anything is spent; `plan.check()` has all numbers, and a way on. As an error, the warning keeps
+    such releases from being made.
 
     >>> import warnings
     >>> warnings.simplefilter("error", UtilityWarning)  # nothing is spent on what says nothing
@@ -112,10 +113,20 @@ class UtilityWarning(UserWarning):
 
 
 def warn_of_useless(lines: Sequence[str]) -> None:
-    """Warn, if there are lines, on the line of the caller's program that asked."""
+    """Warn, if there are lines, that noise hides what numbers are to show."""
     if lines:
-        text = f"Useless numbers: {'; '.join(lines)}. plan.check() shows each number."
-        warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
+        _warn(f"Useless numbers: {'; '.join(lines)}. plan.check() shows each number.")
+
+
+def warn_of_missing(lines: Sequence[str]) -> None:
+    """Warn, if there are lines, of what missing values are taken for since nobody said it."""
+    if lines:
+        _warn(f'Assumed missing=: {"; ".join(lines)}. missing="skip" leaves them out of answers; a value is read so.')
+
+
+def _warn(text: str) -> None:
+    """Warn on the line of the caller's program that asked."""
+    warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
 
 
 def _calls_within() -> int:

@@ -13,13 +13,14 @@ from msgspec import structs
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
-from pufferflow.errors import Misuse, visible, warn_of_useless
+from pufferflow.errors import Misuse, visible, warn_of_missing, warn_of_useless
 from pufferflow.explain import (
     assumptions,
     check,
     compare,
     evidence,
     notes,
+    notes_on_missing,
     plan_in_words,
     queries_in_words,
     readings,
@@ -350,6 +351,7 @@ class Plan(DecidedPlan):
 
 def plan_of(request: Request, terms: Terms) -> Plan:
     """Return the plan for a batch."""
+    warn_of_missing(notes_on_missing(request))
     return Plan(make_decision(request, terms, certificate_of))
 
 

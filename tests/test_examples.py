@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from strict import STRICT
 from thinned import thinned
 
 ARGUMENTS = {"year_of_days": ["12"]}
@@ -16,7 +17,12 @@ EXAMPLES = sorted([*FOLDER.glob("*.py"), *FOLDER.glob("papers/*.py")])
 def test_example_runs(script, tmp_path):
     """Each example ends well in an empty folder and prints something."""
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore:Useless", script, *ARGUMENTS.get(script.stem, [])],
+        [
+            sys.executable,
+            *STRICT,
+            script,
+            *ARGUMENTS.get(script.stem, []),
+        ],
         capture_output=True,
         text=True,
         check=False,

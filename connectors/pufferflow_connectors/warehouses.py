@@ -70,6 +70,7 @@ BIGQUERY: Final = Facts(
         text_type="STRING",
         boolean_type="BOOL",
         moment_type="DATETIME",
+        decimal_type="NUMERIC({precision}, {scale})",
         values_in_from=False,
         binary="COLLATE({}, '')",
     ),
@@ -207,6 +208,10 @@ class Warehouse(Backend):
     @property
     def has_nan(self) -> bool:
         return self._dialect.not_a_number != "NULL"
+
+    @property
+    def has_decimals(self) -> bool:
+        return bool(self._dialect.decimal_type)
 
     def schema(self) -> pl.Schema:
         if self._few is not None:

@@ -66,6 +66,23 @@ class GroupRows:
 Query = CellTotals | GroupRuns | GroupRows
 
 
+def columns_read(query: Query) -> tuple[str, ...]:
+    """Return the stored columns that a query reads, each once.
+
+    >>> columns_read(CellTotals(("day",), limit=UnitLimit("meter", 1, ("hour",))))
+    ('day', 'meter', 'hour')
+    """
+    if isinstance(query, CellTotals):
+        values = [one.value for one in query.private]
+        values += [] if query.numbering is None else [one.value for one in query.numbering.parts]
+        limit = query.limit
+        of_units = () if limit is None else (limit.unit, *limit.order, *limit.by)
+        return tuple(dict.fromkeys([*query.by, *(value.column for value in values), *of_units]))
+    runs = query.runs if isinstance(query, GroupRows) else query
+    order = () if runs.order_by is None else (runs.order_by,)
+    return tuple(dict.fromkeys([*runs.within, *runs.columns, *order]))
+
+
 def result_types(query: Query, schema: pl.Schema) -> dict[str, pl.DataType]:
     """Return the types of the stored columns in the result of a query; all its other columns are whole numbers.
 
@@ -110,6 +127,11 @@ class Backend(abc.ABC):
     @property
     def has_nan(self) -> bool:
         """Whether floats can be NaN there; where they cannot, null is what becomes of NaN."""
+        return True
+
+    @property
+    def has_decimals(self) -> bool:
+        """Whether there are decimals there; where there are none, floats take their place."""
         return True
 
     def unreadable(self) -> Mapping[str, str]:

@@ -209,6 +209,11 @@ class Engine(abc.ABC):
         return False
 
     @property
+    def counted_again(self) -> bool:
+        """Whether a release counts rows by themselves too, where their number is public, since others add them up."""
+        return False
+
+    @property
     def versions(self) -> tuple[SourceVersion, ...]:
         """The versions of the tables behind this one, for those that have any."""
         return ()

@@ -47,6 +47,10 @@ class RemoteEngine(Engine):
     def name(self) -> str:
         return f"{self.backend.name} {self.backend.version}, self-test {self.self_test[:16]}"
 
+    @property
+    def counted_again(self) -> bool:
+        return True
+
     def snapshot(self) -> Snapshot:
         return NO_FILES
 

@@ -2,29 +2,31 @@
 
 The rows stand in the queries themselves, so nothing is written anywhere. They have what machines differ in: NaN and
 infinities, zeros of both signs, the neighbours of every limit, the smallest and largest numbers, null, empty texts,
-blanks at the end, case, letters composed in two ways, quotes and backslashes.
+blanks at the end, case, letters composed in two ways, quotes and backslashes, texts of 300 letters, decimals, dates and
+moments before 1970, rows that are equal, and more of them than a short page of results has.
 """
 
 import hashlib
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from typing import Any, Final, final
 
 import polars as pl
 
 from pufferflow.arrays import Array
-from pufferflow.engine.backend import Backend
+from pufferflow.engine.backend import Backend, Query, columns_read
 from pufferflow.engine.engine import PLACED, UNORDERED, Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.polars_engine import PolarsEngine
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import Misuse, SourceFailed
 from pufferflow.expressions import read_values
 from pufferflow.progress import working
-from pufferflow.scenario import Bins, Domain, Interval, Listed, Product, Scenario, Secret
+from pufferflow.scenario import MISSING, SKIP, Bins, Domain, Interval, Listed, Product, Scenario, Secret, skipping
 from pufferflow.scenario.priors import Independent
 
 _LIMITS: Final = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 1e-3, 62.248583)
@@ -77,13 +79,21 @@ _NAMES: Final = (
     "0",
 )
 """Texts in whose order machines differ, none the beginning of another after which a mark at its end would come."""
+_LONG: Final = tuple("x" * 300 + end for end in "ab")
+_DAYS: Final = (date(1969, 12, 31), date(1970, 1, 1), date(1900, 3, 1), None, date(2024, 2, 29), date(1, 1, 1))
+_EARLY: Final = (
+    *(datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1969, 12, 31, 23, 59, 59, 500_000), None),  # noqa: DTZ001
+    *(datetime(1901, 1, 1, 12), datetime(1970, 1, 1, 0, 0, 0, 1)),  # noqa: DTZ001 - moments without a zone
+)
+_AMOUNTS: Final = (*map(Decimal, ("-0.01", "0", "0.01", "12345678.90", "-12345678.91", "2.50")), None)
+_SIZE: Final = 100
 _START: Final = datetime(2026, 3, 28, 22)  # noqa: DTZ001 - moments without a zone, across a night with one hour less
 
 
 @cache
 def rows() -> pl.DataFrame:
     """Return the rows."""
-    size = len(_NUMBERS)
+    size = _SIZE
 
     def repeated(values: tuple[Any, ...]) -> list[Any]:
         return list(itertools.islice(itertools.cycle(values), size))
@@ -95,6 +105,7 @@ def rows() -> pl.DataFrame:
         for place in range(length)
     ][:size]
     moments = [_START + timedelta(hours=place + (place > 3)) for _, place in places]
+    before = [moment.replace(year=1966) for moment in moments]
     again = [_START + timedelta(hours=place * ((group, place) != (2, 1))) for group, place in places]  # one is twice
     return pl.DataFrame(
         {
@@ -109,6 +120,12 @@ def rows() -> pl.DataFrame:
             "again": pl.Series(again, dtype=pl.Datetime("us")),
             "name": pl.Series(repeated(_NAMES), dtype=pl.String),
             "line": pl.Series(range(size), dtype=pl.Int64),
+            "day": pl.Series(repeated(_DAYS), dtype=pl.Date),
+            "early": pl.Series(repeated(_EARLY), dtype=pl.Datetime("us")),
+            "before": pl.Series(before, dtype=pl.Datetime("us")),
+            "amount": pl.Series(repeated(_AMOUNTS), dtype=pl.Decimal(10, 2)),
+            "long": pl.Series(repeated((*_LONG, *_TEXTS)), dtype=pl.String),
+            "twin": pl.Series([place // 2 % 5 for place in range(size)], dtype=pl.Int64),
             "room": pl.Series([(group == 2) + (place == 2 and group % 3 == 0) for group, place in places]),
         }
     )
@@ -133,9 +150,18 @@ def _measures() -> Iterator[Measure]:
         ("text", text == "a", Listed(("a", "b", "A", "")), "b"),
         ("text", text.is_in(["a ", "it's", "back\\slash", "a\u0308"]), Listed(tuple(labels)), "a"),
     ]
+    amount, skips = pl.col("amount"), partial(skipping, missing=SKIP)
+    asked += [
+        ("amount", amount, wide, 1.5),
+        ("amount", amount, Listed((0, 1, 5)), 5),
+        ("long", pl.col("long") == _LONG[0], Listed((*_LONG, "a")), "a"),
+        *(("number", one, skips(wide), MISSING) for one in (number, number * 0.3 - 1, number > 0.1, number.is_null())),
+        ("whole", whole, skips(Listed(tuple(range(10)))), MISSING),
+        ("text", text == "a", skips(Listed(("a", "b", "A", ""))), MISSING),
+    ]
     yield from (Measure(read_values(one, {column: domain}), missing) for column, one, domain, missing in asked)
-    squares = read_values(number, {"number": wide}).squared(Fraction(1, 3))
-    yield Measure(squares, 0.0)
+    for domain, missing in ((wide, 0.0), (skips(wide), MISSING)):
+        yield Measure(read_values(number, {"number": domain}).squared(Fraction(1, 3)), missing)
 
 
 def _of_many_classes() -> Iterator[Measure]:
@@ -156,13 +182,20 @@ def _labels() -> list[str]:
     return [*(text for text in _TEXTS if text is not None), *(f"label {place}" for place in range(20))]
 
 
-_PUBLIC: Final = ("key", "share", "group", "moment", "again", "room")
+_PUBLIC: Final = (
+    *("key", "share", "group", "moment", "again", "room"),
+    *("day", "early", "before", "amount", "long", "twin"),
+)
+_LEAP: Final = 2024
 _HOUR: Final = (pl.col("moment").dt.hour() // 2).alias("part")
 _SELECTIONS: Final = (
     Selection(_PUBLIC, by=("share",)),  # neighbours among the values have different ones
     Selection(_PUBLIC, by=("key", "room")),
     Selection(_PUBLIC),
     Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("key") != "a",), by=("part",)),
+    Selection(_PUBLIC, filters=(pl.col("day").dt.year() < _LEAP,), by=("day", "amount")),
+    Selection(_PUBLIC, by=("early",)),
+    Selection(_PUBLIC, by=("long", "twin")),
     Selection(_PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
 )
 _LIMITED: Final = tuple(
@@ -172,6 +205,8 @@ _LIMITED: Final = tuple(
         UnitLimit("room", 7, ("share", "line")),
         UnitLimit("share", 3, ("name", "line")),
         UnitLimit("room", 2, ("line",), ("share", "key"), 3),
+        UnitLimit("room", 1, ("line",), ("twin",), 2),  # of rows of a unit in one group, and groups with several
+        UnitLimit("twin", 3, ("day", "early", "amount", "long", "line")),
     )
 )
 _LIMITED_BEFORE: Final = Selection(
@@ -199,10 +234,12 @@ def check(backend: Backend) -> str:
 def digest(backend: Backend) -> str:
     """Return a digest of the answers of a machine, which is the same on all; refuse one that answers otherwise.
 
-    Where floats cannot be NaN, the rows have null there, and the digest is the same on all such machines.
+    Where floats cannot be NaN, the rows have null there; where there are no decimals, floats. The digest is the same on
+    all such machines.
     """
-    few = _held(has_nan=backend.has_nan)
-    wrong = _wrong(RemoteEngine(backend.with_rows(few)), truth := _truth(has_nan=backend.has_nan))
+    few = _held(has_nan=backend.has_nan, has_decimals=backend.has_decimals)
+    truth = _truth(has_nan=backend.has_nan, has_decimals=backend.has_decimals)
+    wrong = _wrong(RemoteEngine(_FewColumns(backend, few)), truth)
     if wrong:
         raise Misuse(
             f"{backend.name} {backend.version} does not pass the self-test: {wrong}. Nothing was read.",
@@ -210,6 +247,45 @@ def digest(backend: Backend) -> str:
             instead="the rows as a Parquet file, and pl.scan_parquet(…); or other settings of the connection",
         )
     return hashlib.sha256(repr(sorted(truth.items())).encode()).hexdigest()
+
+
+@final
+class _FewColumns(Backend):
+    """A machine with the rows of the self-test, of which each query has the columns that it reads."""
+
+    name = "self-test"
+
+    def __init__(self, backend: Backend, rows: pl.DataFrame) -> None:
+        self._backend, self._rows = backend, rows
+        self.most_rows = backend.most_rows  # pyright: ignore[reportAttributeAccessIssue] - of that machine
+
+    @property
+    def table(self) -> pl.DataFrame:
+        return self._rows
+
+    @property
+    def version(self) -> str:
+        return self._backend.version
+
+    @property
+    def settings(self) -> Hashable:
+        return self._backend.settings
+
+    def schema(self) -> pl.Schema:
+        return self._rows.schema
+
+    def run(self, query: Query) -> Iterator[pl.DataFrame]:
+        return self.with_columns_of(query).run(query)
+
+    def text(self, query: Query) -> str:
+        return self.with_columns_of(query).text(query)
+
+    def with_rows(self, rows: pl.DataFrame) -> "Backend":
+        return _FewColumns(self._backend, rows)
+
+    def with_columns_of(self, query: Query) -> Backend:
+        """Return the machine with the columns of a query; with one of them where it only counts rows."""
+        return self._backend.with_rows(self._rows.select(columns_read(query) or ("line",)))
 
 
 def _wrong(engine: Engine, truth: Mapping[str, str]) -> str:
@@ -222,13 +298,14 @@ def _wrong(engine: Engine, truth: Mapping[str, str]) -> str:
 
 
 @cache
-def _truth(*, has_nan: bool) -> dict[str, str]:
-    return dict(_answers(PolarsEngine(_held(has_nan=has_nan).lazy())))
+def _truth(*, has_nan: bool, has_decimals: bool) -> dict[str, str]:
+    return dict(_answers(PolarsEngine(_held(has_nan=has_nan, has_decimals=has_decimals).lazy())))
 
 
-def _held(*, has_nan: bool) -> pl.DataFrame:
+def _held(*, has_nan: bool, has_decimals: bool) -> pl.DataFrame:
     """Return the rows as a machine can have them."""
-    return rows() if has_nan else rows().with_columns(pl.col(pl.Float64).fill_nan(None))
+    held = rows() if has_decimals else rows().with_columns(pl.col(pl.Decimal).cast(pl.Float64))
+    return held if has_nan else held.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
 def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
@@ -237,6 +314,7 @@ def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
     batches = [(_SELECTIONS[0], measures), *((one, [measures[place]]) for place, one in enumerate(_SELECTIONS[1:]))]
     classed = list(_of_many_classes())
     batches += [(_SELECTIONS[0], [one]) for one in classed]
+    batches += [(_SELECTIONS[2], [one]) for one in measures if one.values.column == "truth"]  # of which many are equal
     batches += [(one, []) for one in (*_LIMITED, _TIED)] + [(_LIMITED_BEFORE, [measures[0], classed[0]])]
     for place, (selection, batch) in enumerate(batches):
         yield from _of_tally(engine.tally(selection, batch), batch, f"batch {place + 1}")
@@ -246,6 +324,8 @@ def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
         yield from ((f"rows in order, selection {place + 1}, {one}", _of_patterns(found[one])) for one in _ORDERS)
         unordered = engine.patterns(selection, scenario, [UNORDERED])[UNORDERED]
         yield f"rows without order, selection {place + 1}", _of_patterns(unordered)
+    early = engine.patterns(_OF_ROWS[0], _ordered_by("before"), [PLACED])[PLACED]
+    yield "rows in order before 1970", _of_patterns(early)
     twice = engine.patterns(_OF_ROWS[0], _ordered_by("again"), [PLACED])[PLACED]
     yield "rows with a moment that is there twice", _of_patterns(twice)
 

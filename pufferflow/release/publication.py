@@ -7,13 +7,14 @@ reading and noise no stack frame, and no error, refers to an exact sum.
 
 from typing import Protocol
 
+import numpy as np
 import polars as pl
 from msgspec import structs
 
 from pufferflow.arguments import shown
 from pufferflow.composition import Cost
 from pufferflow.engine import Tally, changed_source, weighted_tally
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, Misuse, SourceFailed
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Certificate, Decision, SourceDigest
 from pufferflow.release.draw import add_noise
@@ -140,12 +141,19 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     """Read the private rows, once, and check that noise and cost were made for them."""
     request = decision.request
     measures = [measure for measure in request.measures if measure is not None]
-    with request.engine.one_version():  # where that can be had, sums and facts are of the same rows
+    counted = list[Tally]()
+    with request.engine.one_version() as one_version:  # where that can be had, sums and facts are of the same rows
+        if request.engine.counted_again and request.counts_are_public and not one_version:
+            counted.append(request.engine.tally(request.selection))
         weights = decision.facts.weights
         together = weights.together if weights.grids else None
         read = weighted_tally(request.engine, request.selection, measures, weights.grids, together)
         tally = request.with_keys(read)
         selected = {source.selected, source.confirmed(request).selected}
+        if request.engine.counted_again and request.counts_are_public:
+            counted.append(request.engine.tally(request.selection))
+    if counted and not any(_same_rows(read, one) for one in counted):
+        raise _other_rows()
     if None not in selected and int(tally.rows.sum()) not in selected:
         raise changed_source()  # neither those of before nor those of afterwards
     if decision.channel is not None and int(tally.rows.sum()) != decision.channel.rows:
@@ -153,6 +161,20 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     if decision.cells is not None and not _same_keys(tally.keys, decision.facts.cells.keys):
         raise changed_source()  # each cell has noise of its own
     return tally
+
+
+def _same_rows(read: Tally, counted: Tally) -> bool:
+    """Return whether sums are of as many rows in each cell as were counted by themselves."""
+    same = counted.keys is None or _same_keys(read.keys, counted.keys)
+    return same and np.array_equal(read.rows, counted.rows)
+
+
+def _other_rows() -> SourceFailed:
+    return SourceFailed(
+        "The engine added up other rows than it counted, or rows came or went meanwhile. Nothing was released.",
+        allowed="a table that stays as it is while it is read, on an engine that reads each row once",
+        instead="releasing again with the same id, which costs nothing more; if this comes back, another engine",
+    )
 
 
 def _same_keys(read: pl.DataFrame | None, planned: pl.DataFrame | None) -> bool:

@@ -1,6 +1,6 @@
 """The Pufferfish triple: the secret, the prior, and the order and groups of rows."""
 
-from pufferflow.scenario.domain import MISSING, SKIP, Bins, Domain, Interval, Label, Listed, OrMissing
+from pufferflow.scenario.domain import MISSING, SKIP, Bins, Domain, Interval, Label, Listed, OrMissing, skipping
 from pufferflow.scenario.missing_columns import DeclaredColumns
 from pufferflow.scenario.product import ONE_COLUMN, TIMES, Product
 from pufferflow.scenario.scenario import Scenario
@@ -42,6 +42,7 @@ __all__ = [
     "ValueSecret",
     "read_name",
     "read_step",
+    "skipping",
     "step_in_words",
     "windows",
 ]

@@ -92,6 +92,7 @@ class StoredPart(Stored):
     def from_stored(cls, stored: Any) -> Self:
         fields = cast(dict[str, Any], stored) if isinstance(stored, dict) else {}
         for kind, member in cls.kinds.items():
-            if fields.get("kind") == kind and fields.keys() >= dict(member._fields()).keys():
+            needed = {name for name, one in member._fields() if "added" not in one.metadata}
+            if fields.get("kind") == kind and fields.keys() >= needed:
                 return member.restored(fields)
         raise cls.unknown(None)

@@ -11,13 +11,14 @@ import sys
 import time
 
 import pytest
+from strict import STRICT
 from thinned import nightly, thinned
 
 import pufferflow as pf
 from pufferflow.jobs import starter
 
 HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib"]
-PROGRAM = [sys.executable, "-W", "error", "-W", "ignore:Useless", "-m", "pufferflow"]
+PROGRAM = [sys.executable, *STRICT, "-m", "pufferflow"]
 SLOW = """
 def build(frame, period):
     import pathlib, time

@@ -41,7 +41,7 @@ def test_answers_are_those_of_the_values_that_are_there():
         level_sum=LEVEL.sum(),
         level_mean=LEVEL.mean(),
         high=(LEVEL >= 2).sum(),
-        **{f"level_histogram_{value}": (LEVEL == value).sum() for value in range(4)},
+        **{f"level_histogram_{value}": (value == LEVEL).sum() for value in range(4)},
         level_median=LEVEL.quantile(0.5, "lower"),
         level_variance=LEVEL.var(ddof=0),
     ).sort("day")  # fmt: skip

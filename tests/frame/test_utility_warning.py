@@ -62,7 +62,7 @@ def test_many_outputs_are_one_warning():
 def test_the_warning_names_the_line_that_asked():
     """Each of the ways to a release, a batch's and a plan's; rows of a chain are counted by planning itself."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), chain, order_by="hour")
     own = pf.protect(pl.DataFrame({"hour": [0, 1], "on": [0, 1]}), scenario).private_mean("on")
     for made, how in ((own, {"epsilon": 1.0}), (own.plan(epsilon=1.0), {})):
         with warnings.catch_warnings(record=True) as found:
@@ -94,3 +94,36 @@ def test_as_an_error_nothing_is_spent(tmp_path):
                 few_plan().release(account, id="first")
         assert account.spent() == pf.Pure(0.0)
         assert account.find("first") is None
+
+
+def assumed(secret, prior=None, *, ask="kw"):
+    scenario = pf.Scenario(secret, prior or pf.Independent())
+    rows = pl.DataFrame({"kw": [0.736, None, float("nan")], "person": [1, 2, 3]})
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", pf.UtilityWarning)
+        pf.protect(rows, scenario).private_sum(ask).plan(epsilon=1.0)
+    assert all(one.filename == __file__ for one in found)
+    return [str(one.message) for one in found]
+
+
+def test_what_missing_values_are_taken_for_is_said_at_plan():
+    """Nulls that are read as 0 published .736 for a true mean of .914, and nothing said so."""
+    (said,) = assumed(pf.Secret("kw", domain=pf.Interval(0, 11)))
+    assert said == (
+        "Assumed missing=: null and NaN in 'kw' count as 0, since missing= was left out. "
+        'missing="skip" leaves them out of answers; a value is read so.'
+    )
+    (said,) = assumed(pf.Presence("person", "kw", pf.Interval(2, 11), rows=1))
+    assert "count as 2" in said
+
+
+@pytest.mark.parametrize("missing", [0, 5.5, "skip"])
+def test_who_says_it_is_not_warned(missing):
+    assert assumed(pf.Secret("kw", domain=pf.Interval(0, 11), missing=missing)) == []
+    assert assumed(pf.Presence("person", "kw", pf.Interval(0, 11), missing, rows=1)) == []
+
+
+def test_stored_scenarios_are_not_warned_of():
+    """Nobody knows whether it was left out when they were made."""
+    scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11)), pf.Independent())
+    assert assumed(pf.Scenario.from_json(scenario.to_json()).secret) == []

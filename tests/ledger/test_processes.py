@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from strict import STRICT
 from thinned import nightly
 
 HERE = Path(__file__).parent
@@ -18,7 +19,12 @@ def holds(*stories, timeout=900):
     """Run stories in processes of their own: what happens, where, how often; all end with no promise broken."""
     path = os.pathsep.join([str(HERE.parent / "support"), str(HERE.parents[1])])
     words = [str(word) for story in stories for word in story]
-    command = [sys.executable, "-W", "error", "-W", "ignore:Useless", str(HERE / "processes.py"), *words]
+    command = [
+        sys.executable,
+        *STRICT,
+        str(HERE / "processes.py"),
+        *words,
+    ]
     environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as errors:  # processes that are left would keep a pipe open
         with subprocess.Popen(

@@ -15,6 +15,7 @@ import pages
 import polars as pl
 import published
 import pytest
+from strict import STRICT
 from thinned import thinned
 
 import pufferflow as pf
@@ -78,7 +79,7 @@ def test_page_is_whole_and_needs_nothing_else(name):
 def test_same_values_give_the_same_page(name):
     """A page made twice has the same bytes, also by another process."""
     script = f"import pages, sys; sys.stdout.buffer.write(pages.all_pages()[{name!r}]().encode())"
-    command = [sys.executable, "-W", "error", "-W", "ignore:Useless", "-c", script]
+    command = [sys.executable, *STRICT, "-c", script]
     path = str(pages.__file__).rpartition("/")[0]
     other = subprocess.run(command, capture_output=True, check=True, env={"PYTHONPATH": path, "PYTHONHASHSEED": "7"})
     assert other.stderr == b""

@@ -19,6 +19,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
+from strict import STRICT
+
 import pufferflow as pf
 import pufferflow.jobs as room
 from pufferflow.jobs import job as running
@@ -208,7 +210,9 @@ class Farm:
         environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")])
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-W", "ignore:Useless", __file__], env=environment, **pipe
+            [sys.executable, *STRICT, __file__],
+            env=environment,
+            **pipe,
         )
         self.numbers, self.waiting, self.found, self.rest = itertools.count(), {}, {}, b""
 

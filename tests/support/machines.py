@@ -1,6 +1,7 @@
 """Machines to leave rows on: DuckDB, PostgreSQL, Spark, and one that is Polars behind the same queries."""
 
 import datetime as dt
+import functools
 import itertools
 import math
 import random
@@ -93,6 +94,8 @@ def _own(query):
 
 
 def _number(numbering):
+    if len(numbering.parts) > 1:
+        return functools.reduce(lambda whole, one: whole * (one.missing + 1) + _number(one), numbering.parts, 0)
     value = numbering.value.read()
     if isinstance(numbering, ByLabels):
         places = {label: place for place, group in enumerate(numbering.groups) for label in group}

@@ -69,6 +69,9 @@ class Dialect:
     boolean_type: str = "BOOLEAN"
     moment_type: str = "TIMESTAMP"
     """The type of moments without a time zone."""
+    date_type: str = "DATE"
+    decimal_type: str = "DECIMAL({precision}, {scale})"
+    """The type of decimals; empty where there are none, and floats take their place."""
     not_a_number: str = "'NaN'"
     """How NaN is written; "NULL" where floats cannot be NaN."""
     values_in_from: bool = True
@@ -149,17 +152,16 @@ class Dialect:
 
     def type_of(self, dtype: pl.DataType) -> str:
         """Return the type of a column of the rows that stand in queries."""
-        match dtype:
-            case pl.Float64():
-                return self.float_type
-            case pl.Int64():
-                return self.whole_type
-            case pl.String():
-                return self.text_type
-            case pl.Boolean():
-                return self.boolean_type
-            case _:
-                return self.moment_type
+        if isinstance(dtype, pl.Decimal):
+            return self.decimal_type.format(precision=dtype.precision, scale=dtype.scale)
+        plain = {
+            pl.Float64: self.float_type,
+            pl.Int64: self.whole_type,
+            pl.String: self.text_type,
+            pl.Boolean: self.boolean_type,
+            pl.Date: self.date_type,
+        }
+        return plain.get(type(dtype), self.moment_type)
 
     def rows_of(self, rows: pl.DataFrame) -> str:
         """Return a query whose result has some rows, which stand in it."""
