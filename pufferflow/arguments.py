@@ -186,3 +186,22 @@ def decimal_reading(number: float | Fraction | Decimal) -> Fraction:
     Fraction(3, 10)
     """
     return Fraction(number) if isinstance(number, Fraction | Decimal) else Fraction(repr(float(number)))
+
+
+def read_name(name: object, what: str) -> str:
+    """Return the name of a column."""
+    if not isinstance(name, str) or not name:
+        example = {"order_by": "hour", "within": "meter", "public": "day"}.get(what, "level")
+        raise Misuse(
+            f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="{_name_in(name) or example}"'
+        )
+    return name
+
+
+def _name_in(given: object) -> str | None:
+    """Return the name in a list of one, or of an expression that is a column; None if there is none."""
+    if isinstance(given, list | tuple) and len(cast(list[Any], given)) == 1:
+        given = cast(list[Any], given)[0]
+    if hasattr(cast(object, given), "meta"):
+        given = cast(Any, given).meta.output_name(raise_if_undetermined=False)
+    return given if isinstance(given, str) else None

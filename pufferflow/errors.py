@@ -101,7 +101,9 @@ class SinkFailed(PufferflowError):
 
 
 class UtilityWarning(UserWarning):
-    """Numbers are of little use: noise hides what they are to show, or nobody said what a missing value counts as.
+    """Numbers are of little use: noise hides what they are to show, or is larger than a longer search would have it.
+
+    It is also given where nobody said what a missing value counts as.
 
     It is given before anything is spent; `plan.check()` has all numbers, and a way on. As an error, the warning keeps
     such releases from being made.
@@ -112,21 +114,11 @@ class UtilityWarning(UserWarning):
     """
 
 
-def warn_of_useless(lines: Sequence[str]) -> None:
-    """Warn, if there are lines, that noise hides what numbers are to show."""
+def warn_of_use(what: str, lines: Sequence[str], way_on: str) -> None:
+    """Warn, if there are lines, on the line of the caller's program that asked; `what` is what a filter may name."""
     if lines:
-        _warn(f"Useless numbers: {'; '.join(lines)}. plan.check() shows each number.")
-
-
-def warn_of_missing(lines: Sequence[str]) -> None:
-    """Warn, if there are lines, of what missing values are taken for since nobody said it."""
-    if lines:
-        _warn(f'Assumed missing=: {"; ".join(lines)}. missing="skip" leaves them out of answers; a value is read so.')
-
-
-def _warn(text: str) -> None:
-    """Warn on the line of the caller's program that asked."""
-    warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
+        text = f"{what}: {'; '.join(lines)}. {way_on}"
+        warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
 
 
 def _calls_within() -> int:

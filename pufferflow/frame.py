@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 import polars as pl
 
 from pufferflow.arguments import finite_number, instance, shown
-from pufferflow.arrow_tables import ArrowStream, arrow_table
+from pufferflow.arrow_tables import ArrowStream
 from pufferflow.bounds import Bounds
 from pufferflow.channels import Channel
 from pufferflow.designed import DesignedPlan, designed_plan
-from pufferflow.engine import Backend, Engine, RemoteTable, check_column, engine_of, remote_engine
+from pufferflow.engine import Backend, RemoteTable, check_column, checked_engine
 from pufferflow.errors import Misuse, Refused, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
-from pufferflow.guarded import guarded
 from pufferflow.habits import EXAMPLES
 from pufferflow.local import Perturbation, perturbation
 from pufferflow.noise import Family, JointGaussian
@@ -48,7 +47,7 @@ from pufferflow.queries import (
     read_name,
 )
 from pufferflow.release import CostAccount, Release
-from pufferflow.scenario import ROW, TIMES, Domain, Interval, Scenario
+from pufferflow.scenario import TIMES, Domain, Interval, Scenario
 from pufferflow.suggestions import Suggesting, suggests_arguments
 
 if TYPE_CHECKING:
@@ -75,28 +74,10 @@ def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Bac
     instead = f"pf.protect(frame, {EXAMPLES['Scenario']})"
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
     scenario.check_sound()
-    request = Request(_checked_engine(frame, scenario), scenario)
+    request = Request(checked_engine(frame, scenario), scenario)
     for column, domain in request.domains.items():
         check_column(column, request.schema[column], domain)
     return Batch(request)
-
-
-def _checked_engine(frame: Any, scenario: Scenario) -> Engine:
-    """Return the engine that reads a table, whose columns and types the scenario fits."""
-    engine = remote_engine(frame)
-    if engine is not None:
-        scenario.check_schema(engine.schema(), engine.unreadable())
-        if scenario.numbers_rows:
-            raise Misuse(
-                "A table of another engine has no numbers of its rows.",
-                allowed="a column that says whose row each row is",
-                instead='a view with ROW_NUMBER() OVER () AS "person", and pf.Presence("person", …, rows=1)',
-            )
-        return engine
-    table = arrow_table(frame)
-    guarded(lambda: scenario.check_frame(frame if table is None else table))
-    given, rows = (frame, frame) if table is None else (table.given, table.read())
-    return engine_of(rows.with_row_index(ROW) if scenario.numbers_rows else rows, given)
 
 
 @final

@@ -13,7 +13,7 @@ from msgspec import structs
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
-from pufferflow.errors import Misuse, visible, warn_of_missing, warn_of_useless
+from pufferflow.errors import Misuse, visible, warn_of_use
 from pufferflow.explain import (
     assumptions,
     check,
@@ -27,7 +27,7 @@ from pufferflow.explain import (
     readings_together,
     sensitivities,
     summary,
-    too_noisy,
+    untried_bounds,
     useless_outputs,
     witness_in_words,
 )
@@ -235,7 +235,8 @@ class Plan(DecidedPlan):
         `pf.UtilityWarning` names outputs of which the noise leaves nothing.
         """
         check_threads()  # a child of a process in which Polars worked would wait for ever
-        warn_of_useless(useless_outputs(self._decision))
+        warn_of_use("Useless numbers", useless_outputs(self._decision), "plan.check() shows each number.")
+        warn_of_use("Larger noise", untried_bounds(self._decision), "A larger seconds= tries them too.")
         release = publish(self._decision, account, id, estimates=estimates)
         return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
 
@@ -265,16 +266,6 @@ class Plan(DecidedPlan):
         Noise of ± 16.5 hides a difference of 2.75: this number says nothing.
         """
         return check(self._decision, signal)
-
-    def too_noisy(self) -> list[str]:
-        """Return a line for each query whose noise is larger than any answer it can have.
-
-        >>> import polars as pl, pufferflow as pf
-        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
-        >>> pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(0.2)).too_noisy()
-        ['noise on on_sum is larger than the largest possible answer (2): expected error 5']
-        """
-        return [visible(line, one_line=True) for line in too_noisy(self._decision)]
 
     def evidence(
         self,
@@ -351,7 +342,8 @@ class Plan(DecidedPlan):
 
 def plan_of(request: Request, terms: Terms) -> Plan:
     """Return the plan for a batch."""
-    warn_of_missing(notes_on_missing(request))
+    way_on = 'missing="skip" leaves them out of answers; a value is read so.'
+    warn_of_use("Assumed missing=", notes_on_missing(request), way_on)
     return Plan(make_decision(request, terms, certificate_of))
 
 

@@ -34,7 +34,7 @@ def shown():
     plan = batch.plan(epsilon=0.1)
     release = plan.release()
     yield from map(repr, (batch, plan, batch.questions.scenario, release, plan.certificate))
-    yield from (str(plan.certificate), plan.explain(), *plan.readings(), *plan.too_noisy())
+    yield from (str(plan.certificate), plan.explain(), *plan.readings(), *plan.check()["finding"])
     yield from (plan.questions.scenario.describe(), release.page(plan.evidence()))
     for wrong in (
         lambda: batch.private_sum(f"{HOSTILE}lovel"),

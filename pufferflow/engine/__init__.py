@@ -4,7 +4,15 @@ from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns,
 from pufferflow.engine.bounded_weights import BoundedGrid, bounded_grids
 from pufferflow.engine.classes import WIDE, check_column, clean_dtype, labelled
 from pufferflow.engine.columns import MOST_ROWS
-from pufferflow.engine.connect import RemoteTable, check_engine, engine_of, has_engine, remote_engine, table
+from pufferflow.engine.connect import (
+    RemoteTable,
+    check_engine,
+    checked_engine,
+    engine_of,
+    has_engine,
+    remote_engine,
+    table,
+)
 from pufferflow.engine.engine import (
     PLACED,
     UNORDERED,
@@ -116,6 +124,7 @@ __all__ = [
     "changed_source",
     "check_column",
     "check_engine",
+    "checked_engine",
     "clean_dtype",
     "column_of",
     "columns_as_numbers",

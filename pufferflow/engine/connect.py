@@ -7,6 +7,7 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.addresses import scheme_of
+from pufferflow.arrow_tables import arrow_table
 from pufferflow.engine.backend import Backend
 from pufferflow.engine.engine import Engine
 from pufferflow.engine.polars_engine import PolarsEngine
@@ -15,6 +16,7 @@ from pufferflow.engine.self_test import check
 from pufferflow.entry_points import load, names_in
 from pufferflow.errors import Misuse
 from pufferflow.guarded import guarded
+from pufferflow.scenario import ROW, Scenario
 from pufferflow.scenario.fitting import weakly
 
 
@@ -95,3 +97,21 @@ def remote_engine(frame: object) -> Engine | None:
     if backend is None:
         return None
     return RemoteEngine(backend, guarded(lambda: check(backend)))
+
+
+def checked_engine(frame: Any, scenario: Scenario) -> Engine:
+    """Return the engine that reads a table, whose columns and types the scenario fits."""
+    engine = remote_engine(frame)
+    if engine is not None:
+        scenario.check_schema(engine.schema(), engine.unreadable())
+        if scenario.numbers_rows:
+            raise Misuse(
+                "A table of another engine has no numbers of its rows.",
+                allowed="a column that says whose row each row is",
+                instead='a view with ROW_NUMBER() OVER () AS "person", and pf.Presence("person", …, rows=1)',
+            )
+        return engine
+    table = arrow_table(frame)
+    guarded(lambda: scenario.check_frame(frame if table is None else table))
+    given, rows = (frame, frame) if table is None else (table.given, table.read())
+    return engine_of(rows.with_row_index(ROW) if scenario.numbers_rows else rows, given)

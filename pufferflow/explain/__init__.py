@@ -1,7 +1,7 @@
 """A plan in words, tables and plain values for pages."""
 
 from pufferflow.explain.check import check, useless_outputs
-from pufferflow.explain.compare import compare, summary, too_noisy
+from pufferflow.explain.compare import compare, summary
 from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
 from pufferflow.explain.sensitivities import sensitivities
@@ -14,6 +14,7 @@ from pufferflow.explain.sentences import (
     queries_in_words,
     readings,
     readings_together,
+    untried_bounds,
     witness_in_words,
 )
 from pufferflow.explain.what_if import under_group
@@ -38,8 +39,8 @@ __all__ = [
     "readings_together",
     "sensitivities",
     "summary",
-    "too_noisy",
     "under_group",
+    "untried_bounds",
     "useless_outputs",
     "witness_in_words",
 ]

@@ -6,7 +6,8 @@ of a mean a quarter of its domain, of a sum that times the number of rows, of a 
 histogram it is an equal share of the rows. Nothing private is read.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, final
@@ -15,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arguments import finite_number, shown
-from pufferflow.arrays import Floats
+from pufferflow.arrays import Flags, Floats
 from pufferflow.errors import Misuse
 from pufferflow.explain.compare import OutputErrors, group_names, output_errors
 from pufferflow.planning import Decision
@@ -34,8 +35,20 @@ Signal = float | Mapping[str, float] | None
 
 def check(plan: Decision, signal: Signal = None) -> pl.DataFrame:
     """Return a row for each output and group: its noise, what it is compared with, a verdict, and a way on."""
-    groups = pl.Series("group", group_names(plan), dtype=pl.String)
-    return pl.concat([_of_output(plan, one, groups) for one in _measured(plan, signal)])
+    measured, groups = list(_measured(plan, signal)), group_names(plan)
+    half, sought, ratio = (
+        np.concatenate([getattr(one, name) for one in measured]) for name in ("half", "sought", "ratio")
+    )
+    frame = pl.DataFrame(
+        {
+            "query": pl.Series([one.name for one in measured for _ in groups], dtype=pl.String),
+            "group": pl.Series(list(groups) * len(measured), dtype=pl.String),
+            "interval_95": pl.Series(half, dtype=pl.Float64, nan_to_null=True),
+            "signal": pl.Series(np.where(np.isnan(ratio), np.nan, sought), dtype=pl.Float64, nan_to_null=True),
+            "ratio": pl.Series(ratio, dtype=pl.Float64, nan_to_null=True),
+        }
+    )
+    return _with_verdicts(frame, _further(plan.request))
 
 
 @final
@@ -44,6 +57,7 @@ class _Measured:
     """Half the 95 % intervals of one output in all groups, beside the differences that are looked for."""
 
     name: str
+    query: Query
     half: Floats
     sought: Floats
 
@@ -53,6 +67,11 @@ class _Measured:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.sought > 0, self.half / self.sought, np.nan)
 
+    @cached_property
+    def useless(self) -> Flags:
+        """In which groups the noise hides all that is looked for."""
+        return self.ratio > 1
+
 
 def _measured(plan: Decision, signal: Signal) -> Iterator[_Measured]:
     looked_for = _read(signal, [name for query in plan.request.queries for name in query.outputs])
@@ -61,7 +80,7 @@ def _measured(plan: Decision, signal: Signal) -> Iterator[_Measured]:
         size = plan.facts.size_of(query)
         own = looked_for.get(name)
         sought = _default(query, size, cells) if own is None else np.full(cells, own)
-        yield _Measured(name, _half_widths(errors, size), sought)
+        yield _Measured(name, query, _half_widths(errors, size), sought)
 
 
 def useless_outputs(plan: Decision) -> list[str]:
@@ -69,20 +88,37 @@ def useless_outputs(plan: Decision) -> list[str]:
 
     Nothing is read for it: where the rows of cells have not been counted yet, there is nothing to compare with.
     """
-    if not plan.facts.counted or not any((one.ratio > 1).any() for one in _measured(plan, None)):
+    if not plan.facts.counted:
         return []
-    found = check(plan)
-    useless = found.filter(pl.col("verdict") == "useless")
-    lines = list[str]()
-    for (name,), own in useless.group_by("query", maintain_order=True):
-        row = own.row(0, named=True)
-        noise, difference = (f"{row[column]:.3g}" for column in ("interval_95", "signal"))
-        groups, numbers = len(own), found.filter(pl.col("query") == name).height
-        where = f" in {groups:,} of {numbers:,} groups, such as {row['group']}" if numbers > 1 else ""
-        lines.append(f"{name} says nothing{where}: noise of ± {noise} hides a difference of {difference}")
+    lines = findings(plan)
+    if not lines:
+        return []
     more = len(lines) - _MOST_OUTPUTS
     said = [*lines[:_MOST_OUTPUTS], *([f"so it is with {counted(more, 'more output')}"] if more > 0 else [])]
-    return [*said, f"a way on: {useless['way_on'][0]}"]
+    first = next(one for one in _measured(plan, None) if one.useless.any())
+    times = math.ceil(first.ratio[first.useless.argmax()] / _WEAK)
+    return [*said, f"a way on: {times} times the epsilon{_further(plan.request)}"]
+
+
+def findings(plan: Decision) -> list[str]:
+    """Return a sentence for each query of whose numbers the noise leaves nothing to see, all of them or some."""
+    useless, groups = dict[int, list[_Measured]](), group_names(plan)
+    for one in _measured(plan, None):
+        if one.useless.any():
+            useless.setdefault(id(one.query), []).append(one)
+    return [_finding(outputs, groups) for outputs in useless.values()]
+
+
+def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:
+    """Return the sentence of the outputs of a query that are useless in some groups."""
+    first = useless[0]
+    place, several = int(first.useless.argmax()), len(first.query.outputs) > 1
+    count, numbers = sum(int(one.useless.sum()) for one in useless), len(first.query.outputs) * len(groups)
+    where, example = f"{count:,} of {numbers:,} {'numbers' if several else 'groups'}", [first.name] * several
+    example += [str(groups[place])] * (len(groups) > 1)
+    said = f" in {where}, such as {' in '.join(example)}" if numbers > 1 else ""
+    noise, difference = f"{first.half[place]:.3g}", f"{first.sought[place]:.3g}"
+    return f"{first.query.name} says nothing{said}: noise of ± {noise} hides a difference of {difference}"
 
 
 def _read(signal: Signal, names: list[str]) -> dict[str, float]:
@@ -121,16 +157,8 @@ def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
     return np.broadcast_to(half / np.maximum(size, 1.0), len(errors.half))
 
 
-def _of_output(plan: Decision, one: "_Measured", groups: pl.Series) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        {
-            "query": pl.repeat(one.name, len(groups), eager=True, dtype=pl.String),
-            "group": groups,
-            "interval_95": pl.Series(one.half.copy(), dtype=pl.Float64, nan_to_null=True),
-            "signal": pl.Series(np.where(np.isnan(one.ratio), np.nan, one.sought), dtype=pl.Float64, nan_to_null=True),
-            "ratio": pl.Series(one.ratio.copy(), dtype=pl.Float64, nan_to_null=True),
-        }
-    )
+def _with_verdicts(frame: pl.DataFrame, further: str) -> pl.DataFrame:
+    """Return numbers with what is to be said of them, and what else helps beside a larger ε."""
     useless, weak = pl.col("ratio") > 1, pl.col("ratio") > _WEAK
     verdict = pl.when(useless).then(pl.lit("useless")).when(weak).then(pl.lit("weak")).otherwise(pl.lit("useful"))
     known, (noise, difference) = pl.col("ratio").is_not_null(), (_short("interval_95"), _short("signal"))
@@ -139,7 +167,7 @@ def _of_output(plan: Decision, one: "_Measured", groups: pl.Series) -> pl.DataFr
     clear = pl.format("Noise of ± {} is small beside a difference of {}.", noise, difference)
     says = pl.when(useless).then(hidden).when(weak).then(blurred).otherwise(clear)
     times = (pl.col("ratio") / _WEAK).ceil().cast(pl.Int64, strict=False)
-    ways = pl.when(weak).then(pl.format(f"{{}} times the epsilon{_further(plan.request)}", times))
+    ways = pl.when(weak).then(pl.format(f"{{}} times the epsilon{further}", times))
     return frame.with_columns(
         pl.when(known).then(verdict).alias("verdict"),
         pl.when(known).then(says).otherwise(pl.lit(_UNKNOWN)).alias("finding"),

@@ -27,7 +27,7 @@ from pufferflow.noise import Noise
 from pufferflow.planning import AnswerColumn, Decision, NoiseAt, expected_error, half_width
 from pufferflow.progress import working
 from pufferflow.queries import Query
-from pufferflow.report import at_most, counted, plain
+from pufferflow.report import at_most
 from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow
 
 ALL_ROWS = "all rows"
@@ -244,25 +244,3 @@ def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: 
             chosen=chosen,
             worked_out=chosen or note != BY_MOVEMENT,
         )
-
-
-def too_noisy(plan: Decision) -> list[str]:
-    """Return a line for each query whose noise is larger than any answer it can have; empty groups do not count."""
-    of_outputs, lines = output_errors(plan), list[str]()
-    for query in plan.request.queries:
-        own = [errors for errors in of_outputs if errors.output.query is query]
-        expected = np.concatenate([errors.expected for errors in own])
-        largest = np.concatenate([errors.largest for errors in own])
-        possible = largest > 0
-        exceeded = np.flatnonzero(possible & (expected > largest * (1 + _ROUNDED)))
-        if not len(exceeded):
-            continue
-        place = exceeded[largest[exceeded].argmax()]
-        size, error = plain(float(largest[place])), plain(float(expected[place]))
-        line = f"noise on {query.name} is larger than the largest possible answer ({size}): expected error {error}"
-        numbers = int(possible.sum())
-        if numbers > 1:
-            many = "all" if len(exceeded) == numbers else f"{len(exceeded):,}"
-            line += f", for {many} of its {counted(numbers, 'number')}"
-        lines.append(line)
-    return lines

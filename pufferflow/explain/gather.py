@@ -9,7 +9,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from pufferflow.errors import PufferflowError
-from pufferflow.explain.compare import bound_rows, group_names, output_errors, too_noisy
+from pufferflow.explain.check import findings
+from pufferflow.explain.compare import bound_rows, group_names, output_errors
 from pufferflow.explain.sentences import assumptions, notes, plan_in_words, readings_together
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import worst_pair
@@ -82,7 +83,7 @@ def evidence(
         period=period or "",
         dataset=dataset or ("" if budget is None else budget.dataset),
         promise_in_words=promise_in_words(plan.promise),
-        too_noisy=tuple(too_noisy(plan)),
+        findings=tuple(findings(plan)),
         counts=tuple(
             name for query in request.queries if isinstance(query, Count | Histogram) for name in query.outputs
         ),

@@ -18,7 +18,7 @@ from pufferflow.arrays import Floats
 from pufferflow.confounding import beliefs_after
 from pufferflow.engine import clean_dtype, labelled
 from pufferflow.errors import visible
-from pufferflow.explain.compare import too_noisy
+from pufferflow.explain.check import findings
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import NAMELESS, nameless
 from pufferflow.expressions import OnPoints, Values, public_words
@@ -279,7 +279,7 @@ def plan_in_words(plan: Decision) -> str:
         f"Carried by: {carried_by(plan)}",
         f"One row alone: {ordinary_in_words(plan)}",
         *(f"Assumed: {line}." for line in assumptions(plan)),
-        *(f"Note: {line}." for line in (*notes(plan), *too_noisy(plan), *of_no_rows(request.queries, size))),
+        *(f"Note: {line}." for line in (*notes(plan), *findings(plan), *of_no_rows(request.queries, size))),
         f"If that is wrong: {if_wrong(plan)}",
     ]
     return "\n".join(visible(line, one_line=True) for line in lines)
@@ -423,13 +423,17 @@ def notes(plan: Decision) -> list[str]:
         lines.append(_OWN_NOISE)
     lines += dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)
     lines += floor_notes(plan)
-    untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))
-    if untried:
-        lines.append(
-            f"planning was given {plan.terms.seconds:g} s: {', '.join(untried)} might ask for less noise, untried"
-        )
+    lines += untried_bounds(plan)
     lines += notes_on_missing(plan.request)
     return [*lines, *_limit_in_words(plan.request)]
+
+
+def untried_bounds(plan: Decision) -> list[str]:
+    """Say which bounds were not tried for want of time, so that noise may be larger than it has to be."""
+    untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))
+    if not untried:
+        return []
+    return [f"planning was given {plan.terms.seconds:g} s: {', '.join(untried)} might ask for less noise, untried"]
 
 
 def _limit_in_words(request: Request) -> list[str]:

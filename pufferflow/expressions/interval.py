@@ -119,7 +119,7 @@ class OnInterval(Values):
     def squared(self, center: Fraction) -> "OnInterval":
         """Return (φ − center)² of a line; of anything else it has no form that can be read."""
         present = self.pieces_present
-        if not present.straight:
+        if self.square or not present.straight:
             raise Refused(
                 f"The square of {self.words} is not known on an interval.",
                 allowed="squares of the column itself, or of a line such as x * 2 + 1",

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, whole_number
+from pufferflow.arguments import finite_number, read_name, whole_number
 from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Misuse
-from pufferflow.scenario import Domain, read_name
+from pufferflow.scenario import Domain
 
 _MOST_ROWS = 2_000_000
 _MOST_WEIGHTS = 5_000_000

@@ -172,8 +172,9 @@ class Budget(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True):
     """What a plan shows of itself: the sentence to sign, its noise, the worst pair, other bounds, and what could break.
 
-    `job`, `period` and `dataset` say what it is about, where that is known. `too_noisy` says of which outputs the noise
-    is larger than any answer, `counts` names the outputs that count rows, and `remarks` are further lines for sections.
+    `job`, `period` and `dataset` say what it is about, where that is known. `findings` says of which outputs the noise
+    leaves nothing to see (`too_noisy` in evidence of older versions), `counts` names the outputs that count rows, and
+    `remarks` are further lines for sections.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -205,6 +206,7 @@ class Evidence(msgspec.Struct, frozen=True):
     dataset: str = ""
     promise_in_words: str = ""
     too_noisy: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     memory: tuple[Memory, ...] = ()
     remarks: tuple[Remarks, ...] = ()

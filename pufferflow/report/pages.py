@@ -98,7 +98,7 @@ def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
     widths = widths_figure(evidence.cells) or paragraph(why, "quiet")
     table_of_cells = _cells_table(evidence.cells, evidence.more_cells)
     numbers = Section("numbers", "How noisy each number will be", widths + table_of_cells)
-    signal = _signal_section(planned_shares(evidence.cells), evidence.too_noisy)
+    signal = _signal_section(planned_shares(evidence.cells), _findings(evidence))
     parts = _parts(evidence, numbers, signal, sections.certificate(_record(evidence), evidence))
     kind = "Plan: nothing has been published yet"
     about = heading(evidence.job, evidence.period, evidence.dataset, written)
@@ -130,7 +130,10 @@ def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
         promise = f"{evidence.promise_in_words}. In Python: {evidence.promise}"
     elif pair is not None and pair.epsilon is not None and not pair.delta:
         promise = f"{evidence.promise}: the odds change at most {fold(pair.epsilon)}-fold"
+    findings = _findings(evidence)
+    more = f"; so it is with {counted(len(findings) - 1, 'more output')}" if findings[1:] else ""
     summary = [
+        ("Of no use", f"{findings[0]}{more}" if findings else ""),
         ("Promise", promise),
         ("Worst pair of secrets", "" if pair is None else f"{pair.first} against {pair.second}"),
         ("Noise", _noise_in_words(evidence.cells)),
@@ -181,17 +184,22 @@ def _cells_table(cells: Sequence[Cell], more: int) -> str:
     return table(caption + (f"; {counted(left, 'more number')} not shown" if left else ""), columns)
 
 
-def _signal_section(shares: Sequence[Share], too_noisy: Sequence[str] = ()) -> Section:
-    """Give noise against signal, as a picture and in words; above all, which noise is larger than any answer."""
+def _findings(evidence: Evidence) -> tuple[str, ...]:
+    """Return what is said of outputs of which noise leaves nothing; older evidence knows noise above any answer."""
+    return evidence.findings or evidence.too_noisy
+
+
+def _signal_section(shares: Sequence[Share], findings: Sequence[str] = ()) -> Section:
+    """Give noise against signal, as a picture and in words; above all, which noise leaves nothing to see."""
     title = "Noise against signal"
     if not shares:
         return sections.unknown("signal", title, "There is no number to compare the noise with.")
     sentences = [share.sentence() for share in shares[:MOST_SHARES]]
     if len(shares) > MOST_SHARES:
         sentences.append(f"… and {counted(len(shares) - MOST_SHARES, 'more output')}.")
-    warnings = [f"{line[:1].upper()}{line[1:]}." for line in too_noisy[:MOST_SHARES]]
-    if len(too_noisy) > MOST_SHARES:
-        warnings.append(f"So it is with {counted(len(too_noisy) - MOST_SHARES, 'more output')}.")
+    warnings = [f"{line[:1].upper()}{line[1:]}." for line in findings[:MOST_SHARES]]
+    if len(findings) > MOST_SHARES:
+        warnings.append(f"So it is with {counted(len(findings) - MOST_SHARES, 'more output')}.")
     warned = "".join(paragraph(line, "warning") for line in warnings)
     return Section("signal", title, warned + listed(sentences) + shares_figure(shares))
 
@@ -249,7 +257,7 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
         parts = [missing, numbers, _signal_section(shares), record]
         return page(kind, title, _summary_of_certificate(certificate_rows), parts, _RELEASE_CLOSING, about=about)
     about = heading(evidence.job or job, evidence.period or period, evidence.dataset, written)
-    parts = _parts(evidence, numbers, _signal_section(shares, evidence.too_noisy), record)
+    parts = _parts(evidence, numbers, _signal_section(shares, _findings(evidence)), record)
     return page(kind, evidence.title, _summary_of_evidence(evidence), parts, _RELEASE_CLOSING, about=about)
 
 

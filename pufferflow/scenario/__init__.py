@@ -12,7 +12,6 @@ from pufferflow.scenario.secret import (
     Presence,
     Secret,
     ValueSecret,
-    read_name,
 )
 from pufferflow.scenario.secret_pairs import Closer, windows
 from pufferflow.scenario.steps import UNITS, read_step, step_in_words
@@ -40,7 +39,6 @@ __all__ = [
     "Scenario",
     "Secret",
     "ValueSecret",
-    "read_name",
     "read_step",
     "skipping",
     "step_in_words",

@@ -11,14 +11,14 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.arguments import belief_refused, instance, set_fields, shown, stored_belief
+from pufferflow.arguments import belief_refused, instance, read_name, set_fields, shown, stored_belief
 from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Misuse, visible
 from pufferflow.habits import EXAMPLES
 from pufferflow.scenario.missing_columns import listed, no_column, no_unit
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
-from pufferflow.scenario.secret import ROW, AnySecret, Derived, Presence, Secret, read_name
+from pufferflow.scenario.secret import ROW, AnySecret, Derived, Presence, Secret
 from pufferflow.scenario.steps import read_start, read_step, start_in_words, step_in_words
 from pufferflow.suggestions import suggests_arguments, way_to_protect
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import set_fields, shown, whole_number
+from pufferflow.arguments import read_name, set_fields, shown, whole_number
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import MISSING, Domain, Interval, Label, listed_values, read_domain, skipping
 from pufferflow.scenario.product import Product
@@ -473,25 +473,6 @@ def _check_part(secret: object) -> None:
             allowed='pairs="all" for each: any two tuples of values must look alike',
             instead='pf.Secret.together(…, pairs="one column"), which hides less, or a scenario for this column alone',
         )
-
-
-def read_name(name: object, what: str) -> str:
-    """Return the name of a column."""
-    if not isinstance(name, str) or not name:
-        example = {"order_by": "hour", "within": "meter", "public": "day"}.get(what, "level")
-        raise Misuse(
-            f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="{_name_in(name) or example}"'
-        )
-    return name
-
-
-def _name_in(given: object) -> str | None:
-    """Return the name in a list of one, or of an expression that is a column; None if there is none."""
-    if isinstance(given, list | tuple) and len(cast(list[Any], given)) == 1:
-        given = cast(list[Any], given)[0]
-    if hasattr(cast(object, given), "meta"):
-        given = cast(Any, given).meta.output_name(raise_if_undetermined=False)
-    return given if isinstance(given, str) else None
 
 
 def _missing(given: object, domain: Domain) -> Label:

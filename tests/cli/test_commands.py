@@ -94,15 +94,22 @@ def test_plan_writes_its_page(make, give):
     assert give("plan", "job.toml", "-o", "job.toml").exit == 2
 
 
-def test_plan_says_when_noise_is_larger_than_any_answer(make, give):
-    """On the screen it stands once, in the sentence; programs have a key for it; and it is on the page."""
+def test_plan_says_which_numbers_say_nothing(make, give):
+    """On the screen below the numbers and in the sentence; programs have the whole check; and it is on the page."""
     make()
-    line = "noise on on_sum is larger than the largest possible answer (24): expected error 48"
-    assert give("plan", "job.toml", "--period", DAY, "-o", "plan.html").out.count(line) == 1
-    assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == [line]
-    assert Path("plan.html").read_text(encoding="utf-8").count(f"N{line[1:]}.") == 1
-    Path("job.toml").write_text(Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 1.5"))
-    assert give("plan", "job.toml", "--period", DAY, "--json").document["too_noisy"] == []
+    line = "on_sum says nothing: noise of ± 144 hides a difference of 6"
+    out = give("plan", "job.toml", "--period", DAY, "-o", "plan.html").out
+    assert out.count(f"Note: {line}.") == 1
+    assert "1 of 1 numbers is useless, such as on_sum:\n  Noise of ± 144" in out
+    assert "A way on: 96 times the epsilon" in out
+    (check,) = give("plan", "job.toml", "--period", DAY, "--json").document["check"]
+    assert (check["verdict"], check["query"], check["signal"]) == ("useless", "on_sum", 6.0)
+    page = Path("plan.html").read_text(encoding="utf-8")
+    assert page.count(f"O{line[1:]}.") == 1
+    assert page.index(line) < page.index("Promise")
+    Path("job.toml").write_text(Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 500"))
+    (check,) = give("plan", "job.toml", "--period", DAY, "--json").document["check"]
+    assert check["verdict"] == "useful"
 
 
 @pytest.mark.slow

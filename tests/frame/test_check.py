@@ -21,7 +21,6 @@ def verdicts(plan, signal=None):
 def test_a_mean_that_noise_covers_is_useless():
     """Of a mean of 1.46 kW, ± 8.4, nothing was said: the largest possible answer was larger still."""
     plan = batch(ROWS.head(3)).private_mean("kw").plan(pf.Pure(1.0))
-    assert plan.too_noisy() == []
     found = plan.check()
     assert found.columns == ["query", "group", "interval_95", "signal", "verdict", "finding", "way_on"]
     assert found.row(0, named=True)["verdict"] == "useless"
@@ -72,3 +71,40 @@ def test_thousands_of_numbers_are_checked_at_once():
     days = pl.DataFrame({"kw": [1.0] * 20_000, "day": [f"d{place}" for place in range(20_000)]})
     plan = batch(days).group_by("day").private_sum("kw").plan(pf.Pure(1.0))
     assert plan.check().height == 20_000
+
+
+def said(plan):
+    return plan.evidence().findings
+
+
+def test_findings_have_a_sentence_for_each_query():
+    """Of several numbers of one query some may say nothing; groups without rows do not count, nor what is unknown."""
+    rows = pl.DataFrame({"street": ["a"] * 600 + ["b"] * 2, "level": [0, 3] * 301})
+    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3], missing=0), pf.Independent(), public=["street"])
+    asked = pf.protect(rows, scenario).group_by("street", keys=["a", "b", "nobody"]).private_sum("level")
+    assert said(asked.plan(pf.Pure(1.0))) == (
+        "level_sum says nothing in 1 of 3 groups, such as street=b: noise of ± 8.99 hides a difference of 1.5",
+    )
+    bars = pf.protect(rows, scenario).group_by("street").private_histogram("level").private_mean("level")
+    first, second = said(bars.plan(pf.Pure(1.0)))
+    assert first.startswith("level_histogram says nothing in 4 of 8 numbers, such as level_histogram_0 in street=b: ")
+    assert second.startswith("level_mean says nothing in 1 of 2 groups")
+    unknown = pf.Scenario(pf.Presence("street", "level", [0, 1, 2, 3], 0, rows=6), pf.Independent())
+    assert said(pf.protect(rows, unknown).private_sum("level").plan(pf.Pure(0.01))) == ()
+
+
+def test_the_sentence_has_them_once():
+    plan = batch(ROWS.head(3)).private_mean("kw").plan(pf.Pure(1.0))
+    (line,) = said(plan)
+    assert plan.explain().count(f"Note: {line}.") == plan.explain().count(line) == 1
+    assert "says nothing" not in batch(ROWS).private_mean("kw").plan(pf.Pure(1000.0)).explain()
+
+
+def test_thousands_of_bins_are_looked_at_at_once():
+    """One sentence for all of them."""
+    scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 100), missing=0), pf.Independent())
+    bins = [place / 50 for place in range(5001)]
+    plan = pf.protect(ROWS, scenario).private_histogram("kw", bins=bins).plan(pf.Pure(1.0))
+    (line,) = said(plan)
+    assert "in 5,000 of 5,000 numbers" in line
+    assert plan.check().height == 5000

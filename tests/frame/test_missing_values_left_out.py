@@ -181,6 +181,20 @@ def test_the_last_state_of_a_chain_is_missing(promise):
     assert skipping.release().frame.height == 1
 
 
+def test_a_chain_is_fitted_with_a_state_for_missing_values():
+    """On the secret's own domain; a value outside of it is the nearest still."""
+    secret = pf.Secret("level", domain=[1, 3], missing="skip")
+    public = pl.DataFrame({"hour": range(9), "level": [1, None, 3, 3, None, None, 1, 9, 3]})
+    chain = pf.MarkovChain.fit(pf.Reference("public", public), "level", "hour", domain=secret.domain)
+    assert len(chain.transition[0]) == 3
+    steps = np.array(chain.transition[0])
+    assert steps[2, 2] > steps[0, 0]  # null follows null once, and 1 never 1
+    labels = pf.Secret("label", domain=["a", "b"], missing="skip")
+    words = pl.DataFrame({"hour": range(6), "label": ["a", None, "b", "b", None, "z"]})
+    fitted = pf.MarkovChain.fit(pf.Reference("words", words), "label", "hour", domain=labels.domain)
+    assert pf.Scenario(labels, fitted, order_by="hour").priors[0] == fitted
+
+
 def test_a_mean_along_a_chain_divides_by_a_noisy_number():
     """The mean is that of the values that are there."""
     frame = pl.DataFrame({"hour": range(60), "level": [1, None, 3] * 20})

@@ -127,3 +127,18 @@ def test_stored_scenarios_are_not_warned_of():
     """Nobody knows whether it was left out when they were made."""
     scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11)), pf.Independent())
     assert assumed(pf.Scenario.from_json(scenario.to_json()).secret) == []
+
+
+def test_a_search_that_was_cut_short_is_warned_of():
+    """Noise may then be larger than it has to be."""
+    chain = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), chain, order_by="hour")
+    rows = pl.DataFrame({"hour": range(500), "on": [0, 1] * 250})
+    asked = pf.protect(rows, scenario).private_sum("on")
+    short, whole = (asked.plan(pf.Approx(1.0, 1e-6), seconds=seconds) for seconds in (1e-9, None))
+    for plan, expected in ((short, 1), (whole, 0)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", pf.UtilityWarning)
+            plan.release()
+        said = [str(one.message) for one in found if str(one.message).startswith("Larger noise: planning was given")]
+        assert len(said) == expected

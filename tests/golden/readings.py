@@ -162,7 +162,7 @@ def of_plan(plan: pf.Plan) -> dict[str, Any]:
             for name, noise in plan.noises.items()
         },
         **attributes(plan, "guarantee", "ordinary", "rows", "largest_weight", "calibration"),
-        **attributes(plan, "explain", "summary", "readings", "too_noisy"),
+        **attributes(plan, "explain", "summary", "readings", "check"),
         "certificate": of_certificate(plan.certificate),
         "cost": plain(plan.cost),
     }

@@ -163,12 +163,15 @@ def test_remarks_stand_in_their_section():
     assert "nulls of load are read as 0" in numbers
 
 
-def test_noise_beyond_all_answers_is_said():
-    """A page says of which outputs the noise is larger than any answer."""
-    line = "noise on load is larger than the largest possible answer (24): expected error 40"
-    html = report.plan_page(pages.evidence(too_noisy=(line,)))
+@pytest.mark.parametrize("field", ["findings", "too_noisy"])
+def test_numbers_that_say_nothing_are_named_first(field):
+    """A page says at its top of which outputs the noise leaves nothing; one of older evidence too."""
+    lines = ("load says nothing: noise of ± 40 hides a difference of 24", "peaks says nothing")
+    html = report.plan_page(pages.evidence(**{field: lines}))
     signal = html[html.index('<section id="signal"') : html.index('<section id="worst"')]
-    assert f"N{line[1:]}." in signal
+    assert f"L{lines[0][1:]}." in signal
+    header = html[: html.index("</header>")]
+    assert header.index(f"{lines[0]}; so it is with 1 more output") < header.index("Promise")
 
 
 def test_bounds_that_were_not_worked_out_are_no_bad_ones():
@@ -200,7 +203,7 @@ def test_the_record_does_not_say_things_twice():
 def test_older_evidence_is_read():
     """Evidence that was stored before it had headings, memories and remarks still makes a page."""
     stored = json.loads(pages.evidence().to_json())
-    new = ("job", "period", "dataset", "promise_in_words", "too_noisy", "counts", "memory", "remarks")
+    new = ("job", "period", "dataset", "promise_in_words", "too_noisy", "findings", "counts", "memory", "remarks")
     for name in new:
         del stored[name]
     for row in stored["bounds"]:

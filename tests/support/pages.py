@@ -150,7 +150,7 @@ def hostile():
         ),
         what_if=tuple(WhatIf(name, name, 2.0) for name in HOSTILE),
         **dict.fromkeys(("job", "period", "dataset", "promise_in_words"), script),
-        too_noisy=HOSTILE,
+        findings=HOSTILE,
         memory=tuple(memory(name, prior=name, measure=name) for name in HOSTILE),
         remarks=tuple(Remarks("worst", name, HOSTILE) for name in HOSTILE),
         budget=account,
@@ -185,7 +185,7 @@ def crowded():
         bounds=rows,
         budget=budget(3000, 6000),
         memory=slow,
-        too_noisy=drowned,
+        findings=drowned,
     )
 
 

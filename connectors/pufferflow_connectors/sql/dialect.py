@@ -154,7 +154,7 @@ class Dialect:
         """Return the type of a column of the rows that stand in queries."""
         if isinstance(dtype, pl.Decimal):
             return self.decimal_type.format(precision=dtype.precision, scale=dtype.scale)
-        plain = {
+        plain: dict[type[pl.DataType], str] = {
             pl.Float64: self.float_type,
             pl.Int64: self.whole_type,
             pl.String: self.text_type,

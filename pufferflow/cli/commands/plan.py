@@ -130,6 +130,7 @@ _NOISE = typer.Option(
 _BOUND = typer.Option(
     "--bound", metavar="NAME", help="Plan with this bound in place of the job's, such as gawm.", show_default=False
 )
+_ALL = "all rows"
 _COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
 _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
 
@@ -156,10 +157,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
     batch = Job.read(job).planned_with(noise, bound)
     chosen = batch.period(period)
     draft, account = batch.plan(chosen), batch.account()
-    cells, sentence = draft.summary().to_dicts(), draft.explain()
+    cells, check, sentence = draft.summary().to_dicts(), draft.check().to_dicts(), draft.explain()
     cost = cost_of(batch, chosen, draft, account)
     screen.say(f"{batch.name}, {chosen}: {len(cells)} numbers would be published, with this noise:")
     _show_cells(screen, cells)
+    _show_findings(screen, check)
     screen.say()
     screen.facts(cost.facts())
     screen.say()
@@ -178,7 +180,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": draft.guarantee}
     contents: dict[str, Any] = {
         "cells": cells,
-        "too_noisy": draft.too_noisy(),
+        "check": check,
         "cost": cost.document(),
         "sentence": sentence,
     }
@@ -190,6 +192,17 @@ def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
     screen.table(_HEADS, [[cell[name] for name in _COLUMNS] for cell in cells[:_MOST_CELLS]])
     if len(cells) > _MOST_CELLS:
         screen.say(f"... and {len(cells) - _MOST_CELLS} more; --json and -o page.html have all")
+
+
+def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
+    """Say of how many numbers the noise leaves nothing, or little, and what may be done."""
+    for verdict in ("useless", "weak"):
+        own = [one for one in check if one["verdict"] == verdict]
+        if own:
+            first, are = own[0], "is" if len(own) == 1 else "are"
+            name = f"{first['query']} for {first['group']}" if first["group"] != _ALL else first["query"]
+            screen.say(f"{len(own)} of {len(check)} numbers {are} {verdict}, such as {name}:")
+            screen.say(f"  {first['finding']} A way on: {first['way_on']}.")
 
 
 def _show_pairs(screen: Screen, pairs: Sequence[Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import read_name, shown
 from pufferflow.arrays import Floats, Indices, log_sum
 from pufferflow.chains import LawRegions
 from pufferflow.errors import Misuse
@@ -26,7 +26,6 @@ from pufferflow.scenario.fitting.law_counts import HALF, regions_around, smoothe
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
 from pufferflow.scenario.fitting.sequences import read_states
 from pufferflow.scenario.priors.prior import Provenance
-from pufferflow.scenario.secret import read_name
 
 _SURE = 3.3
 _STARTS, _ROUNDS, _SETTLED = 20, 2000, 1e-10

@@ -6,7 +6,7 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, read_name, shown
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import stationary
 from pufferflow.errors import Misuse
@@ -25,7 +25,6 @@ from pufferflow.scenario.fitting.reference import Reference, digest_of, read_ref
 from pufferflow.scenario.fitting.sequences import Sequences, read_sequences
 from pufferflow.scenario.fitting.tuples import with_tuples
 from pufferflow.scenario.priors.prior import Provenance
-from pufferflow.scenario.secret import read_name
 
 _FEW = 30
 _SETTLED = 0.05

@@ -12,7 +12,7 @@ from typing import Literal, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import read_name, shown
 from pufferflow.arrays import Floats, Indices
 from pufferflow.errors import Misuse
 from pufferflow.scenario.fitting import correlations
@@ -20,7 +20,6 @@ from pufferflow.scenario.fitting.diagnosis import LEAST_EFFECT
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
 from pufferflow.scenario.fitting.sequences import count_steps, in_order
 from pufferflow.scenario.priors.prior import Provenance
-from pufferflow.scenario.secret import read_name
 
 Dependence = Literal["exchangeable", "ar1", "matrix"]
 _KINDS = ("exchangeable", "ar1", "matrix")

@@ -226,8 +226,16 @@ def _note(number: int, words: str) -> tuple[str, ...]:
 
 
 def read_states(values: pl.Series, domain: object) -> tuple[pl.Series, Domain, int]:
-    """Return the place of each value in the domain (null if it has none), the domain, and the count of others."""
+    """Return the place of each value in the domain (null if it has none), the domain, and the count of others.
+
+    Where missing values are a state of their own, which a secret's domain says, they have the last place.
+    """
     read = _occurring(values) if domain is None else read_domain(domain)
+    states, _, moved = _present_states(values, read.present)
+    return states.fill_null(len(read.points) - 1) if read.skips else states, read, moved
+
+
+def _present_states(values: pl.Series, read: Domain) -> tuple[pl.Series, Domain, int]:
     if isinstance(read, Interval):
         raise Misuse(
             f"A chain of states for a column that is {read.describe()}.",

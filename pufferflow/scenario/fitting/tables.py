@@ -14,7 +14,7 @@ from typing import Any, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import read_name, shown
 from pufferflow.arrays import Indices
 from pufferflow.chains import LawRegions
 from pufferflow.errors import Misuse
@@ -23,7 +23,6 @@ from pufferflow.scenario.fitting.law_counts import Slack, read_confidence, read_
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
 from pufferflow.scenario.fitting.sequences import read_states
 from pufferflow.scenario.priors.prior import Provenance
-from pufferflow.scenario.secret import read_name
 
 ESTIMATED = "estimated, with no allowance for chance"
 _MOST_CELLS = 4000

@@ -8,13 +8,13 @@ from typing import Any, final
 
 import polars as pl
 
-from pufferflow.arguments import set_fields
+from pufferflow.arguments import read_name, set_fields
 from pufferflow.errors import Misuse
 from pufferflow.scenario.domain import Domain
 from pufferflow.scenario.fitting.reference import digest_of, read_reference
 from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance
 from pufferflow.scenario.priors.table import PROBABILITY, Table, Values, check_columns
-from pufferflow.scenario.secret import AnySecret, read_name
+from pufferflow.scenario.secret import AnySecret
 from pufferflow.scenario.stored import ADDED
 from pufferflow.suggestions import suggests_arguments
 

@@ -333,7 +333,8 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         """Return the chain of the steps in a named public reference, never in the private rows.
 
         State i is the i-th value of `domain` (left out, the sorted values of the column). Of several columns, with a
-        list of domains, states are tuples of values, the last column varying fastest: for a list of secrets. With
+        list of domains, states are tuples of values, the last column varying fastest: for a list of secrets. Of a
+        secret with missing="skip" it is `secret.domain`, whose last state is null and NaN. With
         `slack` it is the class of all chains within that of every estimate; slack="confidence" takes simultaneous 95 %
         bounds. What the fit does not explain stands in `provenance.notes`: a cycle that it misses, a memory of more
         than one step.
