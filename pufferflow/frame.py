@@ -359,7 +359,7 @@ class Batch(Suggesting):
         allows so much error. `shares` divides the budget among the queries,
         by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
         every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. After so many
-        `seconds`, the only limit that looks at a clock, no further bound is begun. Groups of the answer have the noise
+        `seconds`, the only limit that looks at a clock, the search ends with the best proof so far. Groups of the answer have the noise
         that their own rows need, where others need more; with `per_group=False` all have the same. Reads public columns
         only.
 

@@ -12,22 +12,61 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TextIO, final
+from typing import TYPE_CHECKING, Final, Self, TextIO, TypeVar, final
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 SHOWN_AFTER = 1.5
 """Seconds."""
+_WORTH_SAYING: Final = 2.0
 SAID_AFTER: Final = 3.0
 """Seconds after which a wait is logged: a shorter one is not worth a line."""
 _log: Final = logging.getLogger(__name__)
 _shown = threading.Lock()
 _current: ContextVar["Work | None"] = ContextVar("current", default=None)
+_end: ContextVar[float | None] = ContextVar("end", default=None)
+T = TypeVar("T")
+
+
+class OutOfTimeError(Exception):
+    """The time for a piece of work is over, and what it would have given is not needed; never seen by users."""
+
+
+@contextmanager
+def until(end: float | None) -> Generator[None]:
+    """Give the work inside until a moment of the monotonic clock; then `check_time` stops it. None is no end.
+
+    >>> with until(time.monotonic() + 60):
+    ...     check_time()
+    """
+    before = _end.set(end)
+    try:
+        yield
+    finally:
+        _end.reset(before)
+
+
+def check_time() -> None:
+    """Stop work whose time is over; called in the inner loops of what may take seconds."""
+    end = _end.get()
+    if end is not None and time.monotonic() > end:
+        raise OutOfTimeError
+
+
+def in_time(items: Iterable[T]) -> Generator[T]:
+    """Yield items as long as there is time.
+
+    >>> list(in_time("ab"))
+    ['a', 'b']
+    """
+    for item in items:
+        check_time()
+        yield item
 
 
 def working(text: str, total: int | None = None) -> "Work":
@@ -40,15 +79,19 @@ def working(text: str, total: int | None = None) -> "Work":
     return Work(text, total)
 
 
-def doing(step: str) -> None:
+def doing(step: str, seconds: float = 0.0) -> None:
     """Show the step that the work of this thread has come to; without effect outside of any work.
+
+    `seconds` are about how long it takes, which is shown where it is more than a moment. Without a terminal the step is
+    a line of the log, if the work has lasted longer than a moment, or this step will.
 
     >>> with working("Reading") as work:
     ...     doing("the first file")
     """
     work = _current.get()
     if work is not None:
-        work.say(step)
+        about = f", about {seconds:.0f} s" if seconds > _WORTH_SAYING else ""
+        work.say(f"{step}{about}", worth_a_line=bool(about))
 
 
 @contextmanager
@@ -120,8 +163,11 @@ class Work:
             if self._bar is not None:
                 self._bar.update(self._bar.task_ids[0], completed=self._done)
 
-    def say(self, step: str) -> None:
-        """Show a step beside the text."""
+    def say(self, step: str, *, worth_a_line: bool = False) -> None:
+        """Show a step beside the text; without a terminal as a line of the log, where it is worth one."""
+        since = time.monotonic() - self._began
+        if self._timer is None and (worth_a_line or since > SAID_AFTER):
+            _log.info("%s: %s; %.0f s so far.", self._text, step, since)
         with self._lock:
             self._step = f": {step}"
             if self._bar is not None:

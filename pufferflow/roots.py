@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 
 from pufferflow.errors import InternalError
+from pufferflow.progress import check_time
 
 _MOST_STEPS = 400
 _OCTAVES = 60
@@ -54,6 +55,7 @@ def smallest(excess: Callable[[float], float], high: float, tolerance: float) ->
         guess = min(max(guess, low * nudge), high / nudge)
         if not low < guess < high:
             return high
+        check_time()
         at_guess = excess(guess)
         if at_guess <= 0:
             high, at_high = guess, at_guess

@@ -183,3 +183,28 @@ def test_steps_are_shown_with_the_work(monkeypatch):
         assert seen(terminal, "planning: GWM()")
     assert restored(terminal)
     assert "nothing" not in terminal.getvalue()
+
+
+def test_without_a_terminal_long_steps_are_lines_of_the_log(monkeypatch, caplog):
+    """With what is being tried, about how long it takes, and how long the work has lasted; short work has none."""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    caplog.set_level("INFO", logger="pufferflow")
+    with working("planning"):
+        progress.doing("GWM()", 0.5)
+        assert not caplog.messages
+        progress.doing("Exact()", 12.3)
+        assert caplog.messages == ["planning: Exact(), about 12 s; 0 s so far."]
+        monkeypatch.setattr(progress, "SAID_AFTER", -1.0)
+        progress.doing("GWM(), 3 of 5")
+    assert caplog.messages[1:] == ["planning: GWM(), 3 of 5; 0 s so far."]
+
+
+def test_work_is_stopped_when_its_time_is_over():
+    """A loop that looks at the clock ends; without an end none does, and an inner end is over with its block."""
+    assert list(progress.in_time(range(3))) == [0, 1, 2]
+    with progress.until(time.monotonic() - 1):
+        with pytest.raises(progress.OutOfTimeError):
+            next(progress.in_time(range(3)))
+        with progress.until(None):
+            progress.check_time()
+    progress.check_time()

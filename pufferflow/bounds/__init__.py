@@ -24,7 +24,7 @@ from pufferflow.bounds.kantorovich import Kantorovich
 from pufferflow.bounds.law_pairs import Pair, Place, Witness, finite_laws
 from pufferflow.bounds.laws import Laws, ListedLaws, Reach, SeveralLaws, WorkEstimate, longest_reach, read_laws
 from pufferflow.bounds.messages import Messages
-from pufferflow.bounds.proofs import AppliedBound, Scales
+from pufferflow.bounds.proofs import AppliedBound, Scales, Untried
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.random_shifts import least, mean_of_shifts, mean_renyi, of_orders
 from pufferflow.bounds.robustness import robustness, stretched, weakest, with_keys
@@ -63,6 +63,7 @@ __all__ = [
     "Reach",
     "Scales",
     "SeveralLaws",
+    "Untried",
     "Witness",
     "WorkEstimate",
     "Worst",

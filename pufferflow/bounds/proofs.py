@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, cast, final
 
 from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, LossCurve
@@ -18,7 +18,7 @@ from pufferflow.bounds.laws import Laws, ListedLaws
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Laplace, Noise
-from pufferflow.progress import doing
+from pufferflow.progress import OutOfTimeError, check_time, doing, until
 from pufferflow.transport import Certainty
 from pufferflow.workers import Workers
 
@@ -30,6 +30,7 @@ TRIFLE = 2e8
 """So many elementary operations, a fraction of a second, are never too many."""
 TOO_LONG = 1e10
 """So many operations, some ten seconds, are too many whatever they may win, unless the bound is named."""
+_IN_A_SECOND = 1e9
 FAINT = 1e-200
 """Below this a scale is no noise, and its inverse too large to compute with."""
 _ONE_EVALUATION = 1 / 20
@@ -261,13 +262,12 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
     tried = _first_proofs(pieces, bounds, aim, workers)
     budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
     while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
-        if worst.best.rough:
-            worst.settle()
-        elif end is None or time.monotonic() < end:
-            budget -= worst.consider(budget)
-        else:
-            worst.untried += [Untried(bound, 1.0, late=True) for bound in worst.left if not bound.supports_only]
-            worst.left.clear()
+        try:
+            with until(end):
+                check_time()
+                budget -= worst.advance(budget)
+        except OutOfTimeError:
+            worst.stop()
     return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
 
 
@@ -309,6 +309,8 @@ class _Piece:
     enough: float | None = None
     """A value that other laws need: if these need no more, it does not matter how much less."""
     untried: list[Untried] = field(default_factory=list[Untried])
+    _began: Bound | None = field(default=None, init=False)
+    """The bound that is being worked out."""
 
     def __post_init__(self) -> None:
         """Order the bounds by their work, equal ones and trifles as they are given, and make the first proof."""
@@ -325,14 +327,37 @@ class _Piece:
         """Whether less may be proven."""
         return bool(self.left) or self.best.rough
 
+    def advance(self, budget: float) -> float:
+        """Settle a rough proof, or consider the next bound; return the work it took of the budget."""
+        if self.best.rough:
+            self.settle()
+            return 0.0
+        return self.consider(budget)
+
+    def stop(self) -> None:
+        """Leave it at the best proof so far, since time is up; a rough one proves its value too."""
+        late = [bound for bound in self.left if not bound.supports_only]
+        late += [self._began] if self._began is not None else []
+        self.untried += [Untried(bound, 1.0, late=True) for bound in late]
+        self.left.clear()
+        self.best = replace(self.best, rough=False)
+
     def settle(self) -> None:
         """Replace a rough proof by the least that its bound proves."""
+        self._began = self.best.applied.bound
         doing(repr(self.best.applied.bound))
         self.best = self.aim.proof(self.best.applied.bound, self.laws)
+        self._began = None
 
     def consider(self, budget: float) -> float:
         """Try the next bound if it may win enough for its work; return the work it took."""
         bound, best = self.left.pop(0), self.best.value
+        self._began = bound
+        taken = self._consider(bound, best, budget)
+        self._began = None
+        return taken
+
+    def _consider(self, bound: Bound, best: float, budget: float) -> float:
         if self.laws.constant and not bound.for_constants:
             return 0.0  # nothing is left to gain over the movement
         try:
@@ -347,7 +372,7 @@ class _Piece:
                 if least >= little or (work > TOO_LONG and budget < math.inf):
                     self.untried.append(Untried(bound, 1 - least / best))
                     return probing
-            doing(repr(bound))
+            doing(repr(bound), work / _IN_A_SECOND)
             proof = self.aim.proof(bound, self.laws)
         except Refused:
             return 0.0
@@ -374,9 +399,11 @@ class _Piece:
         refusals: list[tuple[Bound, Refused]] = []
         while self.left:
             bound = self.left.pop(0)
-            doing(repr(bound))
+            doing(repr(bound), self._work_of(bound) / _IN_A_SECOND)
             try:
                 return self.aim.proof(bound, self.laws, self.enough), self._work_of(bound)
+            except OutOfTimeError:
+                raise OutOfTimeError(bound) from None
             except Refused as refusal:
                 refusals.append((bound, refusal))
         raise max(refusals, key=lambda one: (not one[0].supports_only, self.bounds.index(one[0])))[1]

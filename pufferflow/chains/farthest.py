@@ -36,6 +36,7 @@ from pufferflow.law import (
     winf_at_most,
     yardstick,
 )
+from pufferflow.progress import in_time
 
 Pair = tuple[int, int]
 FINE = 4000
@@ -90,7 +91,7 @@ def _search_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
     best, sides = _FarthestSoFar(precision), PastAndFuture(sums, grid)
     pasts = [sides.pasts(initial) for initial in sums.chain.initial]
     searches = [_RowSearch(best, secrets, precision) for _ in pasts]
-    for row, (future, *before) in enumerate(zip(sides.futures(), *pasts, strict=True)):
+    for row, (future, *before) in enumerate(in_time(zip(sides.futures(), *pasts, strict=True))):
         if secrets.rows[row]:
             after = conditional_laws(future.planes)
             values = grid.points[sums.kinds[row]].tolist()
@@ -221,12 +222,12 @@ def largest_three_term_bound(sums: Sums, secrets: SumSecrets, grid: SumLattice) 
     precision = yardstick(sums.length, sums.chain.states, grid.size)
     futures: list[dict[Pair, Gap]] = []
     side = SideDistances(precision)
-    for row, law in zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, grid).futures_back(), strict=True):
+    for row, law in in_time(zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, grid).futures_back(), strict=True)):
         futures.append(side.gaps(conditional_laws(law.planes), secrets.pairs) if secrets.rows[row] else {})
     best, largest = -1, secrets.nothing
     for initial in sums.chain.initial:
         side = SideDistances(precision)
-        for row, law in enumerate(PastAndFuture(sums, grid).pasts(initial)):
+        for row, law in enumerate(in_time(PastAndFuture(sums, grid).pasts(initial))):
             if secrets.rows[row]:
                 past = side.gaps(conditional_laws(law.planes), secrets.possible(possible_states(law)))
                 values = grid.points[sums.kinds[row]].tolist()

@@ -30,6 +30,7 @@ from pufferflow.chains.farthest import FINE, Pair, conditional_laws, farthest, m
 from pufferflow.chains.nearness import NearnessSearch, Tolerance
 from pufferflow.chains.sums import Farthest, PastAndFuture, SumLattice, Sums, SumSecrets, lattice, read_secrets
 from pufferflow.law import Masses, disjoint_planes, shift, yardstick
+from pufferflow.progress import in_time
 from pufferflow.rounding import SMALLEST, UNIT, float_below
 
 ALIKE = 1e-14
@@ -147,7 +148,7 @@ class View:
 
     def search_jointly(self, search: NearnessSearch) -> None:
         """Search by the joint law of the sum and both ends of the window of each row."""
-        for row, before, after in self._rows():
+        for row, before, after in in_time(self._rows()):
             pairs = self.secrets.possible(self._possible[row])
             joint = {  # of both ends and the sum, given a state: one part for each pair of ends
                 a: np.array([np.convolve(past, future) for past in before[a] for future in after[a]])
@@ -160,7 +161,7 @@ class View:
         """Search by each half of the window separately, without any convolution."""
         seen = set[tuple[tuple[int, int, int], Pair]]()
         labels, reach, last = self.windows.labels, self.windows.reach, self.sums.length - 1
-        for row, before, after in self._rows():
+        for row, before, after in in_time(self._rows()):
             first = (0, -1, row) if row <= reach else (0, int(labels[row - reach]), int(self._alike[row - reach]))
             second = (1, -1, row) if row >= last - reach else (1, int(labels[row]), 0)
             for a, b in self.secrets.possible(self._possible[row]):
@@ -265,7 +266,7 @@ def _search_all_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice, share: f
     if search.allowed.forgiving <= 0:
         return None
     for initial in sums.chain.initial:
-        for row, (past, future) in enumerate(zip(sides.pasts(initial), sides.futures(), strict=True)):
+        for row, (past, future) in enumerate(in_time(zip(sides.pasts(initial), sides.futures(), strict=True))):
             open_pairs = secrets.possible(possible_states(past)) if secrets.rows[row] else []
             before, after = leading_masses(past)[:, 0], leading_masses(future)[:, 0]
             values = grid.points[sums.kinds[row]].tolist()

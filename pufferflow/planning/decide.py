@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.bounds import Bounds, Calibration, Laws, calibrate_each, loss, read_family
+from pufferflow.bounds import Bounds, Calibration, Laws, Untried, calibrate_each, loss, read_family
 from pufferflow.errors import InternalError, Misuse, Refused
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
@@ -27,7 +27,7 @@ from pufferflow.planning.kind_weights import weights_by_kind
 from pufferflow.planning.shares import balanced, distinct, longest_move, read_shares
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.terms import Terms, Within, check_floor, heavy_tails, wants_joint
-from pufferflow.progress import working
+from pufferflow.progress import OutOfTimeError, until, working
 from pufferflow.queries import Request
 from pufferflow.scenario import AnySecret, Initial, Presence, ValueSecret
 from pufferflow.scenario.priors import Independent, Simulator
@@ -60,13 +60,14 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     tables = [tables_of(prior, secret, facts.functions) for prior in priors]
     decisions: list[Decision] = []
     refused: list[Refused] = []
+    late: list[Untried] = []
     end = None if terms.seconds is None else time.monotonic() + terms.seconds
     measured = _error if terms.accuracy is None else _epsilon
     with working("planning"):
         families = [*_families(of_sums, secret), *heavy_tails(of_sums, request)]
         equal = [(family, _weights(facts, shares, family, of_sums)) for family in families]
         by_kind = (
-            (family, weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end)))
+            (family, _weights_by_kind(Demand(facts, of_sums, tables, weights, family, None, end)))
             for family, weights in equal
         )
         for family, weights in (*equal, *by_kind):
@@ -74,15 +75,36 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
                 continue
             sums = _Sums(facts, tables, weights)
             try:
-                decisions.append(_decided(sums, terms, _Effort(of_sums, family, terms.bound, end), certify))
+                with until(end if decisions else None):  # something has to be decided, however long it takes
+                    decisions.append(_decided(sums, terms, _Effort(of_sums, family, terms.bound, end), certify))
             except Refused as refusal:
                 refused.append(refusal)
+            except OutOfTimeError as over:
+                late += [Untried(bound, 1.0, late=True) for bound in over.args]
         if not decisions:
             raise refused[0]
-        decisions += _with_joint_noise(decisions, terms, end)
-        best = _by_cell(min(decisions, key=measured), end)
+        with suppress(OutOfTimeError), until(end):
+            decisions += _with_joint_noise(decisions, terms, end)
+        best = _with_untried(min(decisions, key=measured), late)
+        with suppress(OutOfTimeError), until(end):
+            best = _by_cell(best, end)
         _ = best.threshold, best.certificate, best.name
     return best
+
+
+def _weights_by_kind(demand: Demand) -> Floats | None:
+    """Return weights by kinds of rows; None where there are none, or no time to find them."""
+    with suppress(OutOfTimeError), until(demand.end):
+        return weights_by_kind(demand)
+    return None
+
+
+def _with_untried(decision: Decision, late: Sequence[Untried]) -> Decision:
+    """Return a decision whose calibration names the bounds for which there was no time."""
+    if not late:
+        return decision
+    calibration = decision.calibration
+    return replace(decision, calibration=replace(calibration, untried=(*calibration.untried, *late)))
 
 
 @final

@@ -243,6 +243,37 @@ def test_seconds_leave_the_quickest_proof():
             families(2).plan(pf.Pure(1.0), seconds=wrong)
 
 
+class Clock:
+    """A clock that goes on by a second whenever it is looked at."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("given", [3, 40, 400])
+def test_a_bound_that_takes_too_long_is_stopped(monkeypatch, given):
+    """Inner loops look at the clock; what was proven before stays, and it is said which bound was not worked out."""
+    kernels = [[[0.9 - place / 50, 0.1 + place / 50], [0.3, 0.7]] for place in range(6)]
+    chain = pf.MarkovChain(kernels, period=6)
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), chain, order_by="hour")
+    rows = pl.DataFrame({"hour": range(240), "on": [0, 1] * 120})
+    batch = pf.protect(rows, scenario).private_sum("on")
+    whole = batch.plan(pf.Approx(1.0, 1e-6))
+    clock = Clock()
+    monkeypatch.setattr("pufferflow.progress.time.monotonic", clock.monotonic)
+    plan = batch.plan(pf.Approx(1.0, 1e-6), seconds=given)
+    looked = clock.now
+    assert looked <= given + 40, "every loop that was begun ends at its next look"
+    assert plan.calibration.noise.scale >= whole.calibration.noise.scale * (1 - 1e-9)
+    assert any("might ask for less noise, untried" in line for line in plan.certificate.notes)
+    monkeypatch.undo()
+    assert batch.plan(pf.Approx(1.0, 1e-6), seconds=600).noises == whole.noises
+
+
 def test_pairs_of_a_long_domain_are_listed_once(monkeypatch):
     """A thousand values and many groups: pairs are no work of every group."""
     from pufferflow.scenario import secret as room
