@@ -356,12 +356,11 @@ class Batch(Suggesting):
 
         `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are found by themselves if left out,
         whichever give the least expected error; `accuracy` asks the other way round, for the strongest promise that
-        allows so much error. `shares` divides the budget among the queries,
-        by name; left out, equally. Noise is never below what one row needs whose neighbours tell nothing of it, so that
-        every release is ordinarily differentially private too; `floor=None` makes it for the prior alone. After so many
-        `seconds`, the only limit that looks at a clock, the search ends with the best proof so far. Groups of the answer have the noise
-        that their own rows need, where others need more; with `per_group=False` all have the same. Reads public columns
-        only.
+        allows so much error. `shares` divides the budget among the queries, by name; left out, equally. Noise is never
+        below what one row needs whose neighbours tell nothing of it, so that every release is ordinarily differentially
+        private too; `floor=None` makes it for the prior alone. After so many `seconds`, the only limit that looks at a
+        clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows need,
+        where others need more; with `per_group=False` all have the same. Reads public columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
