@@ -4,6 +4,7 @@ How long rows are remembered under each prior of a scenario, as plain values for
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -11,13 +12,14 @@ from msgspec.structs import replace
 from pufferflow.errors import PufferflowError
 from pufferflow.explain.check import findings
 from pufferflow.explain.compare import bound_rows, group_names, output_errors
+from pufferflow.explain.sensitivities import farthest_pairs
 from pufferflow.explain.sentences import assumptions, notes, plan_in_words, readings_together
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import worst_pair
-from pufferflow.planning import Decision
+from pufferflow.planning import Decision, sensitivity_unit
 from pufferflow.queries import Count, Histogram
 from pufferflow.report import promise_in_words
-from pufferflow.report.evidence import BoundRow, Budget, Cell, Evidence, Memory
+from pufferflow.report.evidence import BoundRow, Budget, Cell, Distances, Evidence, Memory
 from pufferflow.scenario import Scenario
 from pufferflow.scenario.priors import (
     Prior,
@@ -30,6 +32,7 @@ from pufferflow.scenario.priors import (
 
 _POINTS = 100
 _LEAST_STEPS = 4
+_MOST_PAIRS = 12
 _BEYOND = 1.25
 """The picture goes a quarter further than to where a row is forgotten."""
 
@@ -88,7 +91,26 @@ def evidence(
             name for query in request.queries if isinstance(query, Count | Histogram) for name in query.outputs
         ),
         memory=memories(request.scenario),
+        **_distances(plan),
     )
+
+
+def _distances(plan: Decision) -> dict[str, Any]:
+    """Return how far the laws of the answer lie apart, for the pair that decides and the farthest others."""
+    try:
+        pairs, more = farthest_pairs(plan, _MOST_PAIRS)
+    except PufferflowError:  # no laws to compare
+        return {}
+    rows = tuple(
+        Distances(
+            *(row.first, row.second, row.prior, row.position),
+            *(_finite(number) for number in (*row.distances, row.near, *row.scales)),
+            decides=row.decides,
+            note=row.note,
+        )
+        for row in pairs
+    )
+    return {"distances": rows, "more_distances": more, "distances_unit": sensitivity_unit(plan)[1]}
 
 
 def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:

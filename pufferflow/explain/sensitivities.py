@@ -32,12 +32,25 @@ BOUNDS: Final = ("gwm", "gawm", "dagwm", "exact")
 """The bounds whose scales are shown."""
 MOST_ROWS: Final = 100_000
 """Of more pairs so many are shown, evenly spaced, and the pair that decides."""
-_MOST_WORK: Final = 4e9
 _PER_DIMENSION: Final = 10.0
-_MOST_LISTED: Final = 3e10
 _MOVEMENT: Final = "the farthest movement: no laws are listed pair by pair"
 _SAMPLED: Final = "one of {shown:,} of {pairs:,} pairs, evenly spaced"
 _LONG: Final = "{names} for those that lie farthest apart alone, if any: all would take too long"
+
+
+@final
+@dataclass(frozen=True)
+class _Effort:
+    """How many pairs are looked at, and the operations that listing laws and working out a bound may take."""
+
+    rows: int = MOST_ROWS
+    listing: float = 3e10
+    bound: float = 4e9
+
+
+_WHOLE: Final = _Effort()
+_MOMENT: Final = _Effort(rows=24, listing=3e8, bound=1e8)
+"""For pages, which are written at every release: a fraction of a second."""
 
 
 @final
@@ -62,7 +75,7 @@ def sensitivities(plan: Decision, p: float | Sequence[float] = (1, 2)) -> pl.Dat
     """Return a row for each secret pair, position or pattern, and prior; with W_p for each p."""
     read = [_order(order) for order in ([p] if isinstance(p, int | float) else p)]
     with working("comparing laws pair by pair"):
-        rows = _rows(plan, read)
+        rows, _ = _rows(plan, read, _WHOLE)
     names = ["w_inf", *(f"w_{order:g}" for order in read), "near", *BOUNDS]
     numbers = [(*row.distances, row.near, *row.scales) for row in rows]
     texts = {name: [getattr(row, name) for row in rows] for name in ("first", "second", "prior")}
@@ -77,15 +90,25 @@ def sensitivities(plan: Decision, p: float | Sequence[float] = (1, 2)) -> pl.Dat
     )
 
 
+def farthest_pairs(plan: Decision, most: int) -> tuple[list[Sensitivity], int]:
+    """Return the pair that decides and those that lie farthest apart, with W_1 and W_2; and how many more there are.
+
+    As far as that takes a fraction of a second; of many pairs some are looked at.
+    """
+    rows, pairs = _rows(plan, (1.0, 2.0), _MOMENT)
+    ranked = sorted(rows, key=lambda row: (row.decides, row.distances[0] or 0.0), reverse=True)[:most]
+    return ranked, max(pairs - len(ranked), 0)
+
+
 def _order(order: object) -> float:
     allowed, instead = "numbers >= 1, as the p of W_p", "p=(1, 2)"
     return finite_number(order, "p", allowed=allowed, instead=instead, fits=lambda p: p >= 1)
 
 
-def _rows(plan: Decision, orders: Sequence[float]) -> list[Sensitivity]:
-    """Return the rows of all patterns and priors, of which one decides."""
-    measured = _Measures.of(plan, orders)
-    listed = [_listed(origin) for origin in origins_of(plan)]
+def _rows(plan: Decision, orders: Sequence[float], effort: _Effort) -> tuple[list[Sensitivity], int]:
+    """Return the rows of all patterns and priors, of which one decides, and how many pairs there are."""
+    measured = _Measures.of(plan, orders, effort)
+    listed = [_listed(origin, effort) for origin in origins_of(plan)]
     pairs = sum(len(one.pairs) for one in listed)
     rows = list[Sensitivity]()
     witnesses = list[tuple[Origin, Witness]]()
@@ -95,13 +118,14 @@ def _rows(plan: Decision, orders: Sequence[float]) -> list[Sensitivity]:
             rows.append(measured.movement(one, reach.length, reach.witness))
             witnesses.append((one.origin, reach.witness))
             continue
-        places = _shown(one, pairs, plan.calibration.witness)
-        note = _SAMPLED.format(shown=min(MOST_ROWS, pairs), pairs=pairs) if pairs > MOST_ROWS else ""
+        places = _shown(one, pairs, plan.calibration.witness, effort.rows)
+        note = _SAMPLED.format(shown=min(effort.rows, pairs), pairs=pairs) if pairs > effort.rows else ""
         some = [one.pairs[place] for place in places]
         rows += measured.of_pairs(one.origin, some, note)
         witnesses += [(one.origin, pair) for pair in some]
     deciding = _deciding(plan, rows, witnesses)
-    return [replace(row, decides=place == deciding) for place, row in enumerate(rows)]
+    found = [replace(row, decides=place == deciding) for place, row in enumerate(rows)]
+    return found, max(pairs, len(found))
 
 
 @final
@@ -114,12 +138,12 @@ class _Listed:
     note: str = ""
 
 
-def _listed(origin: Origin) -> _Listed:
+def _listed(origin: Origin, effort: _Effort) -> _Listed:
     laws = origin.laws
     if laws.movement_only:
         return _Listed(origin, note=_MOVEMENT)
     work = laws.work
-    if work.pairs > _MOST_LISTED:
+    if work.pairs > effort.listing:
         return _Listed(origin, note="the farthest pair: listing the laws of all would take too long")
     try:
         if laws.dimension > 1 and not laws.small:
@@ -129,12 +153,12 @@ def _listed(origin: Origin) -> _Listed:
         return _Listed(origin, note=f"the farthest pair: {refusal.problem}")
 
 
-def _shown(listed: _Listed, every: int, witness: Witness) -> list[int]:
+def _shown(listed: _Listed, every: int, witness: Witness, most: int) -> list[int]:
     """Return the places of pairs that are shown: all, or evenly spaced ones and that of the witness."""
     count = len(listed.pairs)
-    if every <= MOST_ROWS:
+    if every <= most:
         return list(range(count))
-    places = set(np.linspace(0, count - 1, max(count * MOST_ROWS // every, 1)).astype(np.int64).tolist())
+    places = set(np.linspace(0, count - 1, max(count * most // every, 1)).astype(np.int64).tolist())
     places |= {place for place, pair in enumerate(listed.pairs) if pair is witness}
     return sorted(places)
 
@@ -167,14 +191,15 @@ class _Measures:
     unit: float
     """What one unit of the weighted sums is in the unit of the table."""
     bounds: tuple[Bound | None, ...]
+    effort: _Effort
     units: dict[tuple[int, float], float | None] = field(default_factory=dict[Any, Any])
     """The scales that movements of length 1 ask for, by dimension and share left out."""
 
     @classmethod
-    def of(cls, plan: Decision, orders: Sequence[float]) -> "_Measures":
+    def of(cls, plan: Decision, orders: Sequence[float], effort: _Effort) -> "_Measures":
         guarantee, example = plan.calibration.guarantee, plan.family(1.0)
         bounds = tuple(_unless_refused(lambda name=name: named_bound(name, guarantee, example)) for name in BOUNDS)
-        return cls(plan, orders, example.norm, sensitivity_unit(plan)[0], bounds)
+        return cls(plan, orders, example.norm, sensitivity_unit(plan)[0], bounds, effort)
 
     def movement(self, listed: _Listed, length: float, witness: Witness) -> Sensitivity:
         """Return the row of a pattern that has no laws but a movement."""
@@ -206,7 +231,7 @@ class _Measures:
         if bound is None or self._as_gwm(bound, laws):
             return MOST_ROWS + 1
         one = bound.work(laws.work._replace(pairs=0.0, number=1.0), self.plan.calibration.guarantee)
-        return int(_MOST_WORK / max(one * _PER_DIMENSION ** (laws.dimension - 1), 1.0))
+        return int(self.effort.bound / max(one * _PER_DIMENSION ** (laws.dimension - 1), 1.0))
 
     def _as_gwm(self, bound: Bound, laws: Laws) -> bool:
         """Return whether a bound asks for what GWM does: between constants on a line, or where it wins nothing."""

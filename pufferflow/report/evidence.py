@@ -116,6 +116,26 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 @final
+class Distances(msgspec.Struct, frozen=True):
+    """How far the laws of the answer lie apart for two secrets, and the scales that bounds ask for; None if unknown."""
+
+    first: str
+    second: str
+    prior: str
+    position: float | None = None
+    w_inf: float | None = None
+    w_1: float | None = None
+    w_2: float | None = None
+    near: float | None = None
+    gwm: float | None = None
+    gawm: float | None = None
+    dagwm: float | None = None
+    exact: float | None = None
+    decides: bool = False
+    note: str = ""
+
+
+@final
 class Remarks(msgspec.Struct, frozen=True):
     """Lines for people under a heading of their own, at the end of the section of a page that has this anchor."""
 
@@ -173,8 +193,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """What a plan shows of itself: the sentence to sign, its noise, the worst pair, other bounds, and what could break.
 
     `job`, `period` and `dataset` say what it is about, where that is known. `findings` says of which outputs the noise
-    leaves nothing to see (`too_noisy` in evidence of older versions), `counts` names the outputs that count rows, and
-    `remarks` are further lines for sections.
+    leaves nothing to see (`too_noisy` in evidence of older versions), `counts` names the outputs that count rows,
+    `remarks` are further lines for sections, and `distances` are those of the pairs that lie farthest apart.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -210,6 +230,9 @@ class Evidence(msgspec.Struct, frozen=True):
     counts: tuple[str, ...] = ()
     memory: tuple[Memory, ...] = ()
     remarks: tuple[Remarks, ...] = ()
+    distances: tuple[Distances, ...] = ()
+    more_distances: int = 0
+    distances_unit: str = ""
 
     def to_json(self) -> bytes:
         """Return the evidence as JSON, which `from_json` reads back unchanged."""

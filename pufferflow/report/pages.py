@@ -112,6 +112,7 @@ def _parts(evidence: Evidence, numbers: Section, signal: Section, record: Sectio
         numbers,
         signal,
         sections.worst(evidence),
+        sections.distances(evidence),
         sections.memory(evidence),
         sections.models(evidence),
         sections.bounds(evidence),

@@ -15,6 +15,7 @@ import pages
 import polars as pl
 import published
 import pytest
+from msgspec import structs
 from strict import STRICT
 from thinned import thinned
 
@@ -172,6 +173,27 @@ def test_numbers_that_say_nothing_are_named_first(field):
     assert f"L{lines[0][1:]}." in signal
     header = html[: html.index("</header>")]
     assert header.index(f"{lines[0]}; so it is with 1 more output") < header.index("Promise")
+
+
+def test_pages_show_how_far_laws_lie_apart():
+    """As a figure and a table of the pairs that lie farthest apart, with what is computed by whom."""
+    chain = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), chain, order_by="hour")
+    batch = pf.protect(pl.DataFrame({"hour": range(20), "on": [0, 1] * 10}), scenario).private_sum("on")
+    plan = batch.plan(pf.Approx(1.0, 1e-6))
+    evidence, every = plan.evidence(), plan.sensitivities()
+    assert evidence.more_distances == every.height - len(evidence.distances) == 8
+    (deciding,) = [row for row in evidence.distances if row.decides]
+    own = every.row(by_predicate=pl.col("decides"), named=True)
+    for name in ("position", "w_inf", "w_1", "w_2", "near", "gwm", "gawm", "dagwm"):
+        assert getattr(deciding, name) == pytest.approx(own[name]), name
+    html = report.plan_page(evidence)
+    section = html[html.index('<section id="distances"') : html.index('<section id="bounds"')]
+    for text in ("W_∞", "DAGWM", "POT", "may not decide", "8 more pairs", "0 against 1", ", decides"):
+        assert text in section
+    assert section.count("<tr") == 13
+    without = report.plan_page(structs.replace(evidence, distances=()))
+    assert '<section id="distances"' not in without
 
 
 def test_bounds_that_were_not_worked_out_are_no_bad_ones():

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pufferflow.arrays import Floats
-from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow, Cell
+from pufferflow.report.evidence import GROUP_PRIVACY, ORDINARY, BoundRow, Cell, Distances
 from pufferflow.report.figures.canvas import (
     CALM,
     FIRST,
@@ -183,6 +183,35 @@ def models_of(rows: Sequence[BoundRow]) -> list[Model]:
         for name, row in named
         if row is not None and row.scale is not None and np.isfinite(row.scale)
     ]
+
+
+def distances_figure(rows: Sequence[Distances]) -> str:
+    """Return the figure of how far laws lie apart, the pair that decides first; nothing where nothing moves."""
+    far = [row for row in rows if row.w_inf]
+    if not far:
+        return ""
+    several = len({row.prior for row in far}) > 1
+    bars = [
+        Bar(
+            f"{row.first} against {row.second}"
+            + ("" if row.position is None else f", at {plain(row.position)}")
+            + (f", {row.prior}" if several else ""),
+            row.w_inf or 0.0,
+            plain(row.w_inf) + (", decides" if row.decides else ""),
+            own=row.decides,
+        )
+        for row in far
+    ]
+    words = Words(
+        "distances",
+        title="How far the laws of the answer lie apart under two secrets",
+        description=" ".join(f"{bar.name}: {bar.label}." for bar in bars),
+        caption=(
+            "W_∞ between the laws of the answer under two secrets; the pair that needs most noise is marked."
+            f"{_axis_words([bar.length for bar in bars])}"
+        ),
+    )
+    return _bars_figure(words, bars)
 
 
 def models_figure(models: Sequence[Model]) -> str:
