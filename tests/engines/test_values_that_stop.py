@@ -64,6 +64,19 @@ POSTGRESQL = {
     "numeric(38, 38)": (0, ("'NaN'", "'-0.99999999999999999999999999999999999999'")),
 }
 """Types of PostgreSQL, an ordinary value of each, and odd ones."""
+SPARK = {
+    "date": (dt.date(2024, 1, 1), ("'0001-01-01'", "'9999-12-31'", "'1582-10-14'", "'-0044-03-15'", "'+10000-01-01'")),
+    "timestamp_ntz": (dt.datetime(2024, 1, 1), ("'0001-01-01'", "'9999-12-31 23:59:59.999999'", "'+294247-01-09'")),  # noqa: DTZ001
+    "timestamp": (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), ("'0001-01-01'", "'1582-10-10'", "'+294247-01-09'")),
+    "string": ("a", ("''", "repeat('x', 100000)", "unhex('FF')")),
+    "double": (1.0, ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1e308", "5e-324")),
+    "float": (1.0, ("'NaN'", "'-Infinity'", "3e38")),
+    "boolean": (True, ("NULL", "false")),
+    "bigint": (1, ("9223372036854775807", "-9223372036854775808")),
+    "decimal(38, 0)": (1, ("'99999999999999999999999999999999999999'",)),
+    "decimal(38, 38)": (0, ("'-0.99999999999999999999999999999999999999'",)),
+}
+"""The same for Spark."""
 DUCKDB = {
     "DATE": (dt.date(2024, 1, 1), (*MOMENTS, "'5877641-06-23 (BC)'", "'5881580-07-10'")),
     "TIMESTAMP": (dt.datetime(2024, 1, 1), (*MOMENTS, "'290309-12-22 (BC) 00:00:00'", "'294247-01-10'")),  # noqa: DTZ001
@@ -127,4 +140,59 @@ def test_no_value_of_duckdb_stops_a_release(kind):
     with duckdb.connect() as connection:
         made(connection.execute, kind, odd)
         found = [plan.release().frame.height for plan in plans(connection.table("odd"), key)]
+    assert len(found) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("kind", SPARK)
+def test_no_value_of_spark_stops_a_release(session, kind, ansi):
+    """Whatever plan can be made can be released, whether errors of casts stop its queries or not."""
+    key, odd = SPARK[kind]
+    rows = [f"SELECT {21 + place} AS person, 3D AS x, CAST({value} AS {kind}) AS w" for place, value in enumerate(odd)]
+    usual = f"SELECT CAST(id AS INT) AS person, CAST(id AS DOUBLE) AS x, CAST(NULL AS {kind}) AS w FROM range(1, 21)"
+    frame = session.sql(" UNION ALL ".join([usual, *rows]))
+    before = session.conf.get("spark.sql.ansi.enabled")
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        found = [plan.release().frame.height for plan in plans(frame, key)]
+    finally:
+        session.conf.set("spark.sql.ansi.enabled", before)
+    assert len(found) >= 3
+
+
+def physical(kind, stored, values):
+    """Return values of a type by the numbers that stand for them in memory."""
+    return pl.Series(values, dtype=stored).cast(kind)
+
+
+ENDS = {bits: [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1, 0, -1] for bits in (32, 64)}
+POLARS = {
+    "date": (dt.date(2024, 1, 1), physical(pl.Date, pl.Int32, ENDS[32])),
+    "datetime": (dt.datetime(2024, 1, 1), physical(pl.Datetime("us"), pl.Int64, ENDS[64])),  # noqa: DTZ001
+    "nanoseconds": (dt.datetime(2024, 1, 1), physical(pl.Datetime("ns"), pl.Int64, ENDS[64])),  # noqa: DTZ001
+    "with a zone": (
+        dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+        physical(pl.Datetime("us", "Europe/Berlin"), pl.Int64, ENDS[64]),
+    ),
+    "text": ("a", pl.Series(["", "x" * 100_000, "\x00", "\u200b"])),
+    "float": (1.0, pl.Series([float("nan"), float("inf"), -float("inf"), -0.0, 1e308, 5e-324])),
+    "single": (1.0, pl.Series([float("nan"), -float("inf"), 3e38], dtype=pl.Float32)),
+    "boolean": (True, pl.Series([None, False])),
+    "whole": (1, pl.Series(ENDS[64])),
+    "unsigned": (1, pl.Series([2**64 - 1, 0], dtype=pl.UInt64)),
+    "decimal": (Decimal(1), pl.Series(["9" * 37, "-" + "9" * 37]).cast(pl.Decimal(38, 0))),
+    "category": ("a", pl.Series(["", None, "b"], dtype=pl.Categorical)),
+}
+"""The same for frames of Polars: the ends of what a type can hold in memory."""
+
+
+@pytest.mark.parametrize("kind", POLARS)
+def test_no_value_of_polars_stops_a_release(kind):
+    """Whatever plan can be made can be released."""
+    key, odd = POLARS[kind]
+    usual = pl.Series([None] * 20, dtype=odd.dtype)
+    column = pl.concat([usual, odd])
+    frame = pl.DataFrame({"person": range(len(column)), "x": [3.0] * len(column), "w": column})
+    found = [plan.release().frame.height for plan in plans(frame, key)]
     assert len(found) >= 3
