@@ -162,7 +162,8 @@ def test_many_pairs_are_sampled_with_a_note(monkeypatch):
     """Of more pairs than are shown, evenly spaced ones have a row, and the one that decides."""
     plan = along(40).plan(pf.Pure(1.0), bound="gwm", floor=None)
     whole = plan.sensitivities()
-    monkeypatch.setattr(sys.modules["pufferflow.explain.sensitivities"], "MOST_ROWS", 10)
+    module = sys.modules["pufferflow.explain.sensitivities"]
+    monkeypatch.setattr(module, "_WHOLE", module._Effort(rows=10))
     found = plan.sensitivities()
     assert 10 <= found.height <= 12
     assert found["note"].str.contains("one of 10 of 40 pairs").all()
