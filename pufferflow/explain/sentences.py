@@ -164,7 +164,7 @@ def _slope(values: Values | None) -> float | None:
     return abs(slope) if np.allclose(numbers, line, rtol=0, atol=1e-9 * np.ptp(numbers)) else None
 
 
-_ITS_OWN: Final = "its own, which sums leave out, and means divide by the noisy number of the other rows"
+_LEFT_OUT: Final = "left out, and hidden as values are; means divide by the noisy number of the others"
 
 
 def _missing(request: Request, column: str) -> str:
@@ -173,7 +173,7 @@ def _missing(request: Request, column: str) -> str:
     kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
     what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
     if domain.skips:
-        return f"{what} in {column!r} {'is' if len(kinds) == 1 else 'are'} a state of {_ITS_OWN}"
+        return f"{what} in {column!r} {'is' if len(kinds) == 1 else 'are'} {_LEFT_OUT}"
     return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_value_text(request.missing(column))}"
 
 
