@@ -6,8 +6,8 @@ sizes, never timed: the same bounds are tried on every machine and under any loa
 
 import math
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast, final
@@ -257,7 +257,7 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
     """Return a proof for each of the laws, of which the largest is the least that the bounds can do, or near it.
 
     `thrifty` leaves out what can win little for more work than the quickest proofs took. After `end`, on a monotonic
-    clock, no bound is begun but for laws that have no proof yet.
+    clock, what is worked out stops and the best proofs hold; laws that have none yet get one all the same.
     """
     tried = _first_proofs(pieces, bounds, aim, workers)
     budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
@@ -266,9 +266,18 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
             with until(end):
                 check_time()
                 budget -= worst.advance(budget)
-        except OutOfTimeError:
-            worst.stop()
+        except OutOfTimeError as over:
+            worst.stop(over.args)
     return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
+
+
+@contextmanager
+def _naming(bound: Bound) -> Generator[None]:
+    """Name the bound that is worked out inside, should its time be over."""
+    try:
+        yield
+    except OutOfTimeError:
+        raise OutOfTimeError(bound) from None
 
 
 def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, workers: Workers) -> "list[_Piece]":
@@ -309,8 +318,6 @@ class _Piece:
     enough: float | None = None
     """A value that other laws need: if these need no more, it does not matter how much less."""
     untried: list[Untried] = field(default_factory=list[Untried])
-    _began: Bound | None = field(default=None, init=False)
-    """The bound that is being worked out."""
 
     def __post_init__(self) -> None:
         """Order the bounds by their work, equal ones and trifles as they are given, and make the first proof."""
@@ -334,28 +341,25 @@ class _Piece:
             return 0.0
         return self.consider(budget)
 
-    def stop(self) -> None:
+    def stop(self, begun: Sequence[Bound]) -> None:
         """Leave it at the best proof so far, since time is up; a rough one proves its value too."""
         late = [bound for bound in self.left if not bound.supports_only]
-        late += [self._began] if self._began is not None else []
-        self.untried += [Untried(bound, 1.0, late=True) for bound in late]
+        self.untried += [Untried(bound, 1.0, late=True) for bound in (*late, *begun)]
         self.left.clear()
         self.best = replace(self.best, rough=False)
 
     def settle(self) -> None:
         """Replace a rough proof by the least that its bound proves."""
-        self._began = self.best.applied.bound
-        doing(repr(self.best.applied.bound))
-        self.best = self.aim.proof(self.best.applied.bound, self.laws)
-        self._began = None
+        bound = self.best.applied.bound
+        doing(repr(bound))
+        with _naming(bound):
+            self.best = self.aim.proof(bound, self.laws)
 
     def consider(self, budget: float) -> float:
         """Try the next bound if it may win enough for its work; return the work it took."""
-        bound, best = self.left.pop(0), self.best.value
-        self._began = bound
-        taken = self._consider(bound, best, budget)
-        self._began = None
-        return taken
+        bound = self.left.pop(0)
+        with _naming(bound):
+            return self._consider(bound, self.best.value, budget)
 
     def _consider(self, bound: Bound, best: float, budget: float) -> float:
         if self.laws.constant and not bound.for_constants:
@@ -401,9 +405,8 @@ class _Piece:
             bound = self.left.pop(0)
             doing(repr(bound), self._work_of(bound) / _IN_A_SECOND)
             try:
-                return self.aim.proof(bound, self.laws, self.enough), self._work_of(bound)
-            except OutOfTimeError:
-                raise OutOfTimeError(bound) from None
+                with _naming(bound):
+                    return self.aim.proof(bound, self.laws, self.enough), self._work_of(bound)
             except Refused as refusal:
                 refusals.append((bound, refusal))
         raise max(refusals, key=lambda one: (not one[0].supports_only, self.bounds.index(one[0])))[1]

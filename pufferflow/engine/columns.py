@@ -136,8 +136,7 @@ class ByLine(ColumnReading):
         first = self.values[0]
         domain = cast(Interval, first.domain)
         low, high = domain.low, domain.high
-        missing = domain.beyond if domain.skips else min(max(self.missing, low), high)
-        return FloatInside(first.column, low, high, missing)
+        return FloatInside(first.column, low, high, self.missing)
 
     @property
     def totals(self) -> tuple[Total, ...]:
@@ -231,7 +230,8 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     if isinstance(domain, Interval):
         lines = tuple(value for value in values if isinstance(value, OnInterval) and _bounded(value, _MOST_LINED))
         if len(lines) == len(values):
-            return ByLine(own, wide, 0.0 if domain.skips else float(first.missing), lines)
+            missing = domain.beyond if domain.skips else min(max(float(first.missing), domain.low), domain.high)
+            return ByLine(own, wide, missing, lines)
     tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
         raise Misuse(f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps")

@@ -1,7 +1,7 @@
 """A plan in words, tables and plain values for pages."""
 
 from pufferflow.explain.check import check, useless_outputs
-from pufferflow.explain.compare import compare, summary
+from pufferflow.explain.compare import ALL_ROWS, compare, summary
 from pufferflow.explain.gather import evidence
 from pufferflow.explain.one_number import Origin, at_place, origin_of
 from pufferflow.explain.sensitivities import sensitivities
@@ -21,6 +21,7 @@ from pufferflow.explain.what_if import under_group
 from pufferflow.explain.worst_pair import NAMELESS, nameless
 
 __all__ = [
+    "ALL_ROWS",
     "NAMELESS",
     "Origin",
     "assumptions",

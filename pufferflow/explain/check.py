@@ -88,25 +88,29 @@ def useless_outputs(plan: Decision) -> list[str]:
 
     Nothing is read for it: where the rows of cells have not been counted yet, there is nothing to compare with.
     """
-    if not plan.facts.counted:
+    useless = _useless(plan) if plan.facts.counted else []
+    if not useless:
         return []
-    lines = findings(plan)
-    if not lines:
-        return []
-    more = len(lines) - _MOST_OUTPUTS
-    said = [*lines[:_MOST_OUTPUTS], *([f"so it is with {counted(more, 'more output')}"] if more > 0 else [])]
-    first = next(one for one in _measured(plan, None) if one.useless.any())
+    groups, more, first = group_names(plan), len(useless) - _MOST_OUTPUTS, useless[0][0]
+    said = [_finding(outputs, groups) for outputs in useless[:_MOST_OUTPUTS]]
+    said += [f"so it is with {counted(more, 'more output')}"] if more > 0 else []
     times = math.ceil(first.ratio[first.useless.argmax()] / _WEAK)
     return [*said, f"a way on: {times} times the epsilon{_further(plan.request)}"]
 
 
 def findings(plan: Decision) -> list[str]:
     """Return a sentence for each query of whose numbers the noise leaves nothing to see, all of them or some."""
-    useless, groups = dict[int, list[_Measured]](), group_names(plan)
+    groups = group_names(plan)
+    return [_finding(outputs, groups) for outputs in _useless(plan)]
+
+
+def _useless(plan: Decision) -> list[list[_Measured]]:
+    """Return the outputs that are useless in some groups, query by query."""
+    of_query = dict[int, list[_Measured]]()
     for one in _measured(plan, None):
         if one.useless.any():
-            useless.setdefault(id(one.query), []).append(one)
-    return [_finding(outputs, groups) for outputs in useless.values()]
+            of_query.setdefault(id(one.query), []).append(one)
+    return list(of_query.values())
 
 
 def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:

@@ -141,16 +141,16 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
     """Read the private rows, once, and check that noise and cost were made for them."""
     request = decision.request
     measures = [measure for measure in request.measures if measure is not None]
-    counted = list[Tally]()
+    again, counted = request.engine.counted_again and request.counts_are_public, list[Tally]()
     with request.engine.one_version() as one_version:  # where that can be had, sums and facts are of the same rows
-        if request.engine.counted_again and request.counts_are_public and not one_version:
+        if again and not one_version:
             counted.append(request.engine.tally(request.selection))
         weights = decision.facts.weights
         together = weights.together if weights.grids else None
         read = weighted_tally(request.engine, request.selection, measures, weights.grids, together)
         tally = request.with_keys(read)
         selected = {source.selected, source.confirmed(request).selected}
-        if request.engine.counted_again and request.counts_are_public:
+        if again:
             counted.append(request.engine.tally(request.selection))
     if counted and not any(_same_rows(read, one) for one in counted):
         raise _other_rows()

@@ -118,9 +118,9 @@ _HOW: Final = (
 )
 _COMPUTED: Final = (
     "POT, a library of optimal transport, computes W_1 and W_2 of laws of several sums, shown for comparison, "
-    "and transports for DAGWM, any of which is valid. W_∞ and nearness are computed in whole numbers beside it, for a "
-    "transport in floats may not decide W_∞: one that leaves out a probability of 1e-17 is right to the last digit of "
-    "its price, and says 0 where W_∞ is 100; another gave 3.41 for 1.449."
+    "and transports for DAGWM, any of which is valid. W_∞ and nearness are computed in whole numbers beside it: a "
+    "transport in floats may not decide W_∞. One that leaves out a probability of 1e-17 is right to the last digit of "
+    "its price, and says 0 where W_∞ is 100. Another gave 3.41 for 1.449."
 )
 
 
@@ -130,9 +130,8 @@ def distances(evidence: Evidence) -> Section | None:
     if not rows:
         return None
     unit = f", {evidence.distances_unit}" if evidence.distances_unit else ""
-    more = f" {counted(evidence.more_distances, 'more pair')} of secrets, positions and priors." * bool(
-        evidence.more_distances
-    )
+    left = evidence.more_distances
+    more = f" {counted(left, 'more pair')} of secrets, positions and priors." if left else ""
     notes = dict.fromkeys(f"{row.note[:1].upper()}{row.note[1:]}." for row in rows if row.note)
     body = paragraph(_HOW) + distances_figure(rows) + _distances_table(rows, f"Distances and scales{unit}.{more}")
     body += listed(list(notes)) if notes else ""

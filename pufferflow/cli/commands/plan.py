@@ -130,7 +130,6 @@ _NOISE = typer.Option(
 _BOUND = typer.Option(
     "--bound", metavar="NAME", help="Plan with this bound in place of the job's, such as gawm.", show_default=False
 )
-_ALL = "all rows"
 _COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
 _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
 
@@ -196,11 +195,13 @@ def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
 
 def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
     """Say of how many numbers the noise leaves nothing, or little, and what may be done."""
+    from pufferflow.explain import ALL_ROWS
+
     for verdict in ("useless", "weak"):
         own = [one for one in check if one["verdict"] == verdict]
         if own:
             first, are = own[0], "is" if len(own) == 1 else "are"
-            name = f"{first['query']} for {first['group']}" if first["group"] != _ALL else first["query"]
+            name = f"{first['query']} for {first['group']}" if first["group"] != ALL_ROWS else first["query"]
             screen.say(f"{len(own)} of {len(check)} numbers {are} {verdict}, such as {name}:")
             screen.say(f"  {first['finding']} A way on: {first['way_on']}.")
 
