@@ -79,7 +79,7 @@ def private_three(path: str) -> pl.DataFrame:
 def _released(batch) -> pl.DataFrame:  # noqa: ANN001 - the product is imported only where it is measured
     import pufferflow as pf
 
-    scenario = batch.questions.scenario
+    scenario = batch.request.scenario
     account = _ledger().open(scenario.fingerprint, scenario, limit=pf.Pure(1e6))
     return batch.release(epsilon=1.0, account=account).frame
 

@@ -36,7 +36,7 @@ def own_error(asked: str, rows: int) -> float:
     if asked != "mean":
         return max(noise.scale for noise in batch.plan(pf.Pure(1.0)).noises.values())
     plan = batch.private_mean("amount").plan(pf.Pure(1.0))
-    center = plan.questions.queries[0].center
+    center = plan.request.queries[0].center
     return mean_error(*(noise.scale for noise in plan._decision.noises_in_units), center)  # noqa: SLF001 - no door has that of the count
 
 

@@ -31,7 +31,7 @@ def chain(period: int) -> pf.MarkovChain:
 
 def under_ar1() -> pf.Batch:
     """Ask for the mean of a month under AR1."""
-    secret = pf.Secret("kw", domain=pf.Interval(0, 11), pairs=pf.Closer(2), missing=0)
+    secret = pf.Secret("kw", domain=pf.Interval(0, 11), pairs=pf.WithinDistance(2), missing=0)
     scenario = pf.Scenario(secret, pf.GaussianPrior(pf.AR1(0.9), variance=1.0), order_by="hour")
     return pf.protect(FRAME, scenario).private_mean("kw")
 

@@ -30,7 +30,7 @@ def meters() -> tuple[pf.Scenario, pf.Statistic]:
 
 def salaries() -> tuple[pf.Scenario, pf.Statistic]:
     """Take twenty salaries of one firm, in thousands, with one common cause: any two correlate by .3."""
-    secret = pf.Secret("salary", domain=pf.Interval(0, 200), pairs=pf.Closer(20))
+    secret = pf.Secret("salary", domain=pf.Interval(0, 200), pairs=pf.WithinDistance(20))
     prior = pf.GaussianPrior(pf.Exchangeable(0.3), variance=900, mean=60)
     return pf.Scenario(secret=secret, prior=prior, within="firm"), pf.Statistic.total(20)
 

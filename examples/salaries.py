@@ -24,7 +24,7 @@ def staff(rng: np.random.Generator) -> pl.DataFrame:
 
 def scenario(prior: pf.Prior) -> pf.Scenario:
     """Return the scenario for one belief about how salaries hang together."""
-    secret = pf.Secret("salary", domain=pf.Interval(LOW, HIGH), pairs=pf.Closer(10), missing=LOW)
+    secret = pf.Secret("salary", domain=pf.Interval(LOW, HIGH), pairs=pf.WithinDistance(10), missing=LOW)
     return pf.Scenario(secret, prior, order_by="person", public=["team"])
 
 

@@ -57,20 +57,20 @@ if TYPE_CHECKING:
     from pufferflow.bounds import calibrate_joint as calibrate_joint
     from pufferflow.bounds import loss as loss
     from pufferflow.bounds import robustness as robustness
+    from pufferflow.composition import AccountForecast as AccountForecast
     from pufferflow.composition import Composed as Composed
-    from pufferflow.composition import Forecast as Forecast
+    from pufferflow.composition import compare_accounting as compare_accounting
     from pufferflow.composition import compose as compose
     from pufferflow.composition import temporal_leakage as temporal_leakage
-    from pufferflow.composition import ways_to_count as ways_to_count
     from pufferflow.engine import table as table
     from pufferflow.errors import InternalError as InternalError
-    from pufferflow.errors import LedgerFault as LedgerFault
+    from pufferflow.errors import LedgerError as LedgerError
     from pufferflow.errors import LimitReached as LimitReached
-    from pufferflow.errors import Misuse as Misuse
     from pufferflow.errors import PufferflowError as PufferflowError
     from pufferflow.errors import Refused as Refused
-    from pufferflow.errors import SinkFailed as SinkFailed
-    from pufferflow.errors import SourceFailed as SourceFailed
+    from pufferflow.errors import SinkError as SinkError
+    from pufferflow.errors import SourceError as SourceError
+    from pufferflow.errors import UsageError as UsageError
     from pufferflow.errors import UtilityWarning as UtilityWarning
     from pufferflow.frame import Batch as Batch
     from pufferflow.frame import protect as protect
@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from pufferflow.guarantees import Zcdp as Zcdp
     from pufferflow.inference import laws as laws
     from pufferflow.jobs import Job as Job
+    from pufferflow.jobs import JobRun as JobRun
     from pufferflow.jobs import Period as Period
-    from pufferflow.jobs import Ran as Ran
     from pufferflow.law import GaussianLaw as GaussianLaw
     from pufferflow.law import Law as Law
     from pufferflow.ledger import Account as Account
@@ -105,13 +105,13 @@ if TYPE_CHECKING:
     from pufferflow.queries import Statistic as Statistic
     from pufferflow.release import Release as Release
     from pufferflow.scenario import Bins as Bins
-    from pufferflow.scenario import Closer as Closer
     from pufferflow.scenario import Derived as Derived
     from pufferflow.scenario import Initial as Initial
     from pufferflow.scenario import Interval as Interval
     from pufferflow.scenario import Presence as Presence
     from pufferflow.scenario import Scenario as Scenario
     from pufferflow.scenario import Secret as Secret
+    from pufferflow.scenario import WithinDistance as WithinDistance
     from pufferflow.scenario.fitting import Reference as Reference
     from pufferflow.scenario.priors import AR1 as AR1
     from pufferflow.scenario.priors import AnyCorrelation as AnyCorrelation
@@ -138,7 +138,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "errors": (
-        *("PufferflowError", "Misuse", "Refused", "LimitReached", "SourceFailed", "LedgerFault", "SinkFailed"),
+        *("PufferflowError", "UsageError", "Refused", "LimitReached", "SourceError", "LedgerError", "SinkError"),
         "UtilityWarning",
         "InternalError",
     ),
@@ -161,7 +161,7 @@ _ROOMS = {
         *("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
         *("calibrate", "calibrate_joint", "loss", "Calibration", "JointCalibration", "robustness"),
     ),
-    "scenario": ("Scenario", "Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "Closer"),
+    "scenario": ("Scenario", "Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "WithinDistance"),
     "scenario.priors": (
         *("Prior", "Independent", "MarkovChain", "GaussianPrior", "Exchangeable", "AR1", "Kernel", "LatentClass"),
         *("GaussianMixture", "Table", "Empirical", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
@@ -170,13 +170,13 @@ _ROOMS = {
     "queries": ("Statistic",),
     "inference": ("laws",),
     "engine": ("table",),
-    "composition": ("compose", "Composed", "Forecast", "temporal_leakage", "ways_to_count"),
+    "composition": ("compose", "Composed", "AccountForecast", "temporal_leakage", "compare_accounting"),
     "ledger": ("Ledger", "Account"),
     "plan": ("Plan",),
     "planning": ("Certificate", "Within"),
     "release": ("Release",),
     "frame": ("protect", "Batch"),
-    "jobs": ("Job", "Period", "Ran"),
+    "jobs": ("Job", "Period", "JobRun"),
     "beliefs": ("suggest", "Suggestion", "Suggestions"),
 }
 _WHOLE_ROOMS = ("audit", "confounding", "granularity", "learning", "local", "tradeoff")

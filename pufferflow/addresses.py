@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 _SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")
 """Of two letters or more, since C:/ is a drive; with one slash or more, since a `Path` keeps only one."""
@@ -30,11 +30,11 @@ def local_path(given: object, what: str) -> Path:
     kind = type(given).__name__
     text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None
     if not isinstance(text, str):
-        raise Misuse(f"{what} is of type {kind}.", allowed="a path", instead='"published"')
+        raise UsageError(f"{what} is of type {kind}.", allowed="a path", instead='"published"')
     scheme = scheme_of(text)
     if scheme is None:
         return Path(text)
-    raise Misuse(
+    raise UsageError(
         f"{what} is an address with '{scheme}:', where nothing can be written.",
         allowed="a path of this machine, such as a folder that is mounted or that another program sends on",
         instead=_path_of(text) if scheme.lower() == "file" else '"published", and sending the folder on afterwards',

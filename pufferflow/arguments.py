@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import float_above
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def stored_belief() -> Generator[list[str]]:
         _refusals.reset(token)
 
 
-def refuse_belief(refusal: Misuse) -> None:
+def refuse_belief(refusal: UsageError) -> None:
     """Refuse a belief that hides nothing, or remember why it is refused if it was stored."""
     refusals = _refusals.get()
     if refusals is None:
@@ -72,19 +72,19 @@ def reads_stored_belief() -> bool:
     return _refusals.get() is not None
 
 
-def belief_refused(why: str) -> Misuse:
+def belief_refused(why: str) -> UsageError:
     """Return the error for plans under a belief that an older version accepted."""
-    return Misuse(
+    return UsageError(
         f"The scenario's belief is refused by now: {why}",
         allowed="its account can be read, verified and exported; new plans need another belief",
-        instead="ledger.supersede(name, scenario) with a sound prior, and plans of that scenario",
+        instead="ledger.replace_prior(name, scenario) with a sound prior, and plans of that scenario",
     )
 
 
 def instance(value: object, kind: type[T], name: str, *, allowed: str, instead: str) -> T:
     """Return a value that is of a class."""
     if not isinstance(value, kind):
-        raise Misuse(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
     return value
 
 
@@ -103,12 +103,12 @@ def finite_number(  # noqa: PLR0913 - what fits, and the words of the error
 
     >>> finite_number(5, "q", allowed="a number from 0 to 1", instead="q=0.5", fits=lambda q: 0 <= q <= 1)
     Traceback (most recent call last):
-    pufferflow.errors.Misuse: q is 5.
+    pufferflow.errors.UsageError: q is 5.
       allowed: a number from 0 to 1
       try: q=0.5
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        raise Misuse(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
     try:
         number = float(value)
     except OverflowError:
@@ -116,9 +116,9 @@ def finite_number(  # noqa: PLR0913 - what fits, and the words of the error
     except ValueError:  # a signalling NaN
         number = math.nan
     if not math.isfinite(number):
-        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {number}.", allowed=allowed, instead=instead)
     if fits is not None and not fits(number):
-        raise Misuse(f"{name} is {number:{digits}}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {number:{digits}}.", allowed=allowed, instead=instead)
     return number
 
 
@@ -129,7 +129,7 @@ def finite_number_above(
     number = finite_number(value, name, allowed=allowed, instead=instead)
     number = float_above(Fraction(value)) if isinstance(value, Fraction | Decimal | int) else number
     if fits is not None and not fits(number):
-        raise Misuse(f"{name} is {number}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {number}.", allowed=allowed, instead=instead)
     return number
 
 
@@ -165,7 +165,7 @@ def order_above_one(value: object) -> float:
 def check_not_masked(value: object, name: str, *, allowed: str) -> None:
     """Refuse an array of NumPy with a mask: what it hides would be read like all else."""
     if hasattr(value, "mask") and hasattr(value, "filled"):
-        raise Misuse(
+        raise UsageError(
             f"{name} is a masked array, of which hidden entries would be read too.",
             allowed=allowed,
             instead="array.compressed() for the entries that are not hidden, or array.filled(0)",
@@ -175,7 +175,7 @@ def check_not_masked(value: object, name: str, *, allowed: str) -> None:
 def whole_number(value: object, name: str, *, allowed: str, instead: str, kind: type[Any] = int) -> int:
     """Return a whole number ≥ 1 of a type."""
     if isinstance(value, bool) or not isinstance(value, kind) or cast(int, value) < 1:
-        raise Misuse(f"{name} is {shown(value)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {shown(value)}.", allowed=allowed, instead=instead)
     return int(cast(int, value))
 
 
@@ -192,7 +192,7 @@ def read_name(name: object, what: str) -> str:
     """Return the name of a column."""
     if not isinstance(name, str) or not name:
         example = {"order_by": "hour", "within": "meter", "public": "day"}.get(what, "level")
-        raise Misuse(
+        raise UsageError(
             f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="{_name_in(name) or example}"'
         )
     return name

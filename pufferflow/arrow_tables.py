@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarded import guarded
 
 
@@ -64,7 +64,7 @@ class ArrowTable:
         if missing is not None and self.of_pandas and (problem := unnamed_index(self.given, missing)):
             raise problem
 
-    def _unreadable(self, column: str, use: Use) -> Misuse:
+    def _unreadable(self, column: str, use: Use) -> UsageError:
         kind = self.left_out[column]
         if self.of_pandas and kind == "object":
             why, allowed = "object, whose type would be guessed from private rows", "a type of its own"
@@ -74,14 +74,14 @@ class ArrowTable:
         instead = f'frame.astype({{"{column}": "{_PANDAS[use]}"}})'
         if not self.of_pandas:
             instead = f'where the stream is made, CAST("{column}" AS {_SQL[use]})'
-        return Misuse(f"The column {shown(column)} is {why}.", allowed=allowed, instead=instead)
+        return UsageError(f"The column {shown(column)} is {why}.", allowed=allowed, instead=instead)
 
     def read(self) -> pl.DataFrame:
         """Return all rows; a stream that is read once is used up."""
         frame = guarded(lambda: pl.DataFrame(self.rows()))
         if frame.schema == self.schema:
             return frame
-        raise Misuse("The table's types changed while it was read.", allowed="a table that stays as it is")
+        raise UsageError("The table's types changed while it was read.", allowed="a table that stays as it is")
 
 
 def arrow_table(given: Any) -> ArrowTable | None:
@@ -162,7 +162,7 @@ def _columns_of_pandas(frame: Any) -> dict[str, Any]:
     return columns
 
 
-def unnamed_index(frame: Any, missing: str) -> Misuse | None:
+def unnamed_index(frame: Any, missing: str) -> UsageError | None:
     """Return the error for a column that a table of pandas lacks, where its index has no name; None where it has."""
     if not _is_pandas(frame):
         return None
@@ -170,7 +170,7 @@ def unnamed_index(frame: Any, missing: str) -> Misuse | None:
     if None not in names or kind == "RangeIndex":
         return None
     ours = repr(missing) if len(names) == 1 else [str(name) if name else "…" for name in names[:-1]] + [missing]
-    return Misuse(
+    return UsageError(
         f"The frame has no column {missing!r}, and its index, a {kind}, has no name: levels with a name are columns.",
         allowed=f"a column {missing!r}, or an index of this name",
         instead=f"frame.rename_axis({ours}), or frame.reset_index(names={ours})",
@@ -195,7 +195,7 @@ def _type_of_none(column: Any) -> Any:
 def _check_names(names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise Misuse(
+        raise UsageError(
             f"Two columns are called {shown(twice)}.", allowed="names of their own", instead="renaming one of them"
         )
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import instance
-from pufferflow.errors import Misuse, PufferflowError, Refused, visible
+from pufferflow.errors import PufferflowError, Refused, UsageError, visible
 from pufferflow.explain import under_group
 from pufferflow.frame import Batch
 from pufferflow.guarantees import Guarantee, Pure
@@ -143,20 +143,22 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
     asked = instance(
         batch, Batch, "The batch", allowed="a batch with queries", instead="pf.protect(frame, scenario).private_sum(…)"
     )
-    scenario = asked.questions.scenario
+    scenario = asked.request.scenario
     if not isinstance(scenario.secret, ValueSecret):
-        raise Misuse(
+        raise UsageError(
             "Suggestions for a secret that is no value of a row.",
             allowed="pf.Secret or pf.Initial",
             instead="pf.Table.fit or pf.LatentClass.fit, for pf.Derived",
         )
-    if not asked.questions.queries:
-        raise Misuse("The batch asks nothing yet.", allowed="a batch with queries", instead='batch.private_sum("x")')
-    read.origin.check_public(f"The reference {read.name!r}", asked.questions.engine.original)
+    if not asked.request.queries:
+        raise UsageError(
+            "The batch asks nothing yet.", allowed="a batch with queries", instead='batch.private_sum("x")'
+        )
+    read.origin.check_public(f"The reference {read.name!r}", asked.request.engine.original)
     wanted = Pure(1.0) if promise is None else promise
     rows = [_tried(asked, wanted, name, fit) for name, fit in _candidates(read, scenario, scenario.secret)]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
-    return Suggestions(read.name, asked.questions.queries[0].name, wanted, tuple(rows))
+    return Suggestions(read.name, asked.request.queries[0].name, wanted, tuple(rows))
 
 
 Fit = Callable[[], tuple[Prior, tuple[str, ...]]]
@@ -262,7 +264,7 @@ def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
         return Suggestion(words, prior, against, note=refusal.problem)
     decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - what is left is no part of its door
     left = None if isinstance(prior, AnyCorrelation) else under_group(decision)
-    return Suggestion(words, prior, against, _error(plan, batch.questions.queries[0].outputs[0]), left)
+    return Suggestion(words, prior, against, _error(plan, batch.request.queries[0].outputs[0]), left)
 
 
 def _error(plan: Plan, output: str) -> float:
@@ -273,7 +275,7 @@ def _error(plan: Plan, output: str) -> float:
 
 
 def _plan(batch: Batch, prior: Prior, promise: Guarantee) -> Plan:
-    given = batch.questions.scenario
+    given = batch.request.scenario
     scenario = Scenario(
         given.secret,
         prior,
@@ -283,4 +285,4 @@ def _plan(batch: Batch, prior: Prior, promise: Guarantee) -> Plan:
         within=given.within,
         public=given.public,
     )
-    return Batch(replace(batch.questions, scenario=scenario)).plan(promise)
+    return Batch(replace(batch.request, scenario=scenario)).plan(promise)

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Final, Literal
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.suggestions import nearest
 
 Group = Literal["pufferflow.engines", "pufferflow.sources", "pufferflow.sinks"]
@@ -35,7 +35,7 @@ def load(group: Group, name: str) -> object:
     if name not in entries:
         close = nearest(name, entries)
         what = group.rpartition(".")[2]
-        raise Misuse(
+        raise UsageError(
             f"There is no {what.removesuffix('s')} {name[:60]!r}.",
             allowed=f"an installed one: {', '.join(sorted(entries))}",
             instead=repr(close[0] if close else min(entries, default="")),
@@ -47,13 +47,13 @@ def load(group: Group, name: str) -> object:
     except AttributeError:
         missing = ""
     if not missing:
-        raise Misuse(
+        raise UsageError(
             f"The package that brings {name[:60]!r} has nothing of the name that it gives.",
             allowed="packages whose versions fit together",
             instead="pip install --upgrade, with that package and pufferflow",
         )
     extra = _EXTRAS.get(name, name)
-    raise Misuse(
+    raise UsageError(
         f"{name!r} needs {missing.partition('.')[0]!r}, which is not installed.",
         allowed="the packages of its extra",
         instead=f'pip install "pufferflow[{extra}]"',

@@ -63,15 +63,15 @@ def _restore(kind: type[PufferflowError], problem: str, allowed: str, instead: s
     return kind(problem, allowed=allowed, instead=instead)
 
 
-class Misuse(PufferflowError, ValueError):
+class UsageError(PufferflowError, ValueError):
     """An argument is not of the kind that is allowed."""
 
 
-class NoSuchCall(Misuse, TypeError):
+class NoSuchCall(UsageError, TypeError):
     """A function or class was called with arguments that it does not take."""
 
 
-class NoSuchAttribute(Misuse, AttributeError):
+class NoSuchAttribute(UsageError, AttributeError):
     """A value has no attribute of this name; `hasattr` and the protocols of Python see an AttributeError."""
 
     def __init__(self, problem: str, *, allowed: str = "", instead: str = "", name: str = "") -> None:
@@ -88,15 +88,15 @@ class LimitReached(PufferflowError):
     """The release would pass the limit of its account."""
 
 
-class SourceFailed(PufferflowError):
+class SourceError(PufferflowError):
     """Data could not be read; nothing was released."""
 
 
-class LedgerFault(PufferflowError):
+class LedgerError(PufferflowError):
     """The ledger could not be read, written or verified."""
 
 
-class SinkFailed(PufferflowError):
+class SinkError(PufferflowError):
     """Where releases go cannot be read or written; what is released is in its ledger, and the next run sends it."""
 
 

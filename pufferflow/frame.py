@@ -13,14 +13,14 @@ from pufferflow.bounds import Bounds
 from pufferflow.channels import Channel
 from pufferflow.designed import DesignedPlan, designed_plan
 from pufferflow.engine import Backend, RemoteTable, check_column, checked_engine
-from pufferflow.errors import Misuse, Refused, visible
+from pufferflow.errors import Refused, UsageError, visible
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
 from pufferflow.guarantees import AnyKind, Guarantee
 from pufferflow.habits import EXAMPLES
 from pufferflow.local import Perturbation, perturbation
 from pufferflow.noise import Family, JointGaussian
 from pufferflow.plan import Plan, plan_of
-from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_seconds
+from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_row_privacy, read_seconds
 from pufferflow.queries import (
     Bounded,
     BoundedMean,
@@ -87,17 +87,17 @@ class Batch(Suggesting):
 
     First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
     the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: a
-    batch is a Python value that contains the frame (`batch.questions.frame`).
+    batch is a Python value that contains the frame (`batch.request.frame`).
 
     >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
     >>> batch.release(epsilon=1.0).frame.columns
     ['day', 'level_sum', 'peaks']
     """
 
-    questions: Request
+    request: Request
 
     def _own_examples(self) -> Mapping[str, str]:
-        return examples_of(self.questions)
+        return examples_of(self.request)
 
     # Which rows
 
@@ -109,7 +109,7 @@ class Batch(Suggesting):
         >>> batch = _example().filter(pl.col("day") > 1)
         >>> batch = _example().filter(day=1)
         """
-        request = self.questions
+        request = self.request
         for predicate in (*one_by_one(predicates), *(pl.col(name) == value for name, value in equal.items())):
             request = request.with_filter(predicate)
         return Batch(request)
@@ -122,10 +122,10 @@ class Batch(Suggesting):
         flat = one_by_one(expressions)
         listed = {column_name(expression): expression for expression in flat}
         if len(listed) < len(flat) or set(listed) & set(named):
-            raise Misuse(
+            raise UsageError(
                 "with_columns makes two columns of one name.", allowed="names of their own", instead='.alias("week")'
             )
-        return Batch(self.questions.with_columns(listed | named))
+        return Batch(self.request.with_columns(listed | named))
 
     def group_by(
         self, *by: ColumnOrExpr | Iterable[ColumnOrExpr], keys: Any = None, other: Any = None, **named: ColumnOrExpr
@@ -140,7 +140,7 @@ class Batch(Suggesting):
         >>> batch = _example().group_by("day", keys=[1], other=0)
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
-        request, names = self.questions, list[str]()
+        request, names = self.request, list[str]()
         request.check_groups_first([*(key for key in one_by_one(by) if isinstance(key, str)), *named])
         for key in one_by_one(by):
             columns = request.selected(key) if isinstance(key, pl.Expr) else [column_name(key)]
@@ -167,10 +167,10 @@ class Batch(Suggesting):
         """
         if bounds is not None or otherwise is not None:
             return self._bounded(BoundedSum, column, name, bounds, otherwise)
-        public = self.questions.public
+        public = self.request.public
         if isinstance(column, pl.Expr) and has_weight(column, public):
             inner, weight = split_weight(column, public)
-            values = with_weight(self._read(inner), self.questions.weight(weight), column)
+            values = with_weight(self._read(inner), self.request.weight(weight), column)
             return self._asking(WeightedSum.of(answer_name(name, values, "sum"), values))
         values = self._read(column)
         return self._asking(Sum.of(answer_name(name, values, "sum"), values))
@@ -195,13 +195,13 @@ class Batch(Suggesting):
             return self._bounded(BoundedMean, column, name, bounds, otherwise, weights)
         values = self._read(column)
         called = answer_name(name, values, "mean")
-        weight = None if weights is None else self.questions.weight(weights)
+        weight = None if weights is None else self.request.weight(weights)
         present = self._present(column)
-        if self.questions.counts_are_public and present is None:
+        if self.request.counts_are_public and present is None:
             if weight is not None:
                 return self._asking(WeightedMean.of(called, with_weight(values, weight), values.words))
             return self._asking(Mean.of(called, values))
-        if present is not None and weight is not None and self.questions.counts_are_public:
+        if present is not None and weight is not None and self.request.counts_are_public:
             raise Refused(
                 f'Public weights of {shown(values.column)} with missing="skip": what they add up to is private then.',
                 allowed="the noisy sums that such a mean is made of",
@@ -215,9 +215,9 @@ class Batch(Suggesting):
         >>> batch = _example().private_count(pl.col("level") >= 3)
         """
         if predicate is None:
-            if self.questions.counts_are_public:
-                column = next(iter(self.questions.domains), "level")
-                raise Misuse(
+            if self.request.counts_are_public:
+                column = next(iter(self.request.domains), "level")
+                raise UsageError(
                     "A count of all rows: which rows there are is public here, so it needs no noise.",
                     allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
                     instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
@@ -225,7 +225,7 @@ class Batch(Suggesting):
             return self._asking(Count.of(read_name(name, "count"), None))
         values = self._read(predicate)
         if not values.boolean:
-            raise Misuse(
+            raise UsageError(
                 f"The property {values.words} is no predicate: it is not true or false.",
                 allowed="a comparison",
                 instead=f'pl.col("{values.column}") >= 3',
@@ -237,7 +237,7 @@ class Batch(Suggesting):
     ) -> "Batch":
         """Add the median, which is the quantile 0.5.
 
-        >>> _example().private_median("level").questions.outputs
+        >>> _example().private_median("level").request.outputs
         ('level_median',)
         """
         known, _ = self._column(column)
@@ -273,12 +273,12 @@ class Batch(Suggesting):
         >>> import pufferflow as pf
         >>> secret = [pf.Secret("hours", domain=[0, 20, 40]), pf.Secret("wage", domain=[15, 30])]
         >>> batch = protect(pl.DataFrame({"hours": [20, 40], "wage": [15, 30]}), Scenario(secret, pf.Independent()))
-        >>> batch.private_covariance("hours", "wage").questions.outputs
+        >>> batch.private_covariance("hours", "wage").request.outputs
         ('hours_wage_covariance',)
         """
         (middle, own), (other_middle, other) = (self._centered(one, self._read(one)) for one in (first, second))
         if own.columns == other.columns:
-            raise Misuse(
+            raise UsageError(
                 f"The covariance of {shown(own.column)} with itself.",
                 allowed="two columns that the secret lists",
                 instead=f"private_variance({shown(own.column)})",
@@ -286,10 +286,10 @@ class Batch(Suggesting):
         columns = [pl.col(one) if isinstance(one, str) else one for one in (first, second)]
         products = self._read((columns[0] - middle) * (columns[1] - other_middle))
         for column in (*own.columns, *other.columns):
-            self.questions.domains[column].check_complete(column, "The covariance of", _OF_ONE_COLUMN)
+            self.request.domains[column].check_complete(column, "The covariance of", _OF_ONE_COLUMN)
         called = read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
         words = f"{self._read(first).words} and {self._read(second).words}"
-        public = self.questions.counts_are_public
+        public = self.request.counts_are_public
         return self._asking(Covariance.of(called, products, own, other, words, counts_are_public=public))
 
     def private_quantile(
@@ -307,12 +307,12 @@ class Batch(Suggesting):
         if not 0 <= share <= 1:
             meant = share / 100 if 1 < share <= 100 else 0.5
             instead = f"private_quantile({shown(known)}, {meant:g}{some})"
-            raise Misuse(f"q is {share:g}.", allowed=allowed, instead=instead)
+            raise UsageError(f"q is {share:g}.", allowed=allowed, instead=instead)
         numbers = domain.present.numbers  # refused for labels
         called = read_name(name, f"{known}_quantile_{share:g}")
         if isinstance(domain, Interval):
             ends, inside = classes(known, domain, bins)
-            whole_numbers = self.questions.is_whole(known)
+            whole_numbers = self.request.is_whole(known)
             return self._asking(
                 Quantile.of(
                     *(called, share, inside, ends, known), whole_numbers=whole_numbers, counts_values=domain.skips
@@ -335,7 +335,7 @@ class Batch(Suggesting):
         """
         known, domain = self._column(column)
         domain.check_complete(known, "Row by row the column", "a value for null, which a channel then hides too")
-        return perturbation(self.questions, known, domain, mechanism)
+        return perturbation(self.request, known, domain, mechanism)
 
     # What becomes of it
 
@@ -348,7 +348,7 @@ class Batch(Suggesting):
         accuracy: Within | None = None,
         shares: Mapping[str, float] | None = None,
         epsilon: float | None = None,
-        floor: str | None = "row",
+        row_privacy: bool = True,
         seconds: float | None = None,
         per_group: bool = True,
     ) -> Plan:
@@ -357,18 +357,27 @@ class Batch(Suggesting):
         `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are found by themselves if left out,
         whichever give the least expected error; `accuracy` asks the other way round, for the strongest promise that
         allows so much error. `shares` divides the budget among the queries, by name; left out, equally. Noise is never
-        below what one row needs whose neighbours tell nothing of it, so that every release is ordinarily differentially
-        private too; `floor=None` makes it for the prior alone. After so many `seconds`, the only limit that looks at a
-        clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows need,
-        where others need more; with `per_group=False` all have the same. Reads public columns only.
+        below what one row needs whose neighbours reveal nothing of it, so that every release is differentially private
+        too; `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks
+        at a clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows
+        need, where others need more; with `per_group=False` all have the same. Reads public columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
         """
         promise = read_promise(guarantee, epsilon, accuracy)
         return plan_of(
-            self.questions,
-            Terms(promise, noise, bound, accuracy, shares, floor, read_seconds(seconds), read_per_group(per_group)),
+            self.request,
+            Terms(
+                promise,
+                noise,
+                bound,
+                accuracy,
+                shares,
+                read_row_privacy(row_privacy),
+                read_seconds(seconds),
+                read_per_group(per_group),
+            ),
         )
 
     def design(
@@ -380,7 +389,7 @@ class Batch(Suggesting):
         outputs: Sequence[float] | None = None,
     ) -> DesignedPlan:
         """Return the plan of the best release for an account within its limit; `account.design(batch)` is the same."""
-        return designed_plan(self.questions, account.past(), guarantee, loss, outputs)
+        return designed_plan(self.request, account.past(), guarantee, loss, outputs)
 
     def release(
         self,
@@ -403,18 +412,18 @@ class Batch(Suggesting):
         """Show the queries so far."""
         from pufferflow.explain import queries_in_words
 
-        queries = queries_in_words(self.questions) if self.questions.queries else "nothing asked yet"
-        return visible(f"<Batch {queries}; {self.questions.scenario!r}>", one_line=True)
+        queries = queries_in_words(self.request) if self.request.queries else "nothing asked yet"
+        return visible(f"<Batch {queries}; {self.request.scenario!r}>", one_line=True)
 
     # Reading arguments
 
     def _asking(self, query: Query) -> "Batch":
-        return Batch(self.questions.asking(query))
+        return Batch(self.request.asking(query))
 
     def _bounded(  # noqa: PLR0913, PLR0917 - the arguments of a query
         self, kind: type[Bounded], column: Any, name: str | None, bounds: Any, otherwise: Any, weights: Any = None
     ) -> "Batch":
-        if weights is not None or has_weight(column, self.questions.public):
+        if weights is not None or has_weight(column, self.request.public):
             raise Refused(
                 "Bounds of groups together with public weights: it would not be clear what is within them.",
                 allowed="one of the two",
@@ -422,13 +431,13 @@ class Batch(Suggesting):
             )
         values = self._read(column)
         for read in values.columns:
-            self.questions.domains[read].check_complete(read, "Bounds by group of", _OF_ONE_COLUMN)
+            self.request.domains[read].check_complete(read, "Bounds by group of", _OF_ONE_COLUMN)
         called = answer_name(name, values, "sum" if kind is BoundedSum else "mean")
         expression = pl.col(column) if isinstance(column, str) else column
-        return self._asking(bounded(kind, called, self.questions, expression, bounds, otherwise, self._read))
+        return self._asking(bounded(kind, called, self.request, expression, bounds, otherwise, self._read))
 
     def _read(self, given: object) -> Values:
-        known = self.questions
+        known = self.request
         return read_values(cast(Any, given), known.domains, known.columns.not_sensitive, known.tuples)
 
     def _centered(self, given: ColumnOrExpr, values: Values) -> tuple[float, Values]:
@@ -441,24 +450,24 @@ class Batch(Suggesting):
     def _present(self, given: ColumnOrExpr) -> Values | None:
         """Return the function that is 1 where a function of a column is not null; None if that is everywhere."""
         column = pl.col(given) if isinstance(given, str) else given
-        if not any(self.questions.domains[name].skips for name in column.meta.root_names()):
+        if not any(self.request.domains[name].skips for name in column.meta.root_names()):
             return None
         present = self._read(column.is_not_null())
         return None if present.low == present.high else present
 
     def _counted(self, present: Values | None) -> Counted:
         """Return what counts the rows behind a query."""
-        return () if self.questions.counts_are_public and present is None else (present,)
+        return () if self.request.counts_are_public and present is None else (present,)
 
     def _column(self, column: object) -> tuple[str, Domain]:
-        known = self.questions.domains
+        known = self.request.domains
         if isinstance(column, pl.Expr) and column.meta.is_column():
             column = column.meta.output_name()
         if not isinstance(column, str) or column not in known:
             if isinstance(column, str):
-                raise self.questions.columns.not_sensitive(column)
+                raise self.request.columns.not_sensitive(column)
             bins = _some_bins(next(iter(known.values()), None))
-            raise Misuse(
+            raise UsageError(
                 f"The column is {shown(column)}.",
                 allowed=f"the name of a sensitive column: {', '.join(map(repr, known))}",
                 instead=f"private_histogram({next(iter(known), 'level')!r}{bins})",

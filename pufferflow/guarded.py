@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar, cast, final
 
-from pufferflow.errors import Misuse, PufferflowError, SourceFailed
+from pufferflow.errors import PufferflowError, SourceError, UsageError
 
 T = TypeVar("T")
 _KNOWN = ("builtins", "polars", "pyo3_runtime", "pyarrow", "duckdb", "_duckdb")
@@ -30,7 +30,7 @@ _PATIENCE = 5.0
 
 def source_failed(kind: str) -> PufferflowError:
     """Return the error for a source that could not be read."""
-    return SourceFailed(
+    return SourceError(
         f"The data could not be read: the engine stopped with {kind}. Nothing was released.",
         allowed="a source that can be read to its end",
         instead="frame.head().collect() on a copy that may be looked at, to see what is wrong",
@@ -64,7 +64,7 @@ def check_threads() -> None:
     if _threads == "unknown":
         _threads = "here" if _answers() else "lost"
     if _threads == "lost":
-        raise Misuse(
+        raise UsageError(
             "This process was forked off from one in which Polars had begun to work. Its threads stayed behind, and "
             "reading would never end; nothing was read or charged.",
             allowed="a process that starts anew; or one that is forked off before Polars is used",

@@ -16,7 +16,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "Derived": 'pf.Derived("diagnosis")',
     "Interval": "pf.Interval(0, 10)",
     "Bins": "pf.Bins([0, 1, 5], values=[0.5, 3])",
-    "Closer": "pf.Closer(2)",
+    "WithinDistance": "pf.WithinDistance(2)",
     "Within": "pf.Within(5, confidence=0.95)",
     "Pure": "pf.Pure(1.0)",
     "Approx": "pf.Approx(1.0, 1e-6)",
@@ -68,7 +68,7 @@ _RANDOM: Final = "nothing: noise of a release comes from the system's random bit
 _VALUES: Final = _each(
     bounds__limits__range__lower__upper__low__high__min__max="domain=pf.Interval(0, 10)",
     values__categories__labels__levels__states="domain=[0, 1, 2, 3]",
-    neighbours__neighbors='pairs="adjacent", or pf.Closer(2)',
+    neighbours__neighbors='pairs="adjacent", or pf.WithinDistance(2)',
     fill_null__null_value__default="missing=0",
 )
 _WEIGHTS: Final = 'private_mean("level", weights="price"), or private_sum(pl.col("level") * pl.col("price"))'
@@ -195,7 +195,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
             ),
             epsilon__delta__guarantee__promise__budget=f".plan(pf.Pure(1.0)).guarantee{_AFTER}",
             noise__noises__scale__sensitivity=f".plan(pf.Pure(1.0)).noises{_AFTER}",
-            domain__domains__bounds__columns="batch.questions.domains, which are declared in the scenario",
+            domain__domains__bounds__columns="batch.request.domains, which are declared in the scenario",
             agg__aggregate='.group_by("day").private_sum("level").private_mean("level")',
             group_by_dynamic__resample__rolling__upsample='.group_by(date=pl.col("at").dt.truncate("1d"))',
             groupby__partition_by__over='.group_by("day")',
@@ -205,7 +205,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
             rename='pf.protect(frame.rename({"old": "new"}), scenario), or name="load" in a query',
             cast__drop__with_row_index='pf.protect(frame.cast({"level": pl.Int64}), scenario)',
             drop_nulls__fill_null__drop_nans='pf.Secret("level", domain=[0, 1, 2, 3], missing=1) says what null is',
-            schema__collect_schema__dtypes="batch.questions.schema",
+            schema__collect_schema__dtypes="batch.request.schema",
             build__evaluate__spend__quick_build=f".plan(pf.Pure(1.0)).release(){_AFTER}",
             explain__compare__summary=f".plan(pf.Pure(1.0)).explain(){_AFTER}",
             report=f'.plan(pf.Pure(1.0)).report("plan.html"){_AFTER}',

@@ -13,7 +13,7 @@ from msgspec import structs
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
-from pufferflow.errors import Misuse, visible, warn_of_use
+from pufferflow.errors import UsageError, visible, warn_of_use
 from pufferflow.explain import (
     assumptions,
     check,
@@ -23,12 +23,12 @@ from pufferflow.explain import (
     notes_on_missing,
     plan_in_words,
     queries_in_words,
-    readings,
-    readings_together,
     sensitivities,
     summary,
     untried_bounds,
     useless_outputs,
+    value_handling,
+    value_handling_together,
     witness_in_words,
 )
 from pufferflow.guarantees import Guarantee
@@ -65,10 +65,10 @@ class DecidedPlan(Suggesting):
     _decision: Decision
 
     def _own_examples(self) -> Mapping[str, str]:
-        return examples_of(self.questions)
+        return examples_of(self.request)
 
     @property
-    def questions(self) -> Request:
+    def request(self) -> Request:
         """The queries of the batch."""
         return self._decision.request
 
@@ -82,7 +82,7 @@ class DecidedPlan(Suggesting):
         """What would go out with the answers."""
         return self._decision.certificate
 
-    def readings(self) -> tuple[str, ...]:
+    def value_handling(self) -> tuple[str, ...]:
         """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
 
         They follow from schema and domain; how many values are read so is private.
@@ -90,10 +90,10 @@ class DecidedPlan(Suggesting):
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
         >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
-        >>> print(*batch.plan(pf.Pure(1.0)).readings())
+        >>> print(*batch.plan(pf.Pure(1.0)).value_handling())
         kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
         """
-        return tuple(visible(line, one_line=True) for line in readings(self.questions))
+        return tuple(visible(line, one_line=True) for line in value_handling(self.request))
 
 
 @final
@@ -173,7 +173,7 @@ class Plan(DecidedPlan):
     @property
     def rows(self) -> int | None:
         """The number of rows that are queried; None where that is private."""
-        return int(self._decision.facts.cells.rows.sum()) if self.questions.counts_are_public else None
+        return int(self._decision.facts.cells.rows.sum()) if self.request.counts_are_public else None
 
     def queries(self) -> list[str]:
         """Return what the engine is asked by a release, as text; nothing is read.
@@ -315,7 +315,7 @@ class Plan(DecidedPlan):
         """Show the queries, the promise, the noise and the bound."""
         calibration = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
-        queries = queries_in_words(self.questions)
+        queries = queries_in_words(self.request)
         return visible(f"<Plan {queries}; {self.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
 
     def __copy__(self) -> Self:
@@ -328,7 +328,7 @@ class Plan(DecidedPlan):
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: what a plan knows of rows and files is of this process, and of this moment."""
-        raise Misuse(
+        raise UsageError(
             "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
             allowed="planning where it is released; certificates, releases and scenarios can be pickled",
             instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
@@ -373,7 +373,7 @@ def certificate_of(plan: Decision) -> Certificate:
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
         ordinary=cast(Any, plan.ordinary),
-        readings=readings_together(request),
+        readings=value_handling_together(request),
         sources=request.engine.versions,
         engine=request.engine.name,
         library=_version(),

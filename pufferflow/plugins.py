@@ -35,7 +35,7 @@ from pufferflow.engine import (
     WholeNumber,
     result_types,
 )
-from pufferflow.errors import PufferflowError, SourceFailed
+from pufferflow.errors import PufferflowError, SourceError
 from pufferflow.expressions import ROUNDER, Formula, Segment
 from pufferflow.guarded import guarded
 from pufferflow.jobs import (
@@ -105,7 +105,7 @@ __all__ = [
     "Segment",
     "Sink",
     "SinkTable",
-    "SourceFailed",
+    "SourceError",
     "SourceTable",
     "SourceVersion",
     "Steps",

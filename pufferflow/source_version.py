@@ -38,15 +38,19 @@ def with_version(frame: pl.LazyFrame, version: SourceVersion, place: str) -> pl.
 
     >>> frame = with_version(pl.LazyFrame({"level": [0, 1]}), SourceVersion("delta", "7"), "s3://bucket/meters")
     >>> versions_in(frame.filter(pl.col("level") > 0).explain(optimized=False))
-    {SourceVersion(kind='delta', version='7'): 's3://bucket/meters'}
+    [(SourceVersion(kind='delta', version='7'), 's3://bucket/meters')]
     """
     words = " ".join(quote(text, safe="") for text in (version.kind, version.version, place))
     return frame.with_columns(pl.lit(f"{_MARK} {words}").alias(_COLUMN)).drop(_COLUMN)
 
 
-def versions_in(plan: str) -> dict[SourceVersion, str]:
-    """Return the versions that a plan reads, each with its place, in the order of the plan."""
-    return {
-        SourceVersion(unquote(found["kind"]), unquote(found["version"])): unquote(found["place"])
-        for found in _MARKED.finditer(plan)
-    }
+def versions_in(plan: str) -> list[tuple[SourceVersion, str]]:
+    """Return the versions that a plan reads, each with its place, in the order of the plan.
+
+    Several tables may have the same version, so each place is listed once.
+    """
+    found = (
+        (SourceVersion(unquote(mark["kind"]), unquote(mark["version"])), unquote(mark["place"]))
+        for mark in _MARKED.finditer(plan)
+    )
+    return list(dict.fromkeys(found))

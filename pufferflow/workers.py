@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import IO, Any, Final, Generic, Self, TypeVar, final
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 T = TypeVar("T")
 VARIABLE: Final = "PUFFERFLOW_WORKERS"
@@ -41,7 +41,7 @@ def cores() -> int:
     given = os.environ.get(VARIABLE, "")
     if given:
         if not (given.isascii() and given.isdecimal() and int(given)):
-            raise Misuse(
+            raise UsageError(
                 f"The variable {VARIABLE} of the environment is no number of processes.",
                 allowed="a whole number >= 1; 1 spreads no work",
                 instead=f"{VARIABLE}=2, or no such variable, for all cores",

@@ -123,5 +123,5 @@ def test_wrong_questions_are_refused():
         (known, own, "private frame itself"),
         (known, counted, "no value of a row"),
     ):
-        with pytest.raises(pf.Misuse, match=says):
+        with pytest.raises(pf.UsageError, match=says):
             pf.suggest(reference, asked)

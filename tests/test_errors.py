@@ -6,7 +6,7 @@ import pytest
 
 import pufferflow as pf
 
-KINDS = [pf.Misuse, pf.Refused, pf.LimitReached, pf.SourceFailed, pf.LedgerFault, pf.InternalError]
+KINDS = [pf.UsageError, pf.Refused, pf.LimitReached, pf.SourceError, pf.LedgerError, pf.InternalError]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -20,7 +20,7 @@ def test_every_kind_is_a_pufferflow_error(kind):
 
 def test_misuse_is_a_value_error():
     """Code that guards against bad values in general also catches ours; refusals are no such thing."""
-    assert issubclass(pf.Misuse, ValueError)
+    assert issubclass(pf.UsageError, ValueError)
     assert not issubclass(pf.Refused, ValueError)
 
 

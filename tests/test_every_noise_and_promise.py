@@ -184,7 +184,7 @@ def test_every_noise_and_every_promise_is_shown_on_pages(one, tmp_path):
 
 def assert_helpful(error):
     """A refusal is one of mathematics or of use, says what is allowed and what to try, and is no bug of ours."""
-    assert isinstance(error, pf.Refused | pf.Misuse)
+    assert isinstance(error, pf.Refused | pf.UsageError)
     assert error.allowed or error.instead
 
 
@@ -243,7 +243,7 @@ def test_every_promise_is_named_in_job_files(kind, job):
     """`[guarantee]` and the account's limit take every promise of an epsilon, and the run keeps and shows it."""
     code, document = job(table(kind), table(kind, 6.0))
     if kind.__name__ in UNNAMED_PROMISES:
-        assert (code, document["error"]["kind"]) == (2, "Misuse")
+        assert (code, document["error"]["kind"]) == (2, "UsageError")
         assert "epsilon" in document["error"]["allowed"]
         return
     assert code == 0, document

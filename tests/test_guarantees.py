@@ -193,7 +193,7 @@ def test_promise_round_trips(promise):
 )
 def test_bad_numbers_are_refused(make, says):
     """Each wrong argument is named in an error of at most five lines that also says what to try."""
-    with pytest.raises(pf.Misuse, match=says) as caught:
+    with pytest.raises(pf.UsageError, match=says) as caught:
         make()
     assert "allowed:" in str(caught.value)
     assert "try:" in str(caught.value)
@@ -245,7 +245,7 @@ def test_rational_promises_are_rounded_up():
 )
 def test_odd_calls_are_misuse(call):
     """Orders, δ and texts that make no sense are errors of ours; an unknown field is not ignored."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         call()
 
 
@@ -444,3 +444,25 @@ def test_stretched_promises_hold_for_laws_that_are_off(part):
             left = old.stretched(ratio)
             assert hockey_stick(*new, 0.0) <= left.tv + 1e-12
             assert hockey_stick(*new, left.epsilon) <= left.delta + 1e-12
+
+
+def test_a_stretched_rho_is_never_rounded_down():
+    """(√ρ + √Δ)² + Δ in exact numbers: what is left of a float result squares to at least 4ρΔ."""
+    rng = np.random.default_rng(0)
+    for rho, ratio in 10.0 ** rng.uniform([-300, -250], [1, 0], (2000, 2)):
+        left = Fraction(pf.Zcdp(rho).stretched(ratio).rho) - Fraction(rho) - 2 * Fraction(ratio)
+        assert left >= 0
+        assert left**2 >= 4 * Fraction(rho) * Fraction(ratio)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 699.0, 720.0, 2000.0])
+def test_a_stretched_delta_is_never_rounded_down(ratio):
+    with mpmath.workdps(50):
+        for delta in (0.0, 5e-324, 1e-320, 1e-310, 1e-300, 1e-30):
+            truth = mpmath.mpf(delta) * mpmath.exp(ratio)
+            if truth >= 1:
+                with pytest.raises(pf.Refused, match="grows to 1"):
+                    pf.Approx(0.5, delta).stretched(ratio)
+                assert pf.TradeOff(0.5, 0.0, delta).stretched(ratio).tv == 1
+            else:
+                assert truth <= pf.Approx(0.5, delta).stretched(ratio).delta <= max(truth * (1 + 1e-12), truth + 1e-323)

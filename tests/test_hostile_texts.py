@@ -33,17 +33,17 @@ def shown():
     batch = hostile()
     plan = batch.plan(epsilon=0.1)
     release = plan.release()
-    yield from map(repr, (batch, plan, batch.questions.scenario, release, plan.certificate))
-    yield from (str(plan.certificate), plan.explain(), *plan.readings(), *plan.check()["finding"])
-    yield from (plan.questions.scenario.describe(), release.page(plan.evidence()))
+    yield from map(repr, (batch, plan, batch.request.scenario, release, plan.certificate))
+    yield from (str(plan.certificate), plan.explain(), *plan.value_handling(), *plan.check()["finding"])
+    yield from (plan.request.scenario.describe(), release.page(plan.evidence()))
     for wrong in (
         lambda: batch.private_sum(f"{HOSTILE}lovel"),
         lambda: batch.private_sum(f"{HOSTILE}level"),
         lambda: batch.plan(epsilon=1.0, shares={HOSTILE: 1}),
-        lambda: pf.protect(pl.DataFrame({"x": [1]}), plan.questions.scenario),
-        lambda: pf.protect(batch.questions.frame, plan.questions.scenario).group_by(f"{HOSTILE}dey"),
+        lambda: pf.protect(pl.DataFrame({"x": [1]}), plan.request.scenario),
+        lambda: pf.protect(batch.request.frame, plan.request.scenario).group_by(f"{HOSTILE}dey"),
         lambda: pf.protect(
-            batch.questions.frame.cast({f"{HOSTILE}day": pl.Int8}, strict=False), batch.questions.scenario
+            batch.request.frame.cast({f"{HOSTILE}day": pl.Int8}, strict=False), batch.request.scenario
         ).filter(pl.col(f"{HOSTILE}day") == HOSTILE),
     ):
         with pytest.raises(pf.PufferflowError) as caught:
@@ -59,7 +59,7 @@ def test_no_name_moves_a_cursor_or_turns_the_direction_of_reading():
 def test_no_name_makes_a_line_of_its_own():
     """A certificate whose ledger's line is forged by the name of a column would say what nobody counted."""
     plan = hostile().plan(epsilon=0.1)
-    for text in (str(plan.certificate), plan.explain(), repr(plan), *plan.readings()):
+    for text in (str(plan.certificate), plan.explain(), repr(plan), *plan.value_handling()):
         assert not [line for line in text.splitlines() if line.startswith("ledger  1:abc")]
 
 
@@ -99,7 +99,7 @@ def test_a_file_made_to_stop_its_reader_is_refused_at_once(bomb, tmp_path):
     path = tmp_path / "job.toml"
     path.write_bytes(bomb if isinstance(bomb, bytes) else bomb.encode())
     began = time.process_time()
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         read_file(path)
     assert time.process_time() - began < 10
     assert caught.value.allowed
@@ -120,14 +120,14 @@ def test_a_mark_of_the_encoding_in_front_of_a_file_is_no_error(tmp_path):
 )
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, '{"version": ' + "1" * 5000 + "}"])
 def test_documents_made_to_stop_their_reader_are_refused(read, text):
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         read(text)
 
 
 def test_a_number_of_thousands_of_digits_is_shown_by_its_length():
-    with pytest.raises(pf.Misuse, match="bits"):
+    with pytest.raises(pf.UsageError, match="bits"):
         pf.Scenario(pf.Secret("level", domain=10**5000), pf.Independent())
-    with pytest.raises(pf.Misuse, match="bits"):
+    with pytest.raises(pf.UsageError, match="bits"):
         simple().plan(10**5000)
 
 
@@ -140,7 +140,7 @@ def simple(prior=None):
 def test_a_plan_is_not_pickled_and_says_so(prior):
     plan = simple(prior).plan(epsilon=1.0)
     assert repr(plan)
-    with pytest.raises(pf.Misuse, match="cannot be pickled") as caught:
+    with pytest.raises(pf.UsageError, match="cannot be pickled") as caught:
         pickle.dumps(plan)
     assert "batch.plan" in caught.value.instead
     assert copy.copy(plan) is copy.deepcopy(plan) is plan
@@ -149,10 +149,10 @@ def test_a_plan_is_not_pickled_and_says_so(prior):
 def test_facts_are_pickled():
     plan = simple().plan(epsilon=1.0)
     release = plan.release()
-    laws = pf.laws(plan.questions.scenario, pf.Statistic.total(2))
+    laws = pf.laws(plan.request.scenario, pf.Statistic.total(2))
     for value in (
         plan.certificate,
-        plan.questions.scenario,
+        plan.request.scenario,
         plan.guarantee,
         plan.cost,
         plan.evidence(),

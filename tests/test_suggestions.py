@@ -34,13 +34,13 @@ def test_what_is_no_name_is_near_to_nothing(given):
 
 
 def test_errors_are_those_of_python_and_of_the_library():
-    """A wrong call is a TypeError and a missing name an AttributeError; both are pf.Misuse, and can be pickled."""
+    """A wrong call is a TypeError and a missing name an AttributeError; both are pf.UsageError, and can be pickled."""
     with pytest.raises(TypeError) as call:
         pf.Pure(eps=1.0)
     with pytest.raises(AttributeError) as name:
         _ = pf.Secrt
     for caught, kind in ((call, NoSuchCall), (name, NoSuchAttribute)):
-        assert isinstance(caught.value, pf.Misuse)
+        assert isinstance(caught.value, pf.UsageError)
         restored = pickle.loads(pickle.dumps(caught.value))
         assert type(restored) is kind
         assert str(restored) == str(caught.value)

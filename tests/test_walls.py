@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 SOUND = {
     "pufferflow/__init__.py": "from pufferflow.law import Law as Law\n",
     "pufferflow/errors.py": "x = 1\n" * 50,
-    "pufferflow/law.py": "from pufferflow.errors import Misuse\n" + "x = 1\n" * 50,
+    "pufferflow/law.py": "from pufferflow.errors import UsageError\n" + "x = 1\n" * 50,
     "pufferflow/transport/__init__.py": "from pufferflow.transport.line import winf\n",
     "pufferflow/transport/line.py": "import ot\nfrom pufferflow.law import Law\n" + "x = 1\n" * 50,
     "pufferflow/engine/__init__.py": "from pufferflow.engine.read import read\n",

@@ -102,7 +102,7 @@ def _runs(pid):
 def test_the_variable_is_a_whole_number(monkeypatch, given):
     """Anything else is refused by the name of the variable, without what it says."""
     monkeypatch.setenv(VARIABLE, given)
-    with pytest.raises(pf.Misuse, match=VARIABLE):
+    with pytest.raises(pf.UsageError, match=VARIABLE):
         cores()
 
 

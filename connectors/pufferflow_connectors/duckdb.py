@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 
 import pufferflow as pf
-from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed, guarded
+from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError, guarded
 from pufferflow_connectors.sql import Dialect, Halves, kinds_of, query_text
 
 DIALECT: Final = Dialect(
@@ -115,7 +115,7 @@ class DuckDb(Backend):
         own = self._functions(view, "NOT internal")
         taken = sorted(own & self._functions(view, "internal")) if own else []
         if taken:
-            raise SourceFailed(
+            raise SourceError(
                 f"The connection has a macro or function {taken[0][:60]!r}, which is read in place of DuckDB's own. "
                 "Nothing was released.",
                 allowed="macros and functions under names that DuckDB itself does not have",
@@ -162,7 +162,7 @@ def _path_of(table: RemoteTable) -> str:
     """
     parts = urlsplit(table.address)
     if parts.netloc:
-        raise pf.Misuse(
+        raise pf.UsageError(
             f"The address names a host, {unquote(parts.netloc)[:100]!r}, and DuckDB has files.",
             allowed="duckdb:///power.db for a path that is relative, duckdb:////data/power.db for one that is absolute",
             instead=f'"duckdb:///{unquote(parts.netloc + parts.path)[:100]}"',
@@ -183,7 +183,7 @@ def _open(path: str) -> duckdb.DuckDBPyConnection:
 
 def _not_opened(path: str, kind: str) -> PufferflowError:
     there = "cannot be opened" if Path(path).exists() else "is not there"
-    return SourceFailed(
+    return SourceError(
         f"The database {str(Path(path).absolute())[-200:]!r} {there} ({kind}). Nothing was released.",
         allowed="a DuckDB file that no other process writes to",
         instead='"duckdb:///power.db" for a relative path, "duckdb:////data/power.db" for an absolute one, or '
@@ -198,7 +198,7 @@ def _guessed(table: RemoteTable) -> PufferflowError:
         texts = f"read_csv({name!r}, all_varchar = true)"
     else:
         texts = f"read_json_auto({name!r}, columns = {{'kw': 'VARCHAR'}})"
-    return pf.Misuse(
+    return pf.UsageError(
         f"The types of {name!r} would be guessed from its rows, which are private: one of them could change those of "
         "all, or stop a release.",
         allowed="files that say their types, such as Parquet, or a relation that reads texts and casts them",
@@ -207,7 +207,7 @@ def _guessed(table: RemoteTable) -> PufferflowError:
 
 
 def _no_table(table: RemoteTable, kind: str) -> PufferflowError:
-    return SourceFailed(
+    return SourceError(
         f"There is no table {table.name[:100]!r} that can be read ({kind}). Nothing was released.",
         allowed="a table or a view of the database, or files",
         instead='pf.table("duckdb:///power.db", "schema.meters"), or pf.table("duckdb:", "data/*.parquet")',

@@ -12,7 +12,7 @@ import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
 from adbc_driver_postgresql import dbapi  # pyright: ignore[reportMissingTypeStubs]
 
 import pufferflow as pf
-from pufferflow.plugins import Backend, Query, RemoteTable, SourceFailed
+from pufferflow.plugins import Backend, Query, RemoteTable, SourceError
 from pufferflow_connectors.sql import Dialect, Halves, Kind, kinds_of, query_text
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class PostgreSql(Backend):
         self._path: tuple[str, ...] | None = None
         self._here = threading.local()
         if long := [part for part in table.name.split(".") if len(part.encode()) > _LONGEST_NAME]:
-            raise pf.Misuse(
+            raise pf.UsageError(
                 f"The name {long[0][:80]!r} has {len(long[0].encode())} bytes.",
                 allowed=f"names of at most {_LONGEST_NAME} bytes: PostgreSQL cuts longer ones, and reads another table",
                 instead="the name that \\d shows in psql",
@@ -291,10 +291,10 @@ def _quietly(work: Callable[[], object]) -> None:
         return
 
 
-def _failed(state: str) -> SourceFailed:
+def _failed(state: str) -> SourceError:
     reason = next((why for start, why in _REASONS.items() if state.startswith(start)), "")
     known = reason or (f"the server reports SQLSTATE {state}" if state else _NO_STATE)
-    return SourceFailed(
+    return SourceError(
         f"The table could not be read: {known}. Nothing was released.",
         allowed="a table or a view that the user of the address may read",
         instead="the same address and table in psql, which shows the server's own words",

@@ -9,7 +9,7 @@ import polars as pl
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed
+from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError
 from pufferflow_connectors.sql import Dialect, kinds_of, query_text
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def _safely(work: Callable[[], T]) -> T:
 
 
 def _failed(kind: str) -> PufferflowError:
-    return SourceFailed(
+    return SourceError(
         f"The table could not be read: Spark stopped with {kind[:80]}. Nothing was released.",
         allowed="a dataframe or a table that Spark can read to its end",
         instead="frame.limit(1).count() in Spark, which shows its own words",

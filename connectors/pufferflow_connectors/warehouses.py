@@ -18,7 +18,7 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError
 
-from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceFailed, with_variables
+from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError, with_variables
 from pufferflow_connectors.sql import PART, Dialect, Kind, frames_of, kinds_of, query_text
 
 T = TypeVar("T")
@@ -273,7 +273,7 @@ def _server(address: str, facts: Facts) -> sa.Engine:
         reason = f"{facts.package!r}, which SQLAlchemy needs for it, is not installed"
     except Exception:  # noqa: BLE001 - of SQLAlchemy, of the package, or of the service's own client
         reason = f"{facts.package!r} takes no such address, or finds no credentials"
-    raise SourceFailed(
+    raise SourceError(
         f"{facts.dialect.name} cannot be reached: {reason}. Nothing was released.",
         allowed="an address of SQLAlchemy, with the package of the warehouse",
         instead=f"pip install {facts.package}, and an address and credentials as its documentation shows them",
@@ -293,8 +293,8 @@ def _safely(work: Callable[[], T]) -> T:
     raise _failed(f"the driver stopped with {kind}")
 
 
-def _failed(reason: str) -> SourceFailed:
-    return SourceFailed(
+def _failed(reason: str) -> SourceError:
+    return SourceError(
         f"The table could not be read: {reason}. Nothing was released.",
         allowed="a table or a view that the user of the address may read, by its name as it is stored",
         instead="the same query in the warehouse's own client, by a person who may see the rows",

@@ -41,7 +41,7 @@ def every_day() -> None:
             job = pf.Job.read(JOB)
             ran = job.run(job.period(now=data_interval_end))
             spent = job.account().spent()
-        except (pf.SourceFailed, pf.LedgerFault, pf.SinkFailed):
+        except (pf.SourceError, pf.LedgerError, pf.SinkError):
             raise
         except pf.PufferflowError as error:
             raise AirflowFailException(str(error)) from error

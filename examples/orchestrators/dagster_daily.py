@@ -29,7 +29,7 @@ def published(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         job = pf.Job.read(JOB)
         ran = job.run(context.partition_time_window.start)
         spent = job.account().spent()
-    except (pf.SourceFailed, pf.LedgerFault, pf.SinkFailed) as error:
+    except (pf.SourceError, pf.LedgerError, pf.SinkError) as error:
         raise dg.RetryRequested(max_retries=TRIES, seconds_to_wait=WAIT) from error
     except pf.PufferflowError as error:
         raise dg.Failure(str(error), allow_retries=False) from error

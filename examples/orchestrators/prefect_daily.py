@@ -26,7 +26,7 @@ JOB = os.environ.get("PUFFERFLOW_JOB", "job.toml")  # with attempts = 1 under [r
 
 def may_pass(_task: Task[..., Any], _run: TaskRun, state: State) -> bool:
     """Say whether a failure may be gone at the next try."""
-    return isinstance(state.result(raise_on_failure=False), pf.SourceFailed | pf.LedgerFault | pf.SinkFailed)
+    return isinstance(state.result(raise_on_failure=False), pf.SourceError | pf.LedgerError | pf.SinkError)
 
 
 @task(retries=4, retry_delay_seconds=300, retry_condition_fn=may_pass)

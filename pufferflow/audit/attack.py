@@ -20,7 +20,7 @@ from pufferflow.audit.scores import RATIO, Scores
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
 from pufferflow.bounds import Calibration, Pair, read_kind
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Pure
 from pufferflow.noise import Noise
 from pufferflow.plan import Plan
@@ -309,7 +309,7 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
     """Return the pairs to tell apart, the promise if there is one, and of which kind the bound is."""
     if isinstance(target, Noise):
         if laws is None:
-            raise Misuse(
+            raise UsageError(
                 "A noise without laws of an answer.",
                 allowed="a noise with pairs of laws, or a plan",
                 instead="attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))])",
@@ -317,13 +317,13 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
         kind = _read_promise(promise)
         return duels_of_pairs(target, laws), promise if isinstance(promise, Guarantee) else None, kind
     if not isinstance(target, Plan | Calibration):
-        raise Misuse(
+        raise UsageError(
             f"What is to be attacked is of type {type(target).__name__}.",
             allowed="a plan, what pf.calibrate returns, or a noise with pairs of laws",
             instead='attack(batch.private_sum("level").plan(pf.Pure(1.0)))',
         )
     if laws is not None or promise is not None:
-        raise Misuse(
+        raise UsageError(
             f"A {type(target).__name__.lower()} has laws and a promise of its own.",
             allowed="laws and promise together with a noise",
             instead="attack(plan), or attack(plan.calibration.noise, laws)",
@@ -336,7 +336,7 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
 def _of_calibration(calibration: Calibration) -> list[Duel]:
     if isinstance(calibration.witness, Pair):
         return duels_of_pairs(calibration.noise, [calibration.witness])
-    raise Misuse(
+    raise UsageError(
         f"What {type(calibration.bound).__name__} found names a row and two values, not their laws.",
         allowed="a calibration whose witness is a pair of laws, or a plan",
         instead="attack(calibration.noise, pf.laws(scenario, statistic), promise=calibration.guarantee)",
@@ -352,7 +352,9 @@ def _read_promise(promise: Any) -> Guarantee:
 def _read_trials(trials: Any) -> int:
     if isinstance(trials, bool) or not hasattr(trials, "__index__") or trials.__index__() < _LEAST_TRIALS:
         given = f"is {trials!r}" if isinstance(trials, int | float) else f"is of type {type(trials).__name__}"
-        raise Misuse(f"trials {given}.", allowed=f"a whole number, at least {_LEAST_TRIALS}", instead="trials=100_000")
+        raise UsageError(
+            f"trials {given}.", allowed=f"a whole number, at least {_LEAST_TRIALS}", instead="trials=100_000"
+        )
     return int(cast(int, trials.__index__()))
 
 

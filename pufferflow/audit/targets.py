@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferflow.audit.worlds import Duel, Mechanism, paths, world_of
 from pufferflow.bounds import Laws, Pair, read_laws
-from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.errors import PufferflowError, UsageError
 from pufferflow.explain import NAMELESS, Origin, at_place, nameless, origin_of
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import STEPS_PER_SCALE, Noise, grid_of
@@ -40,7 +40,7 @@ def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
         for place, (pair, stands_in) in enumerate(pairs)
     ]
     if len({len(duel.mechanism.noises) for duel in duels}) > 1:
-        raise Misuse(
+        raise UsageError(
             "The laws have several dimensions.", allowed="laws of one dimension", instead="one attack for each"
         )
     return duels

@@ -21,7 +21,7 @@ from pufferflow.bounds.proofs import (
     looked_at,
     search,
 )
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve, Tv
 from pufferflow.noise import NOISES, Family, JointGaussian, Laplace, Noise, StaircaseFamily
 from pufferflow.suggestions import did_you_mean, nearest
@@ -36,7 +36,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         noise = NOISES.get(given.casefold())
         near = nearest(given, NOISES)
         if noise is None:
-            raise Misuse(
+            raise UsageError(
                 f"noise is {shown(given)}.{did_you_mean(given, NOISES)}",
                 allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
                 instead=f'noise="{near[0] if near else "laplace"}"',
@@ -52,7 +52,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
     allowed = "a family of noises, whose scale is to be found"
     if isinstance(noise, Noise) or not callable(cast(object, noise)):
         kind = type(cast(object, noise)).__name__
-        raise Misuse(
+        raise UsageError(
             f"noise is {noise!r}." if isinstance(noise, Noise) else f"noise is of type {kind}.",
             allowed=allowed,
             instead=f"noise=pf.{kind if isinstance(noise, Noise) else 'Laplace'}, without a scale",
@@ -62,7 +62,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         made = noise(1.0)
     if not isinstance(made, Noise):
         instead = "noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)"
-        raise Misuse("noise makes no noise of a scale.", allowed=allowed, instead=instead)
+        raise UsageError("noise makes no noise of a scale.", allowed=allowed, instead=instead)
     return cast(Family, noise)
 
 
@@ -70,22 +70,22 @@ def read_kind(kind: Any) -> Kind:
     """Return the kind of promise: what makes a promise of an ε, as `pf.Pure` and what `pf.Renyi.of` returns."""
     allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
-        raise Misuse(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
+        raise UsageError(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
     if kind is RenyiCurve or kind is Tv or not callable(kind):
         name = kind.__name__ if callable(kind) else f"of type {type(kind).__name__}"
-        raise Misuse(f"kind is {name}.", allowed=allowed, instead=instead)
+        raise UsageError(f"kind is {name}.", allowed=allowed, instead=instead)
     if isinstance(kind, Kind):
         return kind
     try:
         example = kind(0.0)
     except TypeError as error:
-        raise Misuse(
+        raise UsageError(
             f"kind is {getattr(kind, '__name__', 'a function')}, which needs more than an epsilon.",
             allowed=allowed,
             instead=instead,
         ) from error
     if not isinstance(example, Guarantee):
-        raise Misuse("kind makes no promise.", allowed=allowed, instead=instead)
+        raise UsageError("kind makes no promise.", allowed=allowed, instead=instead)
     return Kind(example)
 
 
@@ -274,7 +274,7 @@ def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end:
     """
     pieces = read_laws(pairs)
     if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-        raise Misuse(
+        raise UsageError(
             "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
         )
     known = read_kind(kind)

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from pufferflow.arguments import shown
 from pufferflow.bounds.bound import Bound
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Noise
@@ -71,14 +71,14 @@ def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
     return [bound for _, bounds in sorted(ranked, key=lambda one: one[0]) for bound in bounds]
 
 
-def _no_bound(given: object) -> Misuse:
+def _no_bound(given: object) -> UsageError:
     """Return the error for what is no bound: a name that is near one, or a class that was not called."""
     said, near = shown(given), nearest(given, BOUNDS)
     instead = f'bound="{near[0]}"' if near else 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
     if isinstance(given, type):
         said = f"the class {given.__name__}, which is no bound yet"
         instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
-    return Misuse(
+    return UsageError(
         f"bound is {said}.{did_you_mean(given, BOUNDS)}",
         allowed=f"{', '.join(map(repr, ('auto', *BOUNDS)))}, a bound such as pf.GWM(), or a list of bounds",
         instead=instead,

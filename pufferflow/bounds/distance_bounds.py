@@ -10,7 +10,7 @@ from pufferflow.arguments import probability_below_one
 from pufferflow.bounds.bound import BallLoss, Bound
 from pufferflow.bounds.law_pairs import Pair
 from pufferflow.bounds.laws import Reach, WorkEstimate, as_laws
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.rounding import UNIT
@@ -43,7 +43,9 @@ def read_norm(norm: object) -> float | None:
     if norm is None:
         return None
     if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2):
-        raise Misuse(f"norm is {norm!r}.", allowed="1 or 2, or None for the noise's own", instead="leaving norm out")
+        raise UsageError(
+            f"norm is {norm!r}.", allowed="1 or 2, or None for the noise's own", instead="leaving norm out"
+        )
     return float(norm)
 
 
@@ -135,7 +137,7 @@ class GAWM(Bound):
         """Return the bound with the guarantee's δ, or half of it where the noise itself needs some."""
         for bound in cls.automatic(guarantee, noise):
             return bound
-        raise Misuse(
+        raise UsageError(
             f'bound is "gawm", and {guarantee!r} has no δ that it could leave out.',
             allowed="a guarantee with a δ: pf.Approx or pf.ApproxRenyi",
             instead='pf.Approx(epsilon, 1e-6), or bound="gwm"',

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast, final
 
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.law import GaussianLaw, Law
 
 AnyLaw = Law | GaussianLaw
@@ -76,7 +76,7 @@ def read_pairs(pairs: object) -> list[Pair]:
 def same_dimension(dimensions: set[int]) -> None:
     """Refuse answers of different dimensions among the laws."""
     if len(dimensions) > 1:
-        raise Misuse(
+        raise UsageError(
             f"The laws have dimensions {sorted(dimensions)}.",
             allowed="laws of one dimension",
             instead="law.map(...) to bring them to one dimension",
@@ -94,7 +94,7 @@ def _read_pair(given: object) -> Pair:
     if not kinds <= {Law, GaussianLaw}:
         raise _bad_pairs(f"A pair has laws of types {sorted(kind.__name__ for kind in kinds)}.")
     if len(kinds) > 1:
-        raise Misuse(
+        raise UsageError(
             "A pair has a finite and a Gaussian law.",
             allowed="the same kind on both sides; they are infinitely far apart",
             instead="two pf.Law, or two pf.GaussianLaw",
@@ -102,8 +102,8 @@ def _read_pair(given: object) -> Pair:
     return pair
 
 
-def _bad_pairs(problem: str) -> Misuse:
-    return Misuse(
+def _bad_pairs(problem: str) -> UsageError:
+    return UsageError(
         problem,
         allowed="a list of pairs of laws, (mu, nu) or pf.Pair",
         instead="[(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.4, 0.6]))]",

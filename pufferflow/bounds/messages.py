@@ -100,7 +100,7 @@ class PureLoss(LossCurve):
                 raise Refused(
                     self._given_away,
                     allowed="pairs of values that lie nearer each other, or noise with a pure loss",
-                    instead="pairs=pf.Closer(distance) with a smaller distance, or noise=pf.Laplace",
+                    instead="pairs=pf.WithinDistance(distance) with a smaller distance, or noise=pf.Laplace",
                 )
         return super().enough(family, guarantee)
 

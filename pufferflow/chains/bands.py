@@ -26,7 +26,7 @@ from pufferflow.chains.chain import StateSequence
 from pufferflow.chains.lipschitz_ratio import MOST_STATES, Tangent
 from pufferflow.chains.message_steps import SAME
 from pufferflow.chains.periods import LONGEST_PERIOD, Stretch, reachable_states, stretches, tile, tile_into
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 _MOST_STATES = 10
 _CLOSE = 1e-11
@@ -54,14 +54,14 @@ class Chains(StateSequence):
 
     def __post_init__(self) -> None:
         if self.states > _MOST_STATES:
-            raise Misuse(
+            raise UsageError(
                 f"Bounds on the kernels of chains with {self.states} states.",
                 allowed=f"at most {_MOST_STATES} states",
                 instead="fewer states, or a list of single chains",
             )
         low, high = self.low.sum(axis=-1).max(), self.high.sum(axis=-1).min()
         if not ((self.low >= 0) & (self.low <= self.high)).all() or low > 1 + SAME or high < 1 - SAME:
-            raise Misuse(
+            raise UsageError(
                 "No kernel lies between the bounds.",
                 allowed="0 <= low <= high, and every row of low sums to at most 1, of high to at least 1",
             )

@@ -12,7 +12,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains.leak import Exposures
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT
 
 if TYPE_CHECKING:
@@ -98,10 +98,12 @@ def _find_hull(spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | 
     _, begins, ends = spans
     inner = (int(begins.min()), int(ends.max()) - 1) if len(begins) else hull
     if inner is None:
-        raise Misuse("There are no windows.", allowed="one window at least, or a hull", instead="hull=(first, last)")
+        raise UsageError(
+            "There are no windows.", allowed="one window at least, or a hull", instead="hull=(first, last)"
+        )
     first, last = inner if hull is None else hull
     if first > inner[0] or last < inner[1]:
-        raise Misuse("A window lies outside of the hull.", allowed="a hull (first, last) that holds all windows")
+        raise UsageError("A window lies outside of the hull.", allowed="a hull (first, last) that holds all windows")
     if last - first >= _MOST_STEPS:
         raise Refused(
             f"Releases along {last - first + 1} steps.",

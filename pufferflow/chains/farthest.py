@@ -17,7 +17,7 @@ import numpy as np
 
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.sums import Farthest, PastAndFuture, SumLattice, Sums, SumSecrets, lattice, read_secrets
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.law import (
     BITS,
     SPAN,
@@ -294,7 +294,7 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
     (Law([0, 1], [0.75, 0.25]), Law([1, 2], [0.25, 0.75]))
     """
     if not 0 <= row < sums.length or not 0 <= initial < len(sums.chain.initial):
-        raise Misuse(
+        raise UsageError(
             f"There is no row {row} under an initial law {initial}.",
             allowed=f"{sums.length} rows and {len(sums.chain.initial)} initial laws, counted from 0",
             instead="row=0, initial=0",

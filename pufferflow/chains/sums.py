@@ -23,7 +23,7 @@ import numpy as np
 from pufferflow.arguments import decimal_reading
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.chains.chain import Chain
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.law import Masses, mix, rescale, shift
 from pufferflow.rounding import float_above
 
@@ -47,13 +47,13 @@ class Sums:
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != self.chain.states or not np.isfinite(self.values).all():
-            raise Misuse(
+            raise UsageError(
                 f"The values have shape {self.values.shape}, or some is not finite.",
                 allowed=f"finite numbers, one for each of {self.chain.states} states",
                 instead="an array of shape (kinds of rows, states)",
             )
         if self.kinds.shape != (self.chain.length,) or not _within(self.kinds, len(self.values)):
-            raise Misuse(
+            raise UsageError(
                 f"The kinds of rows have shape {self.kinds.shape} for {self.chain.length} rows, or name no values.",
                 allowed=f"one whole number from 0 to {len(self.values) - 1} for each row",
                 instead="np.zeros(rows, dtype=np.intp) if all rows count alike",
@@ -104,14 +104,14 @@ def read_secrets(sums: Sums, pairs: Indices, rows: Flags | None) -> SumSecrets:
     """Read the secrets; W_∞ and nearness are symmetric, so one order of each pair is enough."""
     given = np.asarray(pairs, dtype=np.intp).reshape(-1, 2)
     if not _within(given, sums.chain.states):
-        raise Misuse(
+        raise UsageError(
             "A pair names a state that the chain does not have.",
             allowed=f"states from 0 to {sums.chain.states - 1}",
             instead="an array of shape (pairs, 2)",
         )
     flags = np.ones(sums.length, dtype=np.bool_) if rows is None else np.asarray(rows, dtype=np.bool_)
     if flags.shape != (sums.length,):
-        raise Misuse(
+        raise UsageError(
             f"The rows that are secret have shape {flags.shape} for {sums.length} rows.",
             allowed="one flag for each row, or None for all rows",
             instead="rows=None",

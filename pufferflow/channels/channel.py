@@ -31,7 +31,7 @@ from pufferflow.channels.labels import (
     stored_probability,
     unwrapped,
 )
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Bits, Noise, bit_source
 from pufferflow.rounding import UNIT, float_above, log_above, upwards
 from pufferflow.suggestions import Suggesting, suggests_arguments
@@ -94,7 +94,7 @@ class Channel(Suggesting):
         published = tuple(ERASED if one is ERASED else label(one, "An output") for one in listed(outputs, "outputs"))
         for what, values in (("inputs", points), ("outputs", published)):
             if not values or len(set(values)) < len(values):
-                raise Misuse(
+                raise UsageError(
                     f"{what} has no value, or one twice.", allowed="at least one value, each once", instead=INSTEAD
                 )
         rows = read_rows(probabilities, len(points), len(published))
@@ -142,7 +142,7 @@ class Channel(Suggesting):
     def probability(self, given: Any, output: Any) -> Fraction:
         """Return γ(output | given)."""
         if output not in self.outputs:
-            raise Misuse(f"{shown(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}")
+            raise UsageError(f"{shown(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}")
         return self.probabilities[self.place(given)][self.outputs.index(output)]
 
     def place(self, given: Any) -> int:
@@ -150,7 +150,7 @@ class Channel(Suggesting):
         point = tuple(cast(Sequence[Any], given)) if isinstance(given, list | tuple) else (as_plain(given),)
         if point not in self._places:
             of = f" of {', '.join(map(repr, self.reads))}" if self.reads else ""
-            raise Misuse(
+            raise UsageError(
                 f"A value{of} is no input of the channel.",
                 allowed=f"its {len(self.inputs)} inputs",
                 instead="clipping and filling before it is read",
@@ -203,7 +203,7 @@ class Channel(Suggesting):
         2.0
         """
         if self.family is None:
-            raise Misuse(
+            raise UsageError(
                 "A channel given by its probabilities has no others of its kind.",
                 allowed="plan() without a promise, which says what the channel keeps; or a mechanism with an epsilon",
                 instead="pf.local.randomized_response(labels, epsilon=1.0)",
@@ -271,8 +271,8 @@ class Channel(Suggesting):
             name = instance(stored.get("name", ""), str, "name", allowed="a text", instead="what to_json wrote")
             return cls(stored["reads"] or None, stored["inputs"], stored["outputs"], rows, name=name)
         except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, RecursionError) as error:
-            why = error.problem if isinstance(error, Misuse) else ""
-            raise Misuse(f"The text is no stored channel. {why}".strip(), allowed="what to_json wrote") from None
+            why = error.problem if isinstance(error, UsageError) else ""
+            raise UsageError(f"The text is no stored channel. {why}".strip(), allowed="what to_json wrote") from None
 
     def __repr__(self) -> str:
         """Show the kind of channel, what it reads, its size, ε and η."""

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from pufferflow.arguments import decimal_reading, finite_number, shown
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 Label = str | int | float | bool
 Values = tuple[Label, ...]
@@ -24,7 +24,7 @@ def columns_of(reads: Any) -> tuple[str, ...]:
     listed = cast(Sequence[Any], reads) if isinstance(reads, list | tuple) else [reads]
     names: tuple[Any, ...] = tuple(listed)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise Misuse(
+        raise UsageError(
             f"reads is {shown(cast(object, reads))}.",
             allowed="the name of a column, or a list of different ones",
             instead='reads="score", or reads=["first", "second"]',
@@ -38,7 +38,7 @@ def label(given: Any, name: str) -> Any:
     if isinstance(plain, list | tuple):
         return tuple(label(one, name) for one in cast(Sequence[Any], plain))
     if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not math.isfinite(plain)):
-        raise Misuse(
+        raise UsageError(
             f"{name} is {shown(cast(object, given))}.",
             allowed="texts and finite numbers, or tuples of them",
             instead='"yes", or 3',
@@ -52,10 +52,10 @@ def read_inputs(given: Any, columns: int) -> tuple[Values, ...]:
         plain: Any = given.tolist() if hasattr(given, "tolist") else given
         listed: list[Any] = [label(one, "An input") for one in plain]
     except TypeError:
-        raise Misuse(f"inputs is {shown(given)}.", allowed="a list of values", instead="inputs=[0, 1, 2]") from None
+        raise UsageError(f"inputs is {shown(given)}.", allowed="a list of values", instead="inputs=[0, 1, 2]") from None
     points = tuple(cast(Values, one if isinstance(one, tuple) else (one,)) for one in listed)
     if any(len(point) != columns for point in points):
-        raise Misuse(
+        raise UsageError(
             f"An input has not {columns} values, one for each column that is read.",
             allowed="a value for every column that is read",
             instead="tuples in the order of reads",
@@ -75,14 +75,14 @@ def listed(given: Any, name: str) -> list[Any]:
     try:
         return list(given.tolist() if hasattr(given, "tolist") else given)
     except TypeError:
-        raise Misuse(f"{name} is of type {type(given).__name__}.", allowed="a list", instead=INSTEAD) from None
+        raise UsageError(f"{name} is of type {type(given).__name__}.", allowed="a list", instead=INSTEAD) from None
 
 
 def read_rows(given: Any, inputs: int, outputs: int) -> tuple[tuple[Fraction, ...], ...]:
     """Return the rows of probabilities as rationals with sum 1."""
     rows = [listed(row, "A row of probabilities") for row in listed(given, "probabilities")]
     if len(rows) != inputs or any(len(row) != outputs for row in rows):
-        raise Misuse(
+        raise UsageError(
             f"probabilities has {len(rows)} rows of {sorted({len(row) for row in rows})} numbers, for {inputs} inputs "
             f"and {outputs} outputs.",
             allowed="a row for every input, and in it a number for every output",
@@ -98,7 +98,7 @@ def _read_row(given: list[Any]) -> tuple[Fraction, ...]:
     row = [decimal_reading(as_plain(one)) for one in given]
     total = sum(row, Fraction(0))
     if abs(total - 1) > _TOLERANCE:
-        raise Misuse(f"A row of probabilities has the sum {float(total):.12g}.", allowed=allowed, instead=INSTEAD)
+        raise UsageError(f"A row of probabilities has the sum {float(total):.12g}.", allowed=allowed, instead=INSTEAD)
     return tuple(row) if total == 1 else tuple(one / total for one in row)
 
 

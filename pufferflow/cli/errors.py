@@ -11,13 +11,13 @@ import typer
 
 from pufferflow.errors import (
     InternalError,
-    LedgerFault,
+    LedgerError,
     LimitReached,
-    Misuse,
     PufferflowError,
     Refused,
-    SinkFailed,
-    SourceFailed,
+    SinkError,
+    SourceError,
+    UsageError,
 )
 
 BUG: Final = 1
@@ -27,12 +27,12 @@ STOPPED: Final = 130
 
 EXITS: Final[dict[type[BaseException], int]] = {
     InternalError: BUG,
-    Misuse: MISUSE,
+    UsageError: MISUSE,
     Refused: REFUSED,
     LimitReached: 4,
-    SourceFailed: 5,
-    LedgerFault: 6,
-    SinkFailed: 7,
+    SourceError: 5,
+    LedgerError: 6,
+    SinkError: 7,
     KeyboardInterrupt: STOPPED,
 }
 """The code of each kind of error; whatever is none of these is a bug of ours."""
@@ -112,4 +112,4 @@ def _usage(error: Any) -> Fault:
     path = context.command_path if context else "pufferflow"
     commands: Iterable[str] = getattr(getattr(context, "command", None), "commands", ())
     allowed = ", ".join(commands) or (" ".join(context.get_usage().split()).removeprefix("Usage: ") if context else "")
-    return Fault("Misuse", " ".join(error.format_message().split()), allowed, f"{path} --help", MISUSE)
+    return Fault("UsageError", " ".join(error.format_message().split()), allowed, f"{path} --help", MISUSE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pufferflow.addresses import local_path
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Ledger
@@ -59,7 +59,7 @@ def read_page(path: Path, *, force: bool) -> Path:
     """Return where a page goes: a new file, or in place of another page; of anything else only if that is wanted."""
     local_path(path, "The place of a page")
     if path.suffix.lower() not in {".html", ".htm"}:
-        raise Misuse(
+        raise UsageError(
             f"A page would be written to {path.name[:200]!r}.",
             allowed="a name that ends in .html",
             instead="-o page.html",
@@ -89,9 +89,9 @@ def check_free(path: Path, *, force: bool) -> None:
     """Refuse to write where something is, unless that is what is wanted; a ledger's file is never replaced."""
     local_path(path, "The place of a file")
     if _begins(path, _DATABASE):
-        raise Misuse(f"The file {path.name[:200]!r} is a database.", allowed="a new file", instead="another name")
+        raise UsageError(f"The file {path.name[:200]!r} is a database.", allowed="a new file", instead="another name")
     if not force and (path.exists() or path.is_symlink()):
-        raise Misuse(
+        raise UsageError(
             f"There is a file {path.name[:200]!r} already.", allowed="a new file", instead="--force, to replace it"
         )
 
@@ -115,6 +115,6 @@ def _check_file(path: Path) -> None:
     elif path.is_file() and path.stat().st_size == 0:
         problem = f"The file {path.name[:200]!r} is empty."
     if problem:
-        raise Misuse(
+        raise UsageError(
             problem, allowed="a ledger that a run has written", instead="pufferflow run job.toml, which makes it"
         )

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from pufferflow.cli.errors import STOPPED, fault_of
 from pufferflow.cli.output import write
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import Misuse, UtilityWarning
+from pufferflow.errors import UsageError, UtilityWarning
 
 _JSON: Final = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, for errors too, and nothing else there.")
@@ -69,7 +69,7 @@ def _call(function: Command, screen: Screen, given: Mapping[str, Any]) -> Answer
             return function(screen, **given)
     except SystemExit:
         problem = "A function of the job asked for the program to end."
-    raise Misuse(problem, allowed="a function that returns, or raises an error", instead="no sys.exit() in it")
+    raise UsageError(problem, allowed="a function that returns, or raises an error", instead="no sys.exit() in it")
 
 
 def _sign(run: Callable[..., Answer], function: Command) -> None:

@@ -15,8 +15,8 @@ from pufferflow.composition.exact_answers import ExactRelease, JointAnswers, tab
 from pufferflow.composition.exact_rule import exact_release
 from pufferflow.composition.exact_sums import Answered, ExactSum, ExactSums
 from pufferflow.composition.forecast import (
+    AccountForecast,
     Every,
-    Forecast,
     Recurring,
     ScheduledReleases,
     alike,
@@ -31,12 +31,13 @@ from pufferflow.composition.refusals import KeyDeltaPassed, TotalVariationPassed
 from pufferflow.composition.regions import Region
 from pufferflow.composition.reserved import ReservedProfile, ReservedProfiles, read_reserved
 from pufferflow.composition.single_rows import chained_rows
-from pufferflow.composition.ways import ways_to_count
+from pufferflow.composition.ways import compare_accounting
 
 __all__ = [
     "COST_NAMES",
     "LEAST_KEYS_DELTA",
     "AccountCosts",
+    "AccountForecast",
     "Answered",
     "Composed",
     "Cost",
@@ -45,7 +46,6 @@ __all__ = [
     "ExactRelease",
     "ExactSum",
     "ExactSums",
-    "Forecast",
     "JointAnswers",
     "KeyDeltaPassed",
     "NextRelease",
@@ -65,6 +65,7 @@ __all__ = [
     "canonical",
     "chained_rows",
     "class_digest",
+    "compare_accounting",
     "compose",
     "design_next",
     "differential_privacy",
@@ -79,5 +80,4 @@ __all__ = [
     "recurring",
     "table_of",
     "temporal_leakage",
-    "ways_to_count",
 ]

@@ -28,7 +28,7 @@ from pufferflow.chains import (
 )
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases
-from pufferflow.errors import InternalError, Misuse, Refused
+from pufferflow.errors import InternalError, Refused, UsageError
 from pufferflow.inference import value_places
 from pufferflow.scenario import AnySecret, Initial, Scenario, Secret
 from pufferflow.scenario.priors import ChainPrior, Prior, read_initial, read_kernels
@@ -284,5 +284,5 @@ def _entry(given: Any) -> float:
     return finite_number_above(given, "exposure", allowed=_EXPOSURE, instead=instead, fits=lambda number: number >= 0)
 
 
-def _wrong(problem: str) -> Misuse:
-    return Misuse(problem, allowed=_EXPOSURE, instead="exposure=0.1")
+def _wrong(problem: str) -> UsageError:
+    return UsageError(problem, allowed=_EXPOSURE, instead="exposure=0.1")

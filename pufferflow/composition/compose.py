@@ -10,7 +10,7 @@ from pufferflow.composition.cost import Cost
 from pufferflow.composition.opening import Opening, may_discover
 from pufferflow.composition.rule import added
 from pufferflow.composition.rules import meters_for
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import AnyKind, Approx, Divergence, Guarantee, Kind, Pure
 from pufferflow.scenario import Scenario
 
@@ -47,7 +47,7 @@ def compose(
     costs = [_cost(one) for one in _listed(releases)]
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
     if any(cost.shape.setting != scenario.setting for cost in costs):
-        raise Misuse(
+        raise UsageError(
             "A release was made under a scenario that differs in more than its prior.",
             allowed="releases with the same secret, within, order_by, step, start and public columns",
             instead="the scenario that the releases were planned with",
@@ -67,13 +67,13 @@ def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> st
     """Read an accounting method, which has to be one for the kind of promise."""
     known = meters_for(kind, scenario.priors)
     if fixed:
-        raise Misuse(
+        raise UsageError(
             "method and fixed are both given.",
             allowed="a method for queries chosen by earlier answers, or fixed=True for queries chosen beforehand",
             instead="fixed=True alone: then the least total of all methods holds",
         )
     if given not in known:
-        raise Misuse(
+        raise UsageError(
             f"The method {given!r} is none for {type(kind.example).__name__} under these priors.",
             allowed=", ".join(f'"{one}"' for one in known),
             instead=f'method="{known[-1]}"',
@@ -91,7 +91,7 @@ def _of_keys(costs: Sequence[Cost], scenario: Scenario, example: Guarantee, *, f
 def _listed(releases: object) -> list[Any]:
     if isinstance(releases, Iterable) and not isinstance(releases, str | bytes):
         return list(cast(Iterable[Any], releases))
-    raise Misuse(
+    raise UsageError(
         f"The releases are of type {type(releases).__name__}.",
         allowed="a list of releases, certificates or plans",
         instead="pf.compose([first, second], scenario)",
@@ -102,7 +102,7 @@ def _cost(given: Any) -> Cost:
     """Return the cost of a release, certificate or plan."""
     cost = getattr(getattr(given, "certificate", given), "cost", given)
     if not isinstance(cost, Cost):
-        raise Misuse(
+        raise UsageError(
             f"A release of type {type(given).__name__}, which says nothing of its cost.",
             allowed="releases, certificates or plans of this version of pufferflow",
             instead="pf.compose([first, second], scenario)",
@@ -115,7 +115,7 @@ def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
     if kind is not None:
         promise = kind.example if isinstance(kind, Kind) else kind(0.0) if callable(kind) else kind
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(
+            raise UsageError(
                 "kind is no kind of promise.",
                 allowed="a promise without its epsilon",
                 instead="kind=pf.Renyi.of(alpha=4)",
@@ -127,7 +127,7 @@ def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
     if len(kinds) > 1 and all(one.divergence.about_odds for one in kinds):
         return Approx(0.0, max(one.delta for one in kinds))
     if len(kinds) > 1:
-        raise Misuse(
+        raise UsageError(
             "The promises of the releases are of several kinds.",
             allowed="the kind of promise to total",
             instead="pf.compose(releases, scenario, kind=pf.Approx.of(delta=1e-6))",

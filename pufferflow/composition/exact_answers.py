@@ -101,7 +101,7 @@ class JointAnswers:
             raise Refused(
                 "What was published cannot have been, by the table.",
                 allowed="releases of rows that are draws from it",
-                instead="ledger.supersede(name, scenario), with a table under which it can",
+                instead="ledger.replace_prior(name, scenario), with a table under which it can",
             )
         return outcomes
 

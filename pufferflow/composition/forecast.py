@@ -32,7 +32,7 @@ from pufferflow.composition.rules import RARE, RULES
 from pufferflow.composition.running_total import added_alone
 from pufferflow.composition.single_rows import SingleRowsRule, turns_until_endless
 from pufferflow.composition.until import TIMES, end_of, releases_until
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.scenario import Scenario, read_step
 from pufferflow.scenario.priors import Prior
@@ -89,13 +89,13 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
     steps: Any = given
     if isinstance(given, str | timedelta):
         if not scenario.timed:
-            raise Misuse(f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead)
+            raise UsageError(f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead)
         steps = None
-        with suppress(Misuse):  # no duration
+        with suppress(UsageError):  # no duration
             steps = Fraction(read_step(given)[0], scenario.step)
             steps = int(steps) if steps.denominator == 1 else None
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {shown(given)}.", allowed=allowed, instead=instead)
     return Every(steps, steps * scenario.step if scenario.timed else None)
 
 
@@ -268,7 +268,7 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
 
 @final
 @dataclass(frozen=True)
-class Forecast:
+class AccountForecast:
     """A future total: `total` is an ε, ∞ where it grows without bound, as `note` explains.
 
     `releases` is how many there will be, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule`
@@ -294,7 +294,9 @@ class Forecast:
     note: str = ""
 
 
-def forecast(account: AccountCosts, cost: Cost, *, every: object, until: object = None, limit: Guarantee) -> Forecast:
+def forecast(
+    account: AccountCosts, cost: Cost, *, every: object, until: object = None, limit: Guarantee
+) -> AccountForecast:
     """Return the future total of an account if a release is made now and again `every` so often.
 
     `every` and `until` are numbers of steps, or durations where steps are durations; `until` may be a date, a moment or
@@ -326,7 +328,7 @@ class ScheduledReleases:
         else:
             releases = releases_until(known, self._cost, steps, self._scenario)
         if releases > _MOST_RELEASES:
-            raise Misuse(
+            raise UsageError(
                 f"A schedule of {releases} releases.",
                 allowed=f"at most {_MOST_RELEASES}",
                 instead="until=None, for a schedule that never ends",
@@ -337,7 +339,7 @@ class ScheduledReleases:
         """Return the total of the account after so many of the releases."""
         return self._account.total(self._first(count))
 
-    def forecast(self, releases: int | None, limit: Guarantee) -> Forecast:
+    def forecast(self, releases: int | None, limit: Guarantee) -> AccountForecast:
         """Return the total of an account after so many of the releases; for None, of an endless schedule."""
         account, allowed = self._account, limit.loss
 
@@ -356,9 +358,9 @@ class ScheduledReleases:
                 total = self.total(releases)
             except (NoneReserved, KeyDeltaPassed) as refusal:
                 rule = RESERVED if isinstance(refusal, NoneReserved) else NO_RULE
-                return Forecast(math.inf, None, rule, releases, most(fits, releases), refusal.problem)
+                return AccountForecast(math.inf, None, rule, releases, most(fits, releases), refusal.problem)
             many = releases if total.total <= allowed else most(fits, releases)
-            return Forecast(total.total, total.guarantee, total.rule, releases, many, self._noted(""))
+            return AccountForecast(total.total, total.guarantee, total.rule, releases, many, self._noted(""))
         value, rule, note = max((self._endless(prior) for prior in account.priors), key=lambda one: one[0])
         value = account.promised(value, [self._cost])
         many = math.inf
@@ -367,7 +369,7 @@ class ScheduledReleases:
             if many < _FEW and (many == 0 or fits(int(many) + 1)):
                 many = most(fits, _MOST_RELEASES)
         promise = account.kind.at(value) if math.isfinite(value) else None
-        return Forecast(value, promise, rule, math.inf, many, self._noted(note))
+        return AccountForecast(value, promise, rule, math.inf, many, self._noted(note))
 
     def _noted(self, note: str) -> str:
         """Return a note on the noise that is assumed, where that of another day may differ."""

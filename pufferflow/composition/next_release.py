@@ -20,7 +20,7 @@ from pufferflow.composition.exact_rule import exact_release
 from pufferflow.composition.exact_sums import ExactSum, ExactSums
 from pufferflow.composition.regions import Region
 from pufferflow.confounding import Loss, Target, best_channel, check_probabilities, named_loss
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.noise import Laplace
 from pufferflow.scenario import Scenario
@@ -58,7 +58,7 @@ class Past:
         releases = [exact_release(cost) for cost in self.costs if self._overlaps(cost, regions)]
         for one in releases:
             if one is None and self.unfinished:
-                raise Misuse(
+                raise UsageError(
                     f"The release {self.unfinished[0]!r} is reserved and not committed: its sums are not on record.",
                     allowed="a design after noisy releases that are committed",
                     instead=f"plan.release(account, id={self.unfinished[0]!r}), which costs nothing more",

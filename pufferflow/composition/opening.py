@@ -11,7 +11,7 @@ from typing import Final, final
 
 from pufferflow.arguments import finite_number
 from pufferflow.composition.reserved import ReservedProfiles
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, TradeOff
 from pufferflow.scenario import Presence, Scenario
 
@@ -66,7 +66,7 @@ def read_keys_delta(given: object, scenario: Scenario, limit: Guarantee) -> floa
         fits=lambda number: 0 <= number <= limit.delta,
     )
     if share and not may_discover(scenario, limit):
-        raise Misuse(
+        raise UsageError(
             f"keys_delta is {share:g}, and no release of the account can take keys from the data.",
             allowed="a part of delta for keys under pf.Presence, and a limit with a delta",
             instead=_INSTEAD,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, final
 import msgspec
 from msgspec.structs import force_setattr
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 MOST_LISTED = 5_000_000
 """As many members sets may have together; beyond that they are joined."""
@@ -287,8 +287,8 @@ def maximal(sets: Sequence[Members], common: int = 0) -> list[Members]:
     return listed
 
 
-def _bad(what: str) -> Misuse:
-    return Misuse(
+def _bad(what: str) -> UsageError:
+    return UsageError(
         f"A region {what}.",
         allowed=f"finite values of one of the kinds {', '.join(Region.KINDS)}, as labels or as the ends of a range",
         instead='Region("number", labels=(1, 2)), or Region("number", low=0, high=10)',

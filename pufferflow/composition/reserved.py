@@ -23,7 +23,7 @@ from pufferflow.arrays import Floats
 from pufferflow.composition.additive import CouplingRule, GranularityRule, unseen_rows_move_farther
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import UnitReleases
-from pufferflow.errors import LimitReached, Misuse, Refused
+from pufferflow.errors import LimitReached, Refused, UsageError
 from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure, TradeOff
 from pufferflow.noise import Laplace, Noise
 from pufferflow.roots import smallest
@@ -147,7 +147,7 @@ class ReservedProfiles:
         raise LimitReached(
             f"The {self.releases} releases to reserve come to {total} together, above the limit {self.limit!r}.",
             allowed="profiles that keep to the limit together",
-            instead="fewer releases, or plans with a smaller epsilon; pf.ways_to_count tells what each way takes",
+            instead="fewer releases, or plans with a smaller epsilon; pf.compare_accounting tells what each way takes",
         )
 
     def agrees(self, other: "ReservedProfiles | None") -> bool:
@@ -243,7 +243,7 @@ def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> Reserv
         )
     pairs = read_pairs(given)
     if sum(times for _, times in pairs) > _MOST:
-        raise Misuse(
+        raise UsageError(
             f"{sum(times for _, times in pairs)} profiles are reserved.",
             allowed=f"at most {_MOST} releases",
             instead="an account for fewer releases",
@@ -255,10 +255,10 @@ def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]
     """Read pairs of what is reserved, or scheduled, and how often."""
     allowed, instead = "pairs of a plan, or of a promise, and a number of releases", "[(plan, 365)]"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise Misuse(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
     pairs = list(cast(Iterable[Any], given))
     if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):
-        raise Misuse(f"{name} holds something else than pairs.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} holds something else than pairs.", allowed=allowed, instead=instead)
     return [(one, _times(times, instead)) for one, times in pairs]
 
 
@@ -272,13 +272,13 @@ def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[
         return _points_of_promise(given, limit)
     cost = getattr(given, "cost", None)
     if not isinstance(cost, Cost):
-        raise Misuse(
+        raise UsageError(
             f"A profile is reserved for something of type {type(given).__name__}.",
             allowed="a plan, pf.Pure or pf.Approx",
             instead="reserve=[(plan, 365)]",
         )
     if cost.shape.setting != scenario.setting:
-        raise Misuse(
+        raise UsageError(
             "A profile is reserved for a plan of another scenario.",
             allowed="plans of the account's scenario",
             instead="pf.protect(frame, scenario)",

@@ -15,7 +15,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.chains import Rates, Touches
 from pufferflow.composition.rule import CompositionRule, UnitReleases
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.inference import AnyStar, DependentStar, implied
 from pufferflow.queries import Statistic
 from pufferflow.rounding import UNIT
@@ -118,6 +118,6 @@ def _star(releases: UnitReleases) -> AnyStar | None:
         return None
     try:
         (walk,) = implied(prior, Statistic.total(1, column=columns.pop()), secret).walks()
-    except Misuse:  # a column that the prior does not speak of
+    except UsageError:  # a column that the prior does not speak of
         return None
     return walk.star if isinstance(walk, DependentStar) else None

@@ -35,7 +35,7 @@ from pufferflow.chains import padded_log_ratio
 from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.cost import Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Guarantee, Kind
 from pufferflow.inference import column_and_domain, hidden_column
 from pufferflow.law import Law
@@ -149,7 +149,7 @@ def readings_of(releases: UnitReleases) -> list[Reading] | None:
         column = prior.released if shape.column is None and isinstance(prior, Empirical) else shape.column
         try:
             name, domain = column_and_domain(prior, Statistic.total(1, column=column), releases.scenario.secret)
-        except Misuse:  # a column that the prior does not speak of, or several that may be meant
+        except UsageError:  # a column that the prior does not speak of, or several that may be meant
             return None
         readings.append(Reading(shape, times[digest], name, domain))
     for one in readings:

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from pufferflow.arguments import shown
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.regions import Region
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Scenario
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - of all zones
@@ -62,7 +62,7 @@ def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Sc
     """Return how many releases of a schedule have rows before an end, where a first one is followed every few steps."""
     begin = _begin_of(first, scenario)
     if begin is None:
-        raise Misuse(
+        raise UsageError(
             "The schedule ends at a time, and nothing says at which time the rows of its releases are.",
             allowed="a time where order_by or a filter is a date or a time; else a number of steps or a duration",
             instead=f"until={365 * steps}" if not scenario.timed else 'until="365d"',
@@ -70,7 +70,7 @@ def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Sc
     left = _ticks(end, local=not first.clock.startswith("moment")) - begin
     count = -(-left // (steps * scenario.step))
     if count < 1:
-        raise Misuse(
+        raise UsageError(
             f"The next release of the schedule is about rows from {_EPOCH + timedelta(microseconds=begin // 1000)} on, "
             "which is not before the end.",
             allowed="an end after the beginning of the next release",
@@ -103,8 +103,8 @@ def _ticks(end: datetime | Ending, *, local: bool) -> int:
     return (end - _EPOCH) // timedelta(microseconds=1) * _MICROSECOND
 
 
-def _no_end(until: object) -> Misuse:
-    return Misuse(
+def _no_end(until: object) -> UsageError:
+    return UsageError(
         f"The schedule ends at {shown(until)}, which names no day, week, month or year.",
         allowed="a date, a moment, a period, or a number of steps or a duration from the next release on",
         instead='until="2026-12-31"',

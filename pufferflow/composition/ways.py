@@ -16,12 +16,12 @@ from pufferflow.composition.cost import Cost
 from pufferflow.composition.forecast import later, read_every
 from pufferflow.composition.opening import Opening
 from pufferflow.composition.reserved import ReservedProfiles, read_pairs, read_reserved
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.scenario import Scenario
 
 
-def ways_to_count(
+def compare_accounting(
     schedule: Iterable[tuple[object, int]], scenario: Scenario, limit: Guarantee, *, every: object = None
 ) -> tuple[Composed, ...]:
     """Return the totals of a schedule by each way to count that proves one, the least first.
@@ -34,7 +34,7 @@ def ways_to_count(
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
     >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
-    >>> for way in pf.ways_to_count([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
+    >>> for way in pf.compare_accounting([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
     ...     print(round(way.total, 3), way.meter, way.rule)
     4.693 None profiles reserved beforehand, by the laws of their losses (M26)
     6.156 gaussian one coupling of the data, along which losses add (M24)
@@ -66,18 +66,18 @@ def _releases(plan: object, times: int, scenario: Scenario, every: object) -> li
     """Return the costs of a plan's releases, each so many steps later than the one before."""
     cost = getattr(plan, "cost", None)
     if not isinstance(cost, Cost):
-        raise Misuse(
+        raise UsageError(
             f"A schedule of something of type {type(plan).__name__}.",
             allowed="pairs of a plan and a number of releases",
-            instead="pf.ways_to_count([(plan, 365)], scenario, limit)",
+            instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
         )
     if every is None:
         return [cost] * times
     if scenario.order_by is None:
-        raise Misuse(
+        raise UsageError(
             "every is given, and order_by is missing: no row is later than another.",
             allowed="every together with order_by, or releases that are all about the same rows",
-            instead="pf.ways_to_count([(plan, 365)], scenario, limit)",
+            instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
         )
     gap = read_every(every, scenario)
     return [later(cost, gap, turn, scenario) for turn in range(times)]

@@ -11,7 +11,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, instance, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.channels import cell_masses, columns_of
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
@@ -57,7 +57,7 @@ class Additive:
             fits=lambda one: -1 < one < 1,
         )
         if share != 0 and (len(columns) != 2 or not isinstance(noise, Gaussian)):
-            raise Misuse(
+            raise UsageError(
                 f"correlation of {type(noise).__name__} noise on {len(columns)} columns.",
                 allowed="Gaussian noise on two columns",
                 instead='pf.confounding.Additive(["a", "b"], pf.Gaussian(1.0), correlation=0.5)',

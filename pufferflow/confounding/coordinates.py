@@ -12,7 +12,7 @@ from pufferflow.confounding.additive import Additive, Cells, cells_of
 from pufferflow.confounding.reading import Seen
 from pufferflow.confounding.steps import count_of_steps, staircase_cells
 from pufferflow.confounding.tied import Tied, tied_cells
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian, Noise, Staircase
 from pufferflow.rounding import UNIT
 
@@ -102,7 +102,7 @@ def _answers(seen: Seen, name: str, scale: float) -> tuple[Fraction, ...]:
     """Return a column in units of a scale, less its smallest value."""
     values = [point[seen.columns.index(name)] for point in seen.points]
     if not all(isinstance(one, int | float) for one in values):
-        raise Misuse(
+        raise UsageError(
             f"Noise is added to {name!r}, which has labels.",
             allowed="columns of numbers",
             instead="a pf.confounding.Channel, or numbers for the labels",

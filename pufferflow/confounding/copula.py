@@ -20,7 +20,7 @@ from pufferflow.arrays import Floats
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.tied import Tied, normal_below, read_correlation
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.priors import Values
 
 _UNIT = 2**60
@@ -115,7 +115,7 @@ def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], copula
     shape = len(u), len(v)
     below = np.asarray(copula(*(np.ascontiguousarray(one) for one in np.broadcast_arrays(u[:, None], v[None, :]))))
     if below.shape != shape or not np.isfinite(below).all():
-        raise Misuse(
+        raise UsageError(
             "The copula gives no number for every pair of probabilities.",
             allowed="a function of two arrays of numbers from 0 to 1, with an array of numbers from 0 to 1",
             instead="tied_channels(first, second, numpy.minimum), or gaussian_copula(first, second, correlation=0.5)",

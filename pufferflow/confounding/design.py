@@ -16,7 +16,7 @@ from pufferflow.confounding.program import solved
 from pufferflow.confounding.reading import Seen, named_secret, see, tables_of
 from pufferflow.confounding.repair import repaired
 from pufferflow.confounding.target import Target
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.rounding import float_above
 from pufferflow.scenario.priors import Values
@@ -113,7 +113,7 @@ def _columns(
         hidden = unread[0] if hidden is None and len(unread) == 1 else hidden
         others = [name for name in known if name != hidden]
         if hidden is None or len(others) != 1:
-            raise Misuse(
+            raise UsageError(
                 f"No query is named, and the table has the columns {known[:6]}.",
                 allowed="query=, the column whose values are published; left out, the only one beside the secret",
                 instead=f"query={known[-1]!r}, secret={known[0]!r}",
@@ -127,9 +127,13 @@ def _read_outputs(given: Any) -> tuple[Any, ...]:
     try:
         listed = tuple(label(one, "An output") for one in (given.tolist() if hasattr(given, "tolist") else given))
     except TypeError:
-        raise Misuse(f"outputs is {shown(given)}.", allowed="a list of outputs", instead="outputs=[0, 1, 2]") from None
+        raise UsageError(
+            f"outputs is {shown(given)}.", allowed="a list of outputs", instead="outputs=[0, 1, 2]"
+        ) from None
     if not listed or len(set(listed)) < len(listed):
-        raise Misuse("outputs is empty, or has a value twice.", allowed="different values", instead="outputs=[0, 1, 2]")
+        raise UsageError(
+            "outputs is empty, or has a value twice.", allowed="different values", instead="outputs=[0, 1, 2]"
+        )
     return listed
 
 
@@ -143,7 +147,7 @@ def _read_loss(loss: Any, answers: tuple[Values, ...], outputs: tuple[Any, ...])
     else:
         rows = [list(row) for row in (loss.tolist() if hasattr(loss, "tolist") else loss)] if _is_matrix(loss) else []
     if len(rows) != len(plain) or any(len(row) != len(outputs) for row in rows):
-        raise Misuse(
+        raise UsageError(
             f"loss has not a row for each of {len(plain)} answers and a number for each of {len(outputs)} outputs.",
             allowed=_LOSSES,
             instead='"absolute"',
@@ -153,7 +157,7 @@ def _read_loss(loss: Any, answers: tuple[Values, ...], outputs: tuple[Any, ...])
         for row in rows
     ]
     if len({one for row in read for one in row}) == 1:
-        raise Misuse(
+        raise UsageError(
             "The loss is the same for every output and answer, so no mechanism is better than another.",
             allowed=_LOSSES,
             instead='"absolute"',
@@ -183,9 +187,9 @@ def _named(loss: str, output: Any, answer: Any) -> float:
     if loss == "zero-one":
         return 0.0 if output == answer else 1.0
     if loss not in {"absolute", "squared"}:
-        raise Misuse(f"loss is {shown(loss)}.", allowed=_LOSSES, instead='"absolute"')
+        raise UsageError(f"loss is {shown(loss)}.", allowed=_LOSSES, instead='"absolute"')
     if not all(isinstance(one, int | float) for one in (output, answer)):
-        raise Misuse(
+        raise UsageError(
             f"The {loss} loss of labels.",
             allowed="numbers for answers and outputs",
             instead='"zero-one", or a function',

@@ -24,7 +24,7 @@ from pufferflow.confounding.law_pair import LawPair
 from pufferflow.confounding.noisy_pair import NoisyPair
 from pufferflow.confounding.reading import Seen
 from pufferflow.confounding.tied import Tied
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian
 from pufferflow.rounding import UNIT, log_above, upwards
 from pufferflow.scenario import Label
@@ -81,13 +81,13 @@ def as_releases(given: Any) -> tuple[Release, ...]:
     listed = cast(Sequence[Any], given) if isinstance(given, list | tuple) else (given,)
     for one in listed:
         if not isinstance(one, Channel | Additive | Tied):
-            raise Misuse(
+            raise UsageError(
                 f"A release is of type {type(one).__name__}.",
                 allowed="pf.confounding.Channel or pf.confounding.Additive, two tied by a copula, or a list of them",
                 instead='[pf.confounding.Additive("score", pf.Laplace(2.0))]',
             )
         if not one.reads:
-            raise Misuse(
+            raise UsageError(
                 f"{one!r} names no column that it reads.",
                 allowed="channels of columns of the table",
                 instead='channel.reading("score")',

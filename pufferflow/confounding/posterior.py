@@ -20,7 +20,7 @@ from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.joint_law import Outcomes, Release, is_noisy, noisy_laws
 from pufferflow.confounding.reading import Seen, see
 from pufferflow.confounding.tied import Tied
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.scenario import Label
 
@@ -203,7 +203,7 @@ def epsilon_of_ratio(ratio: float, chances: Sequence[float], *, both_sides: bool
         for one in cast(Sequence[Any], chances)
     ]
     if len(listed) < 2 or abs(math.fsum(listed) - 1) > 1e-9:
-        raise Misuse(f"chances has {len(listed)} numbers with sum {math.fsum(listed):g}.", allowed=allowed)
+        raise UsageError(f"chances has {len(listed)} numbers with sum {math.fsum(listed):g}.", allowed=allowed)
     one_side = math.log1p((tau - 1) / min(listed))
     if not both_sides:
         return upwards(one_side, 8 * UNIT)

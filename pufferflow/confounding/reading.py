@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.arguments import decimal_reading, shown
 from pufferflow.arrays import Array
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.inference import hidden_column
 from pufferflow.scenario import Derived, Label, Scenario, Secret
 from pufferflow.scenario.priors import Empirical, Table, Values
@@ -65,7 +65,7 @@ def see(table: Any, secret: Any, columns: Sequence[str]) -> Seen:
     for one in tables:
         for name in (*columns, hidden):
             if name not in one.names:
-                raise Misuse(
+                raise UsageError(
                     f"The table has no column {name!r}.{did_you_mean(name, one.names)}",
                     allowed=f"one of {list(one.names)[:6]}",
                     instead="the name of a column of the table",
@@ -105,7 +105,7 @@ def _tables(table: Any, secret: Any) -> tuple[list[Table], Any]:
         priors = cast(Sequence[Any], table) if isinstance(table, list | tuple) else (table,)
     tables: list[Any] = [cast(Any, prior).table if isinstance(prior, Empirical) else prior for prior in priors]
     if not tables or not all(isinstance(one, Table) and one.independent_rows for one in tables):
-        raise Misuse(
+        raise UsageError(
             f"The table is {shown(cast(object, table))}.",
             allowed="a pf.Table without shared columns, a list of them, or a scenario whose priors are such tables",
             instead=_TABLES,
@@ -122,7 +122,7 @@ def _hidden(table: Table, secret: Any, columns: Sequence[str]) -> str:
     unread = [name for name in table.names if name not in columns]
     if secret is not None or len(unread) != 1:
         given = f"secret is {shown(secret)}" if secret is not None else f"Nothing reads {unread}"
-        raise Misuse(
+        raise UsageError(
             f"{given}: it is not clear which column is the secret.",
             allowed="the name of a column, pf.Secret or pf.Derived; left out, the only column that nothing reads",
             instead=f"secret={table.names[0]!r}",
@@ -133,7 +133,7 @@ def _hidden(table: Table, secret: Any, columns: Sequence[str]) -> str:
 def _pairs(tables: Sequence[Table], hidden: str, secret: Any, values: tuple[Label, ...]) -> tuple[tuple[int, int], ...]:
     """Return both orders of the pairs; refuse values of the secret that some table never produces."""
     if len(values) < 2:
-        raise Misuse(
+        raise UsageError(
             f"The secret {hidden!r} has a single value, so there is nothing to hide.",
             allowed="two values of the secret or more",
             instead=_TABLES,
@@ -145,7 +145,7 @@ def _pairs(tables: Sequence[Table], hidden: str, secret: Any, values: tuple[Labe
             known = table.values(hidden)
             missing = [value for value in (one, other) if value not in known]
             if missing:
-                raise Misuse(
+                raise UsageError(
                     f"A table never produces {hidden} = {missing[0]!r}: nothing can be said about it.",
                     allowed=f"values with a probability above 0: {list(known)[:6]}",
                     instead="pairs of the values that occur, or a table with all of them",

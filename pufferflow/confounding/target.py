@@ -24,7 +24,7 @@ from pufferflow.confounding.losses import read_target
 from pufferflow.confounding.reading import Seen
 from pufferflow.confounding.steps import count_of_steps, log_stairs, staircase_cells
 from pufferflow.confounding.tied import Tied
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Laplace, Staircase
 from pufferflow.rounding import UNIT, log_above
@@ -68,7 +68,7 @@ class Target:
         """Return the constraints of a promise; refuse it if the past has broken it."""
         _, delta = read_target(guarantee)
         if published is not None and delta > 0:
-            raise Misuse(
+            raise UsageError(
                 "published outputs and a promise with delta.",
                 allowed="published outputs for pure promises: delta is about all outputs that were possible (M23)",
                 instead="leaving published out",
@@ -257,7 +257,7 @@ def knots_of(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[l
 def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) -> PastOutcomes:
     """Return the likelihoods of what was published: of channels exactly, of noise by its density."""
     if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
-        raise Misuse(
+        raise UsageError(
             "published has not an output for every past release.",
             allowed="a list with the output of each past release, in order",
             instead="leaving published out, for all outputs that were possible",
@@ -273,7 +273,7 @@ def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) ->
         off += 0 if isinstance(one, Channel) else Fraction(256 * UNIT * (1 + len(one.reads)))
     total = math.lcm(*(one.denominator for one in likelihoods))
     if not any(likelihoods):
-        raise Misuse("What was published cannot have been, by the table.", allowed="outputs that are possible")
+        raise UsageError("What was published cannot have been, by the table.", allowed="outputs that are possible")
     whole = [one.numerator * (total // one.denominator) for one in likelihoods]
     return PastOutcomes(np.array(whole, dtype=object)[:, None], total, off)
 

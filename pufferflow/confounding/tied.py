@@ -16,7 +16,7 @@ import scipy  # loads its parts when first used
 from pufferflow.arguments import finite_number, instance
 from pufferflow.arrays import Floats
 from pufferflow.confounding.additive import Additive, Cells, slopes_of
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Noise, Staircase
 from pufferflow.rounding import UNIT
 
@@ -47,7 +47,9 @@ class Tied:
         for one, name in ((self.first, "first"), (self.second, "second")):
             instance(one, Additive, name, allowed="a pf.confounding.Additive beside another", instead=_INSTEAD)
             if len(one.reads) > 1 or one.noise.scale == 0:
-                raise Misuse(f"{name} is {one!r}.", allowed="noise of a scale above 0 on one column", instead=_INSTEAD)
+                raise UsageError(
+                    f"{name} is {one!r}.", allowed="noise of a scale above 0 on one column", instead=_INSTEAD
+                )
             if isinstance(one.noise, Staircase):
                 raise Refused(
                     "Staircase noise tied by a copula: its density jumps within cells.",

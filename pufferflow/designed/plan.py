@@ -11,7 +11,7 @@ from pufferflow.arguments import instance
 from pufferflow.bounds import Calibration, Group, Place
 from pufferflow.channels import Channel
 from pufferflow.composition import ExactSums, NextRelease, Past, design_next
-from pufferflow.errors import LimitReached, Misuse, Refused, visible
+from pufferflow.errors import LimitReached, Refused, UsageError, visible
 from pufferflow.explain import queries_in_words
 from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.noise import Laplace
@@ -78,11 +78,11 @@ class DesignedPlan(DecidedPlan):
         """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""
         known = self.certificate
         lines = [
-            f"Published: {queries_in_words(self.questions)}.",
+            f"Published: {queries_in_words(self.request)}.",
             *known.hidden.split("\n"),
             f"How well: {promise_in_words(self.guarantee)}, together with all that the account has published.",
             f"How: {self.channel!r}; expected loss {self.expected_loss:.6g}.",
-            *(f"Read: {line}." for line in self.readings()),
+            *(f"Read: {line}." for line in self.value_handling()),
             f"Carried by: {known.composition}.",
             *(f"Assumed: {line}." for line in known.assumptions),
             *(f"Note: {line}." for line in known.notes),
@@ -96,7 +96,7 @@ class DesignedPlan(DecidedPlan):
         was published.
         """
         if account is None:  # pyright: ignore[reportUnnecessaryComparison] - callers without types
-            raise Misuse(
+            raise UsageError(
                 "A designed release without an account: it keeps its promise together with what that has published.",
                 allowed="the account that it was designed for",
                 instead="plan.release(account)",
@@ -110,7 +110,7 @@ class DesignedPlan(DecidedPlan):
     def __repr__(self) -> str:
         """Show the query, the promise and the channel."""
         return visible(
-            f"<DesignedPlan {queries_in_words(self.questions)}; {self.guarantee!r}; {self.channel!r}; "
+            f"<DesignedPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}; "
             f"expected loss {self.expected_loss:.6g}>",
             one_line=True,
         )
@@ -131,7 +131,7 @@ def designed_plan(
 def _sums_of(request: Request, past: Past) -> ExactSums:
     """Return the only sum of a batch, about as many rows as there are; refuse others."""
     if request.scenario.fingerprint != past.scenario.fingerprint:
-        raise Misuse(
+        raise UsageError(
             "The batch is of another scenario than the account.",
             allowed="a batch of the account's scenario, the newest if it was superseded",
             instead="pf.protect(frame, account.scenario)",
@@ -170,7 +170,7 @@ def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
     instance(guarantee, Guarantee, "guarantee", allowed="a promise", instead=f"guarantee={past.limit!r}")
     shares = isinstance(guarantee, Approx) and guarantee.loss == past.limit.loss and guarantee.delta > 0
     if type(guarantee) is not type(past.limit) or (past.limit.delta and not shares):
-        raise Misuse(
+        raise UsageError(
             f"guarantee is {guarantee!r}, and the account's limit {past.limit!r}.",
             allowed="a promise of the limit's kind; with a delta, the limit's epsilon and a smaller delta",
             instead=f"guarantee={past.limit!r}",
@@ -190,7 +190,7 @@ def _numbers(outputs: Sequence[float]) -> list[Any]:
     listed: list[Any] = list(given.tolist() if hasattr(given, "tolist") else given)
     fits = all(isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 2**53 for one in listed)
     if not fits or not listed or len(set(listed)) < len(listed):
-        raise Misuse(
+        raise UsageError(
             "outputs are no different finite numbers.", allowed="a list of numbers", instead="outputs=range(0, 101, 5)"
         )
     return sorted(listed)

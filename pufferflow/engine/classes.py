@@ -37,7 +37,7 @@ from pufferflow.engine.totals import (
     Value,
     WholeNumber,
 )
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import short
 from pufferflow.rounding import float_below
 from pufferflow.scenario import Bins, Domain, Interval
@@ -60,7 +60,7 @@ def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
         allowed, better = "a numeric or Boolean dtype for numbers", "Float64"
     if not fits and dtype != pl.Null:
         instead = f"frame.with_columns(pl.col({shown(column)}).cast(pl.{better}))"
-        raise Misuse(f"The column {shown(column)} is {short(type_name(dtype))}.", allowed=allowed, instead=instead)
+        raise UsageError(f"The column {shown(column)} is {short(type_name(dtype))}.", allowed=allowed, instead=instead)
 
 
 def clean_dtype(dtype: pl.DataType) -> pl.DataType:

@@ -27,7 +27,7 @@ from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of
 from pufferflow.engine.engine import Measure
 from pufferflow.engine.totals import HALF, FloatInside, Part, Present, Steps, Total, Value
 from pufferflow.engine.tuple_classes import tuple_classes
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.scenario import Interval, Product
 
@@ -43,7 +43,7 @@ _HALF: Final = 20
 def bounded_rows() -> None:
     """Refuse a build of Polars whose frames may have 2^32 rows and more: every proof of an exact sum starts there."""
     if pl.get_index_type() != pl.UInt32:
-        raise Misuse(
+        raise UsageError(
             "This build of Polars counts rows in 64 bits, so that no sum is proven to fit.",
             allowed="the usual build, which counts them in 32",
             instead="pip install polars",
@@ -234,7 +234,9 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
             return ByLine(own, wide, missing, lines)
     tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
-        raise Misuse(f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps")
+        raise UsageError(
+            f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps"
+        )
     steps = np.array(tables, dtype=np.int64)
     classes = classes_of(column, dtype, domain, domain.place(first.missing, "missing"), steps)
     by_class = steps[:, list(classes.places)].T

@@ -14,7 +14,7 @@ from pufferflow.engine.polars_engine import PolarsEngine
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.engine.self_test import check
 from pufferflow.entry_points import load, names_in
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarded import guarded
 from pufferflow.scenario import ROW, Scenario
 from pufferflow.scenario.fitting import weakly
@@ -50,7 +50,7 @@ def table(address: str, name: str) -> RemoteTable:
     """
     for value, what, example in ((address, "The address", "duckdb:///power.db"), (name, "The table", "meters")):
         if not isinstance(value, str) or not value.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Misuse(f"{what} is no text.", allowed="texts", instead=f'pf.table("…", "…"), such as "{example}"')
+            raise UsageError(f"{what} is no text.", allowed="texts", instead=f'pf.table("…", "…"), such as "{example}"')
     found = RemoteTable(address, name)
     engines = names_in("pufferflow.engines")
     if found.scheme not in engines:
@@ -69,7 +69,7 @@ def check_engine(address: str) -> tuple[str, str]:
     connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", found.scheme))
     backend = guarded(lambda: connect(found))
     if backend is None:
-        raise Misuse("Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"')
+        raise UsageError("Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"')
     return f"{backend.name} {backend.version}", check(backend)
 
 
@@ -105,7 +105,7 @@ def checked_engine(frame: Any, scenario: Scenario) -> Engine:
     if engine is not None:
         scenario.check_schema(engine.schema(), engine.unreadable())
         if scenario.numbers_rows:
-            raise Misuse(
+            raise UsageError(
                 "A table of another engine has no numbers of its rows.",
                 allowed="a column that says whose row each row is",
                 instead='a view with ROW_NUMBER() OVER () AS "person", and pf.Presence("person", …, rows=1)',

@@ -15,7 +15,7 @@ import polars as pl
 
 from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.engine.snapshot import Snapshot
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.errors import SourceError, UsageError
 from pufferflow.expressions import Values
 from pufferflow.scenario import Label, Scenario
 from pufferflow.source_version import SourceVersion
@@ -239,7 +239,7 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
-    ) -> dict[Order, Patterns | Misuse]:
+    ) -> dict[Order, Patterns | UsageError]:
         """Return the distinct patterns of the scenario's groups in each order, or the error that says why not.
 
         Public columns are read once, whatever the orders.
@@ -272,9 +272,9 @@ class Engine(abc.ABC):
         """
 
 
-def changed_source() -> SourceFailed:
+def changed_source() -> SourceError:
     """Return the error for a source whose facts have changed since planning."""
-    return SourceFailed(
+    return SourceError(
         "The source has other rows than when it was planned with: noise was made for those. Nothing was released.",
         allowed="a source whose groups, their rows in time, and keys stay as they are between plan and release",
         instead="planning again, batch.plan(…), and releasing that plan",

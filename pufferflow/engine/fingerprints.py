@@ -15,7 +15,7 @@ import polars as pl
 
 from pufferflow.engine.equal_runs import MOST
 from pufferflow.engine.pattern_columns import Collect, Columns, Constancy
-from pufferflow.errors import SourceFailed
+from pufferflow.errors import SourceError
 
 READABLE: Final = 2**20
 """The rows that are read at once, if they stand for more."""
@@ -59,7 +59,7 @@ class GroupKinds:
         chosen = self.table.select(*self.columns.within, "times")
         rows = self._rows_of(chosen, collect)
         if rows.height != self.table["rows"].sum():
-            raise SourceFailed(
+            raise SourceError(
                 "The rows changed while they were read.",
                 allowed="a source that has the same rows each time it is read",
                 instead="reading it once first, such as frame.collect()",

@@ -11,7 +11,7 @@ from pufferflow.arrays import Whole
 from pufferflow.engine.equal_runs import LARGEST, MOST, Codes, Runs, alike, changes, codes_of, fitting
 from pufferflow.engine.pattern_columns import Columns
 from pufferflow.engine.places import Places, places_of
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Scenario
 
 
@@ -97,9 +97,9 @@ def _bounds(keys: Whole, values: npt.NDArray[Any], scenario: Scenario) -> Whole:
     return np.append(np.flatnonzero(fresh), len(keys))
 
 
-def not_told_apart(scenario: Scenario) -> Misuse:
+def not_told_apart(scenario: Scenario) -> UsageError:
     """Return the error of two rows of a group at one place."""
-    return Misuse(
+    return UsageError(
         f"order_by does not tell the rows of a group apart: {scenario.order_by!r}, within={[*scenario.within]}.",
         allowed="one row of a group at each position",
         instead="naming in within what else tells the sequences apart, or a finer order_by",

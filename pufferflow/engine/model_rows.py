@@ -26,7 +26,7 @@ from pufferflow.engine.places import places_of
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, PolarsEngine, batches, collect
 from pufferflow.engine.stored_rows import Places, StoredRows, inverse, rows_at_once, stored_rows
 from pufferflow.engine.totals import FloatInside
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import unsorted
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
@@ -255,7 +255,7 @@ def _check_same(found: PublicOrder, known: PublicOrder) -> None:
 def _check_number(rows: int) -> None:
     """Refuse a table without rows, or with too many."""
     if not 1 <= rows < _MOST:
-        raise Misuse(
+        raise UsageError(
             f"A model of {rows} rows.", allowed="at least one row, and fewer than 2^31", instead="a frame with rows"
         )
 

@@ -28,7 +28,7 @@ from pufferflow.engine.engine import Measure, Tally, UnitLimit
 from pufferflow.engine.pattern_columns import Collect
 from pufferflow.engine.public_rows import unsigned_zero, unused
 from pufferflow.engine.totals import PrivateTotals
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named, unsorted
 
 _AT_ONCE = 2**14
@@ -266,7 +266,7 @@ def at_most(frame: pl.LazyFrame, limit: UnitLimit) -> pl.LazyFrame:
     Which rows of a unit remain depends on the rows of this unit alone.
     """
     if limit.rows < 1:
-        raise Misuse(f"rows is {limit.rows}.", allowed="a whole number >= 1", instead="rows=1")
+        raise UsageError(f"rows is {limit.rows}.", allowed="a whole number >= 1", instead="rows=1")
     schema = frame.collect_schema()
     order = [_in_order(name, schema[name]) for name in limit.order]
     # a stable sort: rows of equal order stay in the order of the frame

@@ -20,7 +20,7 @@ from pufferflow.engine.groups import Groups, groups_of, not_told_apart
 from pufferflow.engine.moments import Moments
 from pufferflow.engine.pattern_columns import SMALL, Collect, Columns, PublicRows
 from pufferflow.engine.places import Places
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Scenario
 
 LONGEST = 2 * 10**6
@@ -30,7 +30,7 @@ LONGEST = 2 * 10**6
 def columns_in_order(public: PublicRows, scenario: Scenario) -> Columns:
     """Return the columns from which patterns in order follow."""
     if scenario.order_by is None:
-        raise Misuse(
+        raise UsageError(
             "The order of rows matters, and order_by is missing.",
             allowed="the column that puts the rows in order",
             instead='order_by="hour", step="1h"',
@@ -74,7 +74,7 @@ def check_start(places: Places, scenario: Scenario) -> None:
     """Refuse a row before the start."""
     if places.reach[0] < places.start:
         since = "the start" if scenario.start_known else "1970-01-01"
-        raise Misuse(
+        raise UsageError(
             f"The column {scenario.order_by!r} has rows before {since}, where all sequences begin.",
             allowed="rows at the start or after it",
             instead="pf.Scenario(…, start=…) with where the sequences began",
@@ -101,7 +101,7 @@ def _pattern(groups: Groups, group: int, times: int, scenario: Scenario, *, plac
 def _distinct_positions(positions: Floats, scenario: Scenario) -> Floats:
     """Return the positions of rows; refuse those too far from 0 to differ as floats."""
     if bool((np.diff(positions) <= 0).any()):
-        raise Misuse(
+        raise UsageError(
             f"The column {scenario.order_by!r} has rows whose positions are one number: they are too far from 0.",
             allowed="positions that differ as floats, counted in steps",
             instead="a longer step, or a start that is nearer",
@@ -122,7 +122,7 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
         values = np.unique(places.values)
         size = len(values)
     if size > LONGEST:
-        raise Misuse(
+        raise UsageError(
             f"More than {MOST} patterns of rows: what covers them all has more than {LONGEST} steps.",
             allowed=f"groups that look alike but for {MOST} kinds, or whose rows are not that far apart",
             instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",

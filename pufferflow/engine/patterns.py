@@ -11,13 +11,13 @@ from pufferflow.engine.groups import Groups
 from pufferflow.engine.ordered import ManyKinds, columns_in_order, in_order, read_groups
 from pufferflow.engine.pattern_columns import Collect, PublicRows
 from pufferflow.engine.unordered import without_order, without_places
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Scenario
 
 
 def find_patterns(
     public: PublicRows, scenario: Scenario, orders: Collection[Order], collect: Collect
-) -> dict[Order, Patterns | Misuse]:
+) -> dict[Order, Patterns | UsageError]:
     """Return the distinct patterns of the groups of public rows, for each order; or the error that says why not.
 
     Nulls are equal to each other, so are NaN. Where order matters, patterns in all orders follow from the same groups.
@@ -36,11 +36,11 @@ def find_patterns(
         return {order: _sorted(without_order(public, within, collect)) for order in orders}
     try:
         groups = read_groups(columns_in_order(public, scenario), scenario, collect)
-    except Misuse as refusal:
+    except UsageError as refusal:
         return dict.fromkeys(orders, refusal.with_traceback(None))
     if groups is None:
         return dict.fromkeys(orders, Patterns((), 0))
-    patterns = dict[Order, Patterns | Misuse]()
+    patterns = dict[Order, Patterns | UsageError]()
     for order in orders:
         try:
             if not order.ordered and isinstance(groups, Groups):
@@ -52,7 +52,7 @@ def find_patterns(
             else:
                 own = in_order(groups, scenario, order.period)
             patterns[order] = _sorted(own)
-        except Misuse as refusal:
+        except UsageError as refusal:
             patterns[order] = refusal.with_traceback(None)
     return patterns
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import UNITS, Scenario
 from pufferflow.scenario.fitting import Clock, count_steps
 
@@ -59,7 +59,7 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
     """Return the positions of rows from their values of `order_by`."""
     ticks, clock = count_steps(moments, scenario.step_in_words if scenario.timed else scenario.step)
     if ticks.null_count():
-        raise Misuse(
+        raise UsageError(
             f"The column {scenario.order_by!r} has a row without a position: null, NaN, or beyond 64 bits.",
             allowed="an order_by that says of every row where it stands",
             instead=f"frame.filter(pl.col({scenario.order_by!r}).is_not_null())",
@@ -67,7 +67,7 @@ def places_of(moments: pl.Series, scenario: Scenario) -> Places:
     values, start = ticks.to_numpy(), _start(moments.dtype, scenario)
     least, greatest = int(values.min()), int(values.max())
     if greatest - least > _WIDEST or min(least, -greatest) - clock.ticks <= -_WIDEST * 2:
-        raise Misuse(
+        raise UsageError(
             f"The column {scenario.order_by!r} has rows that are more than 2^62 apart, or too far from 0.",
             allowed="positions whose differences fit into 64 bits",
             instead="a filter that leaves out what is no position",
@@ -106,7 +106,7 @@ def _start(kind: pl.DataType, scenario: Scenario) -> float:
     moment = pl.Series([scenario.start]).cast(kind)
     ticks, clock = count_steps(moment, scenario.step_in_words)
     if int(ticks[0]) % (clock.ticks // (scenario.step // UNITS["d"])):
-        raise Misuse(
+        raise UsageError(
             f"The start of the sequences is not the beginning of a day in {zone}, where days are counted.",
             allowed="a start with its time zone, at midnight there",
             instead=f'start="2026-01-01T00:00+01:00", as midnight is in {zone}',

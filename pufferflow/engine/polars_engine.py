@@ -15,7 +15,7 @@ from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.public_rows import timed, unused, with_derived, with_flag
 from pufferflow.engine.row_fingerprint import row_fingerprint
 from pufferflow.engine.snapshot import Snapshot
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
@@ -69,7 +69,7 @@ class PolarsEngine(Engine):
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
-    ) -> dict[Order, Patterns | Misuse]:
+    ) -> dict[Order, Patterns | UsageError]:
         frame, flag = self._public_rows(selection)
         of_time = timed(selection, scenario.order_by, self.schema(selection.derived))
         public = PublicRows(frame, selection.by, flag, of_time)

@@ -8,7 +8,7 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.engine.engine import Selection
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named, unsorted
 from pufferflow.guarded import guarded
 
@@ -110,9 +110,9 @@ def few_enough(parts: Iterable[pl.DataFrame], names: Mapping[str, str]) -> Itera
         yield part
 
 
-def _nearly_unique(column: str, names: Mapping[str, str]) -> Misuse:
+def _nearly_unique(column: str, names: Mapping[str, str]) -> UsageError:
     what = f"the column {shown(names[column])} has most" if names else "groups have most"
-    return Misuse(
+    return UsageError(
         f"Public columns of the table have more than {MOST_DISTINCT:,} distinct rows, and {what} of them.",
         allowed="tables on other machines with fewer distinct rows of public columns, which are worked on here",
         instead="a view of the table with a coarser column, such as date_trunc('hour', moment), or the rows as a frame",

@@ -20,7 +20,7 @@ from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
 from pufferflow.engine.public_rows import few_enough, needed, unused, with_derived
 from pufferflow.engine.remote_patterns import pattern_queries, remote_groups_in_cells, remote_patterns
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
@@ -73,7 +73,7 @@ class RemoteEngine(Engine):
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order]
-    ) -> dict[Order, Patterns | Misuse]:
+    ) -> dict[Order, Patterns | UsageError]:
         with working(PUBLIC), self.backend.one_version():
             return guarded(lambda: remote_patterns(self.backend, selection, scenario, orders))
 

@@ -23,7 +23,7 @@ from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.polars_engine import PUBLIC, collect
 from pufferflow.engine.public_rows import few_enough, needed, timed, with_derived, with_flag
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Scenario
 
 _MOST_SIZES: Final = 256
@@ -33,7 +33,7 @@ _AT_ONCE: Final = 2**20
 
 def remote_patterns(
     backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order]
-) -> dict[Order, Patterns | Misuse]:
+) -> dict[Order, Patterns | UsageError]:
     """Return the distinct patterns of the scenario's groups, in each order."""
     with _public_rows(backend, selection, scenario, orders) as public:
         return find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))

@@ -16,7 +16,7 @@ from pufferflow.engine.engine import Engine, Pattern, Selection
 from pufferflow.engine.one_pass import runs_of
 from pufferflow.engine.places import places_of
 from pufferflow.engine.weighted import Grids, WeightedRows
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import Weight, named
 from pufferflow.scenario import Scenario
 
@@ -46,7 +46,7 @@ class StepWeights:
             return cls(None, np.zeros(0), {})
         try:
             places = places_of(rows.frame.select(named(order)).to_series(), scenario)
-        except Misuse:  # as reading of patterns says too
+        except UsageError:  # as reading of patterns says too
             return cls(None, np.zeros(0), {})
         positions, at = np.unique(places.positions(places.values), return_inverse=True)
         shares = dict[Weight, Floats]()

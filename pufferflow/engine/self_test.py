@@ -23,7 +23,7 @@ from pufferflow.engine.backend import Backend, Query, columns_read
 from pufferflow.engine.engine import PLACED, UNORDERED, Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
 from pufferflow.engine.polars_engine import PolarsEngine
 from pufferflow.engine.remote import RemoteEngine
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.errors import SourceError, UsageError
 from pufferflow.expressions import read_values
 from pufferflow.progress import working
 from pufferflow.scenario import MISSING, SKIP, Bins, Domain, Interval, Listed, Product, Scenario, Secret, skipping
@@ -241,7 +241,7 @@ def digest(backend: Backend) -> str:
     truth = _truth(has_nan=backend.has_nan, has_decimals=backend.has_decimals)
     wrong = _wrong(RemoteEngine(_FewColumns(backend, few)), truth)
     if wrong:
-        raise Misuse(
+        raise UsageError(
             f"{backend.name} {backend.version} does not pass the self-test: {wrong}. Nothing was read.",
             allowed="an engine that counts and adds up as Polars does, to the last digit",
             instead="the rows as a Parquet file, and pl.scan_parquet(…); or other settings of the connection",
@@ -293,7 +293,7 @@ def _wrong(engine: Engine, truth: Mapping[str, str]) -> str:
     try:
         differing = (what for what, answer in _answers(engine) if truth[what] != answer)
         return next((f"its answers differ, about {what}" for what in differing), "")
-    except SourceFailed as error:
+    except SourceError as error:
         return f"a query failed: {error.problem.removesuffix('.')}"
 
 
@@ -342,8 +342,8 @@ def _of_tally(tally: Tally, measures: list[Measure], what: str) -> Iterator[tupl
         yield f"{measure.values.words} on {measure.values.domain!r}, {what}", repr([int(one) for one in sums])
 
 
-def _of_patterns(patterns: Patterns | Misuse) -> str:
-    if isinstance(patterns, Misuse):
+def _of_patterns(patterns: Patterns | UsageError) -> str:
+    if isinstance(patterns, UsageError):
         return str(patterns)
     distinct = [
         (_listed(one.cells), _listed(one.counts), _listed(one.positions), one.start, one.groups, one.covers)

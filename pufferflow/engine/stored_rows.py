@@ -17,7 +17,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 
 from pufferflow.arrays import Array, Floats, Indices
-from pufferflow.errors import PufferflowError, SourceFailed
+from pufferflow.errors import PufferflowError, SourceError
 from pufferflow.guarded import guarded
 from pufferflow.progress import working
 
@@ -114,7 +114,7 @@ class _InFile(StoredRows):
 
     def _failed(self, kind: str) -> PufferflowError:
         room = self.rows * self.columns * _NUMBER / 2**20
-        return SourceFailed(
+        return SourceError(
             f"The folder for temporary files cannot keep the rows, {room:,.0f} MiB: {kind}. Nothing was released.",
             allowed="a folder with room for twice as much, where files can be made",
             instead="TMPDIR=/a/folder/with/room, or features=[…] for fewer columns",

@@ -20,7 +20,7 @@ from pufferflow.engine.one_pass import places_of, published, runs_of
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.engine.public_rows import unused
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.errors import SourceError, UsageError
 from pufferflow.expressions import Weight, named
 from pufferflow.scenario import Scenario
 
@@ -51,7 +51,7 @@ class WeightGrid:
             raise _not_finite(weight)
         _, exponent = math.frexp(float(np.abs(weights).max(initial=0.0)))
         if abs(exponent) > _BEYOND:
-            raise Misuse(
+            raise UsageError(
                 f"The largest weight {weight.words} is beyond 2^{_BEYOND}, or below 2^-{_BEYOND}.",
                 allowed="weights whose largest is a number of common size, or 0",
                 instead=f"({weight.words}) / 1000, in another unit",
@@ -73,9 +73,9 @@ class WeightGrid:
         return steps.astype(np.int64)
 
 
-def other_weights() -> SourceFailed:
+def other_weights() -> SourceError:
     """Return the error for a source whose weights have changed since planning."""
-    return SourceFailed(
+    return SourceError(
         "The source has other weights than when it was planned with: noise was made for those.",
         allowed="a source whose weights stay as they are between plan and release",
         instead="planning again, batch.plan(…), and releasing that plan",
@@ -180,7 +180,7 @@ def weighted_patterns(
     frame = rows.frame.with_columns(pl.Series(rows.name("counts"), counts * rows.rows)).filter(counts > 0)
     public = PublicRows(frame.lazy(), selection.by, within=scenario.within, counts=rows.name("counts"))
     found = find_patterns(public, scenario, [UNORDERED], lambda lazy: lazy.collect())[UNORDERED]
-    if isinstance(found, Misuse):
+    if isinstance(found, UsageError):
         raise found
     return replace(found, distinct=_largest(found.distinct))
 
@@ -281,8 +281,8 @@ def _cells(frame: pl.DataFrame, selection: Selection) -> tuple[Indices, int, pl.
     return cell, int(cell.max(initial=-1)) + 1, own.filter(np.diff(cell, prepend=-1) > 0)
 
 
-def _not_finite(weight: Weight) -> Misuse:
-    return Misuse(
+def _not_finite(weight: Weight) -> UsageError:
+    return UsageError(
         f"The weight {weight.words} is null, NaN or infinite in some of the selected rows.",
         allowed="a finite number in every selected row; weights are public, so no row is secret by them",
         instead=".fill_null(0) on the columns of the weight, or a filter that leaves out such rows",

@@ -12,9 +12,9 @@ from pufferflow.explain.sentences import (
     notes_on_missing,
     plan_in_words,
     queries_in_words,
-    readings,
-    readings_together,
     untried_bounds,
+    value_handling,
+    value_handling_together,
     witness_in_words,
 )
 from pufferflow.explain.what_if import under_group
@@ -36,12 +36,12 @@ __all__ = [
     "origin_of",
     "plan_in_words",
     "queries_in_words",
-    "readings",
-    "readings_together",
     "sensitivities",
     "summary",
     "under_group",
     "untried_bounds",
     "useless_outputs",
+    "value_handling",
+    "value_handling_together",
     "witness_in_words",
 ]

@@ -13,7 +13,7 @@ from pufferflow.errors import PufferflowError
 from pufferflow.explain.check import findings
 from pufferflow.explain.compare import bound_rows, group_names, output_errors
 from pufferflow.explain.sensitivities import farthest_pairs
-from pufferflow.explain.sentences import assumptions, notes, plan_in_words, readings_together
+from pufferflow.explain.sentences import assumptions, notes, plan_in_words, value_handling_together
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import worst_pair
 from pufferflow.planning import Decision, sensitivity_unit
@@ -74,7 +74,7 @@ def evidence(
         scenario=request.scenario.describe(),
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
-        readings=readings_together(request),
+        readings=value_handling_together(request),
         cells=cells,
         more_cells=more,
         pair=pair,

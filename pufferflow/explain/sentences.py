@@ -46,13 +46,13 @@ _INSIDE_WHOLE = "within a class of bins its whole numbers are taken to be alike,
 _MOST, _LONG = 8, 1e15
 
 
-def readings(request: Request) -> tuple[str, ...]:
+def value_handling(request: Request) -> tuple[str, ...]:
     """Return a line for every query, in their order."""
     columns = _readings(request)
     return tuple(_line([query], columns, it="it") for query in request.queries)
 
 
-def readings_together(request: Request) -> tuple[str, ...]:
+def value_handling_together(request: Request) -> tuple[str, ...]:
     """Return the same lines for people: what is true of several queries is said once."""
     alike = dict[tuple[tuple[str, ...], str], list[Query]]()
     for query in request.queries:
@@ -125,7 +125,7 @@ def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it
     limit = f", without limit for values {reading.beyond}" if errors and reading.beyond else ""
     wide = [query for query in queries if isinstance(query, Quantile) and len(query.edges) > len(query.measures)]
     inside = (_INSIDE_WHOLE if wide[0].whole_numbers else _INSIDE) if wide else ""
-    parts = [reading.words, *dict.fromkeys(query.readings for query in queries), _weight_in_words(queries[0])]
+    parts = [reading.words, *dict.fromkeys(query.value_handling for query in queries), _weight_in_words(queries[0])]
     parts += [", ".join(errors) + limit, inside]
     return f"{names}: {'; '.join(filter(None, parts))}"
 
@@ -273,7 +273,7 @@ def plan_in_words(plan: Decision) -> str:
         f"How well: {promise_in_words(plan.promise)}.",
         *beliefs_in_words(request.scenario, plan.promise),
         f"How: {noise_in_words(plan)}",
-        *(f"Read: {line}." for line in readings_together(request)),
+        *(f"Read: {line}." for line in value_handling_together(request)),
         f"Error bars: {ERROR_BARS}.",
         *[f"Keys: {own.words}." for own in [plan.chosen_keys] if own is not None],
         f"Carried by: {carried_by(plan)}",
@@ -422,7 +422,7 @@ def notes(plan: Decision) -> list[str]:
     if plan.cells is not None and not all(map(_along_one_coupling, plan.request.scenario.priors)):
         lines.append(_OWN_NOISE)
     lines += dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)
-    lines += floor_notes(plan)
+    lines += row_privacy_notes(plan)
     lines += untried_bounds(plan)
     lines += notes_on_missing(plan.request)
     return [*lines, *_limit_in_words(plan.request)]
@@ -453,18 +453,18 @@ def _limit_in_words(request: Request) -> list[str]:
     return [read]
 
 
-def floor_notes(plan: Decision) -> list[str]:
+def row_privacy_notes(plan: Decision) -> list[str]:
     """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
     consequence = (
-        "ordinary differential privacy of one row is kept there" if plan.floor else "nothing is promised there"
+        "ordinary differential privacy of one row is kept there" if plan.row_privacy else "nothing is promised there"
     )
     values = _join([repr(value) for value in impossible_values(plan.request.scenario)])
     lines = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {consequence}"]
     lines = lines if values else []
-    if plan.floor or plan.row_laws is None:
+    if plan.row_privacy or plan.row_laws is None:
         return [*lines, *_note_of_raised_noise(plan)]
     promise = "nothing that is known" if plan.ordinary is None else repr(plan.ordinary)
-    return [*lines, f"floor=None: noise was made for the prior alone; of one row alone it keeps {promise}"]
+    return [*lines, f"row_privacy=False: noise was made for the prior alone; of one row alone it keeps {promise}"]
 
 
 def _note_of_raised_noise(plan: Decision) -> list[str]:

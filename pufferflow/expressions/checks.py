@@ -6,7 +6,7 @@ The nodes of its tree are checked one by one; the functions that are allowed sta
 from typing import Final
 
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.functions import FUNCTIONS, kind, kinds_of, options
 from pufferflow.expressions.hints import fitting
 from pufferflow.expressions.kinds import (
@@ -105,7 +105,7 @@ def check_never_fails(tree: Node, types: Types) -> None:
     """
     for node in tree.walk():
         if not _never_fails(node, types):
-            raise Misuse(
+            raise UsageError(
                 f"{words(node)} may stop at some value, and it is secret which rows there are.",
                 allowed="comparisons, is_in, is_null, parts of dates, + - * of numbers, casts with strict=False",
                 instead=_instead(node, types),

@@ -7,7 +7,7 @@ from typing import cast
 import polars as pl
 
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse, PufferflowError, Refused
+from pufferflow.errors import PufferflowError, Refused, UsageError
 from pufferflow.expressions.checks import check_rowwise
 from pufferflow.expressions.functions import FUNCTIONS
 from pufferflow.expressions.interval import OnInterval
@@ -44,7 +44,7 @@ def read_values(
     """
     expression = pl.col(given) if isinstance(given, str) else given
     if not isinstance(cast(object, expression), pl.Expr):
-        raise Misuse(
+        raise UsageError(
             f"The question is {shown(given)}.",
             allowed="the name of a sensitive column, or a Polars expression of one",
             instead=f'"{next(iter(domains), "x")}", or pl.col("{next(iter(domains), "x")}").clip(0, 9)',
@@ -74,7 +74,7 @@ def _check_missing(tree: Node, domains: Mapping[str, Domain]) -> None:
             if domains[column].skips:
                 continue
             missing = f"missing={domains[column].points[0]!r}"
-            raise Misuse(
+            raise UsageError(
                 f"{words(node)} speaks of nulls of {short(repr(column), 60)}, which are read as values of its domain.",
                 allowed='a value for nulls, said by the secret, or missing="skip"; a public column that says so',
                 instead=f'pf.Secret({short(repr(column), 60)}, …, missing="skip"), or {missing}',
@@ -85,12 +85,12 @@ def _only_column(tree: Node) -> str:
     if len(tree.columns) == 1:
         return tree.columns[0]
     if not tree.columns:
-        raise Misuse(
+        raise UsageError(
             f"{words(tree)} reads no column.",
             allowed="expressions of one sensitive column",
             instead="a count of rows, or an expression that begins with pl.col(…)",
         )
-    raise Misuse(
+    raise UsageError(
         f"{words(tree)} reads {len(tree.columns)} columns: {_listed(tree.columns)}.",
         allowed="expressions of one sensitive column, or of several that the secret lists",
         instead="pf.Scenario(secret=[pf.Secret(…), pf.Secret(…)], …), which hides them together",
@@ -139,8 +139,8 @@ def name_of(expression: pl.Expr, tree: Node) -> str | None:
     return None if name in tree.columns else name
 
 
-def _undeclared(name: str, domains: Mapping[str, Domain]) -> Misuse:
-    return Misuse(
+def _undeclared(name: str, domains: Mapping[str, Domain]) -> UsageError:
+    return UsageError(
         f"The column {short(repr(name), 60)} is not declared to be sensitive with a domain.",
         allowed=_listed(domains) or "no column: the secret declares none with a domain",
         instead="pf.Secret(column, domain) in the scenario, or a filter if the column is public",

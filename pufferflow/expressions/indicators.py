@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arguments import finite_number, in_few_digits
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions.interval import OnInterval
 from pufferflow.expressions.on_points import OnPoints
 from pufferflow.expressions.pieces import ZERO, Line, Pieces
@@ -35,7 +35,7 @@ def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tupl
     if isinstance(domain, Interval):
         return _labelled(column, domain, _edges(bins, domain))
     if bins is not None:
-        raise Misuse(
+        raise UsageError(
             "bins for a domain whose values are listed.",
             allowed="bins for an interval only; a listed domain has a class for each value",
             instead="pf.Bins(edges, values) as the domain, or sums of the classes after the release",
@@ -59,7 +59,7 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
     """
     inner = [edge for edge in _edges(bins, domain) if domain.low < edge < domain.high]
     if not inner:
-        raise Misuse(
+        raise UsageError(
             "The bins do not cut the interval: all of it is one class.",
             allowed=f"{_ALLOWED}, at least one of them between the ends of the interval",
             instead=f"bins=[{in_few_digits(domain.low / 2 + domain.high / 2)}]",
@@ -75,15 +75,15 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
 def _edges(given: Numbers | None, domain: Interval) -> list[float]:
     instead = domain.some_bins
     if given is None:
-        raise Misuse("An interval has no classes of its own.", allowed=_ALLOWED, instead=instead)
+        raise UsageError("An interval has no classes of its own.", allowed=_ALLOWED, instead=instead)
     held = cast(object, given.to_list() if isinstance(given, pl.Series) else given)
     held = cast(object, held.tolist()) if isinstance(held, np.ndarray) else held
     if isinstance(held, str | bytes) or not isinstance(held, Sequence) or not held:
-        raise Misuse("bins is no list of numbers.", allowed=_ALLOWED, instead=instead)
+        raise UsageError("bins is no list of numbers.", allowed=_ALLOWED, instead=instead)
     edges = cast(Sequence[object], held)
     read = [finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=instead) for edge in edges]
     if any(not low < high for low, high in itertools.pairwise(read)):
-        raise Misuse("The bins do not grow.", allowed=_ALLOWED, instead=instead)
+        raise UsageError("The bins do not grow.", allowed=_ALLOWED, instead=instead)
     return read
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.dtypes import type_name
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.refusals import short
 from pufferflow.expressions.values import TABLE_LIMIT, Values, fitting_unit, grid
 from pufferflow.expressions.words import LONGEST, number
@@ -176,7 +176,7 @@ def evaluate(expression: pl.Expr, points: pl.DataFrame, said: str) -> pl.Series:
     """Return the numbers or Booleans that the expression gives at the points."""
     frame, why = _selected(points, expression)
     if frame is None:
-        raise Misuse(
+        raise UsageError(
             f"Polars cannot evaluate {said} on the domain ({why}).",
             allowed="an expression that gives every declared value a number or a Boolean",
             instead="another function, a cast, or a domain of another type",
@@ -187,7 +187,7 @@ def evaluate(expression: pl.Expr, points: pl.DataFrame, said: str) -> pl.Series:
     column = points.columns[0]
     called, value = short(repr(column), 40), shown(points[column][0])
     if not (result.dtype.is_numeric() or result.dtype.base_type() in (pl.Boolean, pl.Null)):
-        raise Misuse(
+        raise UsageError(
             f"{said} gives {_called(result.dtype)}, which cannot be added up.",
             allowed="numbers, or a predicate that counts rows",
             instead=f"private_histogram({called}), or a predicate such as pl.col({called}) == {value}",
@@ -207,7 +207,7 @@ def exact(value: Any, point: Label, said: str) -> Fraction:
     """Return one result as a rational number."""
     finite = value is not None and (not isinstance(value, float | Decimal) or math.isfinite(value))
     if not finite:
-        raise Misuse(
+        raise UsageError(
             f"{said} is {'null' if value is None else value} at the value {shown(point)} of the domain.",
             allowed="a finite number for every value of the domain",
             instead=".otherwise(0) after when/then, or fill_null(0)",

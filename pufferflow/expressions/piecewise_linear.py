@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.functions import FUNCTIONS
 from pufferflow.expressions.on_points import evaluate, exact
 from pufferflow.expressions.pieces import (
@@ -65,7 +65,7 @@ class _Drawing:
                 instead=_TABULATED,
             ) from None
         except NotPredicatesError:
-            raise Misuse(
+            raise UsageError(
                 f"{words(node)} needs predicates.",
                 allowed="comparisons, is_between, and what &, | and ~ make of them",
                 instead='pl.col("x") >= 3',

@@ -7,7 +7,7 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.dtypes import exactly
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.checks import check_never_fails, check_rowwise
 from pufferflow.expressions.functions import FUNCTIONS, kinds_of
 from pufferflow.expressions.kinds import NUMBERS, Types, dated
@@ -18,7 +18,7 @@ from pufferflow.expressions.words import words
 _ORDERED: Final = frozenset({*NUMBERS, "time", "span"})
 
 
-Refusal = Callable[[str], Misuse]
+Refusal = Callable[[str], UsageError]
 """From a column that is not public to its error."""
 
 
@@ -40,7 +40,7 @@ def read_public(
     """
     given = pl.col(expression) if isinstance(expression, str) else expression
     if not isinstance(cast(object, given), pl.Expr):
-        raise Misuse(
+        raise UsageError(
             f"The expression is {shown(given)}.",
             allowed="a Polars expression of public columns",
             instead='pl.col("district") == "north"',
@@ -79,7 +79,7 @@ def _check_columns(tree: Node, known: Collection[str], refusal: Refusal | None) 
             if refusal is not None:
                 raise refusal(name)
             some = ", ".join(short(repr(one), 40) for one in sorted(known)[:3])
-            raise Misuse(
+            raise UsageError(
                 f"The column {short(repr(name), 60)} is not public.",
                 allowed=f"only declared public columns can filter and group: {some}{', …' if len(known) > 3 else ''}",
                 instead=f"public=[{short(repr(name), 40)}, …] in the scenario, if everybody may know it",

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, cast, final
 
 from pufferflow.arguments import finite_number
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Approx, Gdp, Guarantee, Pure, Zcdp
 from pufferflow.rounding import UNIT, float_above, upwards
 
@@ -61,7 +61,7 @@ class PromiseKind:
 def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
     """Return the kind that all losses have: of promises their own, of plain numbers the one that is named."""
     if not losses:
-        raise Misuse(
+        raise UsageError(
             "No losses are given.",
             allowed="a number or promise for each group",
             instead="[0.3, 0.5], or [pf.Pure(0.3)]",
@@ -70,7 +70,7 @@ def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
     if not promised:
         return _named(kind)
     if len(promised) > 1 or not all(isinstance(loss, Guarantee) for loss in losses):
-        raise Misuse(
+        raise UsageError(
             "The losses are of several kinds.",
             allowed="promises of one kind, or plain numbers of one kind",
             instead="[pf.Approx(1.0, 0.0), pf.Approx(0.5, 1e-6)]",
@@ -191,7 +191,7 @@ def nothing_promised() -> Refused:
 def _named(kind: object) -> PromiseKind:
     if isinstance(kind, str) and kind in _NUMBERS:
         return _NUMBERS[kind]
-    raise Misuse(
+    raise UsageError(
         f"kind is {kind!r}." if isinstance(kind, str) else f"kind is of type {type(kind).__name__}.",
         allowed="'pure' for ε, 'zcdp' for ρ, 'gdp' for μ",
         instead="kind='gdp'",

@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 from typing import Any, Final, cast, final
 
 from pufferflow.arguments import finite_number, set_fields, shown, whole_number
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
 from pufferflow.granularity.neighbours import Neighbours, read_neighbours, unbounded
 from pufferflow.rounding import float_above
@@ -60,7 +60,7 @@ class _Groups(abc.ABC):
             listed = list(cast(Iterable[Loss], losses)) if isinstance(losses, Iterable) else []
             fits = not isinstance(losses, str | bytes) and len(listed) == len(self)
         if not fits:
-            raise Misuse(
+            raise UsageError(
                 f"The losses do not fit {len(self)} groups.",
                 allowed="a number or promise for each group, in their order or by their names",
                 instead=f"[{', '.join(['0.5'] * min(len(self), 3))}]",
@@ -109,7 +109,7 @@ class Partition(_Groups):
         names, members = _read_groups(groups)
         shared = _shared(members) if members is not None else None
         if shared is not None:
-            raise Misuse(
+            raise UsageError(
                 f"The groups {names[shared[0]]!r} and {names[shared[1]]!r} share a value, so they are no partition.",
                 allowed="groups that no two of them share a value",
                 instead="pf.granularity.Overlapping(groups), which counts each row in all its groups",
@@ -155,7 +155,7 @@ class Overlapping(_Groups):
             )
         else:
             if most is not None:
-                raise Misuse(
+                raise UsageError(
                     "most is given, and groups with their values, which say it.",
                     allowed="one of the two",
                     instead="Overlapping(groups)",
@@ -202,7 +202,7 @@ def _part(
     names: Sequence[Hashable], members: Sequence[frozenset[Hashable]] | None, name: Hashable
 ) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
     if members is None or name not in names:
-        raise Misuse(
+        raise UsageError(
             f"The part {shown(name)}, and no group of this name with its values.",
             allowed=f"one of {list(names)[:6]}, of groups that were given with their values",
             instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
@@ -227,8 +227,8 @@ def _read_groups(groups: object) -> tuple[tuple[Hashable, ...], tuple[frozenset[
     return names, members
 
 
-def _bad_groups(problem: str) -> Misuse:
-    return Misuse(
+def _bad_groups(problem: str) -> UsageError:
+    return UsageError(
         problem,
         allowed="how many groups there are, or the values of the rows in each",
         instead='Partition(3), or Partition({"north": ["a", "b"], "south": ["c"]})',

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast, final
 
 from pufferflow.arguments import instance, set_fields, shown, whole_number
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 
 @final
@@ -46,7 +46,7 @@ class Neighbours:
 def callable_given(given: object, name: str, *, instead: str) -> None:
     """Refuse what is no function of data sets."""
     if not callable(given):
-        raise Misuse(f"{name} is {shown(given)}.", allowed="a function of data sets", instead=instead)
+        raise UsageError(f"{name} is {shown(given)}.", allowed="a function of data sets", instead=instead)
 
 
 def read_neighbours(given: object) -> Neighbours:
@@ -93,7 +93,7 @@ def _check_edge(edge: tuple[Hashable, ...], nodes: frozenset[Hashable]) -> None:
         unknown = [end for end in edge if end not in nodes]
         problem = f"An edge ends at {shown(unknown[0])}, which is none of the nodes." if unknown else ""
     if problem:
-        raise Misuse(
+        raise UsageError(
             problem, allowed="edges between two different nodes of the graph", instead='Graph(["a", "b"], [("a", "b")])'
         )
 
@@ -104,7 +104,7 @@ def _listed(given: object, name: str) -> list[Any]:
         members = list(cast(Iterable[Any], given))
         hash(tuple(members))
     except TypeError:
-        raise Misuse(
+        raise UsageError(
             f"{name} {shown(given)} cannot be read.",
             allowed="a collection of values that can be hashed, such as a tuple",
             instead='("a", "a", "b")',
@@ -152,7 +152,7 @@ def _one_node_more(one: Graph, other: Graph) -> bool:
 def _check_graphs(*given: object) -> None:
     for one in given:
         if not isinstance(one, Graph):
-            raise Misuse(
+            raise UsageError(
                 f"A graph is {shown(one)}.", allowed="graphs", instead='pf.granularity.Graph("abc", ["ab", "bc"])'
             )
 
@@ -187,7 +187,7 @@ def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:
     many = whole_number(k, "k", allowed=allowed, instead="k_rows(2)")
     steps = read_neighbours(neighbours).steps
     if steps is None or neighbours is free_lunch:
-        raise Misuse(
+        raise UsageError(
             f"{many} steps of the notion {neighbours.name!r}, of which steps are not counted.",
             allowed="unbounded, bounded, in_place or edges",
             instead="k_rows(2, pf.granularity.unbounded)",

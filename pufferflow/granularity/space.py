@@ -16,7 +16,7 @@ import numpy as np
 
 from pufferflow.arguments import set_fields, shown
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.granularity.neighbours import Neighbours, callable_given, read_neighbours
 from pufferflow.rounding import UNIT, float_above
 
@@ -70,7 +70,7 @@ class Space:
         try:
             return self._places[cast(Hashable, database)]
         except (KeyError, TypeError):
-            raise Misuse(
+            raise UsageError(
                 "A data set is none of the class.",
                 allowed=f"one of its {len(self.databases)} data sets, written alike",
                 instead="a class with all data sets that parts of others may be",
@@ -147,13 +147,13 @@ def listed_databases(databases: object) -> tuple[Any, ...]:
     try:
         listed = tuple(dict.fromkeys(cast(Iterable[Any], databases)))
     except TypeError:
-        raise Misuse(
+        raise UsageError(
             f"The data sets are {shown(databases)}, or some of them cannot be hashed.",
             allowed="a list of data sets that can be hashed: texts, tuples of rows, graphs",
             instead='[(), ("a",), ("a", "b")]',
         ) from None
     if not 1 <= len(listed) <= MOST_DATABASES:
-        raise Misuse(
+        raise UsageError(
             f"A class of {len(listed)} data sets.",
             allowed=f"1 to {MOST_DATABASES} data sets, which are compared pair by pair",
             instead="pf.granularity.Partition or Overlapping, which need no list"
@@ -169,7 +169,7 @@ def _relation(databases: Sequence[Any], neighbours: Neighbours) -> "np.ndarray[A
     found = np.array([[neighbours.related(one, other) for other in databases] for one in databases], dtype=bool)
     np.fill_diagonal(found, val=False)
     if (found != found.T).any():
-        raise Misuse(
+        raise UsageError(
             f"The notion {neighbours.name!r} is not symmetric: some data sets are neighbours in one order only.",
             allowed="a relation that holds in both orders",
             instead="lambda one, other: related(one, other) or related(other, one)",
@@ -197,7 +197,7 @@ def _check_metric(distances: Floats) -> None:
     ):
         problem = "longer than a way by a third data set"
     if problem:
-        raise Misuse(
+        raise UsageError(
             f"The metric is none: a distance is {problem}.",
             allowed="d(D, D) = 0, d(D, D') = d(D', D) >= 0, d(D, D'') <= d(D, D') + d(D', D''); ∞ is allowed",
             instead="Space.of(databases, neighbours), with the canonical metric of a notion",

@@ -18,7 +18,7 @@ import numpy as np
 
 from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
 from pufferflow.granularity.neighbours import callable_given
 from pufferflow.granularity.space import Space
@@ -140,7 +140,7 @@ def _distances(space: Space, part: Part) -> Floats:
     try:
         number = {one: place for place, one in enumerate(dict.fromkeys(read))}
     except TypeError:
-        raise Misuse(
+        raise UsageError(
             "A part cannot be hashed.",
             allowed="parts that can be compared and hashed, such as tuples",
             instead="lambda table: tuple(sorted(…))",

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 
 from pufferflow.arguments import finite_number_at_least_zero, order_above_one, probability_below_one
 from pufferflow.conversions import pure_to_gdp, pure_to_zcdp, spare_delta, two_point_epsilon, two_point_renyi
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT, float_above
 from pufferflow.suggestions import make_struct
 
@@ -222,7 +222,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         (True, False)
         """
         if not isinstance(other, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(
+            raise UsageError(
                 f"A promise is compared with {type(other).__name__}.", allowed="another promise", instead="pf.Pure(1.0)"
             )
         return self == other or other.follows_from(self)
@@ -241,13 +241,13 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         try:
             guarantee = msgspec.json.decode(text, type=every_promise())
         except (ValueError, TypeError, RecursionError) as error:
-            raise Misuse(
+            raise UsageError(
                 f"The text is no stored promise: {str(error).splitlines()[0]}",
                 allowed="what to_json wrote",
                 instead="pf.Pure(1.0).to_json()",
             ) from error
         if not isinstance(guarantee, cls):
-            raise Misuse(
+            raise UsageError(
                 f"The text stores a promise of kind {type(guarantee).__name__}.",
                 allowed=f"a stored {cls.__name__}",
                 instead="pf.Guarantee.from_json, which takes every kind",
@@ -362,9 +362,20 @@ def sum_above(left: float, right: float | Fraction) -> float:
     return float_above(Fraction(left) + Fraction(right))
 
 
+def multiplied(probability: float, ratio: float) -> float:
+    """Return a probability times e^ratio, rounded up; at least 1 where that is beyond all floats.
+
+    >>> multiplied(0.0, 2000.0), multiplied(1e-310, 720.0) > 1
+    (0.0, True)
+    """
+    half = math.exp(min(ratio, 1400.0) / 2)  # a probability above 0 is above e^-745
+    grown = probability * half * half * (1 + 8 * UNIT)
+    return math.nextafter(grown, math.inf) if probability else 0.0
+
+
 def stretched_delta(delta: float, ratio: float) -> float:
     """Return e^ratio times a δ; refuse a δ that grows to 1."""
-    grown = delta * math.exp(min(ratio, 700.0)) * (1 + 4 * UNIT)
+    grown = multiplied(delta, ratio)
     if grown >= 1:
         raise Refused(
             "The delta of the promise grows to 1: nothing is left of it.",

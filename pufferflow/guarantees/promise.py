@@ -1,6 +1,6 @@
 """The promise that has some numbers, each given by its name, as job files give them."""
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees.guarantee import Approx, Guarantee, Pure
 from pufferflow.guarantees.renyi import ApproxRenyi, Renyi, Zcdp
 from pufferflow.guarantees.trade_off import Gdp, TradeOff, Tv
@@ -21,7 +21,7 @@ def promise_of(  # noqa: PLR0913 - the numbers that promises have
     (Approx(epsilon=0.5, delta=1e-06), Zcdp(rho=0.1), Approx(epsilon=0.0, delta=0.1))
     >>> promise_of(0.5, rho=0.1)
     Traceback (most recent call last):
-    pufferflow.errors.Misuse: A promise with epsilon, rho.
+    pufferflow.errors.UsageError: A promise with epsilon, rho.
       allowed: epsilon, alone or with delta, alpha, both, tv, or delta and tv; rho, mu or tv alone
       try: epsilon = 0.5, or epsilon = 0.5 with delta = 1e-6
     """
@@ -38,7 +38,7 @@ def promise_of(  # noqa: PLR0913 - the numbers that promises have
         case {"epsilon": epsilon, **others} if others.keys() <= {"delta", "alpha"}:
             return _of_epsilon(epsilon, **others)
         case given:
-            raise Misuse(
+            raise UsageError(
                 f"A promise with {', '.join(given) or 'no numbers'}.",
                 allowed="epsilon, alone or with delta, alpha, both, tv, or delta and tv; rho, mu or tv alone",
                 instead="epsilon = 0.5, or epsilon = 0.5 with delta = 1e-6",

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 
 from pufferflow.arguments import finite_number_at_least_zero, order_above_one
 from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_approx, spare_delta, zcdp_to_approx
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees.guarantee import Divergence, Guarantee, Kind, sum_above
 from pufferflow.rounding import UNIT, float_above
 
@@ -74,7 +74,7 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         given = cast(tuple[object, object], (self.alphas, self.epsilons))
         orders, epsilons = (tuple(cast(Iterable[object], one)) if isinstance(one, Iterable) else () for one in given)
         if not orders or len(orders) != len(epsilons):
-            raise Misuse(
+            raise UsageError(
                 f"{len(orders)} orders and {len(epsilons)} epsilons.",
                 allowed="as many epsilons as orders, at least one",
                 instead="RenyiCurve([2, 4], [0.5, 1.0])",
@@ -203,4 +203,5 @@ class Zcdp(Guarantee, frozen=True, forbid_unknown_fields=True):
 
         Divided by that α it bounds D/order at all larger orders too, and at smaller ones D itself is no larger.
         """
-        return Zcdp(sum_above(self.rho, Fraction(2 * ratio + 2 * math.sqrt(self.rho * ratio) * (1 + 4 * UNIT))))
+        root = Fraction(math.sqrt(self.rho) * math.sqrt(ratio)) * Fraction(1 + 8 * UNIT)
+        return Zcdp(sum_above(self.rho, 2 * Fraction(ratio) + 2 * root))

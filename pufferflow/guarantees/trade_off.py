@@ -18,16 +18,17 @@ from pufferflow.conversions import (
     three_point_renyi,
     tv_limit,
 )
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees.guarantee import (
     Approx,
     Divergence,
     Guarantee,
     Kind,
+    multiplied,
     stretched_delta,
     sum_above,
 )
-from pufferflow.rounding import UNIT, float_above
+from pufferflow.rounding import float_above
 
 _LOUD: Final = 100.0
 """An ε at which no total variation below 1 is more than what follows from it."""
@@ -61,7 +62,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         delta, tv = _probability(self.delta, "delta"), _probability(self.tv, "tv")
         delta = min(delta, tv)
         if delta >= 1:
-            raise Misuse(
+            raise UsageError(
                 "delta and tv are both 1, which promises nothing.",
                 allowed="0 <= delta <= 1 and 0 <= tv <= 1, not both 1",
                 instead="pf.TradeOff(1.0, 1e-6, tv=0.3)",
@@ -125,7 +126,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def stretched(self, ratio: float) -> Guarantee:
         epsilon, delta = sum_above(self.epsilon, 2 * ratio), stretched_delta(self.delta, ratio)
-        grown = self.tv * math.exp(min(ratio, 700.0)) * (1 + 4 * UNIT)
+        grown = multiplied(self.tv, ratio)
         return TradeOff(epsilon, delta, tv_limit(2 * ratio, grown) if grown < 1 else 1.0)
 
 

@@ -19,7 +19,7 @@ from typing import Final, cast, final
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.inference.movement import Movement, group_movement
 from pufferflow.inference.row_question import norms_above
 from pufferflow.queries import Kinds, Statistic
@@ -106,7 +106,7 @@ class ColumnTranslation:
             moved = high - low
             rises[:, column] = np.where(moved.sum(axis=1) < 0, -1, 1) * np.abs(moved).max(axis=1)
             if (np.ptp(moved, axis=1) > _SAME * np.abs(table).reshape(len(table), -1).max(axis=1)).any():
-                raise Misuse(
+                raise UsageError(
                     "A function of several columns that is no sum of functions of each, under pf.GaussianPrior.",
                     allowed="functions of one column each, or sums of such",
                     instead="pf.AnyCorrelation() as the prior",

@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.arrays import Array
 from pufferflow.bounds import Laws
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.inference.implied import column_and_domain, hidden_column, implied
 from pufferflow.inference.mixture import StarLaws
 from pufferflow.inference.star import Given, Star
@@ -71,7 +71,7 @@ def _place_on_domain(joint: Array, values: Sequence[Values], domain: Domain) -> 
     place = {point: at for at, point in enumerate(domain.points)}
     missing = [value for (value,) in values if value not in place]
     if missing:
-        raise Misuse(
+        raise UsageError(
             f"The prior produces {len(missing)} values that the domain of the statistic does not list.",
             allowed="a domain with all values that have a probability above 0",
             instead=f"a domain with {missing[0]!r}",

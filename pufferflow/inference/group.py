@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, Pair
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.inference.cells import PRESENCE, columns_of, with_nothing
 from pufferflow.inference.implied import column_and_domain
 from pufferflow.inference.movement import ConstantLaws, Movement, MovementLaws, group_movement
@@ -67,7 +67,7 @@ def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
     given = statistic.values
     if given is None:
         if not isinstance(secret, Presence):
-            raise Misuse(
+            raise UsageError(
                 "The statistic adds up values of a column, and neither secret nor prior say what they can be.",
                 allowed="a secret with a column and its domain, or the numbers that a row may add",
                 instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",

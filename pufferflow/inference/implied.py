@@ -5,7 +5,7 @@ from functools import singledispatch
 
 from pufferflow.arguments import instance
 from pufferflow.bounds import Laws, SeveralLaws
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, UsageError
 from pufferflow.queries import Statistic
 from pufferflow.scenario import AnySecret, Derived, Domain, Label, Scenario, Secret
 from pufferflow.scenario.priors import Prior
@@ -40,7 +40,7 @@ def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> 
             return next(iter(others.items()))
     if statistic.column not in known:
         named = "no column" if statistic.column is None else f"the column {statistic.column!r}"
-        raise Misuse(
+        raise UsageError(
             f"The statistic asks about {named}, and secret and prior speak of {sorted(known)}.",
             allowed="a statistic of a column that has a declared domain",
             instead="naming the column, or a secret with a column and its domain",

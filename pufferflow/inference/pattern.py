@@ -10,7 +10,7 @@ import numpy as np
 from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Laws
 from pufferflow.engine import COPIES, Pattern
-from pufferflow.errors import InternalError, Misuse, Refused
+from pufferflow.errors import InternalError, Refused, UsageError
 from pufferflow.inference.cells import Cells, moves_of
 from pufferflow.inference.covered import CoveringLaws, Rounded
 from pufferflow.inference.implied import implied
@@ -63,7 +63,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
         return laws
     growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1)
     if growth.shape[0] != len(sums.tables) or not (growth >= 0).all():
-        raise Misuse("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
+        raise UsageError("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
     return Rounded(laws, sums.in_cells(growth), sums.in_cells(moves))
 
 

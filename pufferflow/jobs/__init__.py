@@ -4,7 +4,7 @@ from pufferflow.jobs import starter
 from pufferflow.jobs.file import check_addresses, schema
 from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.folder_sink import FolderTable
-from pufferflow.jobs.job import Job, Ran
+from pufferflow.jobs.job import Job, JobRun
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.published import zone_changed
 from pufferflow.jobs.scheduling import next_time, schedule
@@ -33,9 +33,9 @@ __all__ = [
     "FileSource",
     "FolderTable",
     "Job",
+    "JobRun",
     "Options",
     "Period",
-    "Ran",
     "Sink",
     "SinkTable",
     "SourceTable",

@@ -8,7 +8,7 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Guarantee, Kind, promise_of
 from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
@@ -112,7 +112,7 @@ class Charged(TomlTable, frozen=True):
         """Refuse addresses that no ledger has, and reservations under limits whose losses add up anyway."""
         check_scheme(self.address)
         if self.reserve is not None and not self.limit.guarantee.delta:
-            raise Misuse(
+            raise UsageError(
                 "reserve is for a limit with a delta.",
                 allowed="a limit such as { epsilon = 3.0, delta = 1e-6 }",
                 instead="leaving reserve out: losses add up under other limits",
@@ -163,10 +163,9 @@ class JobFile(TomlTable, frozen=True):
         Meta(description='how noise is proven to be enough, or a table such as { name = "gawm", delta = 1e-3 }'),
     ] = "auto"
     shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
-    floor: Annotated[
-        Literal["row", "none"],
-        Meta(description="noise is at least enough for one row alone, or only for what the prior says"),
-    ] = "row"
+    row_privacy: Annotated[
+        bool, Meta(description="whether noise is at least enough for one row alone, or only for what the prior says")
+    ] = True
     per_group: Annotated[
         bool,
         Meta(description="whether groups of the answer have the noise that their own rows need, or all have the same"),
@@ -179,7 +178,7 @@ class JobFile(TomlTable, frozen=True):
     def __post_init__(self) -> None:
         """Refuse a file without a promise, or with two."""
         if (self.guarantee is None) == (self.accuracy is None):
-            raise Misuse(
+            raise UsageError(
                 "The file has a guarantee and an accuracy, or neither.",
                 allowed="one of them",
                 instead="[guarantee] with epsilon = 0.5",
@@ -188,9 +187,8 @@ class JobFile(TomlTable, frozen=True):
     @property
     def plan_arguments(self) -> dict[str, Any]:
         """The arguments of `batch.plan`."""
-        floor = None if self.floor == "none" else self.floor
         others: dict[str, Any] = {"noise": meant(self.noise), "bound": meant(self.bound), "shares": self.shares}
-        others |= {"floor": floor, "per_group": self.per_group}
+        others |= {"row_privacy": self.row_privacy, "per_group": self.per_group}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}
         return {"guarantee": self.accuracy.kind, "accuracy": self.accuracy.within, **others}
@@ -207,7 +205,7 @@ def check_cron(line: str) -> None:
     except CronSimError as error:
         problem = str(error)
     if problem:
-        raise Misuse(
+        raise UsageError(
             f"The cron line is {line[:60]!r}: {problem}.",
             allowed="minute hour day month weekday",
             instead='cron = "0 3 * * *", for three in the morning',

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from pufferflow.addresses import scheme_of
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse, PufferflowError, SourceFailed
+from pufferflow.errors import PufferflowError, SourceError, UsageError
 from pufferflow.expressions import named
 from pufferflow.guarded import guarded, source_failed
 from pufferflow.jobs.period import Period
@@ -58,13 +58,13 @@ class FileSource(TomlTable, frozen=True):
     def __post_init__(self) -> None:
         """Refuse none and both, addresses that nothing reads, and keys that say nothing of a function."""
         if (self.path is None) == (self.function is None):
-            raise Misuse(
+            raise UsageError(
                 "The source has a path and a function, or neither.",
                 allowed="one of them",
                 instead='path = "data/*.parquet"',
             )
         if self.function is not None and (self.hive or self.options):
-            raise Misuse("The source is a function, which has no folders or options.", allowed="a path with these")
+            raise UsageError("The source is a function, which has no folders or options.", allowed="a path with these")
         check_address(self.path or "", _READ, "Polars")
         check_places(self.path or "", "path")
         if self.hive and not self.columns:
@@ -94,7 +94,7 @@ class FileSource(TomlTable, frozen=True):
         """Refuse files that are not there, and folders whose columns are not declared."""
         found = glob.glob(where, recursive=True)  # noqa: PTH207 - the pattern may be absolute
         if not found:
-            raise SourceFailed(
+            raise SourceError(
                 f"No file matches {where[-200:]!r}. Nothing was released.",
                 allowed="files that are there",
                 instead="another period, or running the job again when they have come",
@@ -110,7 +110,7 @@ class FileSource(TomlTable, frozen=True):
 
     def _options(self, *, here: bool) -> dict[str, Any] | None:
         if here and self.options:
-            raise Misuse(
+            raise UsageError(
                 "The source has options, and its path is on this machine.",
                 allowed="options for addresses such as s3://bucket/data/*.parquet",
                 instead="leaving [source.options] out",
@@ -119,7 +119,7 @@ class FileSource(TomlTable, frozen=True):
 
     def _scanner(self, suffix: str, options: dict[str, Any] | None) -> Scan:
         if self.hive and suffix != ".parquet":
-            raise Misuse(
+            raise UsageError(
                 f"The path ends in {suffix!r}, and its folders are columns.",
                 allowed="Parquet files in such folders",
                 instead=FUNCTION,
@@ -138,7 +138,7 @@ class FileSource(TomlTable, frozen=True):
                 types = self._types
                 return lambda where: pl.scan_ndjson(where, schema=types, ignore_errors=True, storage_options=options)
             case _:
-                raise Misuse(
+                raise UsageError(
                     f"The path ends in {suffix!r}.",
                     allowed=".parquet, .arrow, .ipc, .feather, .csv, .ndjson, .jsonl, or / for a folder of Parquet",
                     instead=FUNCTION,
@@ -159,15 +159,15 @@ def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> 
         if column not in types:
             raise _undeclared(f"The folders {shown(f'{column}=…')} are a column whose type is not declared")
     if len(layouts) > 1:
-        raise Misuse(
+        raise UsageError(
             "Some files lie in folders of other columns than the rest.",
             allowed="folders of the same columns for all files, such as day=…/region=…/",
             instead='path = "data/day=*/region=*/*.parquet", which matches those of one kind',
         )
 
 
-def _undeclared(problem: str) -> Misuse:
-    return Misuse(
+def _undeclared(problem: str) -> UsageError:
+    return UsageError(
         f"{problem}, and would be guessed from private rows.", allowed="a type for each column", instead=COLUMNS
     )
 

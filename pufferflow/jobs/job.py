@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import polars as pl
 from msgspec import structs
 
-from pufferflow.errors import LedgerFault, Misuse, PufferflowError, SinkFailed, SourceFailed
+from pufferflow.errors import LedgerError, PufferflowError, SinkError, SourceError, UsageError
 from pufferflow.frame import Batch
 from pufferflow.guarantees import Guarantee
 from pufferflow.jobs.file import JobFile, check_addresses, read_file
@@ -47,7 +47,7 @@ from pufferflow.rounding import agree
 
 @final
 @dataclass(frozen=True, eq=False)
-class Ran:
+class JobRun:
     """A batch that is released, and the place in its sink.
 
     `drawn` says whether noise was drawn now; otherwise the ledger had the release, and it is the same. `sent` says
@@ -87,7 +87,7 @@ class Ran:
 
 
 _log: Final = logging.getLogger(__name__)
-AGAIN = SourceFailed, LedgerFault, SinkFailed
+AGAIN = SourceError, LedgerError, SinkError
 """What may go well if it is tried again."""
 When = str | date | Period
 
@@ -114,7 +114,7 @@ class Job:
     def read(cls, path: str | Path) -> "Job":
         """Return the job of a file; nothing is run yet."""
         if not isinstance(path, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise Misuse(f"The path is of type {type(path).__name__}.", allowed="a path", instead='"job.toml"')
+            raise UsageError(f"The path is of type {type(path).__name__}.", allowed="a path", instead='"job.toml"')
         place = Path(path).absolute()
         return cls(place, read_file(place))
 
@@ -152,13 +152,13 @@ class Job:
         else:
             chosen = Period.read(when, schedule.period, schedule.timezone)
         if (chosen.every, chosen.zone) != (schedule.period, schedule.timezone):
-            raise Misuse(
+            raise UsageError(
                 f"The period is a {chosen.every} in {chosen.zone!r}.",
                 allowed=f"a {schedule.period} in {schedule.timezone!r}, as the job has them",
                 instead="job.period(…)",
             )
         if not chosen.over(now):
-            raise Misuse(
+            raise UsageError(
                 f"The period {chosen} is not over: it ends at {chosen.ends.isoformat()}.",
                 allowed="periods that are over",
                 instead=f'"{last_complete(schedule.period, schedule.timezone, now)}"',
@@ -189,9 +189,9 @@ class Job:
     def _last(self, since: When | None, until: When | None, now: datetime | None) -> Period:
         last = self.period(until, now)
         if until is not None and since is None:
-            raise Misuse("There is an until, and no since.", allowed="both, or neither", instead=f'since="{last}"')
+            raise UsageError("There is an until, and no since.", allowed="both, or neither", instead=f'since="{last}"')
         if since is not None and (first := self.period(since, now)).start > last.start:
-            raise Misuse(
+            raise UsageError(
                 f"The periods are from {first} until {last}, which is before.",
                 allowed="a first period that is not after the last",
                 instead=f'since="{last}", until="{first}"',
@@ -230,7 +230,9 @@ class Job:
 
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Misuse("The revision is no number above 0.", allowed="1, or 2 for a correction", instead="revision=2")
+            raise UsageError(
+                "The revision is no number above 0.", allowed="1, or 2 for a correction", instead="revision=2"
+            )
         return f"{self.period(period)}" + (f".{revision}" if revision > 1 else "")
 
     # What would be released
@@ -240,9 +242,9 @@ class Job:
         chosen = self.period(period)
         build, rows = self.functions
         frame = frame_of(self.file.source, rows, self.folder, chosen)
-        batch = call_safely(build, (frame, chosen), Misuse)
+        batch = call_safely(build, (frame, chosen), UsageError)
         if not isinstance(batch, Batch):
-            raise Misuse(
+            raise UsageError(
                 f"The job's {self.file.build} returns {type(batch).__name__}.",
                 allowed="a batch: a protected frame, and what is asked of it",
                 instead='return pf.protect(frame, scenario).private_sum("level")',
@@ -257,7 +259,7 @@ class Job:
         self.file.sink.check_columns(_columns(plan))
         plan = plan.covering(CoveredPeriod(str(chosen), chosen.every, chosen.zone))
         if plan.rows == 0:
-            raise SourceFailed(
+            raise SourceError(
                 f"The source has no rows for the period {chosen}. Nothing was released or charged.",
                 allowed="periods of which there are rows",
                 instead="another period, or running the job again when the rows have come",
@@ -298,7 +300,7 @@ class Job:
         *,
         revision: int = 1,
         wait: Callable[[float], object] = sleep,
-    ) -> Ran:
+    ) -> JobRun:
         """Release a period, once: a second time, or at once with others, the same release comes back.
 
         What may go well later is tried again, as the file says; `wait` is called with seconds in between, and a line of
@@ -321,14 +323,14 @@ class Job:
 
     def catch_up(
         self, since: When | None = None, *, until: When | None = None, wait: Callable[[float], object] = sleep
-    ) -> Iterator[Ran]:
+    ) -> Iterator[JobRun]:
         """Release all periods that were missed, oldest first; of a range, those that `missed` returns.
 
         A period that fails by itself does not hold up the others: the first such error is raised at the end.
         """
         errors = list[PufferflowError]()
         for _, outcome in self.release_each(self.missed(since, until=until), wait=wait):
-            if isinstance(outcome, Ran):
+            if isinstance(outcome, JobRun):
                 yield outcome
             else:
                 errors.append(outcome)
@@ -337,25 +339,25 @@ class Job:
 
     def release_each(
         self, periods: Iterable[Period], *, wait: Callable[[float], object] = sleep
-    ) -> Iterator[tuple[Period, Ran | PufferflowError]]:
+    ) -> Iterator[tuple[Period, JobRun | PufferflowError]]:
         """Release periods, one after the other; give what became of each.
 
         Errors that are of one period only are given: rows that cannot be read, a folder that cannot be written, and a
         cost that was paid for another plan. What would meet every period is raised.
         """
         for period in periods:
-            outcome: Ran | PufferflowError
+            outcome: JobRun | PufferflowError
             try:
                 outcome = self.run(period, wait=wait)
-            except (SourceFailed, SinkFailed) as error:
+            except (SourceError, SinkError) as error:
                 outcome = error
-            except Misuse as error:
+            except UsageError as error:
                 if not self._payer.has_paid(self.id_of(period)):
                     raise
                 outcome = error
             yield period, outcome
 
-    def _run(self, period: Period, revision: int, attempts: Sequence[str]) -> Ran:
+    def _run(self, period: Period, revision: int, attempts: Sequence[str]) -> JobRun:
         name, label, sink = self.id_of(period, revision), self._label(period, revision), self._sink()
         if self._payer.no_file:
             check_not_lost(sink)
@@ -378,7 +380,7 @@ class Job:
             notes += write_page(sink, label, gather, partial(release.page, job=self.name, period=str(period)))
             spent, limit = self._total(ledger, notes)
         place, attempt = sink.place(label), len(attempts) + 1
-        return Ran(self.name, str(period), name, release, place, drawn, sent, attempt, tuple(notes), spent, limit)
+        return JobRun(self.name, str(period), name, release, place, drawn, sent, attempt, tuple(notes), spent, limit)
 
     def _planned(self, name: str, period: Period) -> Plan:
         _log.info("%s: planning; public columns alone are read.", name)
@@ -398,7 +400,7 @@ class Job:
         """Return the evidence for a release's page, if what it would be gathered from is as it was."""
         made = self.plan(period) if plan is None else plan
         if not agree(made.certificate.facts, release.certificate.facts):
-            raise Misuse("the job, or its rows, have changed since the release.")
+            raise UsageError("the job, or its rows, have changed since the release.")
         return self._evidence(made, str(period), self._payer.account_in(ledger))
 
     def _total(self, ledger: Ledger, notes: list[str]) -> tuple[Guarantee | None, Guarantee | None]:
@@ -406,7 +408,7 @@ class Job:
         try:
             account = self._payer.account_in(ledger)
             return (None, None) if account is None else (account.spent(), account.limit)
-        except LedgerFault as error:
+        except LedgerError as error:
             notes.append(f"the total could not be read: {error.problem}")
             return None, None
 
@@ -425,4 +427,4 @@ class Job:
 
 def _columns(plan: Plan) -> pl.Schema:
     """Return the columns of what a plan releases."""
-    return columns_of(plan.questions.key_types, plan.questions.queries)
+    return columns_of(plan.request.key_types, plan.request.queries)

@@ -56,7 +56,7 @@ class JobAccount:
     def release(self, plan: Plan, ledger: Ledger, release_id: str, *, estimates: bool) -> Release:
         """Release a plan on the account, which is opened if need be."""
         charged = self.charged
-        scenario, limit = plan.questions.scenario, charged.limit.guarantee
+        scenario, limit = plan.request.scenario, charged.limit.guarantee
         reserve = None
         if charged.reserve is not None and charged.account not in ledger.accounts():
             reserve = [(plan, charged.reserve)]  # of an account that exists, plans may differ by a hair by now

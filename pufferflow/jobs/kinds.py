@@ -6,7 +6,7 @@ from typing import Any, Final, cast, final
 import msgspec
 
 from pufferflow.entry_points import Group, load, names_in
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.toml import TomlTable
@@ -31,14 +31,16 @@ class Kinds:
         if kind == name:
             return own
         if not isinstance(kind, str):
-            raise Misuse("The kind is no text.", allowed=", ".join((name, *self._others())), instead=f'kind = "{name}"')
+            raise UsageError(
+                "The kind is no text.", allowed=", ".join((name, *self._others())), instead=f'kind = "{name}"'
+            )
         return self._of_package(kind)
 
     def _of_package(self, kind: str) -> type[TomlTable]:
         table = load(self.group, kind)
         if isinstance(table, type) and issubclass(table, TomlTable):
             return table
-        raise Misuse(
+        raise UsageError(
             f"What is installed as the {self.table} {kind[:60]!r} has no keys for [{self.table}].",
             allowed="an entry point that names a TomlTable",
             instead="another version of the package that brings it",
@@ -53,7 +55,7 @@ class Kinds:
         for kind in self._others():
             try:
                 tables[kind] = self._of_package(kind)
-            except Misuse:
+            except UsageError:
                 continue
         references, described = msgspec.json.schema_components(tables.values(), ref_template="#/$defs/{name}")
         for kind, reference in zip(tables, references, strict=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import final
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.jobs.period import Every, Period
 from pufferflow.ledger import Account
 
@@ -80,7 +80,7 @@ def in_order(first: Period, last: Period) -> list[Period]:
     """
     periods = list(takewhile(lambda period: period.start >= first.start, islice(_back(last), _MOST + 1)))
     if len(periods) > _MOST:
-        raise Misuse(
+        raise UsageError(
             f"There are more than {_MOST} periods from {first} to {last}.",
             allowed=f"up to {_MOST}",
             instead="a later first period, or an earlier last one",
@@ -97,6 +97,6 @@ def _back(period: Period) -> Iterator[Period]:
 def _is_label(label: str, every: Every) -> bool:
     try:
         Period.read(label, every)
-    except Misuse:
+    except UsageError:
         return False
     return True

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from pufferflow.bounds import BOUNDS, GAWM, Bound, BoundName
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.jobs.toml import TomlTable
 from pufferflow.noise import NOISES, GeneralizedCauchy, NoiseName, Staircase
 
@@ -27,7 +27,7 @@ class NoiseTable(TomlTable, frozen=True):
         own = _OF_FAMILY.get(self.family, ())
         for name in ("k", "epsilon", "gamma"):
             if getattr(self, name) is not None and name not in own:
-                raise Misuse(
+                raise UsageError(
                     f"{self.family.capitalize()} noise has no parameter {name!r}.",
                     allowed=f"{', '.join(own)} for {self.family} noise" if own else "the family alone",
                     instead=f'noise = "{self.family}"',
@@ -51,7 +51,7 @@ class BoundTable(TomlTable, frozen=True):
         """Refuse a number that the bound does not have."""
         if self.delta is not None and not BOUNDS[self.name].takes_delta:
             takes = [f'"{name}"' for name in get_args(BoundName) if BOUNDS[name].takes_delta]
-            raise Misuse(
+            raise UsageError(
                 f'The bound "{self.name}" has no delta.',
                 allowed=f"a delta for {', '.join(takes)}",
                 instead=f'bound = "{self.name}"',

@@ -7,7 +7,7 @@ from typing import Final, Literal, Self, final, get_args
 from zoneinfo import ZoneInfo
 
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 Every = Literal["hour", "day", "week", "month"]
 _FORMS: Final = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
@@ -42,13 +42,13 @@ class Period:
         check_every(self.every)
         check_zone(self.zone)
         if self.every == "hour" and self.zone != "UTC":
-            raise Misuse(
+            raise UsageError(
                 f"Hours of local time in {self.zone!r}: one of them may come twice, when clocks are set back.",
                 allowed='hours in "UTC"; days, weeks and months in any zone',
                 instead='timezone = "UTC"',
             )
         if self.start.tzinfo is not None or self.start != _floor(self.start, self.every):
-            raise Misuse(
+            raise UsageError(
                 f"The start {self.start.isoformat()} is not that of a {self.every}.",
                 allowed="the beginning of a period, without a time zone",
                 instead=f'pf.Period.read("{_EXAMPLES[self.every]}", "{self.every}")',
@@ -62,7 +62,7 @@ class Period:
         if isinstance(label, str) and re.fullmatch(r"[0-9TW-]{7,13}", label):  # pyright: ignore[reportUnnecessaryIsInstance]
             start = _parse(label, every)
         if start is None or _label(start, every) != label:
-            raise Misuse(
+            raise UsageError(
                 f"The period is {shown(label)}, which names no {every}.",
                 allowed=f"a {every} from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
                 instead=f'"{_EXAMPLES[every]}"',
@@ -136,7 +136,7 @@ def last_complete(every: Every, zone: str, now: datetime | None = None) -> Perio
 def check_every(every: object) -> None:
     """Refuse what is no kind of period."""
     if every not in get_args(Every):
-        raise Misuse(
+        raise UsageError(
             f"The kind of period is {shown(every)}.", allowed=", ".join(map(repr, _FORMS)), instead='every="day"'
         )
 
@@ -150,7 +150,7 @@ def check_zone(zone: object) -> None:
     else:
         known = isinstance(zone, str)
     if not known:
-        raise Misuse(
+        raise UsageError(
             f"The time zone is {shown(zone)}, which is not known here.",
             allowed="a name of the IANA database",
             instead='"Europe/Berlin", or "UTC"',

@@ -6,7 +6,7 @@ another time zone than that of earlier periods: a period of the same name would 
 
 from collections.abc import Callable, Iterator
 
-from pufferflow.errors import InternalError, Misuse, PufferflowError
+from pufferflow.errors import InternalError, PufferflowError, UsageError
 from pufferflow.guarded import guarded
 from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.missed import period_of
@@ -20,7 +20,7 @@ from pufferflow.report.evidence import Evidence
 def check_known(sink: Sink, label: str) -> None:
     """Refuse a place with a release that the account does not know."""
     if sink.has(label):
-        raise Misuse(
+        raise UsageError(
             f"The {sink.noun} {sink.place(label)[-200:]!r} has a release that the account does not know. "
             "Nothing was drawn.",
             allowed="the ledger and the account that paid for what is published; a sink for each job",
@@ -31,7 +31,7 @@ def check_known(sink: Sink, label: str) -> None:
 def check_not_lost(sink: Sink) -> None:
     """Refuse to begin a new ledger where releases are that some ledger paid for: it would forget what they cost."""
     if next(sink.newest(), None) is not None:
-        raise Misuse(
+        raise UsageError(
             f"The ledger is not there, and {sink.root[-200:]!r} has releases that one paid for. Nothing was drawn.",
             allowed="the ledger that paid for them",
             instead="a look at [ledger] address: was the file moved? Or another [sink], for a new beginning",
@@ -42,7 +42,7 @@ def check_not_older(sink: Sink, ledger: Ledger) -> None:
     """Refuse a ledger that lacks what the newest certificates of the sink name: it would forget what was spent."""
     for place, entry in sink.newest():
         if entry and not ledger.knows(entry):
-            raise Misuse(
+            raise UsageError(
                 f"The release in {place[-200:]!r} was paid for by entry {entry[:30]}…, and the ledger has no "
                 "such entry: it is an older copy, restored from a backup, or another. Nothing was drawn or charged.",
                 allowed="the ledger that paid for what is published, with all its entries",
@@ -76,7 +76,7 @@ def zone_changed(account: Account | None, job: str, every: Every, zone: str) -> 
 def check_same_zone(account: Account | None, job: str, every: Every, zone: str) -> None:
     """Refuse to release a period in another time zone than those before: some rows would be in two, or in none."""
     if problem := zone_changed(account, job, every, zone):
-        raise Misuse(
+        raise UsageError(
             f"{problem} Some rows would be in two periods, or in none. Nothing was drawn or charged.",
             allowed="one time zone for all periods of a job",
             instead="the time zone of before; or another name and another sink for the job, whose periods are others",

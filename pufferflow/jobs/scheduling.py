@@ -13,13 +13,13 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from pufferflow.errors import Misuse, PufferflowError
-from pufferflow.jobs.job import AGAIN, Job, Ran, When
+from pufferflow.errors import PufferflowError, UsageError
+from pufferflow.jobs.job import AGAIN, Job, JobRun, When
 from pufferflow.jobs.period import Period
 
 _LOOK = 0.1
 """Seconds between two looks at the clock, and at whether a signal has come."""
-Report = Callable[[Ran | PufferflowError | datetime], object]
+Report = Callable[[JobRun | PufferflowError | datetime], object]
 """Takes the outcome of each run, each failure, and the time at which the next run is due."""
 
 
@@ -31,7 +31,9 @@ def schedule(job: Job, since: When | None = None, report: Report = lambda _: Non
     """
     line, zone = job.file.schedule.cron, job.file.schedule.timezone
     if line is None:
-        raise Misuse("The job has no cron line.", allowed="a schedule", instead='[schedule] with cron = "0 3 * * *"')
+        raise UsageError(
+            "The job has no cron line.", allowed="a schedule", instead='[schedule] with cron = "0 3 * * *"'
+        )
     with _stop_signals() as stop:
         while not stop.requested:
             try:
@@ -85,7 +87,7 @@ def _release_missed(job: Job, since: When | None, report: Report, stop: _Stop) -
     failed = list[Period]()
     for period, outcome in job.release_each(job.missed(since), wait=stop.wait):
         report(outcome)
-        if not isinstance(outcome, Ran):
+        if not isinstance(outcome, JobRun):
             failed.append(period)
         if stop.requested:
             raise _Stopped

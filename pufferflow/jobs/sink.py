@@ -32,7 +32,7 @@ class Sink(ABC):
     """Releases of one job, each at a place of its own by its label: "2026-11-20", or "2026-11-20.2" of a revision.
 
     What was published is never replaced by another release; the ledger's entry in the certificate tells which it is.
-    A place that cannot be read or written, by anything that may be mended, is a `SinkFailed`: it is tried again. Its
+    A place that cannot be read or written, by anything that may be mended, is a `SinkError`: it is tried again. Its
     words come from no server, since those may quote rows and passwords.
     """
 

@@ -13,7 +13,7 @@ import polars as pl
 from msgspec import Meta
 
 from pufferflow.addresses import scheme_of
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.toml import with_variables
 
@@ -39,7 +39,7 @@ class SourceTable(Protocol):
         """Return the rows for a period, as `pf.protect` takes them; paths are relative to the job file's folder.
 
         A source that has versions, or can be asked once, gives rows that are the same each time they are read. No
-        server's words get out: they may quote rows and passwords. What may go well later is a `SourceFailed`.
+        server's words get out: they may quote rows and passwords. What may go well later is a `SourceError`.
         """
         ...
 
@@ -48,7 +48,7 @@ def check_address(address: str, schemes: Collection[str], reader: str) -> None:
     """Refuse an address with a scheme that a reader does not know; only the scheme is told."""
     scheme = scheme_of(address)
     if scheme is not None and not (scheme in schemes and "://" in address):
-        raise Misuse(
+        raise UsageError(
             f"The source is an address with '{scheme}:', which {reader} does not read.",
             allowed=f"files, or addresses with {', '.join(f'{name}://' for name in schemes)}",
             instead=FUNCTION,
@@ -83,7 +83,7 @@ def check_places(text: str, what: str) -> None:
     """Refuse a text with other places than {period}, such as a misspelt one."""
     for place in _PLACE.finditer(text):
         if not names_period(place["name"]):
-            raise Misuse(
+            raise UsageError(
                 f"The {what} has {{{place['name'][:60]}}}.",
                 allowed="{period}, {period:%Y-%m} of its first moment, and ${NAME} of the environment",
                 instead='path = "data/{period}.parquet"',

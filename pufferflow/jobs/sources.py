@@ -19,7 +19,7 @@ import polars as pl
 
 from pufferflow.arrow_tables import gives_arrow
 from pufferflow.engine import has_engine
-from pufferflow.errors import Misuse, PufferflowError, SourceFailed
+from pufferflow.errors import PufferflowError, SourceError, UsageError
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import SourceTable
 
@@ -48,7 +48,7 @@ def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Cal
     module = modules[place]
     function = getattr(module, name, None)
     if not callable(function):
-        raise Misuse(
+        raise UsageError(
             f"{place!r} has no function {name!r}.",
             allowed=", ".join(_functions(module)) or "a function of the module",
             instead="the name after the colon",
@@ -82,7 +82,7 @@ def _where_raised(error: BaseException) -> str:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise Misuse(
+        raise UsageError(
             f"There is no file {str(path)[-200:]!r}.",
             allowed="a Python file, relative to the job file",
             instead='build = "job.py:build"',
@@ -93,7 +93,9 @@ def _from_file(path: Path) -> ModuleType:
     name = f"pufferflow_job_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise Misuse(f"{path.name!r} cannot be imported.", allowed="a Python file", instead='build = "job.py:build"')
+        raise UsageError(
+            f"{path.name!r} cannot be imported.", allowed="a Python file", instead='build = "job.py:build"'
+        )
     module, loader = importlib.util.module_from_spec(spec), spec.loader
     sys.modules[name] = module
     return _import(lambda: (loader.exec_module(module), module)[1], path.name)
@@ -112,7 +114,7 @@ def _import(load: Callable[[], ModuleType], name: str) -> ModuleType:
         raise
     except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
         words, cause = _import_failure(error), error if tracebacks() else None
-    raise Misuse(f"{name!r} cannot be imported: {words}.", allowed="a module that loads", instead=_SHOW) from cause
+    raise UsageError(f"{name!r} cannot be imported: {words}.", allowed="a module that loads", instead=_SHOW) from cause
 
 
 def _import_failure(error: BaseException) -> str:
@@ -132,11 +134,11 @@ def _functions(module: ModuleType) -> list[str]:
 
 def frame_of(source: SourceTable, function: Callable[..., Any] | None, folder: Path, period: Period) -> Any:
     """Return the rows, of which none is read here: a lazy frame, or the table of another library."""
-    rows = source.rows(folder, period) if function is None else call_safely(function, (period,), SourceFailed)
+    rows = source.rows(folder, period) if function is None else call_safely(function, (period,), SourceError)
     if isinstance(rows, pl.DataFrame):
         return rows.lazy()
     if not isinstance(rows, pl.LazyFrame) and not has_engine(rows) and not gives_arrow(rows):
-        raise Misuse(
+        raise UsageError(
             f"The source is of type {type(rows).__name__}.",
             allowed="a Polars frame, lazy or not, a table of an engine, or one with an Arrow stream, such as pandas",
             instead='return pl.scan_parquet("data/*.parquet")',

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from pufferflow.engine import RemoteTable, table
 from pufferflow.entry_points import names_in
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import check_places, placed
 from pufferflow.jobs.toml import TomlTable, with_variables
@@ -32,7 +32,7 @@ class TableSource(TomlTable, frozen=True):
         known = names_in(_ENGINES)
         if self.engine not in known:
             close = nearest(self.engine, known)
-            raise Misuse(
+            raise UsageError(
                 f"There is no engine {self.engine[:60]!r}.",
                 allowed=f"an installed one: {', '.join(known)}",
                 instead=f'engine = "{close[0] if close else "duckdb"}"',
@@ -41,7 +41,7 @@ class TableSource(TomlTable, frozen=True):
 
     def check_address(self) -> None:
         if self.address is not None and not self.address.lower().startswith((self.engine, "sc:", "${")):
-            raise Misuse(
+            raise UsageError(
                 f"The address is of another engine than {self.engine!r}.",
                 allowed=f"an address that begins with {self.engine}:",
                 instead=f'address = "{self.engine}://…"',

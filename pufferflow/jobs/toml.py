@@ -11,11 +11,13 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.errors import PufferflowError, UsageError
 from pufferflow.suggestions import nearest
 
 T = TypeVar("T")
 _STARTER = "the one that `pufferflow job init` writes, which runs"
+_RENAMED = {"floor": 'row_privacy = true where it was "row", row_privacy = false where it was "none"'}
+"""Keys of older files, and what they are called now."""
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
 _UNLISTED = re.compile(r"^Invalid enum value '(?P<value>.*)'$")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
@@ -40,13 +42,15 @@ def read_file(path: Path) -> str:
             body = file.read(_MOST_BYTES + 1)
         text = None if len(body) > _MOST_BYTES else body.decode("utf-8-sig")
     except FileNotFoundError:
-        raise Misuse(f"There is no file {named(path)}.", allowed="the path of a job file", instead=_STARTER) from None
+        raise UsageError(
+            f"There is no file {named(path)}.", allowed="the path of a job file", instead=_STARTER
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise Misuse(
+        raise UsageError(
             f"{named(path)} cannot be read: {type(error).__name__}.", allowed="a text file in UTF-8", instead=_STARTER
         ) from None
     if text is None:
-        raise Misuse(
+        raise UsageError(
             f"{named(path)} has more than {_MOST_BYTES:,} bytes.",
             allowed=f"a job file of up to {_MOST_BYTES:,} bytes",
             instead=f"{_STARTER}; rows are read from [source]",
@@ -65,7 +69,7 @@ def decode(text: str, name: str, choose: Callable[[dict[str, Any]], type[T]]) ->
     `choose` may take a key out of the values that only says which type they are of.
     """
     _check_depth(text, name)
-    problem: Misuse
+    problem: UsageError
     try:
         values = msgspec.toml.decode(text)
     except msgspec.DecodeError as error:
@@ -84,9 +88,9 @@ def decode(text: str, name: str, choose: Callable[[dict[str, Any]], type[T]]) ->
 def _chosen(choose: Callable[[dict[str, Any]], type[T]], values: dict[str, Any], name: str) -> type[T]:
     try:
         return choose(values)
-    except Misuse as error:
+    except UsageError as error:
         problem = error
-    raise Misuse(f"{name}: {problem.problem}", allowed=problem.allowed, instead=problem.instead)
+    raise UsageError(f"{name}: {problem.problem}", allowed=problem.allowed, instead=problem.instead)
 
 
 def _check_depth(text: str, name: str) -> None:
@@ -107,8 +111,8 @@ def _check_depth(text: str, name: str) -> None:
             raise _too_much(f"{name}, line {number}: more than {_DEEPEST} brackets are open")
 
 
-def _too_much(problem: str) -> Misuse:
-    return Misuse(
+def _too_much(problem: str) -> UsageError:
+    return UsageError(
         f"{problem}.", allowed=f"keys of up to four parts, and lists of up to {_DEEPEST} levels", instead=_STARTER
     )
 
@@ -119,7 +123,7 @@ def with_variables(text: str) -> str:
     def value(match: re.Match[str]) -> str:
         name = match["name"]
         if not os.environ.get(name):
-            raise Misuse(
+            raise UsageError(
                 f"The environment has no variable {name[:60]!r}, or an empty one, and the job file asks for it.",
                 allowed="variables that are set where the job runs",
                 instead=f"export {name[:60]}=…",
@@ -131,25 +135,25 @@ def with_variables(text: str) -> str:
 
 def resolved(text: str) -> str:
     """Return a text with its variables, or an empty one where the environment lacks one of them."""
-    with suppress(Misuse):
+    with suppress(UsageError):
         return with_variables(text)
     return ""
 
 
-def _not_toml(problem: str, text: str, name: str) -> Misuse:
+def _not_toml(problem: str, text: str, name: str) -> UsageError:
     where = _SYNTAX.search(problem)
     what = problem[: where.start()] if where else problem
     lines = text.splitlines() or [""]
     line = int(where["line"]) if where and where["line"] else len(lines)
     column = int(where["column"]) if where and where["column"] else len(lines[-1]) + 1
-    return Misuse(
+    return UsageError(
         f"{name}, line {line}, column {column}: {what[:1].lower()}{what[1:]}.",
         allowed="TOML",
         instead=f"a look at that line: {_cut(lines[min(line, len(lines)) - 1])}",
     )
 
 
-def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str) -> Misuse:
+def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str) -> UsageError:
     """Return the error with the line of the key that it is about, or of the table that should have had it."""
     place = _PLACE.search(str(error))
     path = [part for part in (place["path"] if place else "").split(".") if part]
@@ -161,19 +165,19 @@ def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str)
     key = ".".join(path) or "the file"
     cause = error.__cause__
     if isinstance(cause, PufferflowError):
-        return Misuse(f"{where}: {cause.problem}", allowed=cause.allowed, instead=cause.instead)
+        return UsageError(f"{where}: {cause.problem}", allowed=cause.allowed, instead=cause.instead)
     problem = problem.replace("Object missing required field", "missing").replace(" | null", "")  # TOML has no null
     allowed, given = _allowed_at(path, kind), _UNLISTED.search(problem)
     near = nearest(given["value"], allowed.split(", ")) if given else []
     instead = f'{key.rpartition(".")[2]} = "{near[0]}"' if near else _STARTER
-    return Misuse(f"{where}: {key}: {problem}.", allowed=allowed, instead=instead)
+    return UsageError(f"{where}: {key}: {problem}.", allowed=allowed, instead=instead)
 
 
-def _unknown_key(key: str, path: Sequence[str], kind: type, text: str, name: str) -> Misuse:
+def _unknown_key(key: str, path: Sequence[str], kind: type, text: str, name: str) -> UsageError:
     known = _keys(path, kind)
-    near = nearest(key, known, cutoff=0.5)
+    near = [_RENAMED[key]] if key in _RENAMED else nearest(key, known, cutoff=0.5)
     table = f" in [{'.'.join(path)}]" if path else ""
-    return Misuse(
+    return UsageError(
         f"{name}{_line_of(text, [*path, key])}: unknown key {key[:60]!r}{table}.",
         allowed=", ".join(known),
         instead=near[0] if near else "pufferflow job schema, which lists all keys",

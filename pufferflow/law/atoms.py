@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferflow.arguments import instance
 from pufferflow.arrays import Array
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import SMALLEST, UNIT
 
 L = TypeVar("L")
@@ -77,7 +77,7 @@ def read_masses(weights: object, count: int) -> tuple[Array, int]:
     try:
         return _float_masses(raw.astype(np.float64)), 1
     except (OverflowError, ValueError) as error:
-        if isinstance(error, Misuse):
+        if isinstance(error, UsageError):
             raise
         raise _bad_weights("Some weight does not fit a float.") from error
 
@@ -224,19 +224,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real | Decimal)
 
 
-def _bad_values(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> Misuse:
-    return Misuse(problem, allowed="finite numbers, of shape (n,) or (n, d), at least one", instead=instead)
+def _bad_values(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> UsageError:
+    return UsageError(problem, allowed="finite numbers, of shape (n,) or (n, d), at least one", instead=instead)
 
 
-def _bad_counts(problem: str, instead: str) -> Misuse:
-    return Misuse(problem, allowed="one whole number >= 0 per value, not all of them 0", instead=instead)
+def _bad_counts(problem: str, instead: str) -> UsageError:
+    return UsageError(problem, allowed="one whole number >= 0 per value, not all of them 0", instead=instead)
 
 
-def _bad_weights(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> Misuse:
-    return Misuse(problem, allowed=_WEIGHTS_ALLOWED, instead=instead)
+def _bad_weights(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> UsageError:
+    return UsageError(problem, allowed=_WEIGHTS_ALLOWED, instead=instead)
 
 
-def _bad_sum(total: str) -> Misuse:
+def _bad_sum(total: str) -> UsageError:
     return _bad_weights(
         f"The weights have sum {total}.", "weights / weights.sum(), or pf.Law.empirical(values, counts=...) for counts"
     )

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arrays import Array
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.law import atoms
 
 MOST_PRODUCT_ATOMS = 60_000_000
@@ -99,7 +99,7 @@ class Law:
         if not laws:
             raise _no_laws("No laws were given.")
         if len({law.dimension for law in laws}) != 1:
-            raise Misuse(
+            raise UsageError(
                 f"The laws have dimensions {sorted({law.dimension for law in laws})}.",
                 allowed="laws of one dimension",
                 instead="law.map(...) to bring them to one dimension",
@@ -161,7 +161,7 @@ class Law:
         """
         offset = atoms.read_values(np.array([by], dtype=object) if isinstance(by, Fraction) else [by])
         if offset.ndim != self.values.ndim or offset.shape[1:] != self.values.shape[1:]:
-            raise Misuse(
+            raise UsageError(
                 f"A shift of shape {offset.shape[1:]} for a law of dimension {self.dimension}.",
                 allowed="one number per coordinate",
                 instead=f"shift({[0] * self.dimension if self.dimension > 1 else 0})",
@@ -194,7 +194,7 @@ class Law:
         Law([0, 1, 2], [0.25, 0.5, 0.25])
         """
         if self.dimension != atoms.of_kind(other, Law).dimension:
-            raise Misuse(
+            raise UsageError(
                 f"Laws of dimension {self.dimension} and {other.dimension}.",
                 allowed="two laws of one dimension",
                 instead="law.product(other) for their joint law",
@@ -253,16 +253,16 @@ class Law:
         return f"<Law of {len(self)} atoms on R^{self.dimension}, {kind} weights>"
 
 
-def _bad_function(problem: str) -> Misuse:
-    return Misuse(
+def _bad_function(problem: str) -> UsageError:
+    return UsageError(
         problem,
         allowed="a function of the array of all atoms, that returns one value (a number or a row) for each",
         instead="law.map(lambda x: np.where(x > 0, 1, 0)), or law.map(lambda x: x.sum(axis=1)) for vectors",
     )
 
 
-def _no_laws(problem: str) -> Misuse:
-    return Misuse(problem, allowed="a list of at least one pf.Law", instead="pf.Law.mixture([mu, nu], [0.5, 0.5])")
+def _no_laws(problem: str) -> UsageError:
+    return UsageError(problem, allowed="a list of at least one pf.Law", instead="pf.Law.mixture([mu, nu], [0.5, 0.5])")
 
 
 def _sum(left: Array, right: Array) -> Array:
@@ -272,7 +272,9 @@ def _sum(left: Array, right: Array) -> Array:
     with np.errstate(over="ignore"):
         total = left + right
     if total.dtype == np.float64 and not np.isfinite(total).all():
-        raise Misuse("A sum of two atoms does not fit a float.", allowed="atoms below 8e307", instead="smaller units")
+        raise UsageError(
+            "A sum of two atoms does not fit a float.", allowed="atoms below 8e307", instead="smaller units"
+        )
     return total
 
 

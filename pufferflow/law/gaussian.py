@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.law.atoms import of_kind
 
 _PSD_SLACK = 1e-12
@@ -31,24 +31,24 @@ class GaussianLaw:
         centre = np.atleast_1d(_numbers(mean, "mean", "a finite number, or d of them"))
         spread = _numbers(covariance, "covariance", "a finite number >= 0, or a symmetric d × d matrix")
         if centre.ndim != 1 or centre.size == 0:
-            raise Misuse(
+            raise UsageError(
                 f"The mean has shape {centre.shape}.", allowed="a number, or a vector", instead="GaussianLaw([0, 0], 1)"
             )
         if spread.ndim == 0:
             spread = spread * np.eye(len(centre))
         if spread.shape != (len(centre), len(centre)):
-            raise Misuse(
+            raise UsageError(
                 f"A covariance of shape {spread.shape} for a mean of {len(centre)} numbers.",
                 allowed="a number, or a symmetric d × d matrix",
                 instead="GaussianLaw([0, 0], [[1, 0.5], [0.5, 1]])",
             )
         if (np.abs(spread / 2 - spread.T / 2) > _PSD_SLACK * np.abs(spread).max()).any():
-            raise Misuse("The covariance is not symmetric.", allowed="a symmetric matrix", instead="(C + C.T) / 2")
+            raise UsageError("The covariance is not symmetric.", allowed="a symmetric matrix", instead="(C + C.T) / 2")
         spread = spread / 2 + spread.T / 2
         scale = float(np.abs(spread).max()) or 1.0
         eigenvalues = np.linalg.eigvalsh(spread / scale)
         if eigenvalues[0] < -_PSD_SLACK * max(eigenvalues[-1], 0.0) or eigenvalues[-1] < 0:
-            raise Misuse(
+            raise UsageError(
                 f"The covariance has the negative eigenvalue {eigenvalues[0] * scale:.6g}.",
                 allowed="a variance >= 0, or a positive semidefinite matrix",
                 instead="GaussianLaw(0, 4) for a standard deviation of 2; A @ A.T is always a covariance",
@@ -64,7 +64,7 @@ class GaussianLaw:
     def _made(cls, mean: Floats, covariance: Floats) -> "GaussianLaw":
         """Make a law whose covariance is one by construction; rounding may have left it a little indefinite."""
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-            raise Misuse("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
+            raise UsageError("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
         law = object.__new__(cls)
         symmetric = covariance / 2 + covariance.T / 2
         law._set(mean + 0.0, np.maximum(symmetric, 0.0) if len(mean) == 1 else symmetric)
@@ -144,13 +144,15 @@ def _numbers(given: Any, name: str, allowed: str) -> Floats:
         raw = np.asarray(given)
         array = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse(f"The {name} is not made of numbers.", allowed=allowed, instead=instead) from error
+        raise UsageError(f"The {name} is not made of numbers.", allowed=allowed, instead=instead) from error
     if raw.dtype.kind not in "iufO" or isinstance(given, np.ma.MaskedArray):
-        raise Misuse(f"The {name} has dtype {raw.dtype}.", allowed=allowed, instead=instead)
+        raise UsageError(f"The {name} has dtype {raw.dtype}.", allowed=allowed, instead=instead)
     if not np.isfinite(array).all():
-        raise Misuse(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
+        raise UsageError(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
     return array
 
 
-def _other_dimension(given: int, expected: int) -> Misuse:
-    return Misuse(f"Dimension {given} given.", allowed=f"dimension {expected}", instead="law.map(matrix) to change it")
+def _other_dimension(given: int, expected: int) -> UsageError:
+    return UsageError(
+        f"Dimension {given} given.", allowed=f"dimension {expected}", instead="law.map(matrix) to change it"
+    )

@@ -15,7 +15,7 @@ from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats, Indices
 from pufferflow.bounds import least, mean_of_shifts
 from pufferflow.chains import Chain, DifferingRows, RowBridge, Secrets, leak_of_order
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Approx, Divergence, Kind, RenyiCurve
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs, read_array, read_sizes
@@ -72,7 +72,7 @@ class ChainRows:
         instance(descent, Descent, "The descent", allowed="pf.learning.Descent", instead=_INSTEAD)
         read = read_sizes(distances, "The distances", "a number >= 0 for every two states", "[[0, 1], [1, 0]]")
         if read.shape != (prior.states, prior.states):
-            raise Misuse(
+            raise UsageError(
                 f"Distances of shape {read.shape} for {prior.states} states.",
                 allowed="a number for every two states",
                 instead=_INSTEAD,
@@ -185,5 +185,7 @@ def _read_pairs(given: Any, states: int) -> Indices:
         return np.argwhere(~np.eye(states, dtype=np.bool_))
     pairs = np.atleast_2d(read_array(given, "The pairs", f"numbers below {states}", "pairs=[(0, 1)]"))
     if pairs.dtype.kind not in "iu" or pairs.shape[1:] != (2,) or pairs.min() < 0 or pairs.max() >= states:
-        raise Misuse("Pairs that are not of two states.", allowed=f"numbers below {states}", instead="pairs=[(0, 1)]")
+        raise UsageError(
+            "Pairs that are not of two states.", allowed=f"numbers below {states}", instead="pairs=[(0, 1)]"
+        )
     return np.concatenate([pairs, pairs[:, ::-1]]).astype(np.intp)

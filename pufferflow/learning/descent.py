@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, in_few_digits, instance, set_fields
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.learning.displacements import Displacements, listed, read_array, read_count, read_size, read_sizes
 from pufferflow.learning.iteration import Iteration
 from pufferflow.noise import Gaussian
@@ -67,26 +67,26 @@ class Descent:
         """Refuse constants under which nothing is known of a step."""
         read_count(self.rows * self.passes, "rows times passes")
         if self.strong_convexity > self.smoothness:
-            raise Misuse(
+            raise UsageError(
                 f"strong_convexity is {in_few_digits(self.strong_convexity)}, above smoothness.",
                 allowed="a number from 0 to smoothness",
                 instead="strong_convexity=0.0",
             )
         if self.lipschitz == math.inf and self.data_lipschitz == math.inf:
-            raise Misuse(
+            raise UsageError(
                 "Neither lipschitz nor data_lipschitz is finite: a row moves a step by any amount.",
                 allowed="a bound on gradients over the projection's set, or on how they change with a row",
                 instead="lipschitz=1.0, with clipped rows",
             )
         if self.convex and self.step_size * self.smoothness > 2:
             most = 2 / self.smoothness
-            raise Misuse(
+            raise UsageError(
                 f"step_size is {in_few_digits(self.step_size)}, above 2/smoothness = {most:g}: steps do not contract.",
                 allowed="a step size up to 2/smoothness",
                 instead=f"step_size={most / 2:g}",
             )
         if not self.convex and self.strong_convexity:
-            raise Misuse("A strongly convex loss that is not convex.", allowed="one of them", instead="convex=True")
+            raise UsageError("A strongly convex loss that is not convex.", allowed="one of them", instead="convex=True")
 
     @property
     def steps_per_pass(self) -> int:
@@ -114,13 +114,13 @@ class Descent:
         """
         steps = self.steps_per_pass * self.passes
         if iteration.steps != steps:
-            raise Misuse(
+            raise UsageError(
                 f"An iteration of {iteration.steps} steps, and the descent has {steps}.",
                 allowed="the same steps, with whatever noise",
                 instead="descent.iteration",
             )
         if float(iteration.contractions.min()) < self.contraction:
-            raise Misuse(
+            raise UsageError(
                 f"An iteration with the contraction {in_few_digits(float(iteration.contractions.min()))}, and steps of "
                 f"the descent have {in_few_digits(self.contraction)}.",
                 allowed="contractions that are not below the descent's",
@@ -142,7 +142,7 @@ class Descent:
         allowed = f"numbers >= 0, one for each of the {self.rows} rows"
         read = np.atleast_2d(read_sizes(distances, "The distances", allowed, "distances=[0.0, 2.0, …]"))
         if read.ndim != 2 or read.shape[1] != self.rows:
-            raise Misuse(f"Distances of shape {read.shape}.", allowed=allowed, instead="distances=[0.0, 2.0, …]")
+            raise UsageError(f"Distances of shape {read.shape}.", allowed=allowed, instead="distances=[0.0, 2.0, …]")
         moving = [np.flatnonzero(row) for row in read]
         return self.displacements_of([(rows, row[rows]) for rows, row in zip(moving, read, strict=True)])
 
@@ -152,7 +152,7 @@ class Descent:
             listed(one, "A pair of rows and distances", _MOVED, _SOME) for one in listed(moved, "moved", _MOVED, _SOME)
         ]
         if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise Misuse("No pairs of rows and distances.", allowed=_MOVED, instead=_SOME)
+            raise UsageError("No pairs of rows and distances.", allowed=_MOVED, instead=_SOME)
         return Displacements.of_parts([self._steps_moved(*pair) for pair in pairs])
 
     def independent_rows(self, distance: float = math.inf) -> Displacements:
@@ -169,7 +169,7 @@ class Descent:
         lengths = read_sizes(distances, "The distances", _MOVED, _SOME)
         whole = rows.dtype.kind in "iu" and rows.ndim == 1 and rows.shape == lengths.shape
         if not whole or (np.diff(rows) <= 0).any() or (rows < 0).any() or (rows >= self.rows).any():
-            raise Misuse(
+            raise UsageError(
                 "Rows that move which are no rows, or not given once and in rising order.",
                 allowed=f"rising numbers from 0 to {self.rows - 1}, and a distance for each",
                 instead=_SOME,
@@ -215,9 +215,9 @@ def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
     """Return the places of some rows among those of a descent (all, if none are named), and their positions."""
     places = np.arange(most) if rows is None else read_array(rows, "The rows", "places of rows", "rows=[0, 1, 2]")
     if places.ndim != 1 or not len(places) or places.dtype.kind not in "iu":
-        raise Misuse("The rows are no list of whole numbers.", allowed="places of rows", instead="rows=[0, 1, 2]")
+        raise UsageError("The rows are no list of whole numbers.", allowed="places of rows", instead="rows=[0, 1, 2]")
     if len(np.unique(places)) != len(places) or places.min() < 0 or places.max() >= most:
-        raise Misuse(
+        raise UsageError(
             f"Rows that are not among the {most} rows of the descent, or there twice.",
             allowed=f"different whole numbers from 0 to {most - 1}",
             instead="rows=[0, 1, 2]",
@@ -226,5 +226,5 @@ def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
     given = np.arange(len(places)) if positions is None else read_array(positions, "The positions", allowed, instead)
     times = given.astype(np.float64) if given.dtype.kind in "iuf" else np.zeros(0)
     if times.shape != places.shape or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
-        raise Misuse("Positions that do not rise.", allowed=allowed, instead=instead)
+        raise UsageError("Positions that do not rise.", allowed=allowed, instead=instead)
     return places.astype(np.intp), times

@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number_at_least_zero, instance, set_fields, shown, whole_number
 from pufferflow.arrays import Array, Floats, Indices
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.transport import winf
 
@@ -42,21 +42,23 @@ class Displacements:
         parts = [read_array(one, "Displacements", _ALLOWED, _INSTEAD) for one in (self.first, self.at, self.sizes)]
         kinds = [part.dtype.kind for part in parts]
         if any(part.ndim != 1 for part in parts) or kinds[0] + kinds[1] not in ("ii", "iu", "ui", "uu"):
-            raise Misuse("Displacements that are no arrays.", allowed=_ALLOWED, instead="pf.learning.Displacements.of")
+            raise UsageError(
+                "Displacements that are no arrays.", allowed=_ALLOWED, instead="pf.learning.Displacements.of"
+            )
         first, at, sizes = parts
         whole = len(first) and first[0] == 0 and first[-1] == len(at) == len(sizes) and (np.diff(first) >= 0).all()
         if not whole or kinds[2] not in "iuf":
-            raise Misuse(
+            raise UsageError(
                 "Displacements whose steps, sizes and beginnings do not fit each other.",
                 allowed=_ALLOWED,
                 instead="pf.learning.Displacements.of",
             )
         set_fields(self, first=first.astype(np.intp), at=at.astype(np.intp), sizes=sizes.astype(np.float64))
         if not (self.sizes >= 0).all():
-            raise Misuse("Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD)
+            raise UsageError("Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD)
         begins = np.isin(np.arange(1, len(self.at)), self.first)
         if (self.at < 0).any() or not ((np.diff(self.at) > 0) | begins).all():
-            raise Misuse(
+            raise UsageError(
                 "Displacements whose steps do not rise from 0 on.", allowed="each step once", instead="Displacements.of"
             )
 
@@ -76,7 +78,9 @@ class Displacements:
         steps = read_count(steps, "steps")
         read = np.atleast_2d(read_sizes(given, "The displacements", _ALLOWED, _INSTEAD))
         if read.ndim != 2 or read.shape[1] != steps or not len(read):
-            raise Misuse(f"Displacements of shape {read.shape} for {steps} steps.", allowed=_ALLOWED, instead=_INSTEAD)
+            raise UsageError(
+                f"Displacements of shape {read.shape} for {steps} steps.", allowed=_ALLOWED, instead=_INSTEAD
+            )
         owner, at = np.nonzero(read)
         return cls(np.searchsorted(owner, np.arange(len(read) + 1)), at, read[owner, at])
 
@@ -121,7 +125,7 @@ class Trajectories:
         read = np.atleast_2d(read_sizes(sizes, "The trajectories", _ALLOWED, _INSTEAD))
         weights = read_sizes(masses, "The masses", "a probability > 0 for each pair of trajectories", "[0.5, 0.5]")
         if weights.shape != (len(read),) or abs(float(weights.sum()) - 1) > _MASS:
-            raise Misuse(
+            raise UsageError(
                 f"{weights.size} masses for {len(read)} pairs of trajectories, with the sum {float(weights.sum()):g}.",
                 allowed="a probability for each pair, 1 in all",
                 instead="masses=[0.5, 0.5]",
@@ -159,7 +163,7 @@ class Marginals:
             )
         first, second = _laws(left, "left"), _laws(right, "right")
         if len(first) != len(second):
-            raise Misuse(
+            raise UsageError(
                 f"Laws of {len(first)} steps and of {len(second)}.",
                 allowed="two laws for each step",
                 instead="[mu], [nu]",
@@ -184,7 +188,7 @@ def listed(given: object, name: str, allowed: str, instead: str) -> list[Any]:
     try:
         return list(cast(Iterable[Any], None if isinstance(given, str | bytes) else given))
     except TypeError as error:
-        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=instead) from error
+        raise UsageError(f"{name} is {shown(given)}.", allowed=allowed, instead=instead) from error
 
 
 def read_count(given: object, name: str) -> int:
@@ -192,7 +196,7 @@ def read_count(given: object, name: str) -> int:
     allowed, instead = "a whole number from 1 to 2^53", f"{name}=100"
     count = whole_number(given, name, allowed=allowed, instead=instead, kind=Integral)
     if count > _MOST:
-        raise Misuse(f"{name} is {shown(count)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {shown(count)}.", allowed=allowed, instead=instead)
     return count
 
 
@@ -200,7 +204,7 @@ def read_size(given: object, name: str, allowed: str, instead: str) -> float:
     """Return one number ≥ 0, or ∞."""
     read = read_sizes(given, name, allowed, instead)
     if read.ndim:
-        raise Misuse(f"{name} has {read.size} numbers.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} has {read.size} numbers.", allowed=allowed, instead=instead)
     return float(read)
 
 
@@ -209,15 +213,15 @@ def read_array(given: object, name: str, allowed: str, instead: str) -> Array:
     try:
         return np.asarray(cast(Any, given))
     except ValueError as error:
-        raise Misuse(f"{name} have rows of different lengths.", allowed=allowed, instead=instead) from error
+        raise UsageError(f"{name} have rows of different lengths.", allowed=allowed, instead=instead) from error
 
 
 def read_sizes(given: object, name: str, allowed: str, instead: str) -> Floats:
     """Return an array of numbers ≥ 0, of which none is NaN; ∞ is allowed."""
     read = read_array(given, name, allowed, instead)
     if read.dtype.kind not in "iuf":
-        raise Misuse(f"{name} are of type {read.dtype}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} are of type {read.dtype}.", allowed=allowed, instead=instead)
     floats = read.astype(np.float64)
     if np.isnan(floats).any() or (floats < 0).any():
-        raise Misuse(f"{name} have a NaN or a number below 0.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} have a NaN or a number below 0.", allowed=allowed, instead=instead)
     return floats

@@ -16,7 +16,7 @@ from pufferflow.arguments import shown
 from pufferflow.arrays import Flags, Floats
 from pufferflow.arrow_tables import arrow_table
 from pufferflow.engine import ModelRows, PublicOrder, columns_as_numbers
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.frame import protect
 from pufferflow.guarantees import Guarantee, promise_of
 from pufferflow.learning.model_belief import ModelBelief, beliefs_of
@@ -99,7 +99,7 @@ class PrivateModel(Estimator, abc.ABC):
         if self.delta is None:
             return cast(Guarantee, read_promise(self.guarantee, self.epsilon, None))
         if self.guarantee is not None or self.epsilon is None:
-            raise Misuse(
+            raise UsageError(
                 f"A delta {'without an epsilon' if self.guarantee is None else 'beside a promise'}.",
                 allowed="a guarantee, or an epsilon with or without a delta",
                 instead="epsilon=1.0, delta=1e-6",
@@ -116,7 +116,7 @@ class PrivateModel(Estimator, abc.ABC):
             return None
         own = np.append(np.ravel(self.intercept_), np.ravel(self.coef_))
         if len(own) != len(columns.names):
-            raise Misuse(
+            raise UsageError(
                 "A warm start from a model of other features.", allowed="the same features", instead="clone(model)"
             )
         return in_scaled_units(columns, own)
@@ -136,35 +136,35 @@ class PrivateModel(Estimator, abc.ABC):
         """Return the request on a table, and the target's name."""
         if isinstance(y, str):
             if self.scenario is None:
-                raise Misuse(
+                raise UsageError(
                     "A frame without a scenario.",
                     allowed="a scenario that says what is hidden, believed and public",
                     instead=f"{type(self).__name__}(pf.Scenario(…), pf.Approx(1.0, 1e-6))",
                 )
-            return protect(X, self.scenario).questions, y
+            return protect(X, self.scenario).request, y
         if isinstance(X, pl.LazyFrame) or (y is None and (isinstance(X, pl.DataFrame) or arrow_table(X) is not None)):
-            raise Misuse(
+            raise UsageError(
                 "The target y is left out, or is no name.", allowed=_ARRAYS, instead="model.fit(frame, y='pay')"
             )
         return self._of_arrays(X, y)
 
     def _of_arrays(self, X: Any, y: Any) -> tuple[Request, str]:  # noqa: N803
         if y is None:
-            raise Misuse(
+            raise UsageError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.",
                 allowed=_ARRAYS,
                 instead="model.fit(X, y)",
             )
         numbers, target, names = read_arrays(self, X, y)
         if target.dtype.kind == "c":
-            raise Misuse(
+            raise UsageError(
                 "Complex data not supported: the target is complex.", allowed="numbers or labels", instead="y.real"
             )
         scenario = self._scenario_of(names)
         own = next((name for name in scenario.sensitive if name not in names), "y")
         values = pl.Series(own, target.tolist() if target.dtype == object else target, strict=False)
         frame = pl.DataFrame({**{name: numbers[:, place] for place, name in enumerate(names)}, own: values})
-        return protect(frame, scenario).questions, own
+        return protect(frame, scenario).request, own
 
     def _scenario_of(self, names: Sequence[str]) -> Scenario:
         """Return the scenario for arrays: the given one if it needs neither groups nor times, or independent rows."""
@@ -172,13 +172,13 @@ class PrivateModel(Estimator, abc.ABC):
             return Scenario([*self._secrets(names)], Independent())
         given = self.scenario
         if not all(isinstance(prior, Independent | AnyCorrelation) for prior in given.priors) or given.public:
-            raise Misuse(
+            raise UsageError(
                 "Arrays under a scenario with groups, an order or public columns: arrays have neither units nor times.",
                 allowed=_ARRAYS,
                 instead="model.fit(frame, y='column')",
             )
         if not set(names) < set(given.sensitive):
-            raise Misuse(
+            raise UsageError(
                 "The columns of X are not those of the scenario.",
                 allowed=f"the columns {', '.join(map(repr, given.sensitive))}, and y as the one that X lacks",
                 instead="model.fit(frame, y='column')",
@@ -188,7 +188,7 @@ class PrivateModel(Estimator, abc.ABC):
     def _secrets(self, names: Sequence[str]) -> list[Secret]:
         """Return the columns of arrays with their declared bounds."""
         if self.bounds is None:
-            raise Misuse(
+            raise UsageError(
                 "Arrays without a scenario and without bounds: they are never taken from private rows.",
                 allowed="bounds=(low, high) for all features, a list of pairs, or a mapping; and the target's",
                 instead="bounds=(0, 10), target_bounds=(0, 1)",
@@ -219,5 +219,5 @@ def labels_of(given: object) -> list[Label]:
     plain: object = np.asarray(given).tolist()
     listed = cast(list[Label], plain) if isinstance(plain, list) else []
     if len(listed) != 2 or listed[0] == listed[1]:
-        raise Misuse(f"classes is {shown(given)}.", allowed="two different labels", instead="classes=(0, 1)")
+        raise UsageError(f"classes is {shown(given)}.", allowed="two different labels", instead="classes=(0, 1)")
     return listed

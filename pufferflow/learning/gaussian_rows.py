@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, instance, set_fields
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Kind
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs
@@ -67,7 +67,9 @@ class GaussianRows:
         length = finite_number(reach, "reach", allowed="a number >= 0", instead="reach=1.0", fits=lambda r: r >= 0)
         places, times = read_places(rows, positions, descent.rows)
         if (np.diff(places) <= 0).any():
-            raise Misuse("Rows that do not rise.", allowed="rows in the order of the descent", instead="rows=[0, 1, 2]")
+            raise UsageError(
+                "Rows that do not rise.", allowed="rows in the order of the descent", instead="rows=[0, 1, 2]"
+            )
         prior.covariance.check(times)
         set_fields(self, prior=prior, reach=length, descent=descent, rows=places, positions=times, _known={})
 

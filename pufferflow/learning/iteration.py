@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.learning.displacements import listed, read_count, read_sizes
 from pufferflow.noise import Gaussian, Noise
 
@@ -79,17 +79,17 @@ def _read_noises(given: object, steps: int) -> tuple[tuple[Noise, ...], Indices]
         for one in each:
             instance(one, Noise, "A noise", allowed=allowed, instead=_INSTEAD)
         if len(each) != steps:
-            raise Misuse(f"{len(each)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD)
+            raise UsageError(f"{len(each)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD)
         place_of: dict[Noise, int] = {}
         places = [place_of.setdefault(noise, len(place_of)) for noise in each]
         noises = list(place_of)
     scales = [noise.scale for noise in noises]
     if min(scales) == 0:
-        raise Misuse(
+        raise UsageError(
             "A step without noise.", allowed=allowed, instead="joining it to the next step that has noise, as one ψ"
         )
     if max(scales) / _APART > min(scales):
-        raise Misuse("Noises of scales too far apart for floats.", allowed="scales within 1e100 of each other")
+        raise UsageError("Noises of scales too far apart for floats.", allowed="scales within 1e100 of each other")
     return tuple(noises), np.array(places if len(noises) > 1 else [0], dtype=np.intp)
 
 
@@ -97,5 +97,7 @@ def _read_contractions(given: object, steps: int) -> Floats:
     allowed = "a number >= 0, or one for each step; math.inf where nothing is known"
     read = np.atleast_1d(read_sizes(given, "The contractions", allowed, "contraction=1.0"))
     if read.shape not in ((1,), (steps,)):
-        raise Misuse(f"Contractions of shape {read.shape} for {steps} steps.", allowed=allowed, instead="contraction=1")
+        raise UsageError(
+            f"Contractions of shape {read.shape} for {steps} steps.", allowed=allowed, instead="contraction=1"
+        )
     return read[:1] if (read == read[0]).all() else read

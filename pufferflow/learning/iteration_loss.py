@@ -7,7 +7,7 @@ from typing import Any, cast, final
 
 from pufferflow.arguments import instance
 from pufferflow.bounds import read_kind
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import AnyKind, Guarantee, Kind, Pure
 from pufferflow.learning.along_chain import ChainRows
 from pufferflow.learning.displacements import Displacements, Marginals, Proofs, Trajectories
@@ -94,7 +94,7 @@ def _proofs(iteration: Iteration, moved: Any, kind: Kind) -> Proofs:
         }
     read = moved if isinstance(moved, Displacements) else Displacements.of(moved, iteration.steps)
     if read.at.max(initial=0) >= iteration.steps:
-        raise Misuse(
+        raise UsageError(
             f"A displacement of step {int(read.at.max()) + 1}, and the iteration has {iteration.steps}.",
             allowed="displacements of the iteration's steps",
             instead="descent.iteration, for displacements of the same descent",
@@ -107,7 +107,7 @@ def _of_couplings(iteration: Iteration, couplings: list[Trajectories], kind: Kin
     for coupling in couplings:
         instance(coupling, Trajectories, "A coupling", allowed="pf.learning.Trajectories", instead="Trajectories(…)")
         if coupling.steps != iteration.steps:
-            raise Misuse(
+            raise UsageError(
                 f"Trajectories of {coupling.steps} steps for an iteration of {iteration.steps}.",
                 allowed="a size for each step",
                 instead=f"pf.learning.Iteration(steps={coupling.steps}, …)",

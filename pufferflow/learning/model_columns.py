@@ -13,7 +13,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, shown
 from pufferflow.arrays import Floats
 from pufferflow.engine import NumberColumn
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.queries import Request
 from pufferflow.scenario import Bins, Domain, Interval, Label, Presence
 
@@ -68,7 +68,7 @@ def read_columns(request: Request, target: object, features: object, bounds: obj
     _check_secret(request)
     known = (*request.domains, *request.public)
     if not isinstance(target, str) or target not in request.domains:
-        raise Misuse(
+        raise UsageError(
             f"The target y is {shown(target)}." if target is not None else "The target y is left out.",
             allowed=f"the name of a sensitive column: {', '.join(map(repr, request.domains)) or 'none'}",
             instead=f"model.fit(frame, y={next(iter(request.domains), 'level')!r})",
@@ -80,7 +80,7 @@ def read_columns(request: Request, target: object, features: object, bounds: obj
     ends = np.array([_ends(one) for one in (*read, own)], dtype=np.float64)
     for name, (low, high) in zip((*names, target), ends.tolist(), strict=True):
         if not low < high:
-            raise Misuse(
+            raise UsageError(
                 f"The column {name!r} has a single value.", allowed="two values or more", instead="features=[…]"
             )
     return ModelColumns(names, target, (*read, own), ends[:, 0], ends[:, 1], classes)
@@ -104,7 +104,7 @@ def _features(request: Request, target: str, given: object, known: Sequence[str]
         names = tuple(cast(Sequence[str], given))
     if not names or len(set(names)) < len(names) or target in names or not set(names) <= set(known):
         wrong = next((name for name in names if name not in known), None)
-        raise Misuse(
+        raise UsageError(
             f"The features are {shown(wrong)}, a column without declared bounds."
             if wrong
             else "No features, or one twice.",
@@ -121,7 +121,7 @@ def _declared(request: Request, given: object, names: Sequence[str]) -> dict[str
         known = cast(Mapping[str, Any], {} if given is None else given)
         missing = next((name for name in public if name not in known), None)
         if missing is not None:
-            raise Misuse(
+            raise UsageError(
                 f"The public feature {missing!r} has no declared bounds.",
                 allowed=_BOUNDS,
                 instead=f"bounds={{{missing!r}: (0, 1)}}",
@@ -142,7 +142,7 @@ def _check_hidden(domain: Domain, name: str, pair: tuple[float, float]) -> None:
         return
     low, high = float(domain.points[0]), float(domain.points[-1])
     if pair != (low, high):
-        raise Misuse(
+        raise UsageError(
             f"bounds has {pair[0]:g} to {pair[1]:g} for {name!r}, whose domain in the scenario is {low:g} to {high:g}.",
             allowed="for a column that the scenario hides, the bounds of its domain, or none",
             instead=f"bounds={{{name!r}: ({low:g}, {high:g})}}, or pf.Secret({name!r}, domain=pf.Interval(…))",
@@ -164,7 +164,7 @@ def read_bounds(given: object, names: Sequence[str]) -> dict[str, tuple[float, f
         known = cast(Mapping[str, Any], given)
         missing = next((name for name in names if name not in known), None)
         if missing is not None:
-            raise Misuse(
+            raise UsageError(
                 f"bounds has none for {shown(missing)}.", allowed="a pair for each feature", instead="bounds=(0, 1)"
             )
         return {name: read_pair(known[name], "bounds") for name in names}
@@ -172,7 +172,7 @@ def read_bounds(given: object, names: Sequence[str]) -> dict[str, tuple[float, f
         return dict.fromkeys(names, read_pair(given, "bounds"))
     listed = np.asarray(given, dtype=object)
     if listed.shape != (len(names), 2):
-        raise Misuse(
+        raise UsageError(
             f"bounds of shape {listed.shape} for {len(names)} features: {', '.join(map(repr, names))}.",
             allowed="one pair (low, high) for all, a pair for each in their order, or a mapping",
             instead=f"bounds={[(0, 1)] * max(len(names), 1)}" if len(names) < 4 else "bounds=(0, 1)",
@@ -184,10 +184,10 @@ def read_pair(given: object, name: str) -> tuple[float, float]:
     """Return a pair of bounds."""
     ends = list(cast(Sequence[object], given)) if isinstance(given, list | tuple | np.ndarray) else []
     if len(ends) != 2:
-        raise Misuse(f"{name} is no pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
+        raise UsageError(f"{name} is no pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
     low, high = (finite_number(end, name, allowed=_BOUNDS, instead=f"{name}=(0, 1)") for end in ends)
     if not low < high:
-        raise Misuse(f"{name} goes from {low:g} to {high:g}.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
+        raise UsageError(f"{name} goes from {low:g} to {high:g}.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
     return low, high
 
 
@@ -244,7 +244,7 @@ def _ends(column: NumberColumn) -> tuple[float, float]:
     return float(column.domain.points[0]), float(column.domain.points[-1])
 
 
-def readings_of(columns: ModelColumns) -> tuple[str, ...]:
+def value_handling_of(columns: ModelColumns) -> tuple[str, ...]:
     """Return a line for each column: what null and values outside are read as."""
     lines = list[str]()
     for column, low, high in zip(columns.read, columns.low.tolist(), columns.high.tolist(), strict=True):

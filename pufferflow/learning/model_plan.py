@@ -16,12 +16,12 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Rows, Shape, digest_of
 from pufferflow.engine import ModelRows, PublicOrder
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import UsageError, visible
 from pufferflow.guarantees import Gdp, Guarantee, Pure
 from pufferflow.guarded import check_threads, outcome_of
 from pufferflow.learning.couplings import GROUP, Coupling
 from pufferflow.learning.model_belief import Carried, ModelBelief
-from pufferflow.learning.model_columns import ModelColumns, readings_of
+from pufferflow.learning.model_columns import ModelColumns, value_handling_of
 from pufferflow.learning.scaled_rows import RowsOfTable, ScaledRows
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.planning import AskedQuery, Certificate, NoisySum, regions
@@ -88,7 +88,7 @@ class ModelPlan(Suggesting):
     """
 
     guarantee: Guarantee
-    questions: Request
+    request: Request
     columns: ModelColumns
     rows: ModelRows
     order: PublicOrder
@@ -116,7 +116,7 @@ class ModelPlan(Suggesting):
 
     @cached_property
     def _cost(self) -> Cost:
-        scenario, secret = self.questions.scenario, self.questions.scenario.secret
+        scenario, secret = self.request.scenario, self.request.scenario.secret
         noise: Noise = Laplace(1.0) if self.pure else Gaussian(1.0)
         single_rows = self.rows.single_rows
         row = self.mechanism.movement(self._single) * _SURELY
@@ -138,7 +138,7 @@ class ModelPlan(Suggesting):
             column=self._column,
             rows=None if single_rows else self._rows,
         )
-        selected, span, order = regions(self.questions), self._span, self.order
+        selected, span, order = regions(self.request), self._span, self.order
         if span is None:
             return Cost(shape, regions=selected)
         return Cost(shape, span[0], span, order.start, selected, order.clock)
@@ -159,10 +159,10 @@ class ModelPlan(Suggesting):
     @property
     def _column(self) -> str | None:
         """The sensitive column that accounts know the model by."""
-        tuples = self.questions.tuples
+        tuples = self.request.tuples
         if tuples is not None:
             return tuples.name
-        return next((name for name in self.columns.names if name in self.questions.domains), None)
+        return next((name for name in self.columns.names if name in self.request.domains), None)
 
     @property
     def _group(self) -> Coupling:
@@ -175,13 +175,13 @@ class ModelPlan(Suggesting):
 
     @property
     def _hidden(self) -> Floats:
-        return np.array([float(name in self.questions.domains) for name in self.columns.names])
+        return np.array([float(name in self.request.domains) for name in self.columns.names])
 
     @cached_property
     def ordinary(self) -> Guarantee | None:
         """What the model keeps as ordinary differential privacy of one row, if all others are known."""
         kind = self.guarantee.kind
-        if kind is None or not isinstance(self.questions.scenario.secret, ValueSecret):
+        if kind is None or not isinstance(self.request.scenario.secret, ValueSecret):
             return None
         moved = self.mechanism.movement(self._single) * _SURELY
         loss = kind.loss_from(Pure(moved) if self.pure else Gdp(moved))
@@ -194,7 +194,7 @@ class ModelPlan(Suggesting):
 
     @cached_property
     def _certificate(self) -> Certificate:
-        request, scenario = self.questions, self.questions.scenario
+        request, scenario = self.request, self.request.scenario
         worst = max(self.mechanism.carried, key=lambda one: one.scale)
         (query,) = request.queries
         return Certificate(
@@ -218,13 +218,13 @@ class ModelPlan(Suggesting):
             notes=(*self.chosen, *self._notes()),
             ordinary=self.ordinary,
             library=_version(),
-            readings=readings_of(self.columns),
+            readings=value_handling_of(self.columns),
             sources=request.engine.versions,
             engine=request.engine.name,
         )
 
     def _assumptions(self) -> list[str]:
-        scenario = self.questions.scenario
+        scenario = self.request.scenario
         said = [f"rows hang together as is believed: {prior.describe()}" for prior in scenario.priors]
         if scenario.within:
             said.append(f"rows that differ in {', '.join(scenario.within)} are independent of each other")
@@ -243,7 +243,7 @@ class ModelPlan(Suggesting):
     @cached_property
     def _name(self) -> str:
         parts = (
-            *(self.questions.scenario.fingerprint, self.questions.digest, self.guarantee, self.order.digest),
+            *(self.request.scenario.fingerprint, self.request.digest, self.guarantee, self.order.digest),
             None if self.start is None else self.start.tolist(),
         )
         return _SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -280,7 +280,7 @@ class ModelPlan(Suggesting):
         if reservation.stored is not None:
             return reservation.stored
         if not agree(self.cost, reservation.cost):
-            raise Misuse(
+            raise UsageError(
                 "The model was reserved with another cost than that of this plan. Nothing was drawn.",
                 allowed="the plan that was reserved, or the same on another machine",
                 instead="another id, which costs again",
@@ -300,7 +300,7 @@ class ModelPlan(Suggesting):
 
     def __repr__(self) -> str:
         """Show the model and the promise."""
-        (query,) = self.questions.queries
+        (query,) = self.request.queries
         return visible(f"<ModelPlan {query.words}; {self.guarantee!r}>", one_line=True)
 
 

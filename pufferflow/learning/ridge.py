@@ -6,7 +6,7 @@ from typing import Any, Literal, final
 from pufferflow.arguments import finite_number_at_least_zero, shown
 from pufferflow.arrays import Floats
 from pufferflow.engine import column_of
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Guarantee, Pure
 from pufferflow.learning.estimator import ModelFacts, PrivateModel
 from pufferflow.learning.model_columns import read_pair
@@ -38,7 +38,9 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
 
     def _target_secret(self, name: str) -> Secret:
         if self.target_bounds is None:
-            raise Misuse("Arrays without target_bounds.", allowed="a pair (low, high)", instead="target_bounds=(0, 1)")
+            raise UsageError(
+                "Arrays without target_bounds.", allowed="a pair (low, high)", instead="target_bounds=(0, 1)"
+            )
         return Secret(name, Interval(*read_pair(self.target_bounds, "target_bounds")))
 
 
@@ -86,7 +88,9 @@ class PrivateRidge(PrivateRegressor):
 
     def _mechanism(self, facts: ModelFacts) -> tuple[Mechanism, bool, tuple[str, ...]]:
         if self.solver not in ("auto", "sums", "descent"):
-            raise Misuse(f"solver is {shown(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"')
+            raise UsageError(
+                f"solver is {shown(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"'
+            )
         penalty = None if self.alpha is None else finite_number_at_least_zero(self.alpha, "alpha")
         sums = SumsOfProducts(
             facts.order, facts.hidden, facts.beliefs, facts.promise, penalty, intercept=bool(self.fit_intercept)

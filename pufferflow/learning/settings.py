@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from pufferflow.arguments import finite_number, shown, whole_number
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.learning.estimator import ModelFacts
 from pufferflow.learning.objectives import Name, Objective
 from pufferflow.learning.sums import TYPICAL
@@ -95,7 +95,7 @@ def _positive(given: object, name: str) -> float:
 
 def _whole(given: Any, name: str) -> int:
     if given == 0:
-        raise Misuse(
+        raise UsageError(
             f"{name} is {shown(given)}: no row is read.", allowed="a whole number >= 1", instead=f'{name}="auto"'
         )
     return whole_number(given, name, allowed="a whole number >= 1", instead=f'{name}="auto"')

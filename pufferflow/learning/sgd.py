@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.arguments import finite_number_at_least_zero, shown
 from pufferflow.arrays import Array, Floats
 from pufferflow.engine import column_of
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.learning.estimator import ModelFacts, PrivateModel, labels_of
 from pufferflow.learning.model_columns import ModelColumns
@@ -128,7 +128,7 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
     @property
     def _loss(self) -> Name:
         if self.loss not in ("squared", "huber"):
-            raise Misuse(f"loss is {shown(self.loss)}.", allowed='"squared" or "huber"', instead='loss="huber"')
+            raise UsageError(f"loss is {shown(self.loss)}.", allowed='"squared" or "huber"', instead='loss="huber"')
         return self.loss
 
     @property

@@ -13,7 +13,7 @@ from pufferflow.arguments import finite_number_at_least_zero, instance, set_fiel
 from pufferflow.arrays import Floats
 from pufferflow.bounds import least, mean_of_shifts
 from pufferflow.conversions import gaussian_deltas
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Divergence, Kind
 from pufferflow.law import Law
 from pufferflow.learning.displacements import Displacements, Proofs
@@ -51,7 +51,7 @@ class TrajectoryLaws:
                 law, Law, "A law of trajectories", allowed="pf.Law", instead="pf.Law([(0, 0), (1, 1)], [0.5, 0.5])"
             )
         if left.dimension != right.dimension or len(left) * len(right) > _MOST_PAIRS:
-            raise Misuse(
+            raise UsageError(
                 f"Laws of {len(left)} and {len(right)} trajectories of {left.dimension} and {right.dimension} steps.",
                 allowed=f"as many steps, and at most {_MOST_PAIRS} pairs of trajectories",
                 instead="pf.learning.Trajectories, a coupling that is known",

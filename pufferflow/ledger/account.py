@@ -9,15 +9,15 @@ from typing import Any, NoReturn, Protocol, TypeVar, final
 
 from pufferflow.composition import (
     AccountCosts,
+    AccountForecast,
     Cost,
-    Forecast,
     Past,
     ReservedProfile,
     differential_privacy,
     forecast,
     group_privacy,
 )
-from pufferflow.errors import Misuse, PufferflowError, Refused, visible
+from pufferflow.errors import PufferflowError, Refused, UsageError, visible
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
 from pufferflow.ledger.corrections import last_corrected
@@ -44,7 +44,7 @@ class Costly(Protocol):
     def cost(self) -> Cost: ...
 
     @property
-    def questions(self) -> Request: ...
+    def request(self) -> Request: ...
 
 
 class Designable(Protocol[Designed_co]):
@@ -69,7 +69,7 @@ class Prospect:
     reserved: bool
     committed: bool
     remaining: int | float
-    schedule: Forecast | None
+    schedule: AccountForecast | None
 
 
 @final
@@ -151,7 +151,7 @@ class Account:
         """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
         return self._with_plan(plan, _remaining)
 
-    def forecast(self, plan: Costly, every: object, until: object = None) -> Forecast:
+    def forecast(self, plan: Costly, every: object, until: object = None) -> AccountForecast:
         """Return the joint promise after releases of a plan at regular intervals: until a time, or for ever.
 
         `every` is in steps of the scenario, or a duration where steps are durations. `until` is so too, and counts from
@@ -223,7 +223,7 @@ class Account:
         try:
             if plan is not None:
                 cost, fingerprint = _cost_of(plan)
-        except Misuse as error:
+        except UsageError as error:
             problem = error.problem
 
         def read(reader: Reader) -> Budget:
@@ -231,7 +231,7 @@ class Account:
             try:
                 if cost is not None:
                     check_fingerprint(account, fingerprint)
-            except Misuse as error:
+            except UsageError as error:
                 wrong = error.problem
             superseded = len(account.scenarios) > 1
 
@@ -340,7 +340,7 @@ class Account:
         release, reserved = self._log.read(read)
         if release is not None:
             return release
-        raise Misuse(
+        raise UsageError(
             f"The account {self._name!r} has no release {release_id!r}"
             + (": it is reserved, and not committed yet." if reserved else "."),
             allowed="the id of a release that was committed",
@@ -386,9 +386,9 @@ class Account:
 
 def _cost_of(plan: Costly) -> tuple[Cost, str]:
     """Return the cost of a plan, and the fingerprint of its scenario."""
-    if not (hasattr(plan, "cost") and hasattr(plan, "questions")):
-        raise Misuse(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
-    return plan.cost, plan.questions.scenario.fingerprint
+    if not (hasattr(plan, "cost") and hasattr(plan, "request")):
+        raise UsageError(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
+    return plan.cost, plan.request.scenario.fingerprint
 
 
 def _counted(plan: Costly, spent: AccountCosts) -> Cost:
@@ -401,9 +401,9 @@ def _remaining(spent: AccountCosts, cost: Cost) -> int | float:
     return count if count == math.inf else int(count)
 
 
-def not_sent(what: str, instead: str) -> Misuse:
+def not_sent(what: str, instead: str) -> UsageError:
     """Return the refusal to pickle or copy what holds connections."""
-    return Misuse(
+    return UsageError(
         f"{what} cannot be pickled or copied.",
         allowed="a ledger opened in each process, or before it is forked off",
         instead=instead,

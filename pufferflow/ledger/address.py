@@ -16,7 +16,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from pufferflow.addresses import scheme_of
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 
 _ALLOWED = 'a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address'
 _INSTEAD = 'pf.Ledger("ledger.db")'
@@ -33,11 +33,11 @@ def read_address(given: Any) -> URL:
     kind = type(given).__name__
     text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None
     if not isinstance(text, str):
-        raise Misuse(f"The address is of type {kind}.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(f"The address is of type {kind}.", allowed=_ALLOWED, instead=_INSTEAD)
     check_scheme(text)
     if "://" not in text:
         if _WORDS.search(text) or _LOGIN.match(text):  # meant for a server; errors would show it as a file's name
-            raise Misuse(
+            raise UsageError(
                 "An address of a server that does not say so.",
                 allowed=_ALLOWED,
                 instead='pf.Ledger("postgresql+psycopg://user@host/ledger"); "./…" for a file of such a name',
@@ -47,7 +47,7 @@ def read_address(given: Any) -> URL:
     with suppress(ArgumentError, ValueError):  # the text may hold a password
         url = make_url(text)
     if url is None:
-        raise Misuse("The address cannot be read.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("The address cannot be read.", allowed=_ALLOWED, instead=_INSTEAD)
     return _check_url(url)
 
 
@@ -56,17 +56,17 @@ def _check_url(url: URL) -> URL:
         return url.set(drivername="postgresql+psycopg")
     check_scheme(f"{url.drivername}://")
     if url.query:
-        raise Misuse("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("An address of a file with options.", allowed=_ALLOWED, instead=_INSTEAD)
     return _file_url(url.database or "")
 
 
 def _file_url(path: str) -> URL:
     if path in {"", ":memory:"} or path.startswith("file:"):
-        raise Misuse(
+        raise UsageError(
             "A ledger in memory forgets what was spent when the process ends.", allowed=_ALLOWED, instead=_INSTEAD
         )
     if "\0" in path:
-        raise Misuse("The name of the file has a character that no file has.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("The name of the file has a character that no file has.", allowed=_ALLOWED, instead=_INSTEAD)
     return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
 
 
@@ -79,7 +79,7 @@ def check_scheme(address: str) -> None:
     scheme = scheme_of(address)
     known = {*_POSTGRESQL, *_SQLITE} if "://" in address else set[str]()
     if scheme is not None and scheme not in known:
-        raise Misuse(f"A ledger in {scheme!r}.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(f"A ledger in {scheme!r}.", allowed=_ALLOWED, instead=_INSTEAD)
 
 
 def shown_address(url: URL) -> str:
@@ -130,7 +130,7 @@ def access_to(file: Path, address: str) -> Access:
     """Return the access to a file; refuse one whose last entries would be invisible."""
     place, mounts = os.path.realpath(file), _mounts()
     if any(point == place for point, _ in mounts):
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger's file is mounted without its folder ({address}): the write-ahead log beside it is out of "
             "sight, and a log of its own would overwrite what others commit.",
             allowed="a folder that is mounted as a whole",
@@ -138,7 +138,7 @@ def access_to(file: Path, address: str) -> Access:
         )
     shared = _is_shared(place, mounts)
     if not _size(place) and _size(place + "-wal"):
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger's file is gone or empty, and its last entries are in the file ending with -wal ({address}): "
             "a new ledger would take them away.",
             allowed="a ledger with all its files; or a place where none was",
@@ -154,7 +154,7 @@ def access_to(file: Path, address: str) -> Access:
         return Access.WRITE
     logs = [ending for ending in ("-wal", "-journal") if _size(place + ending)]
     if logs and (shared or logs != ["-wal"] or not os.access(place + "-shm", os.R_OK)):
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger can only be read here ({address}), and its last entries, in the file ending with {logs[0]}, "
             "cannot: without them it would be an older one.",
             allowed="a ledger that was closed, or one with all files beside it on a disk of this machine",
@@ -170,16 +170,16 @@ def _size(place: str) -> int:
         return 0
 
 
-def read_only(file: Path, address: str) -> LedgerFault:
+def read_only(file: Path, address: str) -> LedgerError:
     """Return the fault of writing to a file that can only be read."""
     if _is_shared(os.path.realpath(file), _mounts()):
-        return LedgerFault(
+        return LedgerError(
             f"The ledger is on a file system that other machines may write to ({file_system(file)}, {address}), where "
             "SQLite's locks and shared memory do not hold: it can be read, and not written.",
             allowed="a disk of this machine, or PostgreSQL",
             instead='ledger.copy_to("postgresql+psycopg://host/ledger"), which moves it',
         )
-    return LedgerFault(
+    return LedgerError(
         f"The ledger may be read but not written ({address}).",
         allowed="a file and a folder that may be written to",
         instead="the permissions of the file and of its folder; the options of its mount",

@@ -25,7 +25,7 @@ from pufferflow.composition import (
     read_every,
     recurring,
 )
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.ledger.reader import Entry
 from pufferflow.ledger.state import AccountState
@@ -304,7 +304,7 @@ def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Gua
         if cost is None and not spent.costs:
             return Outlook(note="no forecast: nothing was released yet, and no plan is given")
         return _of_schedule(spent, cost or spent.costs[-1], gap, limit, times)
-    except (Refused, Misuse) as error:
+    except (Refused, UsageError) as error:
         return Outlook(note=f"no forecast: {error.problem}")
 
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 from pufferflow.ledger.address import Access
 from pufferflow.ledger.tables import migrations
 
@@ -66,7 +66,7 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
             url, creator=lambda: _open_file(file, wait, access()), hide_parameters=True, poolclass=sa.NullPool
         )
     if find_spec("psycopg") is None:
-        raise Misuse(
+        raise UsageError(
             "A ledger in PostgreSQL, and no driver for it.",
             allowed="a file, or an environment with psycopg",
             instead='pip install "pufferflow[postgres]"',
@@ -123,7 +123,7 @@ def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> No
         else:
             break
     if mode != "wal":
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger's file system gives processes no memory to share ({address}), which a write-ahead log needs.",
             allowed="a disk of this machine, or PostgreSQL",
             instead='pf.Ledger("postgresql+psycopg://host/ledger")',
@@ -178,7 +178,7 @@ _POSTGRESQL: Final = {
 """By SQLSTATE, or by its class, the first two characters."""
 
 
-def read_failure(error: Exception, address: str) -> tuple[LedgerFault, bool]:
+def read_failure(error: Exception, address: str) -> tuple[LedgerError, bool]:
     """Return a driver's error as a fault, and whether the same work may succeed if it is tried again.
 
     A driver's error can quote statements, parameters and stored bytes, so only its kind is passed on.
@@ -197,4 +197,4 @@ def read_failure(error: Exception, address: str) -> tuple[LedgerFault, bool]:
     else:
         words = _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2], _UNKNOWN)
     problem, instead = words
-    return LedgerFault(f"{problem} ({type(original).__name__}, {address})", instead=instead), state[:2] == "40"
+    return LedgerError(f"{problem} ({type(original).__name__}, {address})", instead=instead), state[:2] == "40"

@@ -1,4 +1,4 @@
-"""Transactions on a ledger's database; a failure in one is raised as a `LedgerFault` and leaves no trace.
+"""Transactions on a ledger's database; a failure in one is raised as a `LedgerError` and leaves no trace.
 
 The fault is raised outside of the handler of the driver's error, so that no traceback leads back to its text.
 """
@@ -13,7 +13,7 @@ from typing import Final, TypeVar, final
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from pufferflow.errors import LedgerFault
+from pufferflow.errors import LedgerError
 from pufferflow.ledger.address import Access, access_to, read_only, shown_address
 from pufferflow.ledger.connect import beginnings, engine_of, migrating, read_failure, write_ahead
 from pufferflow.ledger.sqlite_files import Identity, Watch, database_file
@@ -28,7 +28,7 @@ _inherited: list[object] = []
 """Connections of a parent process: closing them here would end or damage the parent's."""
 
 
-class _Outdated(LedgerFault):
+class _Outdated(LedgerError):
     """A connection has other files than those of the ledger's name."""
 
     def __init__(self) -> None:
@@ -251,7 +251,7 @@ class Database:
         """Return which file the ledger is in; no other is made where one was."""
         identity = None if self.file is None else database_file(self.file)
         if identity is None and self._identity is not None:
-            raise LedgerFault(
+            raise LedgerError(
                 f"The ledger's file is gone ({self.address}).", instead="bringing it back, and opening it again"
             )
         return identity
@@ -271,7 +271,7 @@ class Database:
 
     def _until_no_race(self, work: Callable[[], T]) -> T:
         """Run work; run it again where the database says that a race and nothing else stopped it."""
-        fault = LedgerFault("Nothing was tried.")
+        fault = LedgerError("Nothing was tried.")
         for turn in range(_TRIES):
             try:
                 return work()

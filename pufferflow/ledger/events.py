@@ -14,7 +14,7 @@ import msgspec
 
 from pufferflow.arguments import instance
 from pufferflow.composition import COST_NAMES, Cost, Region, ReservedProfile, Shape, canonical
-from pufferflow.errors import InternalError, LedgerFault, Misuse
+from pufferflow.errors import InternalError, LedgerError, UsageError
 from pufferflow.guarantees import Promise
 
 T = TypeVar("T")
@@ -50,9 +50,9 @@ def read_head(text: str) -> Head | None:
     return None if match is None else Head(int(match[1]), match[2])
 
 
-def misfit(number: int, problem: str) -> LedgerFault:
+def misfit(number: int, problem: str) -> LedgerError:
     """Return the fault of an entry that does not fit."""
-    return LedgerFault(
+    return LedgerError(
         f"Entry {number} does not fit: {problem}.",
         allowed="a log that nobody has changed",
         instead="ledger.verify(head) on the last copy that you kept",
@@ -233,4 +233,4 @@ def read_text(given: object, what: str, example: str) -> str:
         problem = "has blanks at its ends"
     else:
         return unicodedata.normalize("NFC", given)
-    raise Misuse(f"{what} {problem}.", allowed=allowed, instead=example)
+    raise UsageError(f"{what} {problem}.", allowed=allowed, instead=example)

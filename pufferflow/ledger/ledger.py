@@ -21,7 +21,7 @@ from pufferflow.composition import (
     read_keys_delta,
     read_reserved,
 )
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.account import Account, not_sent
 from pufferflow.ledger.address import read_address
@@ -90,10 +90,10 @@ class AccountRequest:
         if self.scenario.fingerprint != account.fingerprint:
             wrong += differences(account.scenarios[-1], self.scenario)
         if wrong:
-            raise Misuse(
+            raise UsageError(
                 f"The account {self.name!r} exists and has another {', '.join(wrong)}.",
                 allowed="the scenario, limit, data set and profiles that it was opened with",
-                instead=f"ledger.account({self.name!r}); or ledger.supersede, for another prior",
+                instead=f"ledger.account({self.name!r}); or ledger.replace_prior, for another prior",
             )
         return account
 
@@ -105,7 +105,7 @@ class AccountRequest:
         dataset = self.name if self.dataset is None else self.dataset
         others = [account.name for account in appender.state.accounts.values() if account.dataset == dataset]
         if others and not self.separate:
-            raise Misuse(
+            raise UsageError(
                 f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
                 allowed="one account for a data set",
                 instead=f"ledger.account({others[0]!r}); or separate=True, if the two are about different people",
@@ -168,7 +168,7 @@ class Ledger:
         `reserve` says beforehand how many releases there will be and how private each is at least, as pairs of a plan
         or a promise and a number: `reserve=[(plan, 365)]`. Under a limit with a δ they are then counted together by the
         laws of their losses (M26), which often leaves room for many times as many; queries may still depend on earlier
-        answers. `pf.ways_to_count` compares this with the other ways.
+        answers. `pf.compare_accounting` compares this with the other ways.
 
         `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
         keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered (nothing of a
@@ -185,7 +185,7 @@ class Ledger:
             None if keys_delta is None else read_keys_delta(keys_delta, scenario, limit),
         )
         if request.profiles is not None and request.keys_delta:
-            raise Misuse(
+            raise UsageError(
                 "keys_delta beside reserve: profiles say nothing of keys that the data chooses.",
                 allowed="reserve for listed keys, or keys_delta without reserve",
                 instead="reserve alone, which has all of delta",
@@ -205,7 +205,7 @@ class Ledger:
         return self._log.read(lambda reader: tuple(reader.state.accounts))
 
     @suggests_arguments
-    def supersede(self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False) -> Account:
+    def replace_prior(self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False) -> Account:
         """Continue an account with a better prior: past costs stay charged, and all priors so far must remain.
 
         Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
@@ -231,7 +231,7 @@ class Ledger:
                 return
             wrong = [part for part in differences(account.scenarios[-1], scenario) if part != "prior"]
             if wrong:
-                raise Misuse(
+                raise UsageError(
                     f"The new scenario has another {', '.join(wrong)}.",
                     allowed="the same scenario with another prior",
                     instead="another account, for another data set",
@@ -248,7 +248,7 @@ class Ledger:
         return self._account(name)
 
     def verify(self, head: str | None = None) -> Verified:
-        """Walk through all entries; raise `LedgerFault`, naming the first that does not fit, or return the new head.
+        """Walk through all entries; raise `LedgerError`, naming the first that does not fit, or return the new head.
 
         With a head that was kept, an older copy of the ledger is found out too.
         """
@@ -365,11 +365,11 @@ class Ledger:
         return f"<Ledger {self.address}>" if hasattr(self, "_log") else "<Ledger, not opened>"
 
 
-def _undeclared(name: str) -> Misuse:
-    return Misuse(
+def _undeclared(name: str) -> UsageError:
+    return UsageError(
         f"The account {name!r} has releases, and nothing says whether their answers decided on the new prior.",
         allowed="a declaration that no answer of the account did: the prior comes from elsewhere, whatever they were",
-        instead=f"ledger.supersede({name!r}, scenario, regardless_of_answers=True); else a new account",
+        instead=f"ledger.replace_prior({name!r}, scenario, regardless_of_answers=True); else a new account",
     )
 
 
@@ -377,7 +377,7 @@ def facts_of(ledger: Ledger) -> LedgerFacts:
     """Return a whole ledger as plain values for a page; of an unsound one, its readable part."""
     try:
         verified = ledger.verify()
-    except LedgerFault as fault:
+    except LedgerError as fault:
         return _facts_of_damaged(ledger, fault.problem)
     accounts = tuple(ledger.account(name).budget() for name in ledger.accounts())
     return LedgerFacts(ledger.address, verified.head, verified.entries, sound=True, accounts=accounts)
@@ -389,7 +389,7 @@ def _facts_of_damaged(ledger: Ledger, fault: str) -> LedgerFacts:
         head, names = ledger.head(), ledger.accounts()
         for name in names:
             budgets.append(ledger.account(name).budget())
-    except LedgerFault as another:
+    except LedgerError as another:
         fault = fault if another.problem == fault else f"{fault} {another.problem}"
     number = int(head.partition(":")[0] or 0)
     return LedgerFacts(ledger.address, head, number, sound=False, accounts=tuple(budgets), fault=fault)

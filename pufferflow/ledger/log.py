@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar, final
 
-from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.errors import PufferflowError, UsageError
 from pufferflow.ledger.database import Database
 from pufferflow.ledger.events import Event, Head, encode
 from pufferflow.ledger.reader import Reader
@@ -149,14 +149,14 @@ class Log:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Misuse("The ledger is closed.", allowed="an open ledger", instead="pf.Ledger(address)")
+            raise UsageError("The ledger is closed.", allowed="an open ledger", instead="pf.Ledger(address)")
 
     def _check_not_inside(self) -> None:
         """Refuse a thread that is inside of a transaction already: a signal came, and its handler uses the ledger."""
         frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of the caller, below whom stands whom a handler interrupted
         while frame := frame.f_back:
             if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
-                raise Misuse(
+                raise UsageError(
                     "The ledger is being read or written by this very thread, which was interrupted.",
                     allowed="one transaction of a thread at a time",
                     instead="asking the ledger after the signal's handler has returned",

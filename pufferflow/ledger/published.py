@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import UsageError, visible
 from pufferflow.ledger.events import Reserved
 from pufferflow.ledger.reader import Reader, decode_release
 from pufferflow.release import CERTIFICATE, Copy, copies_in
@@ -38,7 +38,7 @@ def in_folder(folder: Path) -> list[Copy]:
     """Return what is published in a folder, of one release or of a sink; refuse one where nothing is."""
     copies = copies_in(folder)
     if all(one.certificate is None for one in copies):
-        raise Misuse(
+        raise UsageError(
             f"The folder {str(folder)[-200:]!r} has no {CERTIFICATE}, nor has a folder in it.",
             allowed="a folder of one release, or a job's sink with a folder for each",
             instead='"published"',

@@ -13,7 +13,7 @@ from typing import TypeGuard, TypeVar, final
 import msgspec
 
 from pufferflow.composition import AccountCosts, Cost, Past, Shape, canonical
-from pufferflow.errors import InternalError, LedgerFault, Misuse, Refused, SourceFailed
+from pufferflow.errors import InternalError, LedgerError, Refused, SourceError, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.events import Committed, Event, Head, Reserved, decode, decode_all, misfit, read_head
 from pufferflow.ledger.state import AccountState, LedgerState
@@ -161,13 +161,13 @@ class Reader:
     def entries(self, name: str) -> tuple[Entry, ...]:
         """Return the entries of an account, in order."""
         account, spent = self.account(name), None
-        with suppress(LedgerFault):  # damaged costs: entries tell what they were charged
+        with suppress(LedgerError):  # damaged costs: entries tell what they were charged
             spent = self.spent(name)
         rows = self.transaction.run(RANGE, first=account.first, last=account.last).fetchall()
         bodies = [body.encode() for _, body in rows if isinstance(body, str)]
         events = decode_all(bodies)
         if events is None or len(bodies) != len(rows):
-            raise LedgerFault("An entry of the account cannot be read.", instead="ledger.verify()")
+            raise LedgerError("An entry of the account cannot be read.", instead="ledger.verify()")
         own = [event for event in events if event.account == name]
         commits = {event.entry: event.at for event in own if isinstance(event, Committed)}
         return tuple(
@@ -231,8 +231,8 @@ class Reader:
         return body
 
 
-def _changed(what: str, digest: str) -> LedgerFault:
-    return LedgerFault(
+def _changed(what: str, digest: str) -> LedgerError:
+    return LedgerError(
         f"The {what} {digest[:12]}… is missing or was changed.",
         allowed="a ledger that nobody has changed",
         instead="ledger.verify(head) on the last copy that you kept",
@@ -277,10 +277,10 @@ def keep_payload(transaction: Transaction, digest: str, body: bytes) -> None:
 def decode_release(body: bytes, entry: Head) -> Release:
     """Return the release of some bytes, which must name the entry that they are stored under."""
     release = None
-    with suppress(Misuse, SourceFailed):
+    with suppress(UsageError, SourceError):
         release = Release.from_bytes(body)
     if release is None:
-        raise LedgerFault("A stored release cannot be read.", instead="the pufferflow that wrote it")
+        raise LedgerError("A stored release cannot be read.", instead="the pufferflow that wrote it")
     if release.certificate.entry != str(entry):
         raise misfit(entry.number, "the release that is kept for it names another entry")
     return release

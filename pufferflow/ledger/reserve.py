@@ -12,7 +12,7 @@ from typing import final
 from msgspec import structs
 
 from pufferflow.composition import AccountCosts, Composed, Cost, KeyDeltaPassed, TotalVariationPassed
-from pufferflow.errors import InternalError, LimitReached, Misuse, Refused
+from pufferflow.errors import InternalError, LimitReached, Refused, UsageError
 from pufferflow.guarded import outcome_of
 from pufferflow.ledger.events import Committed, Head, Reserved, StoredCost, misfit
 from pufferflow.ledger.log import Appender, Log
@@ -151,7 +151,7 @@ class ReservationRequest:
         if event.plan != self.plan and not self._is_of_older(
             event, cost, None if payload is None else decode_release(payload, head)
         ):
-            raise Misuse(
+            raise UsageError(
                 f"The id {self.release!r} belongs to another plan.",
                 allowed="the same plan again, which needs the same rows; or an id of its own for each plan",
                 instead="another id (a job has --revision 2), or id=None",
@@ -183,7 +183,7 @@ class ReservationRequest:
 def check_fingerprint(account: AccountState, fingerprint: str) -> None:
     """Refuse plans of another scenario than the account's."""
     if fingerprint != account.fingerprint:
-        raise Misuse(
+        raise UsageError(
             f"The plan is of another scenario ({fingerprint[:12]}) than the account {account.name!r} "
             f"({account.fingerprint[:12]}).",
             allowed="plans of the account's scenario, the newest if it was superseded",

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, final
 
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 from pufferflow.ledger.address import Access, file_system
 from pufferflow.ledger.tables import Transaction
 
@@ -44,7 +44,7 @@ def database_file(file: Path) -> Identity | None:
     if status is None:
         return None
     if status.st_nlink > 1 and file.is_file():
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger's file has {status.st_nlink} names (hard links): what is written under one is lost under "
             "another.",
             allowed="a file with one name; symbolic links are fine",
@@ -93,9 +93,9 @@ class Watch:
         """Return whether all that the log had is in the database."""
         return not self._transaction.execute("PRAGMA wal_checkpoint").fetchone()[1] > 0
 
-    def _lost(self) -> LedgerFault:
+    def _lost(self) -> LedgerError:
         if self.access is Access.AT_REST:
-            return LedgerFault(
+            return LedgerError(
                 f"The ledger was written while it was read ({self._address}).",
                 allowed="a ledger that nobody writes, or the permission to write to its folder",
                 instead="trying again",
@@ -111,7 +111,7 @@ class Watch:
         deadline = time.monotonic() + wait
         while not _lock(self._log):
             if time.monotonic() > deadline:
-                raise LedgerFault(
+                raise LedgerError(
                     f"Others kept the ledger locked for too long. ({self._address})",
                     instead="trying again; or Ledger(address, wait=120)",
                 )
@@ -166,7 +166,7 @@ class Watch:
         try:
             with self.writing(0):
                 holds = not _lock(other)
-        except LedgerFault:
+        except LedgerError:
             holds = True  # another process has the lock
         except OSError:
             holds = False
@@ -175,7 +175,7 @@ class Watch:
         if holds:
             return
         self._close_log()
-        raise LedgerFault(
+        raise LedgerError(
             f"The file system keeps no locks ({file_system(file) or 'of an unknown kind'}, {self._address}): two "
             "processes would spend the same budget.",
             allowed="a disk of this machine, or PostgreSQL",
@@ -188,8 +188,8 @@ class Watch:
             os.close(log)
 
 
-def _lost(address: str) -> LedgerFault:
-    return LedgerFault(
+def _lost(address: str) -> LedgerError:
+    return LedgerError(
         "The ledger's write-ahead log, or its index (the files ending with -wal and -shm), was taken away or replaced "
         f"while it was open ({address}); a charge may be lost, and nothing is given out.",
         allowed="files that no other program opens, copies or removes",
@@ -227,7 +227,7 @@ def check_elsewhere(place: Path, file: Path | None) -> None:
     for ending in _ENDINGS:
         own = Path(os.path.realpath(file) + ending)
         if Path(os.path.realpath(place)) == own or (place.exists() and own.exists() and place.samefile(own)):
-            raise Misuse(
+            raise UsageError(
                 f"The place {place.name[:200]!r} belongs to the ledger itself.",
                 allowed="a place that is not the ledger's",
                 instead='ledger.export("entries.ndjson")',

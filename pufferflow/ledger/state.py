@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, final
 
 from pufferflow.composition import AccountCosts, Cost, Opening, ReservedProfiles, Shape
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 from pufferflow.ledger.events import (
     EMPTY,
     Committed,
@@ -81,10 +81,10 @@ class AccountState:
         """All scenarios so far, the newest last."""
         for text, fingerprint in self._stated[len(self._scenarios) :]:
             scenario = None
-            with suppress(Misuse):
+            with suppress(UsageError):
                 scenario = Scenario.from_ledger(text)
             if scenario is None or scenario.fingerprint != fingerprint:
-                raise LedgerFault(
+                raise LedgerError(
                     f"The scenario of the account {self.name!r} cannot be read.",
                     allowed="a scenario that this pufferflow knows",
                     instead="ledger.verify(), or the pufferflow that wrote it",
@@ -194,7 +194,7 @@ class LedgerState:
         """Return an account that exists."""
         if name not in self.accounts:
             near = ", ".join(map(repr, nearest(name, self.accounts, _NAMED, cutoff=0.0)))
-            raise Misuse(
+            raise UsageError(
                 f"The ledger has no account {name!r}.",
                 allowed=f"an account that was opened: {near or 'there is none yet'}",
                 instead=f"ledger.open({name!r}, scenario, limit=pf.Pure(1.0))",
@@ -208,7 +208,7 @@ class LedgerState:
         if known.number:
             row = rows.fetchone()
             if row is None or Head(row[0], row[2]) != known:
-                raise LedgerFault(
+                raise LedgerError(
                     f"Entry {known.number} is not what it was: the ledger was replaced by another, or by an older "
                     "copy.",
                     allowed="a log that only grows",

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.dialects.sqlite import pysqlite
 from sqlalchemy.schema import CreateTable
 
-from pufferflow.errors import LedgerFault
+from pufferflow.errors import LedgerError
 
 metadata = sa.MetaData()
 
@@ -138,19 +138,19 @@ def steps_taken(connection: sa.Connection, pages: int = 0) -> int:
         return _check_numbers(numbers)
     others = inspector.get_table_names()
     if any(name.startswith("pufferflow_") for name in others):
-        raise LedgerFault(
+        raise LedgerError(
             "The database has only a part of a ledger.", allowed="a whole ledger", instead="the last good copy"
         )
     if connection.dialect.name != "sqlite":
         return 0
     if others:
-        raise LedgerFault(
+        raise LedgerError(
             "The file is no ledger: it has the tables of another program.",
             allowed="a ledger, or a file that does not exist yet",
             instead='pf.Ledger("ledger.db")',
         )
     if int(connection.exec_driver_sql("PRAGMA page_count").scalar_one()) > pages:
-        raise LedgerFault(
+        raise LedgerError(
             "The file is a database without tables: another program's, or a part of a ledger.",
             allowed="a ledger, or a file that does not exist yet",
             instead="copies that ledger.copy_to(…) makes, never the file alone",
@@ -161,13 +161,13 @@ def steps_taken(connection: sa.Connection, pages: int = 0) -> int:
 def _check_numbers(numbers: list[object]) -> int:
     last = numbers[-1] if numbers else 0
     if isinstance(last, int) and last > len(STEPS):
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger was written by a newer pufferflow (step {last}; this one knows {len(STEPS)}).",
             allowed="a ledger of this version or an older one",
             instead='pip install --upgrade "pufferflow"',
         )
     if numbers != list(range(1, len(numbers) + 1)) or not numbers:
-        raise LedgerFault(
+        raise LedgerError(
             "The ledger does not know all steps that made its tables.", allowed="a whole ledger", instead="a good copy"
         )
     return len(numbers)
@@ -190,7 +190,7 @@ def check_encoding(connection: sa.Connection) -> None:
         return
     encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
     if encoding != "UTF8":
-        raise LedgerFault(
+        raise LedgerError(
             f"The server's database has the encoding {encoding}, in which texts are lost or changed.",
             allowed="a database in UTF8",
             instead="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
@@ -226,14 +226,14 @@ def check_objects(transaction: Transaction) -> None:
     rows = transaction.execute(query.format(names=", ".join(f"to_regclass('{name}')" for name in known))).fetchall()
     for kind, name, words in rows:
         if known.get(name) != (kind, _WORD.findall(str(words).lower())):
-            raise LedgerFault(
+            raise LedgerError(
                 f"The ledger has something in it that pufferflow did not make, or not so: {kind} {str(name)[:100]!r}.",
                 allowed="tables that nobody else changes, without triggers, rules, views and indexes of others",
                 instead="ledger.verify(head) on the last copy that you kept; then removing it, if a charge cannot be "
                 "missing",
             )
     if known.keys() != {name for _, name, _ in rows}:
-        raise LedgerFault(
+        raise LedgerError(
             "The database has no ledger, or only a part of one.",
             allowed="a whole ledger",
             instead="the last copy that ledger.verify(head) accepts",

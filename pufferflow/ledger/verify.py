@@ -11,7 +11,7 @@ from typing import Final, final
 
 import sqlalchemy as sa
 
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 from pufferflow.ledger.corrections import Correction, corrections
 from pufferflow.ledger.events import EMPTY, Committed, Head, Opened, Reserved, Superseded, decode, misfit, read_head
 from pufferflow.ledger.log import Appender
@@ -55,7 +55,7 @@ def read_kept_head(given: object) -> Head | None:
         return None
     head = read_head(given) if isinstance(given, str) else None
     if head is None:
-        raise Misuse("The head cannot be read.", allowed='a text "number:hash"', instead="ledger.head()")
+        raise UsageError("The head cannot be read.", allowed='a text "number:hash"', instead="ledger.head()")
     return head
 
 
@@ -63,7 +63,7 @@ def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
     """Check a whole ledger, and that it has the given head; name the first entry that does not fit."""
     damaged = transaction.database == "sqlite" and transaction.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
     if damaged:
-        raise LedgerFault("The ledger's file is damaged.", instead="the last copy that ledger.verify(head) accepts")
+        raise LedgerError("The ledger's file is damaged.", instead="the last copy that ledger.verify(head) accepts")
     named, state = _NamedBlobs(), LedgerState()
     state.catch_up(transaction, named.visit)
     for account in state.accounts.values():
@@ -72,7 +72,7 @@ def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
     if trusted is not None:
         digest = EMPTY.hash if trusted.number == 0 else transaction.value(HASH, number=trusted.number)
         if digest != trusted.hash:
-            raise LedgerFault(
+            raise LedgerError(
                 f"The head that was kept is not in the ledger, which has {state.head.number} entries: "
                 "it was replaced by another, or by an older copy.",
                 allowed="a ledger that has grown since",
@@ -127,7 +127,7 @@ def _take(named: dict[str, int], digest: object, what: str) -> int:
     """Remove a digest and return the entry that names it."""
     number = named.pop(digest, None) if isinstance(digest, str) else None
     if number is None:
-        raise LedgerFault(
+        raise LedgerError(
             f"The ledger has a {what} that no entry names: entries at its end are missing, or somebody added it.",
             allowed="what entries name",
             instead="ledger.verify(head) on the last copy that you kept",
@@ -139,7 +139,7 @@ def copy(source: Transaction, appender: Appender) -> Verified:
     """Copy all that a ledger holds into an empty one, and verify it before it is durable."""
     target = appender.transaction
     if appender.head != EMPTY or any(target.run(blobs).fetchone() is not None for blobs in (SHAPES, PAYLOADS)):
-        raise Misuse(
+        raise UsageError(
             f"The target has {appender.head.number} entries already.",
             allowed="a new ledger",
             instead="a file that does not exist yet, or an empty database",
@@ -156,7 +156,7 @@ def copy(source: Transaction, appender: Appender) -> Verified:
     verified = verify(target)
     last = source.run(LAST).fetchone()
     if verified.head != str(EMPTY if last is None else Head(*last)):
-        raise LedgerFault("The copy does not end as the ledger does.", instead="ledger.verify()")
+        raise LedgerError("The copy does not end as the ledger does.", instead="ledger.verify()")
     return verified
 
 
@@ -177,7 +177,7 @@ def export(transaction: Transaction, place: Path) -> None:
     except OSError as error:
         problem = type(error).__name__
     if problem:
-        raise Misuse(
+        raise UsageError(
             f"Nothing can be written to {str(place)[:200]!r}: {problem}.",
             allowed="a place that exists and may be written to",
             instead="another file",

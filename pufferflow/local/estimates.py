@@ -17,7 +17,7 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.channels import Channel
 from pufferflow.engine import ROWS
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 
 DEVIATIONS: Final = 1.959963984540054
 """Of 95 % under a normal law."""
@@ -121,7 +121,9 @@ def _by_group(counts: pl.DataFrame, channel: Channel, column: str) -> tuple[pl.D
     *names, _, _ = counts.columns
     values = counts[column].to_list()
     if any(value not in place for value in values):
-        raise Misuse("The rows have a value that is no output of the channel.", allowed="rows as they were published")
+        raise UsageError(
+            "The rows have a value that is no output of the channel.", allowed="rows as they were published"
+        )
     keys = counts.select(names)
     table = np.zeros((len(counts), len(channel.outputs)))
     table[np.arange(len(counts)), [place[value] for value in values]] = counts.to_series(counts.width - 1).to_numpy()
@@ -144,7 +146,7 @@ def _with_bars(keys: pl.DataFrame, name: str, number: Floats, error: Floats, row
     )
     taken = [known for known in keys.columns if known in bars.columns]
     if taken:
-        raise Misuse(
+        raise UsageError(
             f"The groups have a column {taken[0]!r}, as the estimates do.",
             allowed=f"other names than {', '.join(bars.columns)}",
             instead='batch.with_columns(of=pl.col("rows")) before private_local, and groups by that',

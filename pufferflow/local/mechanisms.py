@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.channels import ERASED, Channel
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.local.setting import largest_tv
 from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
@@ -61,7 +61,7 @@ def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = N
     """
     old, new = _read_law(first, "first"), _read_law(second, "second")
     if set(old) != set(new):
-        raise Misuse("The two laws have different labels.", allowed="one probability for each label in both")
+        raise UsageError("The two laws have different labels.", allowed="one probability for each label in both")
     limit = largest_tv(read_epsilon(epsilon))
     wanted = (
         limit
@@ -124,7 +124,7 @@ def _read_law(given: object, name: str) -> dict[Any, float]:
         for label, one in law.items()
     }
     if min(masses.values()) < 0 or abs(sum(masses.values()) - 1) > 1e-9:
-        raise Misuse(f"{name} is no law.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is no law.", allowed=allowed, instead=instead)
     return masses
 
 
@@ -140,7 +140,7 @@ def exp_below(epsilon: float) -> Fraction:
 def read_labels(given: object, name: str = "labels") -> "tuple[Label, ...]":
     """Return the labels of an alphabet: two at least, all different."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise Misuse(f"{name} is {shown(given)}.", allowed="a list of labels", instead='["no", "yes"]')
+        raise UsageError(f"{name} is {shown(given)}.", allowed="a list of labels", instead='["no", "yes"]')
     labels = tuple(cast("Sequence[Label]", given))
     check_labels(labels, name, at_least=2)
     return labels
@@ -149,17 +149,19 @@ def read_labels(given: object, name: str = "labels") -> "tuple[Label, ...]":
 def check_labels(labels: Sequence[Any], name: str, *, at_least: int) -> None:
     """Refuse labels that one column does not hold."""
     if any(not isinstance(label, str | int | float) and (label is not None or name == "inputs") for label in labels):
-        raise Misuse(f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]')
+        raise UsageError(f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]')
     if any(label != label for label in labels) or len(set(labels)) < len(labels):  # noqa: PLR0124 - NaN
-        raise Misuse(f"The {name} are not different.", allowed="each label once, and no NaN", instead='["no", "yes"]')
+        raise UsageError(
+            f"The {name} are not different.", allowed="each label once, and no NaN", instead='["no", "yes"]'
+        )
     if not _fit_one_column([label for label in labels if label is not None]):
-        raise Misuse(
+        raise UsageError(
             f"The {name} do not fit into one column.",
             allowed="texts, or finite numbers that keep their values beside each other",
             instead='["1", "other"]',
         )
     if not at_least <= len(labels) <= MOST_LABELS + 1:
-        raise Misuse(
+        raise UsageError(
             f"There are {len(labels)} {name}.", allowed=f"{at_least} to {MOST_LABELS} labels", instead="wider classes"
         )
 

@@ -20,7 +20,7 @@ from pufferflow.arrays import Indices
 from pufferflow.bounds import Calibration
 from pufferflow.channels import Channel
 from pufferflow.engine import RowByRow
-from pufferflow.errors import Misuse, Refused, visible
+from pufferflow.errors import Refused, UsageError, visible
 from pufferflow.explain import beliefs_in_words, queries_in_words
 from pufferflow.expressions import indicators
 from pufferflow.guarantees import Guarantee, Pure
@@ -166,10 +166,10 @@ class LocalPlan(DecidedPlan):
         """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""
         known = self.certificate
         lines = [
-            f"Published: {queries_in_words(self.questions)}.",
+            f"Published: {queries_in_words(self.request)}.",
             *known.hidden.split("\n"),
             f"How well: {promise_in_words(self.guarantee)}.",
-            *beliefs_in_words(self.questions.scenario, self.guarantee),
+            *beliefs_in_words(self.request.scenario, self.guarantee),
             f"How: {self.channel!r}.",
             *(f"Read: {line}." for line in known.readings),
             f"Carried by: {known.composition}; {known.bound}, loss {known.loss:.6g}.",
@@ -194,13 +194,13 @@ class LocalPlan(DecidedPlan):
 
     @cached_property
     def _rows(self) -> RowByRow:
-        request = self.questions
+        request = self.request
         (query,) = request.queries
         return row_by_row(request, query.name, self.channel)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled, as plans of sums do: it holds the private frame."""
-        raise Misuse(
+        raise UsageError(
             "A plan of rows cannot be pickled: it holds the private frame.",
             allowed="planning where rows are released; releases, certificates and channels can be pickled",
             instead='private_local("level").plan(…) in the other process: an id gives the same rows',
@@ -209,7 +209,7 @@ class LocalPlan(DecidedPlan):
     def __repr__(self) -> str:
         """Show the column, the channel and the promise."""
         return visible(
-            f"<LocalPlan {queries_in_words(self.questions)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
+            f"<LocalPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
         )
 
 
@@ -239,7 +239,7 @@ def _draw(channel: Channel, domain: Domain) -> Callable[[Indices], Indices]:
 def _check(request: Request, column: str, domain: Domain) -> None:
     secret = request.scenario.secret
     if request.queries or request.by:
-        raise Misuse(
+        raise UsageError(
             "private_local after a query, or in groups: it publishes rows, each by itself.",
             allowed="filter and with_columns before it, and a batch of its own",
             instead=f"pf.protect(frame, scenario).private_local({shown(column)})",
@@ -266,17 +266,17 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     """Return a channel that every value of the domain can go into, and that gives none away."""
     instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
     if not isinstance(given, Channel):
-        raise Misuse(f"The mechanism is {shown(given)}.", allowed="a channel of pf.local, or None", instead=instead)
+        raise UsageError(f"The mechanism is {shown(given)}.", allowed="a channel of pf.local, or None", instead=instead)
     unknown = [point for point in domain.points if point not in given.inputs]
     if unknown or len(given.inputs) > len(domain.points):
         which = f"{shown(unknown[0])} is no input of it" if unknown else "it has inputs that the domain does not have"
-        raise Misuse(
+        raise UsageError(
             f"The channel does not fit the domain: {which}.",
             allowed="a channel whose inputs are the values of the domain",
             instead=instead,
         )
     if given.reads not in {(), (column,)}:
-        raise Misuse(
+        raise UsageError(
             f"The channel reads {', '.join(map(repr, given.reads))}.",
             allowed=f"a channel of {column!r}, or of no column by name",
             instead=f"mechanism=channel.reading({column!r})",

@@ -19,7 +19,7 @@ from pufferflow.addresses import local_path
 from pufferflow.arguments import shown
 from pufferflow.channels import Channel
 from pufferflow.engine import ROWS, RowByRow, changed_source, counted, metadata_of, scan
-from pufferflow.errors import Misuse, SourceFailed, visible
+from pufferflow.errors import SourceError, UsageError, visible
 from pufferflow.guarded import check_threads, outcome_of
 from pufferflow.local.estimates import estimated_frequencies, estimated_means, estimated_sums
 from pufferflow.planning import Certificate, Decision, SourceDigest
@@ -101,13 +101,15 @@ class LocalRelease(Suggesting):
         known = [name for name in self.frame.collect_schema().names() if name != self.column]
         for name in cast("tuple[object, ...]", by):
             if not isinstance(name, str) or name not in known:
-                raise Misuse(
+                raise UsageError(
                     f"The rows have no public column {shown(name)}.",
                     allowed=", ".join(map(repr, known)) or "none",
                     instead=f"{method}({known[0]!r})" if known else f"{method}()",
                 )
         if len(set(by)) < len(by):
-            raise Misuse("A public column is named twice.", allowed="each name once", instead=f"{method}({by[0]!r})")
+            raise UsageError(
+                "A public column is named twice.", allowed="each name once", instead=f"{method}({by[0]!r})"
+            )
         return counted(self.frame, by, self.column)
 
     def __repr__(self) -> str:
@@ -127,9 +129,9 @@ def read(path: str | Path) -> LocalRelease:
         texts = metadata_of(place)
         certificate, channel = Certificate.from_json(texts[_CERTIFICATE]), Channel.from_json(texts[_CHANNEL])
         return LocalRelease(scan(place), certificate, channel, texts[_COLUMN], path=place)
-    except (KeyError, SourceFailed, msgspec.MsgspecError, FileNotFoundError):
+    except (KeyError, SourceError, msgspec.MsgspecError, FileNotFoundError):
         pass
-    raise Misuse(
+    raise UsageError(
         f"The file {str(place)[-200:]!r} has no rows of a local release.",
         allowed="a Parquet file that private_local(…).release(path) wrote",
         instead='pf.local.read("rows.parquet")',
@@ -151,7 +153,7 @@ def publish_rows(
 ) -> LocalRelease:
     """Return the rows of a plan, drawn once; with an account charged before they are read."""
     if hasattr(path, "reserve"):
-        raise Misuse(
+        raise UsageError(
             "The place of the rows is an account.",
             allowed="a path, or None for rows in memory, and an account by its name",
             instead="plan.release(account=account)",
@@ -209,13 +211,13 @@ class _Publication:
             return
         if self.place.exists() or not self.place.parent.is_dir():
             what = "There is a file" if self.place.exists() else "There is no folder"
-            raise Misuse(
+            raise UsageError(
                 f"{what} at {str(self.place)[-200:]!r}.",
                 allowed="the name of a new file in a folder that exists",
                 instead="another path, such as rows-2.parquet",
             )
         if self.place.suffix not in {"", ".pq", ".parquet"}:
-            raise Misuse(
+            raise UsageError(
                 f"Rows are written as Parquet, and the file is named {self.place.name[-200:]!r}.",
                 allowed="a name that ends in .parquet",
                 instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
@@ -225,7 +227,7 @@ class _Publication:
         """Refuse to let an account keep very many rows."""
         count = int(self.decision.facts.cells.rows.sum())
         if self.place is None and count > MOST_KEPT:
-            raise Misuse(
+            raise UsageError(
                 f"{count} rows to be kept by an account.",
                 allowed=f"at most {MOST_KEPT} rows in memory; any number in a file",
                 instead='release("rows.parquet", account, id="monday")',
@@ -236,7 +238,7 @@ class _Publication:
         own, charged = self.decision.cost, reservation.cost
         exposed = Fraction(1) / Fraction(charged.shape.noise.scale)
         if not agree(own, charged) or exposed < Fraction(self.channel.epsilon):
-            raise Misuse(
+            raise UsageError(
                 "The rows were reserved with another cost than that of this plan. Nothing was drawn or charged.",
                 allowed="the plan that was reserved, or the same on another machine",
                 instead="another id, which costs again",
@@ -292,7 +294,7 @@ class _Publication:
             for beside in unfinished_in(place.parent):
                 if _digest(beside) == digest:
                     return self.shown(stored, beside)
-        raise Misuse(
+        raise UsageError(
             "The rows were published before, in a file that is not here. They are not drawn again: whoever has both "
             "draws could average them.",
             allowed=f"the path of that file, whose SHA-256 is {digest}",
@@ -305,7 +307,7 @@ class _Publication:
             return LocalRelease(stored.frame.lazy(), stored.certificate, self.channel, self.rows.column)
         place = self.place
         if beside is None or place is None:
-            raise Misuse(
+            raise UsageError(
                 "The rows of this id are kept by the account, and not in a file.",
                 allowed="the same id without a path, and writing what it returns",
                 instead='release(account=account, id="monday").frame.sink_parquet("rows.parquet")',

@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, finite_number_at_least_zero, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.suggestions import suggests_arguments
 from pufferflow.tradeoff import Profile
@@ -92,7 +92,7 @@ class LocalPrivacy:
         if self.epsilon == 0 or self.tv == 0:
             return 0.0
         if self.epsilon == math.inf:
-            raise Misuse("epsilon is inf.", allowed="a finite epsilon", instead="LocalPrivacy(1.0)")
+            raise UsageError("epsilon is inf.", allowed="a finite epsilon", instead="LocalPrivacy(1.0)")
         ratio = math.exp(self.epsilon)
         return upwards(self.tv * (f(ratio) + ratio * f(1 / ratio)) / math.expm1(self.epsilon), _ROUNDINGS)
 

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import check_not_masked, instance
 from pufferflow.arrays import Array, Floats, Whole
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 
 Bits = Callable[[int], bytes]
 """A source of so many random bytes."""
@@ -330,7 +330,7 @@ def bit_source(rng: object) -> Bits:
 def _read_shape(size: object) -> tuple[int, ...]:
     parts: tuple[Any, ...] = cast(tuple[Any, ...], size) if isinstance(size, tuple) else (size,)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in parts):
-        raise Misuse(f"size is {size!r}.", allowed="a whole number >= 0, or a tuple of them", instead="sample(10)")
+        raise UsageError(f"size is {size!r}.", allowed="a whole number >= 0, or a tuple of them", instead="sample(10)")
     return tuple(int(n) for n in parts)
 
 
@@ -343,7 +343,7 @@ def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
     try:
         exact = [_as_fraction(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
-        raise Misuse(
+        raise UsageError(
             "Some answer is no finite number.",
             allowed="finite numbers: int, float, Fraction or Decimal",
             instead="clipping and filling before the aggregate",
@@ -368,9 +368,9 @@ def _read_grid(grid: object, scale: float) -> Fraction:
     try:
         width = Fraction(cast(Any, grid))
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse("The grid is no finite number.", allowed=allowed, instead=instead) from error
+        raise UsageError("The grid is no finite number.", allowed=allowed, instead=instead) from error
     if width <= 0:
-        raise Misuse(f"The grid has width {grid}.", allowed=allowed, instead=instead)
+        raise UsageError(f"The grid has width {grid}.", allowed=allowed, instead=instead)
     if width * STEPS_PER_SCALE > Fraction(scale):
         raise Refused(
             f"A grid of width {grid} for a noise of scale {scale:g}.",

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Array, Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise.drawing import grid_of
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.noise import read_above, read_scale
@@ -53,7 +53,7 @@ class JointGaussian:
         object.__setattr__(self, "scale", read_scale(self.scale))
         allowed = "a tuple of two numbers > 0: the standard deviations of both outputs at scale 1"
         if not isinstance(self.units, Sequence) or len(self.units) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise Misuse("units are no two numbers.", allowed=allowed, instead="units=(1.0, 2.0)")
+            raise UsageError("units are no two numbers.", allowed=allowed, instead="units=(1.0, 2.0)")
         units = tuple(read_above(unit, "a unit", 0.0, "units=(1.0, 2.0)") for unit in self.units)
         object.__setattr__(self, "units", units)
         rho = finite_number(
@@ -182,8 +182,8 @@ def _read_shifts(shifts: npt.ArrayLike) -> Floats:
     return moves
 
 
-def _no_pairs() -> Misuse:
-    return Misuse(
+def _no_pairs() -> UsageError:
+    return UsageError(
         "These are no pairs of finite numbers.",
         allowed="an array of shape (n, 2), a number for each of both outputs",
         instead="[(1, 1), (1, 0), (0, 1)]",

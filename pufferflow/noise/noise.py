@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, order_above_one
 from pufferflow.arrays import Array, Floats
 from pufferflow.conversions import pure_to_gdp, pure_to_zcdp
-from pufferflow.errors import InternalError, Misuse, PufferflowError, Refused
+from pufferflow.errors import InternalError, PufferflowError, Refused, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import drawing
 from pufferflow.noise.drawing import Noisy
@@ -54,7 +54,7 @@ class Noise(abc.ABC):
         """Register the noise by its name; a name is never given to two, since ledgers store it."""
         known = Noise._by_name.get(cls.__name__, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise Misuse(
+            raise UsageError(
                 f"Two noises are called {cls.__name__}.",
                 allowed="a name of its own for every noise",
                 instead=f"class Own{cls.__name__}(pf.Noise)",
@@ -455,7 +455,7 @@ def read_radius(value: object) -> float:
     """Return the radius of a ball: a number ≥ 0, ∞ included, not below what was given."""
     radius = float(_numbers(value, "radius"))
     if radius < 0:
-        raise Misuse(f"radius is {radius}.", allowed="a number >= 0", instead="radius=1.0")
+        raise UsageError(f"radius is {radius}.", allowed="a number >= 0", instead="radius=1.0")
     return radius
 
 
@@ -465,15 +465,15 @@ def _numbers(values: object, name: str) -> Floats:
     try:
         array: Array = np.asarray(values)
     except ValueError as error:
-        raise Misuse(f"{name} has rows of different lengths.", allowed=allowed, instead=instead) from error
+        raise UsageError(f"{name} has rows of different lengths.", allowed=allowed, instead=instead) from error
     if array.dtype.kind == "O" and all(isinstance(x, Fraction | Decimal | int | float) for x in array.flat):
         sizes = [finite_number_above(abs(x), name, allowed=allowed, instead=instead) for x in array.flat]
         return np.array([math.copysign(*pair) for pair in zip(sizes, array.flat, strict=True)]).reshape(array.shape)
     if array.dtype.kind not in "iuf":
-        raise Misuse(f"{name} is no number.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is no number.", allowed=allowed, instead=instead)
     floats = array.astype(np.float64)
     if np.isnan(floats).any():
-        raise Misuse(f"{name} is NaN.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is NaN.", allowed=allowed, instead=instead)
     if array.dtype != np.float64 and (np.abs(floats) >= _WHOLE).any():
         floats = np.where(np.abs(floats) >= _WHOLE, np.nextafter(floats, np.copysign(math.inf, floats)), floats)
     elif array.dtype.itemsize > floats.itemsize:
@@ -485,7 +485,7 @@ def _broadcast(left: Floats, right: Floats) -> tuple[Floats, Floats]:
     try:
         first, second = np.broadcast_arrays(left, right)
     except ValueError as error:
-        raise Misuse(
+        raise UsageError(
             f"Arrays of shapes {left.shape} and {right.shape} do not go together.",
             allowed="arrays of one shape, or that NumPy broadcasts",
             instead="one number for the second",

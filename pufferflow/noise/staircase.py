@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, probability_below_one
 from pufferflow.arrays import Array, Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure
 from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.noise.staircase_shape import Shape, best_gamma, best_shape, longest_shift
@@ -279,7 +279,7 @@ class StaircaseFamily:
 
     def __call__(self, scale: float) -> Staircase:
         if self.epsilon is None:
-            raise Misuse(
+            raise UsageError(
                 "Staircase noise without its epsilon, and no promise that says which.",
                 allowed="an epsilon, or a promise to calibrate for",
                 instead="pf.Staircase.of(epsilon=1.0)(1.0)",

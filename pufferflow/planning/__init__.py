@@ -24,10 +24,10 @@ from pufferflow.planning.error_bars import (
 )
 from pufferflow.planning.exact import exact_sums, reads_exactly
 from pufferflow.planning.facts import PublicFacts, SourceDigest
-from pufferflow.planning.floor import impossible_values
 from pufferflow.planning.key_threshold import KeyThreshold, grid_below
+from pufferflow.planning.row_privacy import impossible_values
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.planning.terms import Terms, Within, read_per_group, read_promise, read_seconds
+from pufferflow.planning.terms import Terms, Within, read_per_group, read_promise, read_row_privacy, read_seconds
 
 __all__ = [
     "CONFIDENCE",
@@ -64,6 +64,7 @@ __all__ = [
     "on_interval",
     "read_per_group",
     "read_promise",
+    "read_row_privacy",
     "read_seconds",
     "reads_exactly",
     "regions",

@@ -15,7 +15,7 @@ from pufferflow.planning.cell_noise import CellNoise, Demand, noise_by_cell
 from pufferflow.planning.decision import Decision
 from pufferflow.planning.error_bars import half_width
 from pufferflow.planning.facts import PublicFacts
-from pufferflow.planning.floor import least_scale, not_silent
+from pufferflow.planning.row_privacy import least_scale, not_silent
 from pufferflow.planning.terms import Within
 from pufferflow.rounding import UNIT
 

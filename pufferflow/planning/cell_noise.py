@@ -18,7 +18,7 @@ from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.facts import PublicFacts
-from pufferflow.planning.floor import least_scale
+from pufferflow.planning.row_privacy import least_scale
 from pufferflow.planning.sum_tables import Tables
 from pufferflow.planning.terms import Terms
 

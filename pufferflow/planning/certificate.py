@@ -7,7 +7,7 @@ from typing import Any, final
 import msgspec
 
 from pufferflow.composition import Answered, Cost
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import UsageError, visible
 from pufferflow.guarantees import Guarantee, Promise
 from pufferflow.report import at_most, counted, promise_in_words
 from pufferflow.rounding import agree
@@ -163,7 +163,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             problem = f"The certificate was written in version {certificate.version}, by a newer pufferflow."
             certificate = None
         if certificate is None:
-            raise Misuse(problem, allowed="what to_json wrote", instead="release.certificate.to_json()")
+            raise UsageError(problem, allowed="what to_json wrote", instead="release.certificate.to_json()")
         return certificate
 
     @property

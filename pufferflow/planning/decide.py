@@ -12,7 +12,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, Untried, calibrate_each, loss, read_family
-from pufferflow.errors import InternalError, Misuse, Refused
+from pufferflow.errors import InternalError, Refused, UsageError
 from pufferflow.guarantees import Guarantee, Kind, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
 from pufferflow.planning.accuracy import DIGITS, strongest_by_cell, widest
@@ -21,12 +21,12 @@ from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.combined import proposed
 from pufferflow.planning.decision import Decision, noises_at
 from pufferflow.planning.facts import PublicFacts
-from pufferflow.planning.floor import least_scale, not_silent, row_laws
 from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
+from pufferflow.planning.row_privacy import least_scale, not_silent, row_laws
 from pufferflow.planning.shares import balanced, distinct, longest_move, read_shares
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.planning.terms import Terms, Within, check_floor, heavy_tails, wants_joint
+from pufferflow.planning.terms import Terms, Within, heavy_tails, wants_joint
 from pufferflow.progress import OutOfTimeError, until, working
 from pufferflow.queries import Request
 from pufferflow.scenario import AnySecret, Initial, Presence, ValueSecret
@@ -45,7 +45,9 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     request = request.with_rows_counted
     facts = PublicFacts(request)
     if not request.queries:
-        raise Misuse("Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")')
+        raise UsageError(
+            "Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")'
+        )
     secret, priors = request.scenario.secret, request.scenario.priors
     if any(isinstance(prior, Simulator) for prior in priors):
         raise Refused(
@@ -55,7 +57,6 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
         )
     of_sums = _of_sums(terms) if request.discovers else terms
     shares = read_shares(terms.shares, request.queries)
-    check_floor(terms.floor)
     facts.weights.check()
     tables = [tables_of(prior, secret, facts.functions) for prior in priors]
     decisions: list[Decision] = []
@@ -136,7 +137,7 @@ def _decided(sums: _Sums, terms: Terms, effort: _Effort, certify: Callable[[Deci
     facts, tables, weights = sums.facts, sums.tables, sums.weights
     laws = facts.laws(tables, weights)
     of_row = row_laws(facts, weights, laws)
-    enough_for = [laws] if of_row is None or of_row is laws or terms.floor is None else [laws, of_row]
+    enough_for = [laws] if of_row is None or of_row is laws or not terms.row_privacy else [laws, of_row]
     calibration = _Search(facts, effort.terms, enough_for, weights, effort).calibration()
     return Decision(facts, terms, tables, weights, effort.family, laws, of_row, calibration, certify)
 
@@ -185,7 +186,7 @@ def _may_be_combined(decision: Decision) -> bool:
 
 def _by_cell(decision: Decision, end: float | None) -> Decision:
     """Return the decision with less noise in the cells that need less."""
-    of_row = decision.row_laws if decision.floor and decision.row_laws is not decision.laws else None
+    of_row = decision.row_laws if decision.row_privacy and decision.row_laws is not decision.laws else None
     demand = Demand(decision.facts, decision.terms, decision.tables, decision.weights, decision.family, of_row, end)
     decision = replace(decision, cells=noise_by_cell(demand, decision.calibration))
     accuracy = decision.terms.accuracy

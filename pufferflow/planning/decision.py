@@ -21,7 +21,7 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.bounds import Bound, Bounds, Calibration, Laws, loss, named_bound
 from pufferflow.composition import Answered, Cost
 from pufferflow.engine import GroupSize, Measure
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
 from pufferflow.planning.cell_noise import CellNoise, Proof, shortened
@@ -138,9 +138,9 @@ class Decision:
         return None if own is None else ChosenKeys(float(own.above), own.surely, own.delta)
 
     @property
-    def floor(self) -> bool:
+    def row_privacy(self) -> bool:
         """Whether the noise also suffices for a single row."""
-        return self.terms.floor is not None
+        return self.terms.row_privacy
 
     @cached_property
     def noises(self) -> tuple[Noise, ...]:
@@ -234,7 +234,7 @@ class Decision:
         if self.row_laws is None:
             return None
         if kind is None:
-            return self.calibration.guarantee if self.floor else None
+            return self.calibration.guarantee if self.row_privacy else None
         epsilon = loss(self.row_laws, self.least_noise, kind)
         return kind.at(epsilon) if math.isfinite(epsilon) else None
 
@@ -277,7 +277,7 @@ class Decision:
             *(request.scenario.fingerprint, request.digest, promise),
             repr((type(noise).__name__, *parameters.values())),
             _bounds_in_words(terms.bound, self.calibration.guarantee, noise),
-            ROW if self.floor else None,
+            ROW if self.row_privacy else None,
             [str(share / sum(shares)) for share in shares],
             self.source.digest,
             *(() if self.facts.combined is None else ("combined",)),
@@ -296,7 +296,7 @@ class Decision:
             raise _refused("its cost is not that of this plan, not even but for rounding")
         charged, promise = reserved.shape.noise, reserved.shape.promise
         promise = for_sums(promise) if self.request.discovers else promise
-        of_row = None if self.row_laws is self.laws or not self.floor else self.row_laws
+        of_row = None if self.row_laws is self.laws or not self.row_privacy else self.row_laws
         own = Proof(promise, [self.calibration.bound, self.terms.bound], of_row)  # the best bound is tried first
         factor = charged.scale / self.least_noise.scale if self.least_noise.scale else 1.0  # near 1
         noise = charged if self.cells is None else charged.at(self.calibration.noise.scale * factor)
@@ -355,8 +355,8 @@ def _bounds_in_words(bound: Bounds, guarantee: Guarantee, noise: Noise) -> str:
     return repr(bound) if isinstance(bound, Bound) else repr([_bounds_in_words(one, guarantee, noise) for one in bound])
 
 
-def _refused(why: str) -> Misuse:
-    return Misuse(
+def _refused(why: str) -> UsageError:
+    return UsageError(
         f"The release was reserved with noise that cannot be used here: {why}. Nothing was drawn or charged.",
         allowed="the plan that was reserved, or the same on another machine, whose noise differs by at most 1e-9",
         instead="releasing on the machine that reserved it; or another id (a job has --revision 2), which costs again",

@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 
 from pufferflow.engine import WIDE, CellGroups, Pattern, Patterns
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.planning.public_weights import PublicWeights
 
 
-def digest_of_patterns(patterns: Patterns | Misuse) -> str:
+def digest_of_patterns(patterns: Patterns | UsageError) -> str:
     """Return a text that depends on the distinct patterns only, not on their order or the number of groups of each."""
-    if isinstance(patterns, Misuse):
+    if isinstance(patterns, UsageError):
         return "none"
     kinds = sorted(_digest_of_pattern(pattern) for pattern in patterns.distinct)
     return repr((patterns.reach, patterns.clock, kinds))

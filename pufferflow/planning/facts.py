@@ -36,7 +36,7 @@ from pufferflow.engine import (
     Tally,
     changed_source,
 )
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.errors import SourceError, UsageError
 from pufferflow.inference import ShortestMovement, of_pattern, window
 from pufferflow.planning.combined import Combined
 from pufferflow.planning.digests import digest_of_groups, digest_of_keys, digest_of_patterns, digest_of_weights
@@ -72,7 +72,7 @@ class SourceDigest:
     @classmethod
     def of(  # noqa: PLR0913 - all that a decision may rest on
         cls,
-        patterns: Mapping[Order, Patterns | Misuse],
+        patterns: Mapping[Order, Patterns | UsageError],
         keys: pl.DataFrame | None,
         snapshot: Snapshot,
         rows: "RowsRead | None" = None,
@@ -94,7 +94,7 @@ class SourceDigest:
     def confirmed(self, request: Request) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
         if self.snapshot.outdated:
-            raise SourceFailed(
+            raise SourceError(
                 "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
                 allowed="files that stay as they are between plan and release",
                 instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
@@ -165,7 +165,7 @@ class PublicFacts:
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._rows: RowsRead | None = None
-        self._further: dict[Order, Patterns | Misuse] = {}
+        self._further: dict[Order, Patterns | UsageError] = {}
         """Patterns in other orders, which only explanations look at."""
 
     def combining(self, combined: Combined) -> "PublicFacts":
@@ -181,7 +181,7 @@ class PublicFacts:
         return SumFunctions.of(self.request, self.weights.factors)
 
     @cached_property
-    def _reading(self) -> tuple[dict[Order, Patterns | Misuse], Tally | None]:
+    def _reading(self) -> tuple[dict[Order, Patterns | UsageError], Tally | None]:
         """The patterns in all orders that matter, and the cells; nothing, where no order matters.
 
         Beside patterns of rows in place, those without order are kept too, which follow from them.
@@ -248,7 +248,7 @@ class PublicFacts:
             return Patterns((present(self.request, scenario.secret),), 1)
         order = _order_of(prior, scenario.secret)
         if not prior.independent_rows and order == PLACED and not scenario.start_known:
-            raise Misuse(
+            raise UsageError(
                 "The prior or the secret speaks of the beginning of sequences, and it is not known when they began.",
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
@@ -257,11 +257,11 @@ class PublicFacts:
             return Patterns((ONE_ROW,), 1)
         by_order, _ = self._reading
         patterns = by_order[order] if order in by_order else self._patterns_further(order)
-        if isinstance(patterns, Misuse):
+        if isinstance(patterns, UsageError):
             raise patterns
         return patterns
 
-    def _patterns_further(self, order: Order) -> Patterns | Misuse:
+    def _patterns_further(self, order: Order) -> Patterns | UsageError:
         """Return patterns for an explanation that ties rows which all priors hold to be independent."""
         if order not in self._further:
             self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
@@ -308,7 +308,7 @@ class PublicFacts:
     def placed(self) -> Patterns | None:
         """The patterns of groups at their positions in time; None where some group has none."""
         patterns = self._reading[0].get(PLACED)
-        return None if isinstance(patterns, Misuse) else patterns  # too many steps, or rows before all time
+        return None if isinstance(patterns, UsageError) else patterns  # too many steps, or rows before all time
 
     def digest(self, tables: Sequence[Sequence[Tables]], *, by_cell: bool = False) -> SourceDigest:
         """Return the digest of everything that the noise for these tables, the same or `by_cell`, and its cost rest on.
@@ -320,7 +320,7 @@ class PublicFacts:
         if orders:
             priors = [table.prior for of_prior in tables for table in of_prior]
             orders |= dict.fromkeys(_order_of(prior, secret) for prior in priors if not prior.independent_rows)
-        if isinstance(by_order.get(PLACED), Misuse) and UNORDERED in by_order:
+        if isinstance(by_order.get(PLACED), UsageError) and UNORDERED in by_order:
             orders[UNORDERED] = None  # the cost rests on it then
         keys = self.cells.keys if orders and request.by and request.keys is None else None
         groups = self.groups_in_cells if by_cell else None
@@ -409,7 +409,7 @@ def _covering(pattern: Pattern, sizes: Sequence[GroupSize]) -> Pattern:
     return replace(pattern, cells=np.array(cells), counts=np.array(counts, dtype=np.int64))
 
 
-def _selected(by_order: Mapping[Order, Patterns | Misuse]) -> int | None:
+def _selected(by_order: Mapping[Order, Patterns | UsageError]) -> int | None:
     """Return the number of selected rows, which is the same in all orders; None if no order has patterns."""
     return next((patterns.selected for patterns in by_order.values() if isinstance(patterns, Patterns)), None)
 

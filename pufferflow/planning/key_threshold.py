@@ -28,7 +28,7 @@ from typing import Final, final
 from msgspec import structs
 
 from pufferflow.composition import LEAST_KEYS_DELTA
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee
 from pufferflow.noise import Gaussian, Laplace, Noise, grid_of
 from pufferflow.rounding import SMALLEST
@@ -136,7 +136,7 @@ def _check_delta(promise: Guarantee) -> None:
             instead=f"pf.Approx({1.0 if math.isinf(promise.epsilon) else promise.epsilon:g}, 1e-6)",
         )
     if promise.delta < LEAST_KEYS_DELTA:
-        raise Misuse(
+        raise UsageError(
             f'keys="discover" and the delta {promise.delta:g}: half of it is for keys of one unit alone.',
             allowed=f"a delta of {LEAST_KEYS_DELTA:g} or more, well below one over the number of units",
             instead="pf.Approx(1.0, 1e-6), or listed keys",

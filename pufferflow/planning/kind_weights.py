@@ -15,7 +15,7 @@ from pufferflow.arrays import Flags, Floats
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.planning.cell_noise import Demand
-from pufferflow.planning.floor import row_laws
+from pufferflow.planning.row_privacy import row_laws
 from pufferflow.planning.shares import short_binary
 
 
@@ -45,7 +45,7 @@ def _need(demand: Demand, promise: Guarantee) -> float:
     """Return the scale of the noise of weighted sums that hides their rows, and one row alone; 0 if it is not known."""
     try:
         laws = demand.facts.laws(demand.tables, demand.weights)
-        of_row = row_laws(demand.facts, demand.weights, laws) if demand.terms.floor is not None else None
+        of_row = row_laws(demand.facts, demand.weights, laws) if demand.terms.row_privacy else None
         own = demand.scale(laws, promise)
         return own if of_row is None else max(own, demand.scale(of_row, promise, row=True))
     except Refused:

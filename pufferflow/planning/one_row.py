@@ -7,7 +7,7 @@ import numpy as np
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.planning.extremes import extreme_points, undominated
 from pufferflow.planning.functions import SumFunctions
-from pufferflow.scenario import AnySecret, Closer, Initial, Product, Secret, ValueSecret, windows
+from pufferflow.scenario import AnySecret, Initial, Product, Secret, ValueSecret, WithinDistance, windows
 
 _MOST_MOVES: Final = 1 << 24
 
@@ -43,7 +43,7 @@ def _numbered(secret: ValueSecret, rows: Floats) -> ValueSecret:
 def _any_two(secret: ValueSecret, functions: SumFunctions) -> tuple[ValueSecret, Floats]:
     """Return all functions as they move between any two values; of near ones each as far as it moves between these."""
     rows = functions.extreme_rows
-    if not isinstance(secret.pairs, Closer):
+    if not isinstance(secret.pairs, WithinDistance):
         return type(secret)(secret.column, list(range(rows.shape[1]))), rows
     order, ends = windows(secret.pairs, secret.domain)
     moves = [_farthest_within(function[order], ends) for function in functions.alone]
@@ -89,7 +89,7 @@ def _pairs(secret: ValueSecret, alone: Floats) -> Array | None:
 
 
 def _number_of_pairs(secret: ValueSecret) -> int:
-    if isinstance(secret.pairs, Closer):
+    if isinstance(secret.pairs, WithinDistance):
         order, ends = windows(secret.pairs, secret.domain)
         return int((ends - np.arange(len(order)) - 1).sum())
     return len(secret.pairs) if isinstance(secret.pairs, tuple) else len(secret.domain.points)

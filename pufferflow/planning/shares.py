@@ -12,7 +12,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, shown
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.queries import Query
 from pufferflow.suggestions import did_you_mean
 
@@ -31,10 +31,10 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     if not isinstance(shares, Mapping) or set(shares) != set(names):  # pyright: ignore[reportUnnecessaryIsInstance]
         wrong = [name for name in shares if name not in names] if isinstance(shares, Mapping) else []  # pyright: ignore[reportUnnecessaryIsInstance]
         question = f" No query is called {shown(wrong[0])}.{did_you_mean(wrong[0], names)}" if wrong else ""
-        raise Misuse(f"shares does not name each query once.{question}", allowed=allowed, instead=instead)
+        raise UsageError(f"shares does not name each query once.{question}", allowed=allowed, instead=instead)
     read = np.array([finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names])
     if not (read > 0).all() or read.min() / read.max() < 1e-6:
-        raise Misuse("A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead)
+        raise UsageError("A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead)
     of_most = read / read.max()  # the sum of very large numbers would be infinite
     return of_most / of_most.sum()
 

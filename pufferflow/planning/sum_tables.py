@@ -18,7 +18,7 @@ from pufferflow.planning.functions import SumFunctions, lined
 from pufferflow.planning.one_row import pairs_that_decide
 from pufferflow.planning.tuple_tables import TupleTables
 from pufferflow.queries import Request
-from pufferflow.scenario import ONE_COLUMN, AnySecret, Closer, Interval, Presence, Product, Secret, ValueSecret
+from pufferflow.scenario import ONE_COLUMN, AnySecret, Interval, Presence, Product, Secret, ValueSecret, WithinDistance
 from pufferflow.scenario.priors import AnyCorrelation, GaussianPrior, Independent, Prior
 
 NO_SLOPE = (
@@ -192,7 +192,7 @@ def _distance(secret: ValueSecret) -> Fraction:
     """Return the largest distance of two paired values."""
     domain, rule = cast(Interval, secret.domain), secret.pairs
     width = Fraction(domain.high) - Fraction(domain.low)
-    if isinstance(rule, Closer):
+    if isinstance(rule, WithinDistance):
         return min(width, Fraction(rule.distance))
     if isinstance(rule, str):
         return width

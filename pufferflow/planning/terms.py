@@ -1,4 +1,4 @@
-"""The terms of a plan: a promise or an accuracy (`Within`), and the choices of noise, bound, shares and floor."""
+"""The terms of a plan: a promise or an accuracy (`Within`), and the choices of noise, bound, shares and row privacy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final, final
 
 from pufferflow.arguments import finite_number, instance, shown
 from pufferflow.bounds import Bounds, read_kind
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.guarantees import PURE, Guarantee, Kind, Pure, Renyi
 from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family, GeneralizedCauchy, JointGaussian
@@ -39,9 +39,9 @@ class Within:
         allowed, instead = "a number between 0 and 1", "pf.Within(5, confidence=0.95)"
         confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
         if error <= 0:
-            raise Misuse(f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)")
+            raise UsageError(f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)")
         if not 0 < confidence < 1:
-            raise Misuse(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
+            raise UsageError(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
         object.__setattr__(self, "error", error)
         object.__setattr__(self, "confidence", confidence)
 
@@ -56,8 +56,8 @@ class Terms:
     bound: Bounds = "auto"
     accuracy: Within | None = None
     shares: Mapping[str, float] | None = None
-    floor: str | None = ROW
-    """Whether noise has to suffice for a single row too ("row"), or for the prior only (None)."""
+    row_privacy: bool = True
+    """Whether noise has to suffice for a single row too, or for the prior only."""
     seconds: float | None = None
     """The time after which no further bound is begun; None for no limit."""
     per_group: bool = True
@@ -104,27 +104,23 @@ def read_per_group(given: object) -> bool:
     return instance(given, bool, "per_group", allowed=allowed, instead="per_group=False")
 
 
-def check_floor(given: object) -> None:
-    """Refuse a floor of noise that is unknown."""
-    if given is not None and given != ROW:
-        raise Misuse(
-            f"floor is {shown(given)}.",
-            allowed='"row": at least the noise of ordinary differential privacy of one row; None: what the prior needs',
-            instead='floor="row", or leaving it out',
-        )
+def read_row_privacy(given: object) -> bool:
+    """Validate whether noise has to suffice for a single row too."""
+    allowed = "True: at least the noise of ordinary differential privacy of one row; False: what the prior needs"
+    return instance(given, bool, "row_privacy", allowed=allowed, instead="row_privacy=True, or leaving it out")
 
 
 def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
     """Return the promise, or its kind where an accuracy is given."""
     if epsilon is not None:
         if guarantee is not None:
-            raise Misuse(
+            raise UsageError(
                 "Both a promise and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
             )
         guarantee = Pure(epsilon)
     if accuracy is not None:
         if isinstance(guarantee, Guarantee):
-            raise Misuse(
+            raise UsageError(
                 "Both a promise and an accuracy are given.",
                 allowed="an accuracy with a kind of promise (pf.Pure, if left out), or a promise alone",
                 instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
@@ -136,17 +132,17 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
     return guarantee
 
 
-def _no_promise(given: object) -> Misuse:
+def _no_promise(given: object) -> UsageError:
     """Return the error for an object that is no promise, as a number, which has no kind."""
     problem = "left out" if given is None else f"{shown(given)}, which does not say of which kind it is"
     if isinstance(given, type) and issubclass(given, Guarantee):
-        return Misuse(
+        return UsageError(
             f"The promise is pf.{given.__name__} without its numbers.",
             allowed="a promise, or a kind of promise together with an accuracy",
             instead=f"plan({EXAMPLES.get(given.__name__, 'pf.Pure(1.0)')}), or accuracy=pf.Within(5)",
         )
     epsilon = given if isinstance(given, int | float) and 0 < given < 1e6 else 1.0
-    return Misuse(
+    return UsageError(
         f"The promise is {problem}.",
         allowed="a promise, such as pf.Pure, pf.Approx, pf.Zcdp, pf.Gdp or pf.Renyi, or an epsilon",
         instead=f"pf.Pure({float(epsilon):g}), or epsilon={float(epsilon):g}",

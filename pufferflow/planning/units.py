@@ -13,7 +13,7 @@ import numpy as np
 
 from pufferflow.composition import Region
 from pufferflow.engine import Pattern
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import conditions, is_one_of
 from pufferflow.queries import Request
 from pufferflow.scenario import Presence
@@ -38,7 +38,7 @@ def regions(request: Request) -> dict[str, Region]:
 def present(request: Request, secret: Presence) -> Pattern:
     """Return the pattern of a unit that may be absent: as many rows as it may have, in one cell if that may be."""
     if secret.rows is None:
-        raise Misuse(
+        raise UsageError(
             f"How many rows one {secret.within!r} may have is private too, and no limit is declared.",
             allowed="the most rows of a unit that are read; others are left out",
             instead=f"pf.Presence({secret.within!r}, ..., rows=10)",

@@ -13,13 +13,13 @@ import polars as pl
 
 from pufferflow.arrays import Array
 from pufferflow.engine import Order, Pattern, Patterns, by_weight
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import Weight
 from pufferflow.queries import Request
 
 _MOST_KINDS: Final = 16
 """The table is read once for each."""
-ByOrder = Mapping[Order, Patterns | Misuse]
+ByOrder = Mapping[Order, Patterns | UsageError]
 
 
 @final
@@ -50,7 +50,7 @@ class UnitsOfKinds:
         unit is as it is where only this kind is selected.
         """
         by_kind = self.by_kind[order]
-        if isinstance(by_kind, Misuse) or pattern.covers or any(own.covers for own in by_kind.distinct):
+        if isinstance(by_kind, UsageError) or pattern.covers or any(own.covers for own in by_kind.distinct):
             return None
         alike = [own for own in by_kind.distinct if _rows(own) == _rows(pattern)]
         if not alike or any(own.answers != 1 for own in alike):
@@ -58,7 +58,7 @@ class UnitsOfKinds:
         found = list[int]()
         for kind, by_order in enumerate(self.of_kind):
             patterns = by_order[order]
-            if isinstance(patterns, Misuse) or any(own.covers for own in patterns.distinct):
+            if isinstance(patterns, UsageError) or any(own.covers for own in patterns.distinct):
                 return None
             found += [kind] * any(_cells(own) == _cells(pattern) for own in patterns.distinct)
         return found or None
@@ -69,7 +69,7 @@ class UnitsOfKinds:
         found = list[tuple[object, ...]]()
         for by_order in (self.by_kind, *self.of_kind):
             for order, patterns in by_order.items():
-                known = () if isinstance(patterns, Misuse) else tuple(map(_cells, patterns.distinct))
+                known = () if isinstance(patterns, UsageError) else tuple(map(_cells, patterns.distinct))
                 found.append((order, known))
         return found
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.arrays import Floats, Whole
 from pufferflow.engine import Tally
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import Values, with_weight
 from pufferflow.queries.group_bounds import GroupBounds, ends_in_words
 from pufferflow.queries.query import Query, Size, at_least_one
@@ -37,7 +37,7 @@ class Bounded(Query):
         return np.zeros((1, 2))
 
     @property
-    def readings(self) -> str:
+    def value_handling(self) -> str:
         return f"within {self.bounds.in_words()}"
 
     def measure_in(self, size: Size) -> Whole | None:
@@ -118,7 +118,7 @@ def bounded(  # noqa: PLR0913, PLR0917 - what is asked, and how expressions are 
     """Return a query about an expression within the bounds of each row's group."""
     values = read(expression)
     if values.boolean:
-        raise Misuse(
+        raise UsageError(
             f"Bounds of {values.words}, which is true or false.",
             allowed="bounds of numbers",
             instead="private_count without bounds",

@@ -17,7 +17,7 @@ def examples_of(request: Request) -> dict[str, str]:
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("kwh", domain=pf.Interval(0, 4)), pf.Independent(), public=["area"])
     >>> batch = pf.protect(pl.DataFrame({"area": ["north"], "kwh": [1.0]}), scenario)
-    >>> examples = examples_of(batch.questions)
+    >>> examples = examples_of(batch.request)
     >>> examples['private_sum("level")'], examples['"day"'], examples['pl.col("level") >= 3']
     ('private_sum("kwh")', '"area"', 'pl.col("kwh") >= 2')
     """

@@ -16,7 +16,7 @@ from pufferflow.arguments import finite_number, in_few_digits, shown
 from pufferflow.arrays import Whole
 from pufferflow.dtypes import exactly
 from pufferflow.engine import places_of
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import Values, Weight, short
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.other_keys import check_numbered, place_among
@@ -123,7 +123,7 @@ def ends_in_words(ends: Ends) -> str:
 def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Mapping[Any, object]]:
     """Return the grouping columns that labels are of, and the labels with their bounds."""
     if not request.by:
-        raise Misuse(
+        raise UsageError(
             "Bounds of groups, and nothing is grouped.",
             allowed='bounds of groups after .group_by("grade"); those of all rows are the domain in the scenario',
             instead='pf.Secret("level", domain=pf.Interval(0, 10)), or private_sum(pl.col("level").clip(0, 5))',
@@ -132,14 +132,14 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
         one = "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
         clip = ', or pl.col("salary").clip(0, 60_000)' if one else ""
         problem = "bounds names no group." if isinstance(given, Mapping) else f"bounds is {shown(cast(object, given))}."
-        raise Misuse(problem, allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
+        raise UsageError(problem, allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
     named = cast("Mapping[Any, object]", given)
     if not any(isinstance(bounds, Mapping) for bounds in named.values()):
         return request.by, named
     column, bounds = next(iter(named.items()))
     if len(named) > 1 or column not in request.by or not isinstance(bounds, Mapping) or not bounds:
         near = nearest(column, request.by) if isinstance(column, str) else []
-        raise Misuse(
+        raise UsageError(
             f"bounds has a mapping for {shown(column)}, or several.",
             allowed=f"the bounds of labels of one grouping column, {', '.join(map(repr, request.by))}; or tuples",
             instead=f"bounds={{{(near or list(request.by))[0]!r}: {{…: (0, 60_000)}}}}",
@@ -153,8 +153,8 @@ def _read_labels(request: Request, columns: Sequence[str], labels: list[Any]) ->
     check_numbered(request.key_types, "bounds=")
     try:
         return read_keys(labels, columns, schema)
-    except Misuse as refusal:
-        raise Misuse(
+    except UsageError as refusal:
+        raise UsageError(
             f"The labels of bounds are no keys: {refusal.problem}", allowed=_ALLOWED, instead=_INSTEAD
         ) from None
 
@@ -172,7 +172,7 @@ def _known_groups(request: Request, columns: Sequence[str], labels: pl.DataFrame
             if isinstance(label, str)
             else []
         )
-        raise Misuse(
+        raise UsageError(
             f"bounds has the label {shown(label)}, and no listed key is that.",
             allowed="labels of groups that the answer has",
             instead=f"bounds={{{near[0]!r}: …}}" if near else _INSTEAD,
@@ -186,10 +186,10 @@ def _read_pair(given: object, name: str, values: Values) -> Ends:
     allowed = f"a pair (low, high) of numbers from {low:g} to {high:g}, low below high"
     instead = f"({in_few_digits(low)}, {in_few_digits((low + high) / 2)})"
     if not isinstance(given, tuple | list) or len(cast("Sequence[object]", given)) != 2:
-        raise Misuse(f"{name}: {shown(cast(object, given))}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name}: {shown(cast(object, given))}.", allowed=allowed, instead=instead)
     ends = [finite_number(end, name, allowed=allowed, instead=instead) for end in cast("Sequence[object]", given)]
     near = values.unit  # φ is read in whole steps
     inside = Fraction(low) - near <= Fraction(ends[0]) < Fraction(ends[1]) <= Fraction(high) + near
     if not inside:
-        raise Misuse(f"{name}: {ends[0]:g} to {ends[1]:g}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name}: {ends[0]:g} to {ends[1]:g}.", allowed=allowed, instead=instead)
     return max(ends[0], low), min(ends[1], high)

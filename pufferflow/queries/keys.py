@@ -8,7 +8,7 @@ import polars as pl
 from pufferflow.arguments import shown
 from pufferflow.dtypes import type_name, with_texts
 from pufferflow.engine import comparable
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named, unsorted
 from pufferflow.suggestions import nearest
 
@@ -19,20 +19,20 @@ DISCOVER: Final = "discover"
 def check_discoverable(by: Sequence[str], schema: pl.Schema, *, public: bool, other: object) -> None:
     """Refuse keys of the rows where they are public anyway, beside other ones, and where they are no plain values."""
     if public:
-        raise Misuse(
+        raise UsageError(
             f'keys="{DISCOVER}", and which rows there are is public here: so are their keys, and they cost nothing.',
             allowed=f'keys left out; or keys="{DISCOVER}" where the secret is pf.Presence, under any prior it takes',
             instead=f".group_by({shown(by[0])})",
         )
     if other is not None:
-        raise Misuse(
+        raise UsageError(
             f'other= is about all rows with none of the listed keys, and keys="{DISCOVER}" lists none.',
             allowed="the keys of the answer, listed",
             instead=f'.group_by({shown(by[0])}, keys=["a", "b"], other="elsewhere")',
         )
     nested = next((name for name in by if schema[name].is_nested()), None)
     if nested is not None:
-        raise Misuse(
+        raise UsageError(
             f'keys="{DISCOVER}" of the column {shown(nested)}, which is {type_name(schema[nested])}.',
             allowed="keys that are numbers, texts, dates or times; or keys that are listed",
             instead=f'.group_by(town=pl.col({shown(nested)}).struct.field("town"), keys="{DISCOVER}")',
@@ -62,12 +62,12 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bo
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         frame = None
     if frame is None:
-        raise Misuse("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
+        raise UsageError("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
     dtypes = {name: schema[name] if public else with_texts(schema[name], enums=True) for name in by}
     read = pl.DataFrame([_fitted(frame[name].rename("key"), name, dtypes[name]).rename(name) for name in by])
     read = read.select(unsorted(name) for name in by)
     if read.height == 0 or read.select(comparable(read.schema)).is_duplicated().any():
-        raise Misuse("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
+        raise UsageError("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
     return read
 
 
@@ -101,7 +101,7 @@ def _fitted(given: pl.Series, name: str, dtype: pl.DataType) -> pl.Series:
     """Return keys in another dtype."""
     read = fitted(given, dtype)
     if read is None:
-        raise Misuse(
+        raise UsageError(
             f"The keys of '{name}' are {type_name(given.dtype)}, and some are no {type_name(dtype)}.",
             allowed=f"values that a column of {type_name(dtype)} can have",
             instead=f"keys of dtype {type_name(dtype)}",

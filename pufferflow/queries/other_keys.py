@@ -16,7 +16,7 @@ from pufferflow.arguments import shown
 from pufferflow.arrays import Whole
 from pufferflow.dtypes import type_name
 from pufferflow.engine import comparable
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named
 from pufferflow.queries.keys import fitted
 from pufferflow.suggestions import nearest
@@ -84,13 +84,13 @@ def check_numbered(keys: pl.Schema, what: str) -> None:
     """Refuse names and types of columns of which rows cannot be given numbers."""
     pattern = next((name for name in keys if pl.col(name).meta.has_multiple_outputs()), None)
     if pattern is not None:  # engines ask expressions for the columns that they name
-        raise Misuse(
+        raise UsageError(
             f"{what} beside the column {shown(pattern)}, whose name Polars reads as a pattern.",
             allowed="grouping columns with plain names",
             instead=f'pf.protect(frame.rename({{{pattern!r}: "town"}}), scenario)',
         )
     if any(dtype.is_nested() for dtype in keys.dtypes()):
-        raise Misuse(
+        raise UsageError(
             f"{what} beside keys that are lists or structs.",
             allowed="keys that are numbers, texts, dates or times",
             instead='.group_by(town=pl.col("place").struct.field("town"), keys=["a"])',
@@ -103,13 +103,13 @@ def _read_labels(other: object, by: Sequence[str]) -> dict[str, object]:
     unknown = next((name for name in given if name not in by), None)
     if unknown is not None:
         near = nearest(unknown, by)
-        raise Misuse(
+        raise UsageError(
             f"other= has a label for {shown(unknown)}, by which nothing is grouped.",
             allowed=f"labels for {', '.join(map(repr, by))}",
             instead=f"other={{{(near or list(by))[0]!r}: …}}",
         )
     if not given or any(label is None or _is_nested(label) for label in given.values()):
-        raise Misuse(
+        raise UsageError(
             f"other is {shown(cast(object, other))}, which names no group.",
             allowed=_LABELS,
             instead='other="elsewhere"',
@@ -131,7 +131,7 @@ def _with_label(keys: pl.Series, label: object, times: int) -> pl.Series:
         raise _no_label(keys, label)
     both = pl.concat([keys, read]).to_frame()
     if both.select(comparable(both.schema)).is_duplicated()[-1]:
-        raise Misuse(
+        raise UsageError(
             f"The label {shown(label)} is one of the listed keys of {keys.name!r}.",
             allowed="a label that is no listed key; rows that have it as their value are among the others",
             instead='another label, such as other="none of these"',
@@ -149,13 +149,13 @@ def _label(label: object, keys: pl.Series) -> pl.Series | None:
         return None
 
 
-def _no_label(keys: pl.Series, label: object) -> Misuse:
+def _no_label(keys: pl.Series, label: object) -> UsageError:
     kind = type_name(keys.dtype)
     texts = keys.head(2).cast(pl.String, strict=False).to_list()
     written = repr(label) if isinstance(label, str) else '"elsewhere"'
     as_text = f"pl.col({keys.name!r}).cast(pl.String, strict=False)"  # strict casts are refused under Presence
     as_text = f".group_by({as_text}.alias({f'{keys.name}_as_text'!r}), keys={texts}, other={written})"
-    return Misuse(
+    return UsageError(
         f"The label {shown(label)} is no {kind}, as the keys of {keys.name!r} are.",
         allowed=f"a value that a column of {kind} can have, and that is no listed key",
         instead='other="elsewhere"' if kind in ("String", "Categorical") else as_text,

@@ -59,7 +59,7 @@ class Query:
         return None
 
     @property
-    def readings(self) -> str:
+    def value_handling(self) -> str:
         """How values are read beyond what their domain says, in words; empty if as they are."""
         return ""
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from pufferflow.dtypes import exactly, type_name, with_texts
 from pufferflow.engine import Engine, Measure, Selection, Tally, UnitLimit, published, unused
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import (
     Values,
     Weight,
@@ -241,7 +241,7 @@ class Request:
         for factor, _ in factors:
             said, dtype = public_words(factor), self._type(factor)
             if not (dtype.is_numeric() or dtype == pl.Boolean):
-                raise Misuse(
+                raise UsageError(
                     f"The weight {said} is {type_name(dtype)}, and nothing can be multiplied by that.",
                     allowed="numbers, or true and false",
                     instead=f"({said}).cast(pl.Float64), or another public column",
@@ -256,7 +256,7 @@ class Request:
         written = f"pl.col({said!r})" if weight.meta.is_column() else f"({said})"
         bounds = bounds_of_product(factors, self.schema)
         if bounds is None:
-            raise Misuse(
+            raise UsageError(
                 f"The weight {said} has no declared bounds, and which rows there are is the secret: their weights "
                 "are secret with them.",
                 allowed="weights within numbers that are written down: .clip(low, high), true and false, divisors that "
@@ -264,7 +264,7 @@ class Request:
                 instead=f"{written}.clip(0, 100), with the largest weight that one row may have",
             )
         if max(map(abs, bounds)) > _LARGEST or 0 < max(map(abs, bounds)) < 1 / _LARGEST:
-            raise Misuse(
+            raise UsageError(
                 f"The bounds of the weight {said} are beyond 2^300, or below 2^-300.",
                 allowed="bounds of common size",
                 instead=f"{written}.clip(0, 100)",
@@ -292,7 +292,7 @@ class Request:
         self._before_queries("filter", ".filter(…)")
         read = self._read(predicate)
         if self._type(read) != pl.Boolean:
-            raise Misuse(
+            raise UsageError(
                 "A filter is not true or false.",
                 allowed="a comparison",
                 instead='.filter(pl.col("district") == "north")',
@@ -307,12 +307,12 @@ class Request:
             return
         raise self._misfit(predicate)
 
-    def _misfit(self, expression: pl.Expr) -> Misuse:
+    def _misfit(self, expression: pl.Expr) -> UsageError:
         """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
         tree = read_tree(expression)
         types = {name: self.schema[name] for name in self.public}
         types_in_words = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
-        return Misuse(
+        return UsageError(
             f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
             "different time zones, are not compared.",
             allowed=f"values of the column's own type: {types_in_words}"
@@ -329,7 +329,7 @@ class Request:
         current = self
         for name, expression in named.items():
             if name in current.schema:
-                raise Misuse(
+                raise UsageError(
                     f"A new column is called {name!r}, which is there already.",
                     allowed="names that no column has",
                     instead=f'.alias("{name}_2"), or {name}_2=…',
@@ -349,7 +349,7 @@ class Request:
                 raise self.columns.not_public(name)
         with suppress(pl.exceptions.PolarsError):
             return self._no_rows.select(expression).columns
-        raise Misuse(
+        raise UsageError(
             "A selector names a column that is not public.",
             allowed=f"public columns: {', '.join(map(repr, self.public))}",
             instead=f".group_by({self.public[0] if self.public else 'day'!r})",
@@ -359,7 +359,7 @@ class Request:
         """Return a copy about each group of rows with the same public values, and about all `other` ones."""
         self.check_groups_first(by)
         if self.by:
-            raise Misuse(
+            raise UsageError(
                 "group_by is called a second time.",
                 allowed="one group_by with all its columns",
                 instead='.group_by("district", "day")',
@@ -368,7 +368,7 @@ class Request:
             if name not in self.public:
                 raise self.columns.not_public(name)
         if not by or len(set(by)) < len(by):
-            raise Misuse(
+            raise UsageError(
                 "group_by names no column, or one twice.",
                 allowed="one or more public columns, each once",
                 instead='.group_by("day")',
@@ -377,14 +377,14 @@ class Request:
             check_discoverable(by, self.schema, public=self.counts_are_public, other=other)
             return replace(self, by=tuple(by), discovers=True)
         if keys is None and not self.counts_are_public:
-            raise Misuse(
+            raise UsageError(
                 "Which groups there are is private: whether rows are there at all is the secret.",
                 allowed=f'the keys of the answer, listed; or keys="{DISCOVER}", which a promise with a delta pays for',
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
         if keys is None:
             if other is not None:
-                raise Misuse(
+                raise UsageError(
                     "other= is about all rows with none of the keys, and no keys are listed.",
                     allowed="the keys of the answer, listed",
                     instead=f'.group_by("{by[0]}", keys=["a", "b"], other="elsewhere")',
@@ -400,7 +400,7 @@ class Request:
         taken = {*self.outputs, *self.by}
         for name in (*query.outputs, *(ends & set(self.by))):
             if name in taken:
-                raise Misuse(
+                raise UsageError(
                     f"The answer would have two columns {name!r}.",
                     allowed="a name of its own for every query",
                     instead=f'name="{name}_2"',
@@ -441,7 +441,7 @@ class Request:
         """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""
         columns = {column for values in query.measures if values is not None for column in values.columns}
         if query.name in {*self.public, *self.domains} - columns:
-            raise Misuse(
+            raise UsageError(
                 f"The answer would be called {query.name!r}, as a column is that it is not about.",
                 allowed="one column for a query, and a name that no other column has",
                 instead=f'a query of its own for {query.name!r}, or name="{query.name}_2"',
@@ -456,7 +456,7 @@ class Request:
         if not self.queries:
             return
         asked = self.queries[0].words
-        raise Misuse(
+        raise UsageError(
             f"{what} after a query, {asked}: all queries of a batch are about the same rows in the same groups.",
             allowed="filter, with_columns and group_by first, then the queries",
             instead=f'{typed}.private_sum("level"), in this order; for other rows or groups another batch',

@@ -11,7 +11,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, read_name, whole_number
 from pufferflow.arrays import Array, Floats, Whole
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Domain
 
 _MOST_ROWS = 2_000_000
@@ -57,7 +57,7 @@ class Statistic:
     ) -> None:
         read = np.atleast_2d(_floats(weights, "weights", _WEIGHTS, "Statistic([1, 1, 1])"))
         if read.ndim != 2 or read.size == 0:
-            raise Misuse(f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])")
+            raise UsageError(f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])")
         if values is not None and not isinstance(values, Mapping):
             values = _floats(values, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]")
         rows_of = _counts(counts, read.shape[1])
@@ -68,7 +68,7 @@ class Statistic:
         first = finite_number(start, "start", allowed=allowed, instead=instead)
         if first > places[0]:
             problem = f"start is {first:g}, and the first row is at {places[0]:g}."
-            raise Misuse(problem, allowed=allowed, instead=instead)
+            raise UsageError(problem, allowed=allowed, instead=instead)
         object.__setattr__(self, "weights", read)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "positions", places)
@@ -132,7 +132,7 @@ class Statistic:
             known = self.values
             missing = [point for point in points if point not in known]
             if missing:
-                raise Misuse(
+                raise UsageError(
                     f"values has no number for {len(missing)} points of the domain.",
                     allowed="a number for every point",
                     instead="a mapping with all values of the domain as keys",
@@ -142,7 +142,7 @@ class Statistic:
         else:
             table = np.atleast_2d(self.values)
         if table.shape[1] != len(points) or table.shape[0] not in (1, self.answers):
-            raise Misuse(
+            raise UsageError(
                 f"values has shape {table.shape} for {self.answers} answers and {len(points)} points of the domain.",
                 allowed="a number for every point, in the domain's order; for several answers a row each",
                 instead="values=[0, 0, 0, 1]",
@@ -151,7 +151,7 @@ class Statistic:
             rows = np.abs(self.weights) * (1 if self.counts is None else self.counts)
             most = float(rows.sum(axis=1).max() * np.abs(table).max() * 2)
         if not np.isfinite(most):
-            raise Misuse(
+            raise UsageError(
                 "The answers can be beyond all floats.",
                 allowed="weights and values whose sums are floats",
                 instead="larger units",
@@ -167,9 +167,9 @@ def _floats(given: Any, name: str, allowed: str, instead: str) -> Floats:
     try:
         read = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse(f"{name} is not made of numbers.", allowed=allowed, instead=instead) from error
+        raise UsageError(f"{name} is not made of numbers.", allowed=allowed, instead=instead) from error
     if not np.isfinite(read).all():
-        raise Misuse(f"{name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
     return read
 
 
@@ -180,7 +180,7 @@ def _counts(given: Any, columns: int) -> Whole | None:
     allowed, instead = "one whole number >= 1 for each column of weights, below 2^53 together", "counts=[1000, 20]"
     read = _floats(given, "counts", allowed, instead)
     if read.shape != (columns,) or (read < 1).any() or (read != np.rint(read)).any() or read.sum() > 2.0**53:
-        raise Misuse(f"counts do not fit {columns} columns of weights.", allowed=allowed, instead=instead)
+        raise UsageError(f"counts do not fit {columns} columns of weights.", allowed=allowed, instead=instead)
     return None if (read == 1).all() else read.astype(np.int64)
 
 
@@ -190,7 +190,7 @@ def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
     if counts is not None:
         follow = (np.cumsum(counts) - counts).astype(np.float64)
         if given is not None and not np.array_equal(given, follow):
-            raise Misuse(
+            raise UsageError(
                 "positions are given together with counts.",
                 allowed="positions of rows that are listed one by one, or counts of rows without an order",
                 instead="leaving positions out",
@@ -200,9 +200,9 @@ def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
     allowed, instead = "one number for each row, growing", "positions=range(24)"
     read = _floats(given, "positions", allowed, instead)
     if read.shape != (size,):
-        raise Misuse(f"positions has shape {read.shape} for {size} rows.", allowed=allowed, instead=instead)
+        raise UsageError(f"positions has shape {read.shape} for {size} rows.", allowed=allowed, instead=instead)
     if not (np.diff(read) > 0).all():
-        raise Misuse("positions do not grow, or two rows have the same.", allowed=allowed, instead=instead)
+        raise UsageError("positions do not grow, or two rows have the same.", allowed=allowed, instead=instead)
     return read
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.engine import Tally
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import Values, Weight
 from pufferflow.queries.query import Query, Size, widened, within
 from pufferflow.rounding import UNIT
@@ -89,7 +89,7 @@ class WeightedMean(Weighted):
                 instead="private_sum of the product, or a filter on the weight",
             )
         if (size[tally.rows > 0, 0] == 0).any():
-            raise Misuse(
+            raise UsageError(
                 f"The weights {self.weight.words} of a group are all 0: its mean {self.name!r} would be divided by 0.",
                 allowed="groups that have a row with a weight above 0, or none",
                 instead=f".filter(({self.weight.words}) > 0)",

@@ -11,7 +11,7 @@ from typing import final
 
 import msgspec
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.planning import Certificate
 from pufferflow.release.release import Release
 
@@ -65,7 +65,7 @@ def certificate_of(body: bytes) -> Certificate | None:
     """Return the certificate of a text; None if this version cannot read it."""
     try:
         return Certificate.from_json(body)
-    except Misuse:
+    except UsageError:
         return None
 
 
@@ -83,11 +83,11 @@ def other_release(stored: bytes, release: Release) -> str:
     return "another certificate of that name" if theirs is not None and theirs != ours else ""
 
 
-def place_taken(noun: str, place: str, theirs: str, release: Release) -> Misuse:
+def place_taken(noun: str, place: str, theirs: str, release: Release) -> UsageError:
     """Return the refusal to send a release to a place that has another one."""
     entry = release.certificate.entry
     own = f"entry {entry}" if entry else "a release without an entry"
-    return Misuse(
+    return UsageError(
         f"The {noun} {place[:200]!r} has {theirs}, and the release to be sent is {own}.",
         allowed=f"an empty {noun}, or one with this very release; what was published is never replaced",
         instead="another sink, or another revision: revision=2",

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, final
 import msgspec
 import polars as pl
 
-from pufferflow.errors import InternalError, Misuse, SourceFailed
+from pufferflow.errors import InternalError, SourceError, UsageError
 from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
 from pufferflow.release.durable import exclusive_access, make, write_whole
@@ -53,7 +53,7 @@ def check_format(schema: pl.Schema, format: str) -> None:  # noqa: A002 - what i
     >>> check_format(pl.Schema({"day": pl.Date, "load": pl.Float64}), "csv")
     """
     if format not in FORMATS:
-        raise Misuse(
+        raise UsageError(
             f"The format is {format[:100]!r}.",
             allowed=", ".join(f'"{known}"' for known in FORMATS),
             instead=f'"{FORMATS[0]}"',
@@ -132,7 +132,7 @@ def read_evidence(folder: Path) -> Evidence | None:
 
 
 def table(read: Callable[[str], bytes], name: str, format: str) -> pl.DataFrame:  # noqa: A002 - as above
-    """Return a table, given how files are read by their names; SourceFailed if it is not all there."""
+    """Return a table, given how files are read by their names; SourceError if it is not all there."""
     body = read(f"{name}.{format}")
     if format not in READERS:
         return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
@@ -154,12 +154,12 @@ def _not_written(kind: str) -> InternalError:
     return InternalError(f"The table could not be written: {kind}.", instead="reporting it to the maintainers")
 
 
-def _damaged(kind: str) -> SourceFailed:
+def _damaged(kind: str) -> SourceError:
     return _failed(f"A table of the folder is damaged: {kind}.")
 
 
-def _failed(problem: str) -> SourceFailed:
-    return SourceFailed(
+def _failed(problem: str) -> SourceError:
+    return SourceError(
         problem,
         allowed="a folder that write_parquet, write_csv or write_ndjson wrote",
         instead="release.write_parquet(folder)",

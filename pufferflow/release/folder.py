@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pufferflow.errors import Misuse, PufferflowError, SinkFailed, SourceFailed
+from pufferflow.errors import PufferflowError, SinkError, SourceError, UsageError
 from pufferflow.release.copies import Copy, certificate_of, entry_in, other_release, place_taken
 from pufferflow.release.durable import exclusive_access, make, name_beside, write_whole
 from pufferflow.release.files import (
@@ -68,13 +68,13 @@ def check_free(folder: Path) -> None:
     if not folder.exists() and not folder.is_symlink():
         return
     if not folder.is_dir():
-        raise SinkFailed(
+        raise SinkError(
             f"{str(folder)[-200:]!r} is where a release goes, and it is no folder. Nothing was drawn or charged.",
             allowed="an empty place, or a folder",
             instead="moving away what is there, and running again",
         )
     if theirs := sorted(OURS.intersection(path.name for path in folder.iterdir())):
-        raise Misuse(
+        raise UsageError(
             f"The folder {str(folder)[-200:]!r} has a file {theirs[0]} that is no release's of this account. "
             "Nothing was drawn or charged.",
             allowed="an empty folder",
@@ -90,7 +90,7 @@ def files_of(release: Release, format: str) -> dict[str, bytes]:  # noqa: A002 -
 def add(folder: Path, name: str, body: bytes) -> None:
     """Put one more file beside a release; one of that name is replaced."""
     if Path(name).name != name or name in {"", "..", *OURS}:
-        raise Misuse(
+        raise UsageError(
             f"A file beside a release is to be called {name[:100]!r}.",
             allowed="a plain name, other than those of the release's own files",
             instead='"report.html"',
@@ -174,14 +174,14 @@ def _read_table(place: Path, name: str, format: str, *, described: bool) -> pl.D
     if not path.exists():
         return None
     if not described and format != FORMATS[0] and not (place / SCHEMA).exists():
-        raise Misuse(
+        raise UsageError(
             f"The folder {str(place)[:200]!r} has a file {path.name} that is no release's.",
             allowed="an empty folder, or one with this very release",
             instead="another sink, or another place for that file",
         )
     try:
         return table(lambda file: (place / file).read_bytes(), name, format)
-    except (SourceFailed, FileNotFoundError):  # the description may be what is not there
+    except (SourceError, FileNotFoundError):  # the description may be what is not there
         return None
 
 
@@ -201,10 +201,10 @@ _ANOTHER = "another folder"
 _UNTOUCHED = "mending that, or another folder; nothing was drawn or charged"
 
 
-def _failed(place: Path, error: OSError, instead: str) -> SinkFailed:
+def _failed(place: Path, error: OSError, instead: str) -> SinkError:
     """Return the error; the system's own words for its number hold no data."""
     reason = os.strerror(error.errno) if error.errno else type(error).__name__
-    return SinkFailed(
+    return SinkError(
         f"Nothing could be written to {str(place)[:200]!r}: {reason}.",
         allowed="a folder that can be made or written to, on a disk with room",
         instead=instead,

@@ -14,7 +14,7 @@ from msgspec import structs
 from pufferflow.arguments import shown
 from pufferflow.composition import Cost
 from pufferflow.engine import Tally, changed_source, weighted_tally
-from pufferflow.errors import InternalError, Misuse, SourceFailed
+from pufferflow.errors import InternalError, SourceError, UsageError
 from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Certificate, Decision, SourceDigest
 from pufferflow.release.draw import add_noise
@@ -82,7 +82,7 @@ class CostAccount(Protocol):
 def publish(decision: Decision, account: CostAccount | None, release_id: str | None, *, estimates: bool) -> Release:
     """Return the noisy answers of a decision."""
     if decision.certificate.certainty == "estimate" and not estimates:
-        raise Misuse(
+        raise UsageError(
             "The noise was worked out from an estimate, which may be below the truth.",
             allowed="bounds that are exact or above the truth",
             instead="release(estimates=True), if an estimate is good enough",
@@ -107,13 +107,13 @@ def check_account(account: CostAccount | None, release_id: str | None) -> None:
     if account is not None and not hasattr(account, "reserve"):
         ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
         name = repr(account) if isinstance(account, str) else '"power"'
-        raise Misuse(
+        raise UsageError(
             f"The account is {shown(account)}.",
             allowed="an account of a ledger, or None",
             instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
         )
     if account is None and release_id is not None:
-        raise Misuse(
+        raise UsageError(
             "An id for a release that no account counts.",
             allowed="an id together with an account",
             instead="id=None",
@@ -169,8 +169,8 @@ def _same_rows(read: Tally, counted: Tally) -> bool:
     return same and np.array_equal(read.rows, counted.rows)
 
 
-def _other_rows() -> SourceFailed:
-    return SourceFailed(
+def _other_rows() -> SourceError:
+    return SourceError(
         "The engine added up other rows than it counted, or rows came or went meanwhile. Nothing was released.",
         allowed="a table that stays as it is while it is read, on an engine that reads each row once",
         instead="releasing again with the same id, which costs nothing more; if this comes back, another engine",

@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 
 from pufferflow.addresses import local_path
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import UsageError, visible
 from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
 from pufferflow.release import files
@@ -76,7 +76,7 @@ class Release(Suggesting):
         (True, ['n_low', 'n_high'])
         """
         if self.limits is None:
-            raise Misuse(
+            raise UsageError(
                 "The release was kept without what is possible, as older ones were.",
                 allowed="a release of this version of pufferflow",
                 instead="release.frame and release.intervals, which are as they were published",
@@ -153,7 +153,7 @@ class Release(Suggesting):
         try:
             parts = msgspec.msgpack.decode(stored, type=_StoredRelease)
         except (msgspec.MsgspecError, TypeError, RecursionError) as error:
-            raise Misuse(
+            raise UsageError(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
         frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (parts.frame, parts.intervals)])
@@ -175,7 +175,7 @@ class Release(Suggesting):
             evidence = self.plan_evidence()
         own = repr(self.certificate.promise), self.certificate.hidden
         if evidence is not None and not agree_in_words((evidence.promise, evidence.scenario), own):
-            raise Misuse(
+            raise UsageError(
                 "The evidence is of another plan than the release.",
                 allowed="what the plan told that was released, or None",
                 instead="release.report(path), which has the evidence of its own plan, or none",
@@ -232,7 +232,7 @@ def written(write: Callable[[], object], place: Path) -> None:
     try:
         write()
     except OSError as error:
-        raise Misuse(
+        raise UsageError(
             f"Nothing can be written to {str(place)[:200]!r}: {type(error).__name__}.",
             allowed="a place that exists and may be written to",
             instead="another folder",

@@ -19,7 +19,7 @@ import polars as pl
 from msgspec import structs
 
 from pufferflow.dtypes import type_name
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import named
 
 _PLAIN = frozenset(
@@ -181,8 +181,8 @@ def _escaped_name(name: str) -> str:
     return f"'{name}" if re.match(_FORMULA, name) else name
 
 
-def _no_text(problem: str) -> Misuse:
-    return Misuse(
+def _no_text(problem: str) -> UsageError:
+    return UsageError(
         problem,
         allowed="in CSV and NDJSON: numbers, texts, booleans, durations, times, and dates of the years 1 to 9999",
         instead='write_parquet(folder), or the format "parquet"',

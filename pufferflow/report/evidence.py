@@ -7,7 +7,7 @@ from typing import final
 
 import msgspec
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 VERSION = 1
 GROUP_PRIVACY = "group privacy"
@@ -247,7 +247,7 @@ class Evidence(msgspec.Struct, frozen=True):
         except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, ValueError, RecursionError):
             found = None
         if found is None or found.version > VERSION:
-            raise Misuse(
+            raise UsageError(
                 "The evidence is not stored evidence, or was written by a newer pufferflow.",
                 allowed="what to_json wrote",
                 instead="plan.evidence().to_json()",

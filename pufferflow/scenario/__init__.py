@@ -13,7 +13,7 @@ from pufferflow.scenario.secret import (
     Secret,
     ValueSecret,
 )
-from pufferflow.scenario.secret_pairs import Closer, windows
+from pufferflow.scenario.secret_pairs import WithinDistance, windows
 from pufferflow.scenario.steps import UNITS, read_step, step_in_words
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "UNITS",
     "AnySecret",
     "Bins",
-    "Closer",
     "DeclaredColumns",
     "Derived",
     "Domain",
@@ -39,6 +38,7 @@ __all__ = [
     "Scenario",
     "Secret",
     "ValueSecret",
+    "WithinDistance",
     "read_step",
     "skipping",
     "step_in_words",

@@ -15,7 +15,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, in_few_digits, set_fields, shown
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.stored import ADDED, StoredPart
 from pufferflow.suggestions import suggests_arguments
 
@@ -96,7 +96,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
         except TypeError:  # not hashable, so no value
             place = None
         if place is None:
-            raise Misuse(
+            raise UsageError(
                 f"{name} is {shown(value)}, which the domain does not have.",
                 allowed=f"one of {_some(self.points)}",
                 instead=f"{self.points[0]!r}",
@@ -118,7 +118,7 @@ class Listed(Domain, kind="list"):
     def __post_init__(self) -> None:
         # statistics are worked out in floats, which would take two such numbers for one
         if max((abs(point) for point in self.points if isinstance(point, int)), default=0) > _WHOLE:
-            raise Misuse(
+            raise UsageError(
                 "A whole number beyond 2^53, which no float tells from its neighbours.",
                 allowed="numbers that a float holds",
                 instead="labels, or numbers counted from the smallest",
@@ -152,7 +152,7 @@ class Interval(Domain, kind="interval"):
         low = finite_number(self.low, "low", allowed=allowed, instead=instead)
         high = finite_number(self.high, "high", allowed=allowed, instead=instead)
         if not low < high:
-            raise Misuse(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
+            raise UsageError(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
         set_fields(self, low=low + 0.0, high=high + 0.0)  # −0.0 is 0.0
 
     @property
@@ -191,7 +191,7 @@ class Interval(Domain, kind="interval"):
             return MISSING
         number = finite_number(value, name, allowed=self.describe(), instead=f"{instead}{self.low:g}")
         if not self.low <= number <= self.high:
-            raise Misuse(f"{problem} {number:g}.", allowed=self.describe(), instead=f"{instead}{self.low:g}")
+            raise UsageError(f"{problem} {number:g}.", allowed=self.describe(), instead=f"{instead}{self.low:g}")
         return number
 
 
@@ -216,13 +216,13 @@ class Bins(Domain, kind="bins"):
         allowed = "growing edges, and one value for each class: between the edges, or also below and above them"
         instead = "pf.Bins([0, 1, 5], values=[0.5, 3])"
         if not isinstance(cast(object, edges), Sequence | np.ndarray) or isinstance(edges, str) or len(edges) == 0:
-            raise Misuse("edges is no list of numbers.", allowed=allowed, instead=instead)
+            raise UsageError("edges is no list of numbers.", allowed=allowed, instead=instead)
         read = tuple(finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges)
         if any(not low < high for low, high in itertools.pairwise(read)):
-            raise Misuse("The edges do not grow.", allowed=allowed, instead=instead)
+            raise UsageError("The edges do not grow.", allowed=allowed, instead=instead)
         points = listed_values(values, "values").points
         if len(points) not in (len(read) - 1, len(read) + 1):
-            raise Misuse(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
+            raise UsageError(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
         set_fields(self, edges=read, values=points)
 
     @property
@@ -305,7 +305,9 @@ def skipping(domain: Domain, missing: object) -> Domain:
         return OrMissing(domain)
     read = Interval(domain.low, domain.high, missing_is_state=True)
     if math.isinf(read.beyond):
-        raise Misuse("No number lies above the interval.", allowed="ends that floats go beyond", instead="other units")
+        raise UsageError(
+            "No number lies above the interval.", allowed="ends that floats go beyond", instead="other units"
+        )
     return read
 
 
@@ -327,16 +329,16 @@ def listed_values(given: object, name: str) -> Listed:
     if isinstance(given, range):
         given = list(given)
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise Misuse(f"{name} is {shown(given)}.", allowed=allowed, instead=_list_instead(given, name))
+        raise UsageError(f"{name} is {shown(given)}.", allowed=allowed, instead=_list_instead(given, name))
     values = cast(Sequence[object], given)
     plain = set(map(type, values)) <= {int, str}
     points = tuple(cast(Any, values) if plain else (_label(value, name, allowed, instead) for value in values))
     if len(points) < 2 or len(set(points)) < len(points):
-        raise Misuse(
+        raise UsageError(
             f"{name} has {len(points)} values, {len(set(points))} of them different.", allowed=allowed, instead=instead
         )
     if len({issubclass(kind, str) for kind in set(map(type, points))}) > 1:
-        raise Misuse(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
     return Listed(points)
 
 
@@ -373,7 +375,7 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
         instead = f"{name}=[0, 1, 2, 3] without None, and missing= for the value that null is read as"
     elif isinstance(value, date):
         instead = f'texts, as in {name}=["2026-01-01", "2026-01-02"], or numbers, such as days since some date'
-    raise Misuse(
+    raise UsageError(
         f"{name} has a value of type {type(value).__name__}"
         + (" that is not finite." if isinstance(value, float) else "."),
         allowed=allowed,
@@ -385,11 +387,11 @@ def _check_not_ends(first: object, second: object) -> None:
     """Refuse two numbers: ends of an interval, or two values."""
     try:
         numbers_given = sorted(finite_number(end, "an end", allowed="", instead="") for end in (first, second))
-    except Misuse:  # no two numbers, so no ends
+    except UsageError:  # no two numbers, so no ends
         return
     low, high = (f"{end:.15g}" for end in numbers_given)
     if low != high:
-        raise Misuse(
+        raise UsageError(
             f"domain is a tuple of two numbers, {low} and {high}: all numbers between them, or these two alone?",
             allowed="pf.Interval(low, high) for all numbers between two, or a list of the values that there are",
             instead=f"domain=pf.Interval({low}, {high}), or domain=[{low}, {high}] for two values",

@@ -10,7 +10,7 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.dtypes import moment_source
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Interval
 from pufferflow.scenario.secret import AnySecret, Presence
 from pufferflow.suggestions import did_you_mean, nearest
@@ -19,7 +19,7 @@ _SOME = 8
 _COMPARISON = re.compile(r"\s*(?P<column>\w+)\s*(?P<operator>==?|<|>)\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\d.]+)\s*")
 
 
-def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
+def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> UsageError:
     """Return the error for a column that a scenario names and a frame does not have."""
     columns = list(frame)
     near = nearest(name, [column for column in columns if column not in needed])
@@ -28,15 +28,15 @@ def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
         renamed = f"frame.rename({{{near[0]!r}: {name[:40]!r}}})"
         instead = f"{near[0]!r} instead of {name[:40]!r} in the scenario, or {renamed}"
     problem = f"The frame has no column {name!r}.{did_you_mean(name, near)}"
-    return Misuse(problem, allowed=f"a frame with {listed(needed)}", instead=instead)
+    return UsageError(problem, allowed=f"a frame with {listed(needed)}", instead=instead)
 
 
-def no_unit(name: str, frame: Iterable[str], needed: Sequence[str]) -> Misuse:
+def no_unit(name: str, frame: Iterable[str], needed: Sequence[str]) -> UsageError:
     """Return the error for the column of units that a frame does not have: where each row is one, it can be made."""
     missing = no_column(name, frame, needed)
     made = "pf.Presence.of_rows(…), if each row is a unit of its own: it makes an id"
     near = nearest(name, [column for column in frame if column not in needed])
-    return Misuse(
+    return UsageError(
         f"{missing.problem} It says whose row each row is.",
         allowed=missing.allowed,
         instead=f"{missing.instead}; or {made}" if near else made,
@@ -53,7 +53,7 @@ class DeclaredColumns:
     public: tuple[str, ...]
     secret: AnySecret
 
-    def not_sensitive(self, name: str, together: Sequence[str] = ()) -> Misuse:
+    def not_sensitive(self, name: str, together: Sequence[str] = ()) -> UsageError:
         """Return the error for a query of a column without a declared domain, alone or with others."""
         allowed = listed(self.sensitive) or "counts of rows, private_count(): no column is declared with a domain"
         if name not in self.frame:
@@ -63,26 +63,26 @@ class DeclaredColumns:
             return self._public(name, hidden, allowed)
         if isinstance(self.secret, Presence) and not self.sensitive:
             problem = f"pf.Presence({self.secret.within!r}) names no column, and {shown(name)} is asked about."
-            return Misuse(problem, allowed=allowed, instead=self._presence_of(name))
+            return UsageError(problem, allowed=allowed, instead=self._presence_of(name))
         if hidden is not None:
-            return Misuse(
+            return UsageError(
                 f"The column {shown(name)} is not declared, and is asked about together with {hidden!r}.",
                 allowed=allowed,
                 instead='frame.with_columns(both=…) of this expression before protect, and pf.Secret("both", …)',
             )
-        return Misuse(
+        return UsageError(
             f"The column {shown(name)} is not declared: it is neither secret with a domain nor public.",
             allowed=allowed,
             instead=f"pf.Secret({shown(name)}, domain={self._domain_of(name)}) in a scenario of its own",
         )
 
-    def not_public(self, name: str) -> Misuse:
+    def not_public(self, name: str) -> UsageError:
         """Return the error for a filter or group by a column that is not public."""
         allowed = f"public columns: {listed(self.public[:_SOME])}" if self.public else "public columns: none yet"
         if name in self.sensitive:
             domain = self.secret.columns.get(name)
             bins = f", {domain.some_bins}" if isinstance(domain, Interval) else ""
-            return Misuse(
+            return UsageError(
                 f"The column {shown(name)} is not public but secret: filters and groups by it would tell who has what.",
                 allowed=allowed,
                 instead=f".private_histogram({shown(name)}{bins}), or .private_count(pl.col({shown(name)}) == …)",
@@ -90,44 +90,44 @@ class DeclaredColumns:
         if name not in self.frame:
             return self._not_there(name, self.public, allowed)
         if isinstance(self.secret, Presence):
-            return Misuse(
+            return UsageError(
                 f"The column {shown(name)} is not declared as public.",
                 allowed=f"{allowed}. Under pf.Presence that means its possible values; who has which one stays hidden",
                 instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know which values there can be",
             )
-        return Misuse(
+        return UsageError(
             f"The column {shown(name)} is not public.",
             allowed=allowed,
             instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know it, row by row",
         )
 
-    def _not_there(self, name: str, wanted: Iterable[str], allowed: str) -> Misuse:
+    def _not_there(self, name: str, wanted: Iterable[str], allowed: str) -> UsageError:
         near = nearest(name, wanted) or nearest(name, self.frame)
-        instead = repr(near[0]) if near else "batch.questions.schema, which lists all columns"
+        instead = repr(near[0]) if near else "batch.request.schema, which lists all columns"
         said = did_you_mean(name, near)
         moment = _moment(name)
         if not near and moment is not None:
             instead, said = f"{moment}: in Polars a text beside a column is the name of another", ""
         elif not near and not name.isidentifier():
             instead = _compared(name)
-        return Misuse(f"The frame has no column {shown(name)}.{said}", allowed=allowed, instead=instead)
+        return UsageError(f"The frame has no column {shown(name)}.{said}", allowed=allowed, instead=instead)
 
-    def _public(self, name: str, hidden: str | None, allowed: str) -> Misuse:
+    def _public(self, name: str, hidden: str | None, allowed: str) -> UsageError:
         if isinstance(self.secret, Presence):
             instead = f".group_by({shown(name)}, keys=[…]).private_count(), or public without {shown(name)} and "
-            return Misuse(
+            return UsageError(
                 f"The column {shown(name)} is public, and queries are about sensitive columns.",
                 allowed=allowed,
                 instead=instead + self._presence_of(name),
             )
         if hidden is not None:
             product = f"pl.col({hidden!r}) * pl.col({shown(name)})"
-            return Misuse(
+            return UsageError(
                 f"The public column {shown(name)} stands in a query beside {hidden!r}.",
                 allowed="public columns as factors in private_sum, or as weights of private_mean",
                 instead=f".private_sum({product}), or .private_mean({hidden!r}, weights={shown(name)})",
             )
-        return Misuse(
+        return UsageError(
             f"The column {shown(name)} is public: everybody may know it, and it needs no noise.",
             allowed=allowed,
             instead=f"frame.select({shown(name)}) with Polars; pf.Secret({shown(name)}, domain=…) if it is secret",

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, cast, final
 
 from pufferflow.arguments import set_fields
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.domain import Domain, Label
 
 MOST_TUPLES: Final = 1024
@@ -64,7 +64,7 @@ class Product(Domain, kind="product"):
         names = [name for name in self.columns if isinstance(cast(object, name), str) and name]
         whole = len(set(names)) == len(self.columns) == len(self.domains) == len(self.missing)
         if not whole or any(isinstance(domain, Product) for domain in self.domains):
-            raise Misuse(
+            raise UsageError(
                 "The columns of the tuples do not have a name, a domain and a value for missing ones each.",
                 allowed="different columns, each with a domain of its own, and a value of it as which null is read",
                 instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
@@ -73,7 +73,7 @@ class Product(Domain, kind="product"):
     def check_named(self, column: str, missing: Label) -> None:
         """Refuse another name than that of the tuples, and a tuple of its own for missing ones: columns have theirs."""
         if column != self.name or missing != self.first:
-            raise Misuse(
+            raise UsageError(
                 "A secret of tuples has another name than its columns give it, or another value for missing tuples.",
                 allowed=f"the name {self.name!r}; each column has its own value for missing ones",
                 instead="pf.Secret.together(…), of a secret for each column",

@@ -14,7 +14,7 @@ import polars as pl
 from pufferflow.arguments import belief_refused, instance, read_name, set_fields, shown, stored_belief
 from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
-from pufferflow.errors import Misuse, visible
+from pufferflow.errors import UsageError, visible
 from pufferflow.habits import EXAMPLES
 from pufferflow.scenario.missing_columns import listed, no_column, no_unit
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
@@ -98,7 +98,7 @@ class Scenario:
             refusal="",
         )
         if start is not None and order is None:
-            raise Misuse(
+            raise UsageError(
                 "start is given, and order_by is missing.",
                 allowed="start together with the column that puts the rows in order",
                 instead='order_by="hour", step="1h", start="2026-01-01"',
@@ -108,7 +108,7 @@ class Scenario:
     def _check_parts(self) -> None:
         """Refuse parts that do not go together."""
         if self.order_by is None and any(prior.ordered for prior in self.priors):
-            raise Misuse(
+            raise UsageError(
                 "The prior speaks of rows in order, and order_by is missing.",
                 allowed="the column that puts the rows in order",
                 instead='order_by="hour", step="1h"',
@@ -119,7 +119,7 @@ class Scenario:
             for column, domain in prior.columns.items():
                 same = known.setdefault(column, domain).points == domain.points
                 if not same and column not in own:  # a sum would mean different things to them
-                    raise Misuse(
+                    raise UsageError(
                         f"Two priors know different values of the column {column!r}.",
                         allowed="priors with the same values of each column; a probability may be 0 or nearly so",
                         instead=f"a secret or priors that list all values of {column!r}",
@@ -127,7 +127,7 @@ class Scenario:
         hidden = [self.secret.name] if isinstance(self.secret, Derived) else []
         for column in (*self.sensitive, *hidden):
             if column in self.public:
-                raise Misuse(
+                raise UsageError(
                     f"The column {column!r} is both secret and public.",
                     allowed="public columns that are not hidden",
                     instead=f"public without {column!r}",
@@ -208,7 +208,7 @@ class Scenario:
         """
         table = arrow_table(frame)
         if table is None and not isinstance(frame, pl.LazyFrame | pl.DataFrame):
-            raise Misuse(
+            raise UsageError(
                 f"The frame is of type {type(frame).__name__}.",
                 allowed="a Polars frame, lazy or not, or a table with an Arrow stream, such as pandas",
                 instead=way_to_protect(frame),
@@ -255,7 +255,7 @@ class Scenario:
         instead = "scenario.check_frame(frame), or frame.collect_schema()"
         instance(schema, Mapping, "The schema", allowed="a pl.Schema", instead=instead)
         if ROW in schema and self.numbers_rows:
-            raise Misuse(
+            raise UsageError(
                 f"The frame has a column {ROW!r}, which would be made: each row is a unit of its own.",
                 allowed="another name for that column",
                 instead=f'frame.rename({{{ROW!r}: "number"}})',
@@ -263,7 +263,7 @@ class Scenario:
         needed, unit = self._needed, [self.secret.within] if isinstance(self.secret, Presence) else []
         for column in needed:
             if column in unreadable:
-                raise Misuse(
+                raise UsageError(
                     f"The column {column!r} is {unreadable[column][:60]}, which has no meaning here.",
                     allowed="text, Boolean, dates, times, and numbers, decimals of up to 38 digits too",
                     instead=f'a view with CAST("{column}" AS …), such as TEXT or DOUBLE PRECISION',
@@ -278,14 +278,14 @@ class Scenario:
     def _check_order(self, dtype: Any) -> None:
         fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
         if fits and isinstance(self.start, datetime) and dtype not in (pl.Date, pl.Datetime):
-            raise Misuse(
+            raise UsageError(
                 f"The column {self.order_by!r} of type {type_name(dtype)} for sequences that begin at a date.",
                 allowed="a column of dates, or of dates with a time",
                 instead="casting the column, or leaving start out",
             )
         if not fits:
             duration = "1h" if self.step == 1 else step_in_words(self.step * 10**9)  # a number may count seconds
-            raise Misuse(
+            raise UsageError(
                 f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
                 allowed="a date or time with a step such as '1h', or a number with a step such as 1",
                 instead=f'step="{duration}"' if dtype.is_temporal() else "step=1",
@@ -314,7 +314,7 @@ class Scenario:
         try:
             stored = json.loads(text)
             if stored["version"] != VERSION:
-                raise Misuse(
+                raise UsageError(
                     f"The scenario was stored in version {stored['version']!r}.",
                     allowed=f"version {VERSION}",
                     instead="a newer pufferflow",
@@ -326,10 +326,10 @@ class Scenario:
                 **{name: stored[name] for name in ("order_by", "step", "within", "public")},
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            if isinstance(error, Misuse):
+            if isinstance(error, UsageError):
                 raise
             problem = "The text is no stored scenario."
-            raise Misuse(problem, allowed="what to_json wrote", instead="scenario.to_json()") from error
+            raise UsageError(problem, allowed="what to_json wrote", instead="scenario.to_json()") from error
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
@@ -360,7 +360,7 @@ def _one_secret(given: object) -> AnySecret:
     return given
 
 
-def _no_secret(given: object) -> Misuse:
+def _no_secret(given: object) -> UsageError:
     instead = EXAMPLES["Scenario"]
     if isinstance(given, str):
         instead = f"secret=pf.Secret({shown(given)}, domain=[0, 1, 2, 3])"
@@ -370,7 +370,7 @@ def _no_secret(given: object) -> Misuse:
         instead = 'secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]'
     elif isinstance(given, Prior):
         instead = "pf.Scenario(secret, prior): the secret comes first"
-    return Misuse(
+    return UsageError(
         f"secret is {_kind(cast(object, given))}.",
         allowed="pf.Secret, a list of them, pf.Initial, pf.Presence or pf.Derived",
         instead=instead,
@@ -389,11 +389,11 @@ def _names(given: object, what: str) -> tuple[str, ...]:
     if not isinstance(given, Sequence):
         problem = f"{what} is of type {type(given).__name__}."
         some = sorted(map(str, cast("set[object]", given))) if isinstance(given, set) else []
-        raise Misuse(problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}")
+        raise UsageError(problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}")
     return tuple(dict.fromkeys(read_name(name, what) for name in cast(Sequence[object], given)))
 
 
-def _no_prior(given: object) -> Misuse:
+def _no_prior(given: object) -> UsageError:
     problem = f"prior is {_kind(given)}."
     instead = "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
     if isinstance(given, type) and issubclass(given, Prior):
@@ -403,7 +403,7 @@ def _no_prior(given: object) -> Misuse:
         instead = "prior=[pf.Independent(), pf.AnyCorrelation()]"
     elif isinstance(given, list | tuple) or hasattr(cast(object, given), "__array__"):
         instead = 'prior=pf.MarkovChain(matrix, initial="stationary"), if that is the matrix of a chain'
-    return Misuse(problem, allowed="one prior, or a list of them: the worst one counts", instead=instead)
+    return UsageError(problem, allowed="one prior, or a list of them: the worst one counts", instead=instead)
 
 
 def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
@@ -437,7 +437,7 @@ def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:
     number = dtype.is_numeric() or dtype == pl.Boolean
     label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Categorical | pl.Enum)
     if (numeric and not number) or (not numeric and not (label or dtype == pl.Boolean)):
-        raise Misuse(
+        raise UsageError(
             f"The column {column!r} of type {type_name(dtype)} for a domain of {'numbers' if numeric else 'labels'}.",
             allowed="a column of numbers" if numeric else "a column of texts or categories",
             instead="labels as domain, such as ['low', 'high'], or frame.cast before protect"

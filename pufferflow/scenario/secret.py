@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arguments import read_name, set_fields, shown, whole_number
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import MISSING, Domain, Interval, Label, listed_values, read_domain, skipping
 from pufferflow.scenario.product import Product
-from pufferflow.scenario.secret_pairs import Closer, Rule, near_places, read_rule, rule_in_words, value_pairs
+from pufferflow.scenario.secret_pairs import Rule, WithinDistance, near_places, read_rule, rule_in_words, value_pairs
 from pufferflow.scenario.stored import ADDED, Stored
 from pufferflow.suggestions import suggests_arguments
 
@@ -65,7 +65,7 @@ class AnySecret(Stored, abc.ABC, family="secret"):
         if fields.get("domain") is not None:
             fields["domain"] = Domain.from_stored(fields["domain"])
         if isinstance(fields.get("pairs"), dict):
-            fields["pairs"] = Closer.restored(fields["pairs"])
+            fields["pairs"] = WithinDistance.restored(fields["pairs"])
         secret = cls(**fields)
         set_fields(secret, missing_chosen=None)
         return secret
@@ -126,7 +126,7 @@ class ValueSecret(AnySecret):
             return np.stack(np.triu_indices(values, 1), axis=1)
         if self.pairs == "adjacent":
             return np.stack([np.arange(values - 1), np.arange(1, values)], axis=1)
-        if isinstance(self.pairs, Closer):
+        if isinstance(self.pairs, WithinDistance):
             return near_places(self.pairs, self.domain)
         return np.array([[self.domain.place(value, "a value") for value in pair] for pair in self.value_pairs()])
 
@@ -145,10 +145,10 @@ class Secret(ValueSecret, kind="value"):
     """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
 
     `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
-    either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.Closer(distance)` or a list of pairs.
-    Numbers outside the domain are read as its nearest value; null, NaN and unknown labels as `missing`, which is the
-    first value (or low) if left out. With missing="skip" they are a state of their own, as secret as any value: sums
-    leave them out, and means divide by the noisy number of the others. A chain then has one state more, the last.
+    either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.WithinDistance(distance)` or a list of
+    pairs. Numbers outside the domain are read as its nearest value; null, NaN and unknown labels as `missing`, which is
+    the first value (or low) if left out. With missing="skip" they are a state of their own, as secret as any value:
+    sums leave them out, and means divide by the noisy number of the others. A chain then has one state more, the last.
 
     >>> Secret("level", domain=[0, 1, 2, 3], pairs="adjacent").value_pairs()
     [(0, 1), (1, 2), (2, 3)]
@@ -171,7 +171,7 @@ class Secret(ValueSecret, kind="value"):
             _check_part(secret)
         columns = tuple(secret.column for secret in secrets)
         if len(set(columns)) < max(len(columns), 2):
-            raise Misuse(
+            raise UsageError(
                 f"Several secrets about {', '.join(map(repr, columns)) or 'nothing'}.",
                 allowed="two secrets or more, each about a column of its own",
                 instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
@@ -206,7 +206,7 @@ class _OptionalColumn(AnySecret):
         read = None if domain is None else skipping(read_domain(domain), missing)
         name = None if column is None else read_name(column, "column")
         if read is None and missing is not None:
-            raise Misuse(
+            raise UsageError(
                 "missing is given, and no column whose values it could be.",
                 allowed="missing together with a column and its domain",
                 instead="column='amount', domain=pf.Interval(0, 100), missing=0",
@@ -269,7 +269,7 @@ class Presence(_OptionalColumn, kind="presence"):
         names = by if isinstance(by, list | tuple) else [by]
         set_fields(self, by=tuple(read_name(name, "by") for name in names))
         if (column is None) != (domain is None):
-            raise Misuse(
+            raise UsageError(
                 "Presence is given a column without a domain, or a domain without a column.",
                 allowed="both, or neither for counts of rows",
                 instead=f"pf.Presence({within!r}, column={column or 'amount'!r}, domain=pf.Interval(0, 100), rows=10)",
@@ -279,14 +279,14 @@ class Presence(_OptionalColumn, kind="presence"):
             allowed = "a whole number >= 1, or None for all rows"
             read = whole_number(rows, "rows", allowed=allowed, instead="rows=10", kind=Integral)
             if read > _MOST_ROWS:
-                raise Misuse(
+                raise UsageError(
                     f"rows is {shown(rows)}: so many rows of one {within!r} are no limit.",
                     allowed=f"a whole number from 1 to {_MOST_ROWS:,}, or None for all rows",
                     instead="rows=10; noise grows with it",
                 )
             set_fields(self, rows=read)
         if once is not False and (once is not True or rows is None):
-            raise Misuse(
+            raise UsageError(
                 "once is given, and no limit on rows." if once is True else f"once is {shown(once)}.",
                 allowed="True or False, and True together with the rows of a unit that are chosen once",
                 instead=f"pf.Presence({within!r}, ..., rows=10, once=True), for a table that stays as it is",
@@ -299,7 +299,7 @@ class Presence(_OptionalColumn, kind="presence"):
         if self.groups is None and not self.by:
             return
         if self.groups is None or not self.by or self.rows is None:
-            raise Misuse(
+            raise UsageError(
                 "groups, by and rows are not given together.",
                 allowed="all three: so many rows of a unit in each group of equal values of by, in so many groups",
                 instead=f"{instead}, or rows alone: a limit on groups alone would leave noise as it is",
@@ -311,7 +311,7 @@ class Presence(_OptionalColumn, kind="presence"):
             ),
         )
         if self.within in self.by or len(set(self.by)) < len(self.by):
-            raise Misuse(
+            raise UsageError(
                 "by names the unit's own column, or a column twice.",
                 allowed="other public columns, each once",
                 instead=instead,
@@ -395,7 +395,7 @@ class Derived(_OptionalColumn, kind="derived"):
         rule: Rule = "all"
         if pairs != "all":
             if listed is None:
-                raise Misuse(
+                raise UsageError(
                     "pairs of a derived secret without its values.",
                     allowed="values together with pairs",
                     instead="pf.Derived(name, values=['ill', 'well'], pairs=[('ill', 'well')])",
@@ -409,7 +409,7 @@ class Derived(_OptionalColumn, kind="derived"):
         listed = listed_values(self.values if self.values is not None else known, "values")
         for value in listed.points:
             if value not in known:
-                raise Misuse(
+                raise UsageError(
                     f"The prior never produces {self.name} = {value!r}.",
                     allowed=f"values that the prior gives a probability above 0: {list(known)[:6]}",
                     instead="leaving values out, or another prior",
@@ -438,7 +438,7 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
     names, read, chosen = (_as_list(given) for given in (columns, domains, missing))
     left_out = missing is None and not chosen
     if len(names) < 2 or len(read) != len(names) or not (left_out or len(chosen) == len(names)):
-        raise Misuse(
+        raise UsageError(
             f"{len(names)} columns with {len(read)} domains"
             + ("." if left_out else f" and {len(chosen)} values for missing ones."),
             allowed="a list of columns, and lists as long with the domain of each, and with its value for missing ones",
@@ -449,7 +449,7 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
         for name, one, value in zip(names, read, chosen or [None] * len(names), strict=True)
     ]
     if len({secret.column for secret in secrets}) < len(secrets):
-        raise Misuse(
+        raise UsageError(
             "One of the columns is given twice.", allowed="different columns", instead='column=["hours", "pay"]'
         )
     return secrets
@@ -462,13 +462,13 @@ def _as_list(given: object) -> list[object]:
 def _check_part(secret: object) -> None:
     """Refuse what is no secret of a tuple."""
     if not isinstance(secret, Secret) or isinstance(secret.domain, Product):
-        raise Misuse(
+        raise UsageError(
             f"One of several secrets is {shown(secret)}.",
             allowed="pf.Secret(column, domain) for each of the columns; other secrets stand alone",
             instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
         )
     if secret.pairs != "all":
-        raise Misuse(
+        raise UsageError(
             f"Several secrets, and that about {secret.column!r} has pairs of its own.",
             allowed='pairs="all" for each: any two tuples of values must look alike',
             instead='pf.Secret.together(…, pairs="one column"), which hides less, or a scenario for this column alone',

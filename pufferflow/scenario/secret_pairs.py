@@ -10,7 +10,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, set_fields, shown
 from pufferflow.arrays import Indices
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.domain import MISSING, Domain, Interval, Label
 from pufferflow.scenario.product import ONE_COLUMN, OneColumn, Product
 from pufferflow.scenario.stored import Stored, stored_as
@@ -20,17 +20,17 @@ from pufferflow.suggestions import nearest, suggests_arguments
 @final
 @suggests_arguments
 @dataclass(frozen=True)
-class Closer(Stored):
+class WithinDistance(Stored):
     """All pairs of values that lie no farther apart than `distance`.
 
-    >>> Closer(2)
-    Closer(distance=2.0)
+    >>> WithinDistance(2)
+    WithinDistance(distance=2.0)
     """
 
     distance: float = field(metadata=stored_as("closer"))
 
     def __post_init__(self) -> None:
-        allowed, instead = "a finite number > 0", "pf.Closer(2)"
+        allowed, instead = "a finite number > 0", "pf.WithinDistance(2)"
         distance = finite_number(
             self.distance, "distance", allowed=allowed, instead=instead, fits=lambda distance: distance > 0
         )
@@ -40,7 +40,7 @@ class Closer(Stored):
 _MOST_LISTED: Final = 512
 """Values of a domain whose pairs are put into a list."""
 Chosen = tuple[tuple[Label, Label], ...]
-Rule = Literal["all", "adjacent"] | OneColumn | Closer | Chosen
+Rule = Literal["all", "adjacent"] | OneColumn | WithinDistance | Chosen
 
 
 def read_rule(given: object, domain: Domain) -> Rule:
@@ -49,16 +49,16 @@ def read_rule(given: object, domain: Domain) -> Rule:
         return _of_tuples(given)
     if domain.skips:
         return _with_missing(given, domain)
-    allowed = '"all", "adjacent", pf.Closer(distance) or a list of pairs of values'
+    allowed = '"all", "adjacent", pf.WithinDistance(distance) or a list of pairs of values'
     if isinstance(given, str):
         if given not in ("all", "adjacent"):
             near = nearest(given, ("all", "adjacent"))
             meant = f'"{near[0] if near else "all"}"'
             if isinstance(domain, Interval) and near == ["adjacent"]:
-                meant = "pf.Closer(1.0)"
-            raise Misuse(f"pairs is {shown(given)}.", allowed=allowed, instead=f"pairs={meant}")
+                meant = "pf.WithinDistance(1.0)"
+            raise UsageError(f"pairs is {shown(given)}.", allowed=allowed, instead=f"pairs={meant}")
         rule: Rule = "all" if given == "all" else "adjacent"
-    elif isinstance(given, Closer):
+    elif isinstance(given, WithinDistance):
         rule = given
     else:
         rule = _listed_pairs(given, domain, allowed)
@@ -91,8 +91,8 @@ def _check(rule: Rule, domain: Domain) -> None:
         return
     if isinstance(domain, Interval):
         _on_interval(rule, domain)
-    elif isinstance(rule, Closer) and not _any_near(rule, domain):
-        raise Misuse(
+    elif isinstance(rule, WithinDistance) and not _any_near(rule, domain):
+        raise UsageError(
             f"No two values lie within {rule.distance:g}: nothing would be hidden.",
             allowed="a distance that some two values of the domain have",
             instead='pairs="adjacent"',
@@ -104,7 +104,7 @@ def _of_tuples(given: object) -> Rule:
         return "all"
     if given == ONE_COLUMN:
         return ONE_COLUMN
-    raise Misuse(
+    raise UsageError(
         f"pairs of tuples is {shown(given)}.",
         allowed=f'"all", or {ONE_COLUMN!r} for those that differ in one column only',
         instead='pairs="all": it hides every column, and what follows from several',
@@ -114,21 +114,21 @@ def _of_tuples(given: object) -> Rule:
 def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
     instead = f"pairs=[({domain.points[0]!r}, {domain.points[1]!r})]"
     if not isinstance(given, Sequence) or not given:
-        raise Misuse(
+        raise UsageError(
             f"pairs is of type {type(cast(object, given)).__name__}, or empty.", allowed=allowed, instead=instead
         )
     pairs: list[tuple[Label, Label]] = []
     for pair in cast(Sequence[Any], given):
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(cast(Sequence[Any], pair)) != 2:
-            raise Misuse("pairs has an entry that is no pair.", allowed=allowed, instead=instead)
+            raise UsageError("pairs has an entry that is no pair.", allowed=allowed, instead=instead)
         a, b = (domain.read(value, "a value of pairs", "pairs has", "") for value in cast(Sequence[Any], pair))
         if a == b:
-            raise Misuse(f"pairs has a pair of equal values, {a!r}.", allowed=allowed, instead=instead)
+            raise UsageError(f"pairs has a pair of equal values, {a!r}.", allowed=allowed, instead=instead)
         pairs.append((a, b))
     return tuple(pairs)
 
 
-def _any_near(rule: Closer, domain: Domain) -> bool:
+def _any_near(rule: WithinDistance, domain: Domain) -> bool:
     order, ends = windows(rule, domain)
     return bool((ends > np.arange(len(order)) + 1).any())
 
@@ -177,7 +177,7 @@ class AnyTwo(Sequence[tuple[Label, Label]]):
         return self._points[first], self._points[-1 - (behind - row * (row + 1) // 2)]
 
 
-def near_places(rule: Closer, domain: Domain) -> Indices:
+def near_places(rule: WithinDistance, domain: Domain) -> Indices:
     """Return the pairs of values that are near, by their places, of shape (pairs, 2)."""
     order, ends = windows(rule, domain)
     counts = ends - np.arange(len(order)) - 1
@@ -187,11 +187,11 @@ def near_places(rule: Closer, domain: Domain) -> Indices:
     return places[np.lexsort((places[:, 1], places[:, 0]))]
 
 
-def windows(rule: Closer, domain: Domain) -> tuple[Indices, Indices]:
+def windows(rule: WithinDistance, domain: Domain) -> tuple[Indices, Indices]:
     """Return the places of values in growing order, and for each the end of those that are near and larger.
 
     >>> from pufferflow.scenario.domain import Listed
-    >>> order, ends = windows(Closer(1), Listed((3, 0, 1)))
+    >>> order, ends = windows(WithinDistance(1), Listed((3, 0, 1)))
     >>> order.tolist(), ends.tolist()
     ([1, 2, 0], [2, 2, 3])
     """
@@ -205,7 +205,7 @@ def windows(rule: Closer, domain: Domain) -> tuple[Indices, Indices]:
 
 def rule_in_words(rule: Rule, what: str = "of them") -> str:
     """Return a rule as words for people."""
-    if isinstance(rule, Closer):
+    if isinstance(rule, WithinDistance):
         return f"any two {what} no farther apart than {rule.distance:g}"
     if isinstance(rule, tuple):
         return f"{len(rule)} pairs {what} that are named"
@@ -218,9 +218,9 @@ def _on_interval(rule: Rule, domain: Interval) -> tuple[Label, Label]:
     if rule == "adjacent":
         raise Refused(
             "Adjacent values of an interval: every number has another one arbitrarily near.",
-            allowed='pairs="all", pf.Closer(distance) or a list of pairs for an interval',
-            instead="pairs=pf.Closer(1.0)",
+            allowed='pairs="all", pf.WithinDistance(distance) or a list of pairs for an interval',
+            instead="pairs=pf.WithinDistance(1.0)",
         )
-    if isinstance(rule, Closer):
+    if isinstance(rule, WithinDistance):
         return domain.low, min(domain.low + rule.distance, domain.high)
     return domain.low, domain.high

@@ -8,7 +8,7 @@ from fractions import Fraction
 from numbers import Rational
 
 from pufferflow.arguments import finite_number, shown
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 UNITS = {
     "ns": 1,
@@ -42,7 +42,7 @@ def read_step(step: object) -> tuple[int, bool]:
         size = sum(int(count) * UNITS[unit] for count, unit in _DURATION.findall(step))
     if size > 0:
         return size, True
-    raise Misuse(
+    raise UsageError(
         f"step is {shown(step)}.",
         allowed="a whole number > 0, or a duration such as '15m', '1h', '1d'",
         instead=_meant(step),
@@ -94,7 +94,7 @@ def _moment(given: object) -> datetime:
         with suppress(ValueError, OverflowError):  # a time zone may lead out of the years 1 to 9999
             moment = datetime.fromisoformat(text)
             return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    raise Misuse(
+    raise UsageError(
         f"start is {shown(given)}.",
         allowed="a date or time (or its ISO text, to the microsecond) for a step that is a duration",
         instead='start="2026-01-01", or start="2026-01-01T06:00"',

@@ -7,7 +7,7 @@ from dataclasses import Field, fields
 from functools import cache
 from typing import Any, ClassVar, Self, cast
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 ADDED = {"added": True}
 """Metadata of a field that older versions lack: it is left out where it has its default."""
@@ -79,10 +79,10 @@ class Stored:
         return cls.kinds[kind].restored(stored)
 
     @classmethod
-    def unknown(cls, kind: object) -> Misuse:
+    def unknown(cls, kind: object) -> UsageError:
         """Return the error for a kind that the family does not have."""
         del kind
-        return Misuse(f"The stored {cls.family} is of no known kind.", allowed="what to_json wrote")
+        return UsageError(f"The stored {cls.family} is of no known kind.", allowed="what to_json wrote")
 
 
 class StoredPart(Stored):

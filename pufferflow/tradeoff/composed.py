@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol, cast, final
 
 from pufferflow.arguments import whole_number
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian, Laplace, Noise
 from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
 from pufferflow.tradeoff.curve import TradeOffCurve, read_epsilon
@@ -182,8 +182,8 @@ def _read(given: object) -> "Profile | Composed":
     return given
 
 
-def _no_profiles(problem: str) -> Misuse:
-    return Misuse(
+def _no_profiles(problem: str) -> UsageError:
+    return UsageError(
         problem,
         allowed="a pf.tradeoff.Profile, or a list of them",
         instead="pf.tradeoff.compose([pf.tradeoff.Profile(1.0, tv=0.3), pf.tradeoff.Profile(0.5)])",

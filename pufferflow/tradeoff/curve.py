@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import finite_number_at_least_zero, probability_below_one
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.roots import largest
 from pufferflow.rounding import UNIT
 
@@ -93,7 +93,7 @@ class TradeOffCurve(abc.ABC):
         """
         given = _numbers(alpha, "alpha", "curve(0.05)")
         if given.size and not ((given >= 0) & (given <= 1)).all():
-            raise Misuse("alpha is no probability.", allowed="numbers from 0 to 1", instead="curve(0.05)")
+            raise UsageError("alpha is no probability.", allowed="numbers from 0 to 1", instead="curve(0.05)")
         values = np.array([self._least_misses(float(one)) for one in given.ravel()])
         return float(values[0]) if given.ndim == 0 else values.reshape(given.shape)
 
@@ -139,7 +139,7 @@ def _highest(function: Callable[[float], float], end: float) -> float:
 
 def _numbers(given: object, name: str, instead: str) -> Floats:
     """Return numbers as an array; texts and booleans are none."""
-    refusal = Misuse(f"{name} is no number.", allowed="a number, or an array of numbers", instead=instead)
+    refusal = UsageError(f"{name} is no number.", allowed="a number, or an array of numbers", instead=instead)
     try:
         found = np.asarray(given)
         floats = found.astype(np.float64)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 import numpy as np
 
 from pufferflow.arguments import finite_number, whole_number
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian, Laplace
 from pufferflow.rounding import UNIT
 from pufferflow.tradeoff.composed import Composed, compose
@@ -37,7 +37,7 @@ def from_dp_event(event: Any, neighbours: Neighbours = "add_remove") -> Composed
     0.197413
     """
     if neighbours not in ("add_remove", "replace"):  # pyright: ignore[reportUnnecessaryContains]
-        raise Misuse(
+        raise UsageError(
             "neighbours is neither 'add_remove' nor 'replace'.",
             allowed="'add_remove' or 'replace', as in dp-accounting's NeighboringRelation",
             instead='pf.tradeoff.from_dp_event(event, neighbours="replace")',
@@ -80,7 +80,7 @@ class _Reader:
     def _composed(self, event: Any) -> Composed:
         given = _attribute(event, "events")
         if not isinstance(given, Iterable):
-            raise Misuse(
+            raise UsageError(
                 f"The events of a {type(event).__name__} are of type {type(given).__name__}.",
                 allowed="a list of events",
                 instead=_INSTEAD,
@@ -173,7 +173,7 @@ def _attribute(event: Any, name: str) -> Any:
     try:
         return getattr(event, name)
     except AttributeError as error:
-        raise Misuse(
+        raise UsageError(
             f"A {type(event).__name__} has no {name}.", allowed="an event as dp-accounting makes it", instead=_INSTEAD
         ) from error
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, instance, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.conversions import tv_limit
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.noise import Gaussian, Laplace, Noise, Staircase
 from pufferflow.rounding import UNIT, lifted, quotient_above, upwards
@@ -142,7 +142,7 @@ class Profile:
         """
         p, q = _probabilities(first), _probabilities(second)
         if len(p) != len(q):
-            raise Misuse(
+            raise UsageError(
                 f"{len(p)} and {len(q)} probabilities.",
                 allowed="one probability for every output, under both secrets",
                 instead="pf.tradeoff.Profile.of_outputs([0.7, 0.3], [0.4, 0.6])",
@@ -255,7 +255,7 @@ def _pairs(given: object) -> list[tuple[Any, Any]]:
     """Return pairs of an ε and a δ."""
     listed: list[Any] = list(cast(Iterable[Any], given)) if isinstance(given, Iterable) else [given]
     if not all(isinstance(one, tuple | list) and len(cast(Any, one)) == 2 for one in listed):
-        raise Misuse(
+        raise UsageError(
             "The points of a profile are no pairs.",
             allowed="pairs of an epsilon and a delta",
             instead="pf.tradeoff.Profile.of_points([(0.0, 0.02), (1.0, 0.0)])",
@@ -273,7 +273,7 @@ def _probabilities(given: object) -> Floats:
         for one in listed
     ]
     if abs(math.fsum(floats) - 1) > 1e-9:
-        raise Misuse(
+        raise UsageError(
             f"The probabilities of outputs have the sum {math.fsum(floats):.12g}.", allowed=allowed, instead=instead
         )
     return np.array(floats)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, instance
 from pufferflow.arrays import Array, Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.tradeoff.curve import TradeOffCurve
 from pufferflow.tradeoff.hulls import of_deltas
@@ -149,7 +149,7 @@ def _read(profiles: object, call: str) -> list[Profile]:
     """Return profiles, at least one."""
     read = list(_iterated(profiles, call))
     if not read or not all(isinstance(profile, Profile) for profile in read):
-        raise Misuse(
+        raise UsageError(
             "Profiles are missing, or one of them is no profile.",
             allowed="a list of pf.tradeoff.Profile",
             instead=f"pf.tradeoff.{call}([pf.tradeoff.Profile(1.0, tv=0.3), pf.tradeoff.Profile(0.5, 0.05)])",
@@ -159,7 +159,7 @@ def _read(profiles: object, call: str) -> list[Profile]:
 
 def _iterated(given: object, call: str) -> Iterable[Any]:
     if not isinstance(given, Iterable) or isinstance(given, str):
-        raise Misuse(
+        raise UsageError(
             f"pf.tradeoff.{call} was given a {type(given).__name__}.",
             allowed="a list",
             instead=f"pf.tradeoff.{call}([...])",
@@ -177,8 +177,8 @@ def _part(given: object) -> tuple[float, TradeOffCurve]:
     return weight, pair[1]
 
 
-def _bad_mixture(problem: str) -> Misuse:
-    return Misuse(
+def _bad_mixture(problem: str) -> UsageError:
+    return UsageError(
         problem,
         allowed="pairs of a probability and what pf.tradeoff.compose returns, the probabilities adding up to 1",
         instead="pf.tradeoff.mixture([(0.5, pf.tradeoff.compose(one)), (0.5, pf.tradeoff.compose(other))])",

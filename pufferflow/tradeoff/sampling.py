@@ -13,7 +13,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, instance, whole_number
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian
 from pufferflow.rounding import UNIT, upwards
 from pufferflow.tradeoff.composed import Composed, compose
@@ -103,7 +103,7 @@ def fixed_size_profile(profile: Profile, drawn: int, rows: int) -> Profile:
     total = whole_number(rows, "rows", allowed=allowed, instead=instead)
     part = whole_number(drawn, "drawn", allowed=allowed, instead=instead)
     if part > total:
-        raise Misuse(f"{part} of {total} rows.", allowed=allowed, instead=instead)
+        raise UsageError(f"{part} of {total} rows.", allowed=allowed, instead=instead)
     kept = upwards(part / total) if part < total else 1.0
     tv = _share_of(kept, _read(profile))
     if kept >= 1:
@@ -146,7 +146,7 @@ def independent(prior: Any) -> None:
     listed: list[Any] = list(cast(Iterable[Any], priors)) if isinstance(priors, Iterable) else [priors]
     known = [getattr(one, "independent_rows", None) for one in listed]
     if not known or not all(isinstance(one, bool) for one in known):
-        raise Misuse(
+        raise UsageError(
             f"The prior of sampled rows is of type {type(prior).__name__}.",
             allowed="the belief about the rows, whose rows are independent",
             instead="prior=pf.Independent()",

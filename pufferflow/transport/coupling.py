@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arrays import Array, Floats, Indices
-from pufferflow.errors import InternalError, Misuse
+from pufferflow.errors import InternalError, UsageError
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import SMALLEST, UNIT, differences_outward, upwards
 from pufferflow.transport import masses
@@ -98,7 +98,7 @@ class Distance(float, Generic[C]):
     def coupling(self) -> C:
         """The joint law that attains the distance, if it was asked for with `coupling=True`."""
         if self._coupling is None:
-            raise Misuse(
+            raise UsageError(
                 "The coupling was not asked for.",
                 allowed="coupling=True",
                 instead="pf.winf(mu, nu, coupling=True).coupling",

@@ -15,7 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from pufferflow.arguments import decimal_reading, finite_number, instance, probability_below_one
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.law import GaussianLaw, Law
 from pufferflow.rounding import SMALLEST, UNIT, float_below, upwards
 from pufferflow.transport import emd, gaussian, line, line_near, space
@@ -120,7 +120,7 @@ def near(
     norm, share = _norm(norm), _share(delta)
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         if coupling:
-            raise Misuse(
+            raise UsageError(
                 "A coupling asked for the nearness of Gaussians.",
                 allowed="coupling=True for finite laws, or for winf and wasserstein",
                 instead="near(mu, nu, delta) without it",
@@ -143,7 +143,7 @@ def _share(delta: Number) -> Fraction:
 
 def _norm(norm: Any) -> float:
     if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2, math.inf):
-        raise Misuse(f"norm is {norm!r}.", allowed="1, 2 or math.inf", instead="norm=2")
+        raise UsageError(f"norm is {norm!r}.", allowed="1, 2 or math.inf", instead="norm=2")
     return float(norm)
 
 
@@ -165,7 +165,7 @@ def _on_a_line(mu: Any, nu: Any) -> bool:
 
 def _gaussians(mu: object, nu: object) -> tuple[GaussianLaw, GaussianLaw]:
     if not (isinstance(mu, GaussianLaw) and isinstance(nu, GaussianLaw)):
-        raise Misuse(
+        raise UsageError(
             f"Laws of types {type(mu).__name__} and {type(nu).__name__}.",
             allowed="two pf.Law, or two pf.GaussianLaw",
             instead="the same kind on both sides; a finite law is infinitely far from a Gaussian one",
@@ -175,8 +175,8 @@ def _gaussians(mu: object, nu: object) -> tuple[GaussianLaw, GaussianLaw]:
     return mu, nu
 
 
-def _dimensions(left: int, right: int) -> Misuse:
-    return Misuse(
+def _dimensions(left: int, right: int) -> UsageError:
+    return UsageError(
         f"Laws of dimension {left} and {right}.",
         allowed="two laws of one dimension",
         instead="law.map(...) on one of them",

@@ -293,7 +293,7 @@ def test_results_are_values():
 )
 def test_bad_arguments(arguments, options):
     """What cannot be attacked is refused with what is allowed and what to try."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         attack(*arguments, **options)
     assert caught.value.allowed
     assert caught.value.instead

@@ -166,7 +166,7 @@ def test_impossible_promises_are_refused(make, says):
 )
 def test_bad_input_is_named(make, says):
     """Every wrong argument is refused with what was given and what is allowed."""
-    with pytest.raises(pf.Misuse, match=says) as refusal:
+    with pytest.raises(pf.UsageError, match=says) as refusal:
         make()
     assert "allowed: " in str(refusal.value)
 

@@ -92,7 +92,7 @@ def test_a_share_left_out_stays_left_out():
 @pytest.mark.parametrize("bad", [-0.1, math.nan, "much"])
 def test_errors_that_are_no_distance_are_refused(bad):
     """A negative, NaN or textual error is a misuse."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.robustness(pf.calibrate(POINTS, pf.Pure(1.0)), bad)
 
 

@@ -140,7 +140,7 @@ def exact_losses(prior, values, cells, noise):
     return worst
 
 
-@pytest.mark.parametrize("pairs", ["adjacent", pf.Closer(1)])
+@pytest.mark.parametrize("pairs", ["adjacent", pf.WithinDistance(1)])
 def test_rows_stay_where_not_every_pair_is_hidden(pairs):
     """With neighbours alone a row outside may mix states that are no pair inside: it is looked at."""
     prior = pf.MarkovChain(np.full((3, 3), 1 / 3).tolist())
@@ -155,7 +155,7 @@ def test_a_long_total_is_proven_by_its_quickest_bound(tried):
 
     What the noise keeps of one row alone, of which the certificate tells, is no work.
     """
-    plan = meter(3000, 2900, floor=None)
+    plan = meter(3000, 2900, row_privacy=False)
     assert {name for name, laws in tried if not isinstance(laws, ConstantLaws)} == {"Messages"}
     rows = {row["bound"]: row for row in plan.compare().iter_rows(named=True)}
     assert rows["GWM(norm=None)"]["note"].startswith("not tried: ")
@@ -184,7 +184,7 @@ def test_auto_is_near_every_cheap_bound(promise):
 def test_families_that_do_not_decide_are_proven_once(tried):
     """Fifteen sizes of family: a search for one of them; of the others one bound each, which is seen to be enough."""
     batch = families()
-    batch.plan(pf.Approx(1.0, 1e-6), noise=pf.Laplace, floor=None)
+    batch.plan(pf.Approx(1.0, 1e-6), noise=pf.Laplace, row_privacy=False)
     assert len(tried) < 15 + 8
 
 
@@ -239,7 +239,7 @@ def test_seconds_leave_the_quickest_proof():
     assert note in plan.explain()
     assert plan.calibration.noise.scale >= families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace).calibration.noise.scale
     for wrong in (0, -1, float("nan"), float("inf"), "soon", True):
-        with pytest.raises(pf.Misuse, match="seconds"):
+        with pytest.raises(pf.UsageError, match="seconds"):
             families(2).plan(pf.Pure(1.0), seconds=wrong)
 
 

@@ -18,7 +18,7 @@ from pufferflow.chains.bounded_steps import (
 )
 from pufferflow.chains.lipschitz_ratio import largest_log_ratio, members
 from pufferflow.chains.recursion import run
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 HAIR = 1 + 1e-11
 """Single chains widen their limits by 2⁻⁴⁰; classes do not."""
@@ -347,5 +347,5 @@ def test_laws_are_followed_from_outside():
 )
 def test_bounds_without_kernels_are_misuse(low, high):
     """No kernel between the bounds, or more states than sets can be listed for: an error that says so."""
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         Chains(low[None], high[None], constant(3))

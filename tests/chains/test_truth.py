@@ -152,16 +152,16 @@ def test_what_cannot_be_is_refused():
     chain = Chain(np.eye(2)[None], np.zeros(2, dtype=np.intp), np.array([[1.0, 0.0]]))
     kinds, values = np.zeros(3, dtype=np.intp), np.array([[0.0, 1.0]])
     for bad in ((values[:, :1], kinds), (values * np.nan, kinds), (values, kinds[1:]), (values, kinds + 1)):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             Sums(chain, *bad)
     sums = Sums(chain, values, kinds)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         farthest(sums, np.array([[0, 2]]))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         farthest(sums, np.array([[0, 1]]), np.ones(2, dtype=bool))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pair_of(sums, 3, (0, 1))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         nearest(sums, np.array([[0, 1]]), 1.0)
     with pytest.raises(pf.Refused, match="cannot have"):
         pair_of(sums, 0, (0, 1))

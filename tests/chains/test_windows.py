@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pufferflow.chains import Window, exposures_of
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 
 DAY = Window(0.1 * (1 - np.eye(2)), ((0, 24),))
 
@@ -77,9 +77,9 @@ def test_a_hull_may_be_given():
     none = np.empty(0, dtype=np.intp)
     assert not exposures_of([DAY], none, none, (3, 5))[1].losses.any()
     for hull in ((11, 99), (0, 32)):
-        with pytest.raises(Misuse, match="outside of the hull"):
+        with pytest.raises(UsageError, match="outside of the hull"):
             exposures_of([DAY], np.zeros(1, dtype=np.intp), np.array([10]), hull)
-    with pytest.raises(Misuse, match="no windows"):
+    with pytest.raises(UsageError, match="no windows"):
         exposures_of([DAY], none, none)
 
 

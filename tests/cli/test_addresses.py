@@ -119,7 +119,7 @@ def test_nothing_of_the_library_writes_to_an_address(address, kind, tmp_path, mo
             *(release.write_parquet, release.write_csv, release.write_ndjson, release.report, pf.Release.read),
             *(plan().report, ledger.report, ledger.export, ledger.copy_to, pf.Ledger, starter.write),
         ):
-            with pytest.raises(pf.Misuse) as refused:
+            with pytest.raises(pf.UsageError) as refused:
                 write(place)
             assert "secret" not in str(refused.value)
             assert f"'{scheme_of(address)}" in refused.value.problem
@@ -129,11 +129,11 @@ def test_nothing_of_the_library_writes_to_an_address(address, kind, tmp_path, mo
 def test_the_path_of_a_file_address_is_what_to_type(tmp_path):
     """A file:// address is refused with the plain path that it means."""
     place = tmp_path / "a folder"
-    with pytest.raises(pf.Misuse) as refused:
+    with pytest.raises(pf.UsageError) as refused:
         plan().release().write_parquet(place.as_uri())
     assert refused.value.instead == f'"{place}"'
     for address in ("file://localhost/data/x", "file:/data/x"):
-        with pytest.raises(pf.Misuse) as refused:
+        with pytest.raises(pf.UsageError) as refused:
             local_path(address, "It")
         assert refused.value.instead == '"/data/x"'
 
@@ -149,7 +149,7 @@ def test_paths_are_no_addresses(path):
 @pytest.mark.parametrize("wrong", [None, 3, b"published", ["published"]])
 def test_what_is_no_path_is_refused(wrong):
     """With what it is, and what a path looks like."""
-    with pytest.raises(pf.Misuse, match="The folder is of type"):
+    with pytest.raises(pf.UsageError, match="The folder is of type"):
         plan().release().write_parquet(wrong)
 
 

@@ -52,7 +52,7 @@ def test_plan_for_programs(make, give):
     assert {name: found["cost"][name] for name in cost} == cost
     assert found["promise"] == {"promise": "Pure", "epsilon": 0.5}
     assert found["id"] == "hours-2026-11-20"
-    assert found["readings"] == ["on_sum: null in 'on' counts as 0; numbers below 0 as 0, numbers above 1 as 1"]
+    assert found["value_handling"] == ["on_sum: null in 'on' counts as 0; numbers below 0 as 0, numbers above 1 as 1"]
 
 
 @pytest.mark.usefixtures("spent")
@@ -319,12 +319,12 @@ def test_schedule_tells_of_runs_failures_and_the_next_time(make, give, monkeypat
     def keep_running(job, since, told):
         assert since is None
         told(ran)
-        told(pf.SourceFailed("No file."))
+        told(pf.SourceError("No file."))
         told(job.period().ends)
 
     monkeypatch.setattr("pufferflow.jobs.schedule", keep_running)
     lines = give("schedule", "job.toml").out.splitlines()
-    assert [DAY in lines[0], "SourceFailed: No file." in lines[1], "next run" in lines[2]] == [True] * 3
+    assert [DAY in lines[0], "SourceError: No file." in lines[1], "next run" in lines[2]] == [True] * 3
     assert lines[3].endswith("Stopped.")
     found = give("schedule", "job.toml", "--json")
     check(found.document, "schedule")

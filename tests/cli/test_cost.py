@@ -57,7 +57,7 @@ def test_a_plan_counts_what_is_reserved_once(make, give):
     job = pf.Job.read("job.toml")
     plan = job.plan(DAY)
     with pf.Ledger("ledger.db") as ledger:
-        account = ledger.open("hours-2026", plan.questions.scenario, limit=pf.Pure(1.0))
+        account = ledger.open("hours-2026", plan.request.scenario, limit=pf.Pure(1.0))
         account.reserve(plan._decision, job.id_of(DAY))
     told = cost(give, DAY)
     assert (told["released"], told["after"]) == (False, told["spent"]["epsilon"])

@@ -16,15 +16,15 @@ PRIVATE = 987654321
 RAISED = {
     "a bug inside": ("raise pf.InternalError('It broke.')", "InternalError", 1),
     "no such promise": ("raise pf.Refused('No.', allowed='less', instead='more')", "Refused", 3),
-    "misuse": ("raise pf.Misuse('No.', allowed='less', instead='more')", "Misuse", 2),
+    "misuse": ("raise pf.UsageError('No.', allowed='less', instead='more')", "UsageError", 2),
     "a limit": ("raise pf.LimitReached('No.')", "LimitReached", 4),
-    "a source": ("raise pf.SourceFailed('No.')", "SourceFailed", 5),
-    "a ledger": ("raise pf.LedgerFault('No.')", "LedgerFault", 6),
-    "a sink": ("raise pf.SinkFailed('No.')", "SinkFailed", 7),
+    "a source": ("raise pf.SourceError('No.')", "SourceError", 5),
+    "a ledger": ("raise pf.LedgerError('No.')", "LedgerError", 6),
+    "a sink": ("raise pf.SinkError('No.')", "SinkError", 7),
     "Ctrl-C": ("raise KeyboardInterrupt", "Stopped", 130),
-    "an end of the program": ("import sys; sys.exit(0)", "Misuse", 2),
-    "an error of the job's own": (f"raise RuntimeError('row {PRIVATE}')", "Misuse", 2),
-    "no period": ("return pf.protect(frame.clear(), scenario).private_sum('on')", "SourceFailed", 5),
+    "an end of the program": ("import sys; sys.exit(0)", "UsageError", 2),
+    "an error of the job's own": (f"raise RuntimeError('row {PRIVATE}')", "UsageError", 2),
+    "no period": ("return pf.protect(frame.clear(), scenario).private_sum('on')", "SourceError", 5),
 }
 """What a job's function does, the kind of error that is told, and the code."""
 
@@ -89,11 +89,11 @@ def test_misuse_exits_with_two(make, give, tmp_path, name):
     (tmp_path / "empty.db").touch()
     before = sorted(tmp_path.iterdir())
     told = give(*USAGE[name], "--json").document
-    assert (told["error"]["kind"], told["exit"]) == ("Misuse", 2)
+    assert (told["error"]["kind"], told["exit"]) == ("UsageError", 2)
     assert told["error"]["instead"]
     words = give(*USAGE[name])
     assert (words.exit, words.out) == (2, "")
-    assert words.err.startswith("Misuse: ")
+    assert words.err.startswith("UsageError: ")
     assert {*tmp_path.iterdir()} - {*before, tmp_path / "__pycache__"} == set()
     assert (tmp_path / "empty.db").stat().st_size == 0
 
@@ -102,7 +102,7 @@ def test_a_mistaken_command_is_told_with_those_there_are(give):
     """Programs and people see what may stand there."""
     assert (
         give("ledger").err
-        == "Misuse: Missing command.\n  allowed: show, verify, export\n  try: pufferflow ledger --help\n"
+        == "UsageError: Missing command.\n  allowed: show, verify, export\n  try: pufferflow ledger --help\n"
     )
 
 
@@ -136,7 +136,7 @@ def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_pat
     (tmp_path / "published").write_text("in the way")
     with monkeypatch.context() as patched:
         patched.setattr(folder_sink, "check_writable", lambda _: None)  # it gets in the way after the release is drawn
-        assert give("run", "job.toml", "--period", "2026-11-20", "--json").document["error"]["kind"] == "SinkFailed"
+        assert give("run", "job.toml", "--period", "2026-11-20", "--json").document["error"]["kind"] == "SinkError"
     (tmp_path / "published").unlink()
     found = give("run", "job.toml", "--period", "2026-11-20", "--json").document["runs"][0]
     assert (found["drawn"], found["sent"]) == (False, True)

@@ -56,5 +56,5 @@ def test_evidence_of_another_plan_makes_no_page(make, give):
     assert give("report", folder, "-o", "page.html").exit == 0
     (folder / "evidence.json").write_bytes(evidence.replace(b"Pure(epsilon=0.5)", b"Pure(epsilon=0.1)"))
     found = give("report", folder, "-o", "other.html", "--json")
-    assert (found.exit, found.document["error"]["kind"]) == (2, "Misuse")
+    assert (found.exit, found.document["error"]["kind"]) == (2, "UsageError")
     assert not Path("other.html").exists()

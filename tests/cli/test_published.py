@@ -91,9 +91,9 @@ def test_a_release_of_another_account_or_ledger_is_told(job, tmp_path):
         assert ledger.compare(folder, "another")[0].differs == ("the entry is of the account 'meters-2026'",)
         other.open("another", scenario, limit=pf.Pure(1.0))
         assert other.compare(folder)[0].differs == ("the ledger has no such entry",)
-        with pytest.raises(pf.Misuse, match="no account"):
+        with pytest.raises(pf.UsageError, match="no account"):
             ledger.compare(folder, "anothre")
-    with pytest.raises(pf.Misuse, match=r"has no certificate\.json"):
+    with pytest.raises(pf.UsageError, match=r"has no certificate\.json"):
         job.ledger().compare(tmp_path / "data")
 
 
@@ -120,7 +120,7 @@ def test_a_ledger_restored_from_a_backup_pays_for_no_new_period(job, tmp_path):
     for age in (0, 10**9):
         for folder in (tmp_path / "published").iterdir():
             os.utime(folder / "certificate.json", (age, age))
-        with pytest.raises(pf.Misuse, match="no such entry: it is an older copy"):
+        with pytest.raises(pf.UsageError, match="no such entry: it is an older copy"):
             again.run(PERIODS[2])
     assert [entry.state for entry in again.account().history()] == ["committed"]
     assert not (tmp_path / "published" / PERIODS[2]).exists()

@@ -14,7 +14,7 @@ RANGE = ("--since", SINCE, "--until", UNTIL)
 MISSING = """
 def rows(period, real=rows):
     if str(period) in {"2026-11-18"}:
-        raise pf.SourceFailed("The rows have not come.")
+        raise pf.SourceError("The rows have not come.")
     return real(period)
 """
 
@@ -41,8 +41,8 @@ def test_a_range_for_programs(make, give):
     document = found.document
     assert document["range"] == {"since": SINCE, "until": UNTIL, "periods": 4, "released_before": 0}
     assert [run["period"] for run in document["runs"]] == [DAYS[0], DAYS[2], DAYS[3]]
-    assert [(one["period"], one["error"]["kind"]) for one in document["failures"]] == [(DAYS[1], "SourceFailed")]
-    assert "[2/4] 2026-11-18  failed  SourceFailed: The rows have not come." in found.err
+    assert [(one["period"], one["error"]["kind"]) for one in document["failures"]] == [(DAYS[1], "SourceError")]
+    assert "[2/4] 2026-11-18  failed  SourceError: The rows have not come." in found.err
     make(limit=LIMIT)
     again = give("run", "job.toml", *RANGE, "--json").document
     assert (again["range"]["released_before"], [run["period"] for run in again["runs"]]) == (3, [DAYS[1]])
@@ -61,7 +61,7 @@ def test_ranges_that_are_none_are_misuse(make, give, given):
 def test_retries_are_said_while_they_are_waited_for(make, give, change, monkeypatch):
     """On stderr stands what failed, which attempt it was and how long is waited, and the document stays one line."""
     monkeypatch.setattr(running.Job.run, "__kwdefaults__", {**running.Job.run.__kwdefaults__, "wait": lambda _: None})
-    make("def build(frame, period): raise pf.SourceFailed('The rows have not come.')")
+    make("def build(frame, period): raise pf.SourceError('The rows have not come.')")
     change("attempts = 1", 'attempts = 3\nwait = "30s"')
     found = give("run", "job.toml", "--period", UNTIL, "--json")
     start = f"hours-{UNTIL}: attempt"

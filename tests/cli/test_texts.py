@@ -118,8 +118,8 @@ def test_colours_can_be_switched_off(monkeypatch, variable):
 
 def test_errors_are_literal_too(capsys):
     """An error that quotes a name shows it without reading markup."""
-    Screen().fail(Fault("Misuse", "No [bold]account[/bold] \x1b[2J.", "[a]", "[/b]", 2))
-    assert capsys.readouterr().err == "Misuse: No [bold]account[/bold] \\x1b[2J.\n  allowed: [a]\n  try: [/b]\n"
+    Screen().fail(Fault("UsageError", "No [bold]account[/bold] \x1b[2J.", "[a]", "[/b]", 2))
+    assert capsys.readouterr().err == "UsageError: No [bold]account[/bold] \\x1b[2J.\n  allowed: [a]\n  try: [/b]\n"
 
 
 def test_a_stream_that_nobody_has_is_no_error(tmp_path):

@@ -87,7 +87,7 @@ def test_an_account_is_opened_with_a_part_of_delta_for_keys(tmp_path):
         assert account.keys_delta == 9e-7
         assert "9e-07 is for keys" in account.explain()
         assert ledger.open("most", THERE, limit=limit).keys_delta == 9e-7
-        with pytest.raises(pf.Misuse, match=r"keys_delta \(9e-07\)"):
+        with pytest.raises(pf.UsageError, match=r"keys_delta \(9e-07\)"):
             ledger.open("most", THERE, limit=limit, keys_delta=1e-7)
         assert ledger.open("none", THERE, limit=limit, keys_delta=0.0).keys_delta == 0
         assert ledger.open("levels", LEVELS, limit=limit).keys_delta == 0
@@ -95,9 +95,9 @@ def test_an_account_is_opened_with_a_part_of_delta_for_keys(tmp_path):
         assert ledger.open("some", THERE, limit=pf.Tv(0.3), keys_delta=0.01).keys_delta == 0.01
         assert "for keys" not in ledger.account("levels").explain()
         for wrong in (2e-6, -1e-9, math.nan, "half"):
-            with pytest.raises(pf.Misuse, match="keys_delta"):
+            with pytest.raises(pf.UsageError, match="keys_delta"):
                 ledger.open("wrong", THERE, limit=limit, keys_delta=wrong)
-        with pytest.raises(pf.Misuse, match="no release of the account can take keys"):
+        with pytest.raises(pf.UsageError, match="no release of the account can take keys"):
             ledger.open("wrong", LEVELS, limit=limit, keys_delta=1e-7)
 
 
@@ -109,7 +109,7 @@ def test_reserved_profiles_have_all_of_delta(tmp_path):
         assert account.keys_delta == 0
         assert "for keys" not in account.explain()
         assert ledger.open("units", THERE, limit=limit, keys_delta=0.0).reserved == account.reserved
-        with pytest.raises(pf.Misuse, match="keys_delta beside reserve"):
+        with pytest.raises(pf.UsageError, match="keys_delta beside reserve"):
             ledger.open("wrong", THERE, limit=limit, reserve=[(plan, 3)], keys_delta=1e-7)
 
 
@@ -168,10 +168,10 @@ def test_pure_totals_are_adaptive_without_a_method():
 @pytest.mark.parametrize("method", ["renyi", "classes", "rows", "", None.__class__, 3])
 def test_methods_that_are_none_are_refused(method):
     plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS).private_sum("level").plan(pf.Pure(0.2))
-    with pytest.raises(pf.Misuse, match="is none for Approx") as caught:
+    with pytest.raises(pf.UsageError, match="is none for Approx") as caught:
         pf.compose([plan, plan], LEVELS, pf.Approx.of(1e-6), method=method)
     assert caught.value.allowed == '"pure", "gaussian"'
-    with pytest.raises(pf.Misuse, match="both given"):
+    with pytest.raises(pf.UsageError, match="both given"):
         pf.compose([plan, plan], LEVELS, pf.Approx.of(1e-6), method="pure", fixed=True)
 
 

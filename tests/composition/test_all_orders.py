@@ -31,7 +31,7 @@ def test_losses_of_all_orders_add_along_one_coupling():
     """Of Gaussian and Laplace noise about one movement ρ adds, and bounds the sum of exact losses of any order."""
     prior = pf.AnyCorrelation()
     plans = [plan_of(prior, pf.Zcdp(0.02), pf.Gaussian), plan_of(prior, pf.Pure(0.2), pf.Laplace)]
-    scenario = plans[0].questions.scenario
+    scenario = plans[0].request.scenario
     total = pf.compose([plans[0], plans[1], plans[0]], scenario, pf.Zcdp)
     assert "M24" in total.rule
     assert total.total == pytest.approx(0.04 + 0.2 - 1 + math.exp(-0.2), rel=1e-6)
@@ -47,7 +47,7 @@ def test_losses_of_all_orders_add_along_one_coupling():
 def test_laplace_and_gaussian_noise_add_up_in_one_gaussian_curve():
     """Along one coupling μ add in squares whatever the noise; with nine tenths of it the exact errors are fewer."""
     plans = [plan_of(pf.AnyCorrelation(), pf.Gdp(0.5), noise) for noise in (pf.Laplace, pf.Gaussian)]
-    total = pf.compose([*plans, plans[0]], plans[0].questions.scenario, pf.Gdp).total
+    total = pf.compose([*plans, plans[0]], plans[0].request.scenario, pf.Gdp).total
     assert total == pytest.approx(0.5 * math.sqrt(3), rel=1e-6)
     shift = 12 / plans[0].noises["level_sum"].scale  # of three answers moved by so much all hide as well as one curve
     losses = [noise.delta(shift * noise.scale, 0.0) for noise in (pf.Laplace(1.0), pf.Gaussian(1.0))]
@@ -59,7 +59,7 @@ def test_laplace_and_gaussian_noise_add_up_in_one_gaussian_curve():
 def test_the_total_is_that_of_one_gaussian_answer(kind):
     """So many Gaussian answers about one movement tell as much as one with the root of their squares; not .9 of it."""
     plan = plan_of(pf.AnyCorrelation(), pf.Gdp(0.2), pf.Gaussian)
-    total = pf.compose([plan] * 9, plan.questions.scenario, kind).guarantee
+    total = pf.compose([plan] * 9, plan.request.scenario, kind).guarantee
     mu = 3 * 12 / plan.noises["level_sum"].scale
     assert mu == pytest.approx(0.6, rel=1e-6)
     for wider, holds in ((mu, True), (mu / 0.9, False)):
@@ -114,7 +114,7 @@ def test_accounts_refuse_what_passes_the_limit(ledger):
     """An account of each kind says how much is left in its own measure, and charges nothing when it refuses."""
     for place, kind in enumerate((pf.Zcdp, pf.Gdp)):
         plan = plan_of(pf.AnyCorrelation(), kind(0.3), pf.Gaussian)
-        account = ledger.open(f"levels {place}", plan.questions.scenario, limit=kind(0.7), separate=True)
+        account = ledger.open(f"levels {place}", plan.request.scenario, limit=kind(0.7), separate=True)
         fits = 2 if kind is pf.Zcdp else 5
         assert account.remaining(plan) == fits
         for _ in range(fits):
@@ -131,7 +131,7 @@ def test_a_trade_off_limit_bounds_the_total_variation(ledger):
     """Releases that keep ε and δ but may pass tv are refused as beyond the limit; so are profiles reserved for them."""
     plan = plan_of(pf.AnyCorrelation(), pf.TradeOff(0.6, 1e-3, 0.15), pf.Gaussian)
     limit = pf.TradeOff(9.0, 1e-2, 0.2)
-    account = ledger.open("levels", plan.questions.scenario, limit=limit)
+    account = ledger.open("levels", plan.request.scenario, limit=limit)
     fits = account.remaining(plan)
     scale = plan.noises["level_sum"].scale
     assert hockey_stick(12 * math.sqrt(fits) / scale, 0.0) <= 0.2
@@ -142,9 +142,9 @@ def test_a_trade_off_limit_bounds_the_total_variation(ledger):
         plan.release(account)
     assert account.spent().implies(limit)
     with pytest.raises(pf.LimitReached, match="total variation"):
-        ledger.open("more", plan.questions.scenario, limit=limit, reserve=[(plan, 40)], separate=True)
+        ledger.open("more", plan.request.scenario, limit=limit, reserve=[(plan, 40)], separate=True)
     wide = pf.TradeOff(9.0, 1e-2, 0.9)
-    reserving = ledger.open("much", plan.questions.scenario, limit=wide, reserve=[(plan, 40)], separate=True)
+    reserving = ledger.open("much", plan.request.scenario, limit=wide, reserve=[(plan, 40)], separate=True)
     plan.release(reserving)
     assert hockey_stick(12 * math.sqrt(40) / scale, reserving.spent().epsilon) <= 1e-2
     assert hockey_stick(12 * math.sqrt(40) / scale, 0.0) <= reserving.spent().tv <= 0.9
@@ -153,8 +153,8 @@ def test_a_trade_off_limit_bounds_the_total_variation(ledger):
 def test_promises_of_several_kinds_need_to_be_told_which():
     """Odds go together; ρ and μ are counted with others only in a kind that is named."""
     plans = [plan_of(pf.AnyCorrelation(), one, pf.Laplace) for one in (pf.Pure(0.1), pf.TradeOff(0.1, 1e-6, 0.04))]
-    scenario = plans[0].questions.scenario
+    scenario = plans[0].request.scenario
     assert type(pf.compose(plans, scenario).guarantee) is pf.Approx
-    with pytest.raises(pf.Misuse, match="several kinds"):
+    with pytest.raises(pf.UsageError, match="several kinds"):
         pf.compose([plans[0], plan_of(pf.AnyCorrelation(), pf.Zcdp(0.1), pf.Laplace)], scenario)
     assert np.isfinite(pf.compose(plans, scenario, pf.Gdp).total)

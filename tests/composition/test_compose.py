@@ -236,11 +236,11 @@ def test_misuse_is_told():
     chosen = of_days(pf.MarkovChain(STAY))
     (plan,) = daily(chosen, 1)
     for releases in (plan, "plan", [1], None):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             pf.compose(releases, chosen)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.compose([plan], None)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.compose([plan], chosen, 1.0)
 
 

@@ -147,7 +147,7 @@ def test_bad_distances_are_refused(every):
     """`every` is a whole number of steps above 0; durations need steps that are durations."""
     scenario = of(pf.MarkovChain(STAY))
     plan = plan_of(scenario)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         forecast(spent_of(scenario, 2.0), plan.cost, every=every, limit=pf.Pure(2.0))
 
 
@@ -159,7 +159,7 @@ def test_durations_are_whole_steps():
     spent = spent_of(scenario, 2.0)
     by_steps, by_days = (forecast(spent, plan.cost, every=every, limit=pf.Pure(2.0)) for every in (24, "1d"))
     assert by_steps.total == by_days.total
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         forecast(spent, plan.cost, every="90m", limit=pf.Pure(2.0))
 
 

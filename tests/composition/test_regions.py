@@ -9,7 +9,7 @@ import pytest
 
 from pufferflow.composition import regions
 from pufferflow.composition.regions import Region, overlapping
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 
 def number(*labels):
@@ -96,7 +96,7 @@ def test_equal_regions_are_stored_alike():
 )
 def test_what_cannot_be_kept_is_refused(fields):
     """A region has finite values of one kind, listed or between ends."""
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         Region(**fields)
 
 

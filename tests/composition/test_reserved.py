@@ -84,7 +84,7 @@ def least_delta(shift, scale, times, epsilon, step=1e-3):
 def test_the_total_is_above_the_truth_and_near_it(ledger):
     """Of 30 answers along one movement; with nine tenths of the noise the truth would be above the total."""
     plan = plan_of(pf.AnyCorrelation(), 0.2)
-    account = ledger.open("levels", plan.questions.scenario, limit=LIMIT, reserve=[(plan, 30)])
+    account = ledger.open("levels", plan.request.scenario, limit=LIMIT, reserve=[(plan, 30)])
     assert account.spent().epsilon == 0
     plan.release(account)
     spent = account.spent()
@@ -99,7 +99,7 @@ def test_as_many_releases_as_were_reserved(ledger):
     """Each takes a profile; what is less private than all of them has none, and neither has the last."""
     plan, louder = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
     less_private = plan_of(pf.AnyCorrelation(), 0.11)
-    account = ledger.open("levels", plan.questions.scenario, limit=LIMIT, reserve=[(plan, 3)])
+    account = ledger.open("levels", plan.request.scenario, limit=LIMIT, reserve=[(plan, 3)])
     assert account.remaining(plan) == account.remaining(louder) == 3
     assert account.remaining(less_private) == 0
     with pytest.raises(pf.LimitReached, match="those left are more private"):
@@ -119,7 +119,7 @@ def test_as_many_releases_as_were_reserved(ledger):
 def test_small_profiles_are_taken_first(ledger):
     """A release that a small profile covers leaves the larger ones to others."""
     small, large = plan_of(pf.AnyCorrelation(), 0.05), plan_of(pf.AnyCorrelation(), 0.1)
-    account = ledger.open("levels", small.questions.scenario, limit=LIMIT, reserve=[(large, 1), (small, 1)])
+    account = ledger.open("levels", small.request.scenario, limit=LIMIT, reserve=[(large, 1), (small, 1)])
     small.release(account)
     assert (account.remaining(large), account.remaining(small)) == (1, 1)
     small.release(account)
@@ -129,7 +129,7 @@ def test_small_profiles_are_taken_first(ledger):
 def test_releases_about_different_rows_share_a_profile(ledger):
     """Where rows are independent those of one day are in no release about another (M27)."""
     days = [plan_of(pf.Independent(), day=day) for day in (0, 1)]
-    account = ledger.open("levels", days[0].questions.scenario, limit=LIMIT, reserve=[(days[0], 1)])
+    account = ledger.open("levels", days[0].request.scenario, limit=LIMIT, reserve=[(days[0], 1)])
     for plan in days:
         plan.release(account)
     for plan in days:
@@ -149,7 +149,7 @@ def test_rows_of_a_unit_at_several_places_share_no_profile(ledger):
 def test_an_account_reopens_with_its_profiles(tmp_path):
     """Its total and what is left are the same after a restart, and another reservation is refused."""
     plan, other = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
-    scenario, place = plan.questions.scenario, tmp_path / "ledger.db"
+    scenario, place = plan.request.scenario, tmp_path / "ledger.db"
     with pf.Ledger(place) as ledger:
         account = ledger.open("levels", scenario, limit=LIMIT, reserve=[(plan, 5)])
         plan.release(account)
@@ -160,7 +160,7 @@ def test_an_account_reopens_with_its_profiles(tmp_path):
             account = ledger.open("levels", scenario, limit=LIMIT, reserve=reserve)
             assert (account.spent(), account.remaining(plan), account.reserved) == before
         for reserve in ([(plan, 6)], [(other, 5)]):
-            with pytest.raises(pf.Misuse, match="another reserve"):
+            with pytest.raises(pf.UsageError, match="another reserve"):
                 ledger.open("levels", scenario, limit=LIMIT, reserve=reserve)
         assert "reserved 5 releases beforehand" in account.explain()
 
@@ -171,7 +171,7 @@ def test_ways_are_compared_beforehand(prior, ledger):
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior, order_by="hour")
     rows = pl.DataFrame({"hour": range(4), "level": [0, 3, 2, 1]})
     plan = pf.protect(rows, scenario).private_sum("level").plan(pf.Pure(0.05), noise=pf.Laplace, bound=pf.GWM())
-    ways = pf.ways_to_count([(plan, 60)], scenario, LIMIT)
+    ways = pf.compare_accounting([(plan, 60)], scenario, LIMIT)
     totals = [way.total for way in ways]
     assert totals == sorted(totals)
     by_rule = {"M26" in way.rule: way.total for way in ways}
@@ -188,12 +188,12 @@ def test_ways_are_compared_beforehand(prior, ledger):
 
 def test_a_schedule_is_pairs_of_plans_and_numbers():
     """What is given instead is named as what it is."""
-    with pytest.raises(pf.Misuse, match="schedule holds something else"):
-        pf.ways_to_count([], scenario_of(pf.Independent()), LIMIT)
+    with pytest.raises(pf.UsageError, match="schedule holds something else"):
+        pf.compare_accounting([], scenario_of(pf.Independent()), LIMIT)
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
     plan = pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(pf.Pure(0.1))
-    with pytest.raises(pf.Misuse, match="order_by is missing"):
-        pf.ways_to_count([(plan, 9)], scenario, LIMIT, every=24)
+    with pytest.raises(pf.UsageError, match="order_by is missing"):
+        pf.compare_accounting([(plan, 9)], scenario, LIMIT, every=24)
 
 
 def test_a_schedule_of_days_needs_profiles_for_the_rows_they_share():
@@ -202,8 +202,8 @@ def test_a_schedule_of_days_needs_profiles_for_the_rows_they_share():
     rows = pl.DataFrame({"hour": range(24), "level": [0, 3, 2, 1] * 6})
     day = pf.protect(rows, scenario).filter(pl.col("hour").is_between(0, 23))
     plan = day.private_sum("level").plan(pf.Pure(0.1))
-    apart, overlapping = (pf.ways_to_count([(plan, 9)], scenario, LIMIT, every=every) for every in (24, 12))
-    one = pf.ways_to_count([(plan, 1)], scenario, LIMIT)
+    apart, overlapping = (pf.compare_accounting([(plan, 9)], scenario, LIMIT, every=every) for every in (24, 12))
+    one = pf.compare_accounting([(plan, 1)], scenario, LIMIT)
     assert apart[0].total == pytest.approx(one[0].total, rel=1e-5)
     assert overlapping[0].total > 1.5 * one[0].total
 
@@ -244,7 +244,7 @@ def test_rows_published_one_by_one_tell_as_much_as_randomised_response():
 def test_a_limit_on_the_total_variation_is_kept_too(ledger):
     """As many releases as its total variation allows, although its epsilon would allow for more."""
     plan = plan_of(pf.AnyCorrelation())
-    scenario, few = plan.questions.scenario, pf.TradeOff(9.0, 1e-6, tv=0.1)
+    scenario, few = plan.request.scenario, pf.TradeOff(9.0, 1e-6, tv=0.1)
     tv = 1 - math.exp(-0.05)
     ledger.open("two", scenario, limit=few, reserve=[(plan, 2)])
     assert tv * 3 > few.tv > tv * 2
@@ -256,9 +256,9 @@ def test_profiles_without_a_total_are_no_way_to_count():
     """Where profiles reveal more than the limit's δ the other ways are left, and no error about an infinite ε."""
     scenario = scenario_of(pf.AnyCorrelation())
     plan = pf.protect(ROWS, scenario).private_sum("level").plan(pf.Gdp(3.0), noise=pf.Gaussian)
-    ways = pf.ways_to_count([(plan, 30)], scenario, pf.TradeOff(900.0, 1e-6, tv=0.5))
+    ways = pf.compare_accounting([(plan, 30)], scenario, pf.TradeOff(900.0, 1e-6, tv=0.5))
     assert ways == ()
-    tiny = pf.ways_to_count([(plan, 2)], scenario, pf.Approx(900.0, 1e-305))
+    tiny = pf.compare_accounting([(plan, 2)], scenario, pf.Approx(900.0, 1e-305))
     assert all("M26" not in way.rule for way in tiny)
 
 
@@ -283,16 +283,16 @@ def test_units_with_the_same_releases_in_another_order_are_units_of_their_own():
 @pytest.mark.parametrize(
     ("reserve", "limit", "error", "match"),
     [
-        ([], LIMIT, pf.Misuse, "something else than pairs"),
-        (7, LIMIT, pf.Misuse, "of type int"),
-        ([("plan", 3)], LIMIT, pf.Misuse, "of type str"),
-        ([(pf.Pure(0.1), 0)], LIMIT, pf.Misuse, "number of releases is 0"),
-        ([(pf.Pure(0.1), 2.5)], LIMIT, pf.Misuse, "number of releases"),
-        ([(pf.Pure(0.1), 10**7)], LIMIT, pf.Misuse, "10000000 profiles"),
+        ([], LIMIT, pf.UsageError, "something else than pairs"),
+        (7, LIMIT, pf.UsageError, "of type int"),
+        ([("plan", 3)], LIMIT, pf.UsageError, "of type str"),
+        ([(pf.Pure(0.1), 0)], LIMIT, pf.UsageError, "number of releases is 0"),
+        ([(pf.Pure(0.1), 2.5)], LIMIT, pf.UsageError, "number of releases"),
+        ([(pf.Pure(0.1), 10**7)], LIMIT, pf.UsageError, "10000000 profiles"),
         ([(pf.Pure(0.1), 3)], pf.Pure(1.0), pf.Refused, "under the limit"),
         ([(pf.Pure(0.1), 3)], pf.Renyi(4, 1.0), pf.Refused, "under the limit"),
         ([(pf.Pure(1.0), 300)], LIMIT, pf.LimitReached, "above the limit"),
-        ([(plan_of(pf.AnyCorrelation()), 3)], LIMIT, pf.Misuse, "another scenario"),
+        ([(plan_of(pf.AnyCorrelation()), 3)], LIMIT, pf.UsageError, "another scenario"),
     ],
 )
 def test_what_cannot_be_reserved(reserve, limit, error, match, ledger):
@@ -323,7 +323,7 @@ def test_a_release_about_rows_that_earlier_ones_did_not_see_is_refused_where_it_
     def plan(rows):
         frame = pl.DataFrame({"t": range(rows), "x": [0.0] * rows})
         asked = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x", name="x")
-        return asked.plan(pf.Pure(1.0), noise=pf.Laplace, floor=None)
+        return asked.plan(pf.Pure(1.0), noise=pf.Laplace, row_privacy=False)
 
     short, longer = plan(1), plan(2)
     reserved = read_reserved([(short, 2)], scenario, pf.Approx(9.0, 1e-6))

@@ -166,7 +166,7 @@ def test_windows_of_other_steps_are_other_rows():
         unpack=True,
     ),
 )
-@pytest.mark.parametrize("pairs", ["all", pf.Closer(2)])
+@pytest.mark.parametrize("pairs", ["all", pf.WithinDistance(2)])
 def test_on_an_interval_it_is_known_for_every_belief(prior, promise, noise, pairs):
     """How far one row moves a sum between two paired values does not hang on what is believed of the others."""
     secret = pf.Secret("level", domain=pf.Interval(0, 10), pairs=pairs)

@@ -93,7 +93,7 @@ def test_all_releases_of_an_account_read_the_same_rows_of_a_unit(rows, times):
 
 def exact(batch):
     """The sums of a batch before noise, cell by cell."""
-    request = batch.private_sum("x").questions
+    request = batch.private_sum("x").request
     return request.engine.tally(request.selection, request.measures).sums[:, 0].tolist()
 
 
@@ -141,5 +141,5 @@ def test_profiles_of_a_unit_are_not_shared_between_places(tmp_path):
 )
 def test_once_needs_a_limit_on_rows(options):
     """And is true or false."""
-    with pytest.raises(pf.Misuse, match="once is"):
+    with pytest.raises(pf.UsageError, match="once is"):
         pf.Presence("u", **options)

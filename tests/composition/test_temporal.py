@@ -9,7 +9,7 @@ from thinned import thinned
 
 from pufferflow.chains import stationary
 from pufferflow.composition.chain import temporal_leakage
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 LINE = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]
@@ -129,14 +129,14 @@ def test_independent_steps_cost_what_one_costs():
 )
 def test_exposures_that_are_none(exposure):
     """Only losses, matrices of them with zeros on their diagonals, and turns of these are taken."""
-    with pytest.raises(Misuse, match="allowed: a finite"):
+    with pytest.raises(UsageError, match="allowed: a finite"):
         temporal_leakage(STAY, exposure)
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, True, "9", math.nan])
 def test_steps_that_are_none(steps):
     """A number of steps is whole and above 0."""
-    with pytest.raises(Misuse, match="a whole number of steps"):
+    with pytest.raises(UsageError, match="a whole number of steps"):
         temporal_leakage(STAY, 0.1, steps=steps)
 
 
@@ -145,7 +145,7 @@ def test_steps_that_are_none(steps):
 )
 def test_chains_that_are_none(transition, initial):
     """Rows have sum 1; a start is a law, 'stationary' or 'free'."""
-    with pytest.raises(Misuse):
+    with pytest.raises(UsageError):
         temporal_leakage(transition, 0.1, initial)
 
 

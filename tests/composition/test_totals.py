@@ -28,7 +28,7 @@ def test_releases_of_another_scenario_are_refused():
         pf.Scenario(pf.Secret(**levels, pairs="adjacent"), pf.AnyCorrelation(), public="house"),
     ]
     for other in others:
-        with pytest.raises(pf.Misuse, match="differs in more than its prior"):
+        with pytest.raises(pf.UsageError, match="differs in more than its prior"):
             pf.compose([plan], other)
     weaker = pf.Scenario(pf.Secret(**levels, pairs="adjacent"), pf.Independent(), within="house")
     assert pf.compose([plan, plan], weaker).total <= 2.0

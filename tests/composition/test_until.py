@@ -92,7 +92,7 @@ def test_releases_that_begin_before_the_end_count(account_of):
 def test_what_is_no_end_is_refused(account_of, until):
     """Ends before the next release, and names of nothing."""
     scenario, plan = planned()
-    with pytest.raises(pf.Misuse, match=r"not before the end|names no day|until is"):
+    with pytest.raises(pf.UsageError, match=r"not before the end|names no day|until is"):
         account_of(scenario).forecast(plan, every="1d", until=until)
 
 
@@ -101,5 +101,5 @@ def test_steps_that_are_numbers_have_no_dates(account_of):
     scenario = pf.Scenario(SECRET, CHAIN, order_by="hour")
     plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0] * 24}), scenario).private_sum("on").plan(pf.Pure(0.8))
     assert account_of(scenario).forecast(plan, every=24, until=72).releases == 3
-    with pytest.raises(pf.Misuse, match=r"nothing says at which time"):
+    with pytest.raises(pf.UsageError, match=r"nothing says at which time"):
         account_of(scenario).forecast(plan, every=24, until="2026-12-31")

@@ -67,7 +67,7 @@ def far_apart():
 def test_misuses(name):
     """What does not fit is refused by name."""
     call, problem = MISUSES[name]
-    with pytest.raises(pf.Misuse) as error:
+    with pytest.raises(pf.UsageError) as error:
         call()
     assert problem in str(error.value)
     assert "allowed" in str(error.value)

@@ -136,7 +136,7 @@ def test_a_period_is_a_parameter(place, period, value, address):
 @pytest.mark.parametrize("place", ["{perod}", "'{period}'", '"{period}"', "{period.beginning}", "{period:%Q}", "{}"])
 def test_places_that_no_period_fills(place):
     """A misspelt place, and one in quotes, are refused when the file is read."""
-    with pytest.raises(pf.Misuse, match=r"The query has ['\"]?\{"):
+    with pytest.raises(pf.UsageError, match=r"The query has ['\"]?\{"):
         SqlSource(address="sqlite:///a.db", query=f"SELECT * FROM a WHERE day = {place}", columns=COLUMNS)
 
 
@@ -153,7 +153,7 @@ def test_a_function_that_writes_is_refused(server):
     engine = sa.create_engine(server)
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE SEQUENCE counted"))
-    with pytest.raises(pf.SourceFailed, match="the query would write"):
+    with pytest.raises(pf.SourceError, match="the query would write"):
         rows_of(server, "SELECT nextval('counted') AS house", {"house": "integer"})
     with engine.begin() as connection:
         assert connection.execute(sa.text("SELECT nextval('counted')")).scalar() == 1
@@ -184,9 +184,9 @@ def test_what_a_database_says_is_not_told(name, address):
 
 def test_answers_that_lack_a_column(address):
     """A declared column that the answer lacks, or has twice, is named with what to write."""
-    with pytest.raises(pf.Misuse, match="gives no column 'district'"):
+    with pytest.raises(pf.UsageError, match="gives no column 'district'"):
         rows_of(address, 'SELECT house, at, "on" FROM readings')
-    with pytest.raises(pf.Misuse, match="more than one column 'house'"):
+    with pytest.raises(pf.UsageError, match="more than one column 'house'"):
         rows_of(address, "SELECT house, house FROM readings", {"house": "integer"})
 
 
@@ -194,12 +194,12 @@ def test_databases_that_cannot_be_reached(tmp_path, server):
     """Nobody listening, a stranger, no such database, no such file or kind: no word of theirs, and no password."""
     socket = sa.make_url(server).query["host"]
     for address, error, told in (
-        (f"postgresql://me:{HIDDEN}@127.0.0.1:9/meters", pf.SourceFailed, "cannot be reached"),
-        (f"postgresql://nobody:{HIDDEN}@/postgres?host={socket}", pf.SourceFailed, "cannot be reached, or refuses"),
-        (f"postgresql://ledger:{HIDDEN}@/nowhere?host={socket}", pf.SourceFailed, "cannot be reached, or refuses"),
-        (f"sqlite:///{tmp_path}/{HIDDEN}.db", pf.SourceFailed, "SQLite is not there"),
-        (f"oracel://me:{HIDDEN}@host/meters", pf.Misuse, "no database whose driver"),
-        (f"://{HIDDEN}", pf.Misuse, "no database whose driver"),
+        (f"postgresql://me:{HIDDEN}@127.0.0.1:9/meters", pf.SourceError, "cannot be reached"),
+        (f"postgresql://nobody:{HIDDEN}@/postgres?host={socket}", pf.SourceError, "cannot be reached, or refuses"),
+        (f"postgresql://ledger:{HIDDEN}@/nowhere?host={socket}", pf.SourceError, "cannot be reached, or refuses"),
+        (f"sqlite:///{tmp_path}/{HIDDEN}.db", pf.SourceError, "SQLite is not there"),
+        (f"oracel://me:{HIDDEN}@host/meters", pf.UsageError, "no database whose driver"),
+        (f"://{HIDDEN}", pf.UsageError, "no database whose driver"),
     ):
         with pytest.raises(error, match=told) as caught:
             rows_of(address)
@@ -214,7 +214,7 @@ def test_a_table_that_may_not_be_read(server):
     with engine.begin() as connection:
         connection.execute(sa.text("CREATE ROLE stranger LOGIN"))
     engine.dispose()
-    with pytest.raises(pf.SourceFailed, match="does not permit it"):
+    with pytest.raises(pf.SourceError, match="does not permit it"):
         rows_of(server.replace("ledger@", "stranger@"))
 
 
@@ -235,7 +235,7 @@ TYPES = {
 def test_types_without_a_meaning(name, server):
     """A type of which no value can be read as declared is refused before a row is, with a cast that works."""
     value, kind, told = TYPES[name]
-    with pytest.raises(pf.Misuse, match=told) as caught:
+    with pytest.raises(pf.UsageError, match=told) as caught:
         rows_of(server, f"SELECT {value} AS load", {"load": kind})
     if name in {"CHAR(n)", "with time zone", "text as a number", "a date as a moment"}:
         cast = caught.value.instead.replace("load", f"({value})", 1)
@@ -386,7 +386,7 @@ def test_a_job_of_a_query(tmp_path, monkeypatch):
     ran = job.run("2026-11-20")
     assert ran.release.frame["district"].to_list() == ["north", "south"]
     assert job.run("2026-11-20").state == "kept"
-    with pytest.raises(pf.SourceFailed, match="no rows for the period"):
+    with pytest.raises(pf.SourceError, match="no rows for the period"):
         job.run("2020-01-01", wait=lambda _: None)
     written = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_mtime > began]
     assert not any(HIDDEN.encode() in path.read_bytes() for path in written)

@@ -123,7 +123,7 @@ def test_an_older_version_may_be_named(table):
     first, second = table.versions()
     assert table.scan(first).collect().height == 4
     assert table.scan(second).collect().height == table.scan().collect().height == 6
-    with pytest.raises(pf.Misuse, match=f"has no (version|snapshot) {second + 1}"):
+    with pytest.raises(pf.UsageError, match=f"has no (version|snapshot) {second + 1}"):
         table.scan(second + 1)
 
 
@@ -151,7 +151,7 @@ def test_whatever_is_made_of_a_scan_keeps_its_version(table):
         .filter(pl.col("house") > 0)
         .join(table.scan(), on=["house", "day"])
     )
-    found = pf.protect(made, pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())).questions.engine.versions
+    found = pf.protect(made, pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())).request.engine.versions
     assert [one.version for one in found] == [str(table.versions()[0])]
 
 
@@ -161,14 +161,12 @@ def test_files_that_were_cleaned_up_are_found_out_before_anything_is_charged(tab
     (old,) = table.versions()
     table.write(MORE, mode="overwrite")
     table.clean()
-    with pytest.raises(
-        pf.SourceFailed, match=f"Version {old} of the {table.kind} table cannot be read whole"
-    ) as caught:
+    with pytest.raises(pf.SourceError, match=f"Version {old} of the {table.kind} table cannot be read whole") as caught:
         table.scan(old)
     assert "parquet" not in str(caught.value)
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("houses", plan.questions.scenario, limit=pf.Pure(1e7))
-        with pytest.raises(pf.SourceFailed):
+        account = ledger.open("houses", plan.request.scenario, limit=pf.Pure(1e7))
+        with pytest.raises(pf.SourceError):
             plan.release(account)
         assert not account.history()
 
@@ -179,8 +177,8 @@ def test_a_release_that_stopped_is_completed_from_a_newer_version(table, tmp_pat
     table.write(HOUSES, mode="overwrite")
     table.clean()
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("houses", plan.questions.scenario, limit=pf.Pure(1e6))
-        with pytest.raises(pf.SourceFailed):
+        account = ledger.open("houses", plan.request.scenario, limit=pf.Pure(1e6))
+        with pytest.raises(pf.SourceError):
             plan.release(account, "monday")
         again = plan_of(table.scan(), pf.Independent())
         assert answers(again.release(account, "monday")) == [2, 1]
@@ -191,11 +189,11 @@ def test_a_table_that_is_not_there(table, tmp_path):
     """A missing table is a failed source, which may come later."""
     from pufferflow_connectors.sources import delta, iceberg
 
-    with pytest.raises(pf.SourceFailed, match="There is no Delta table"):
+    with pytest.raises(pf.SourceError, match="There is no Delta table"):
         delta.scan(tmp_path / "nowhere")
     if table.kind == "iceberg":
         for name in ("energy.flats", "nowhere.houses"):
-            with pytest.raises(pf.SourceFailed, match=f"no Iceberg table '{name}'"):
+            with pytest.raises(pf.SourceError, match=f"no Iceberg table '{name}'"):
                 iceberg.scan(name, options=table.options)
 
 
@@ -238,7 +236,7 @@ def test_a_prior_of_the_same_table(table, tmp_path):
     for prior, refused in ((own, True), (public, False), (plain, False)):
         scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"])
         if refused:
-            with pytest.raises(pf.Misuse, match="comes from the same file as the private frame"):
+            with pytest.raises(pf.UsageError, match="comes from the same file as the private frame"):
                 pf.protect(table.scan(versions[1]), scenario)
         else:
             assert pf.protect(table.scan(versions[1]), scenario)
@@ -292,7 +290,7 @@ def test_keys_of_a_job_file(tmp_path):
         ('kind = "iceberg"\ntable = "a.{day}"', "The table has {day}"),
     ):
         (tmp_path / "job.toml").write_text(JOB + keys)
-        with pytest.raises(pf.Misuse) as caught:
+        with pytest.raises(pf.UsageError) as caught:
             pf.Job.read(tmp_path / "job.toml")
         assert told in str(caught.value)
     kinds = {
@@ -317,7 +315,7 @@ def test_a_delta_table_in_an_object_store(tmp_path):
         shutil.rmtree(tmp_path / "houses")
         assert scan.collect().sort("house", "day").equals(HOUSES)
         assert object_store.SECRET not in repr(source) + scan.explain(optimized=False)
-        with pytest.raises(pf.SourceFailed) as caught:
+        with pytest.raises(pf.SourceError) as caught:
             DeltaSource(
                 path="s3://lake/flats", options=bucket.options | {"aws_endpoint_url": "http://127.0.0.1:9"}
             ).rows(tmp_path, pf.Period.read("2026-11-20"))

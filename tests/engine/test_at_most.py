@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pufferflow as pf
 from pufferflow.engine import Selection, UnitLimit, engine_of
 from pufferflow.engine.one_pass import at_most
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.none() | st.integers(0, 3)), max_size=20)
 
@@ -101,13 +101,13 @@ def test_order_is_of_numbers_then_nan_and_texts_by_bytes():
 
 def test_a_column_of_units_that_is_not_there():
     scenario = pf.Scenario(pf.Presence("person", rows=1), pf.Independent(), within="house")
-    with pytest.raises(Misuse, match="person"):
+    with pytest.raises(UsageError, match="person"):
         pf.protect(pl.DataFrame({"house": [1]}), scenario)
 
 
 def test_no_rows_at_all_are_refused():
     """A limit is at least 1; a column that has the name of the index keeps it."""
     frame = pl.LazyFrame({"unit": [1, 1], "index": [5, 4], "index_": [0, 0]})
-    with pytest.raises(Misuse, match="rows is 0"):
+    with pytest.raises(UsageError, match="rows is 0"):
         at_most(frame, UnitLimit("unit", 0))
     assert at_most(frame, UnitLimit("unit", 1, ("index",))).collect().rows() == [(1, 4, 0)]

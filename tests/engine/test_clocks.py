@@ -12,7 +12,7 @@ from thinned import nightly, thinned
 
 import pufferflow as pf
 from pufferflow.engine.places import places_of
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.sequences import read_sequences
 
 CHAIN = pf.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
@@ -100,7 +100,7 @@ def test_far_numbers_are_no_later_than_they_are():
 def test_rows_that_are_nearly_at_whole_steps_are_at_none(early):
     """Where numbers are inexact nobody knows which step is meant: chains refuse, and rounding is the way out."""
     frame = pl.DataFrame({"h": np.arange(1.0, 9.0) - early, "on": [0, 1] * 4})
-    with pytest.raises(Misuse, match="not whole numbers of steps") as refused:
+    with pytest.raises(UsageError, match="not whole numbers of steps") as refused:
         pf.protect(frame, scenario()).private_sum("on").plan(epsilon=1.0)
     assert 'pl.col("hour").round()' in refused.value.instead
     rounded = frame.with_columns(pl.col("h").round())
@@ -114,7 +114,7 @@ def test_rows_that_are_nearly_at_whole_steps_are_at_none(early):
 def test_a_reference_whose_phases_are_not_clear_is_refused():
     """A row a little before a whole step would have the phase before; where there are no phases it does not matter."""
     frame = pl.DataFrame({"h": np.arange(8.0) - 2e-6, "on": [0, 1] * 4})
-    with pytest.raises(Misuse, match="phase is not clear"):
+    with pytest.raises(UsageError, match="phase is not clear"):
         read_sequences(frame, "on", "h", [], period=2)
     assert read_sequences(frame, "on", "h", []).rows == 8
     at = read_sequences(frame.with_columns(pl.col("h").round()), "on", "h", [], period=2)

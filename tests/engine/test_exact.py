@@ -11,7 +11,7 @@ from pufferflow.engine import Measure
 from pufferflow.engine import columns as exact
 from pufferflow.engine.columns import ByPlace, columns_of
 from pufferflow.engine.one_pass import tally
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import OnPoints, read_values
 from pufferflow.scenario.domain import read_domain
 
@@ -50,7 +50,7 @@ def test_steps_that_no_sum_is_proven_to_hold_are_refused():
     """Steps beyond 2^40, and an engine that counts rows in 64 bits."""
     domain = read_domain([0, 1])
     huge = OnPoints("x", domain, "φ", boolean=False, unit=1, low=0, high=2**41, name=None, steps=(0, 2**41))
-    with pytest.raises(Misuse, match="proven"):
+    with pytest.raises(UsageError, match="proven"):
         columns_of(pl.Schema({"x": pl.Int64}), [Measure(huge, 0)])
 
 
@@ -58,5 +58,5 @@ def test_an_engine_that_counts_rows_in_64_bits_is_refused(monkeypatch):
     """Then there may be more rows than the proof allows."""
     monkeypatch.setattr(exact.pl, "get_index_type", lambda: pl.UInt64)
     asked = [Measure(read_values("x", {"x": read_domain([0, 1])}), 0)]
-    with pytest.raises(Misuse, match="64 bits"):
+    with pytest.raises(UsageError, match="64 bits"):
         tally(pl.LazyFrame({"x": [1]}), (), None, asked, pl.LazyFrame.collect)

@@ -14,7 +14,7 @@ import pufferflow as pf
 from pufferflow.engine import Order, Selection, cell_sizes, engine_of, fingerprints, groups, ordered, unordered
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 SIZES = {"whole": (2**16, 2**20), "a group of each kind": (0, 2**20), "kinds": (0, 0)}
 ORDERS = [Order(ordered=True), Order(ordered=True, period=1), Order(ordered=True, period=3), Order(ordered=False)]
@@ -43,7 +43,7 @@ def facts(frame, name, most=64, by=(), flag=None, **options):
 
 
 def plain(patterns):
-    if isinstance(patterns, Misuse):
+    if isinstance(patterns, UsageError):
         return str(patterns)
     distinct = [
         [None if own is None else own.tolist() for own in (one.cells, one.counts, one.positions)]
@@ -233,5 +233,5 @@ def test_rows_that_change_while_they_are_read_are_refused():
         last = next(turns) == 3  # after the first rows, which columns vary there, and the kinds
         return lazy.collect().head(1) if last else lazy.collect()
 
-    with sizes("a group of each kind", 64), pytest.raises(pf.SourceFailed, match="changed while they were read"):
+    with sizes("a group of each kind", 64), pytest.raises(pf.SourceError, match="changed while they were read"):
         find_patterns(PublicRows(frame.lazy()), scenario, ORDERS[:1], collect)

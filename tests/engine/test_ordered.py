@@ -17,7 +17,7 @@ from pufferflow.engine import equal_runs as alike
 from pufferflow.engine import equal_runs as codes
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.sequences import read_sequences
 
 
@@ -27,7 +27,7 @@ def patterns(frame, within, by=(), asked=None, period=1, **options):
     collect = pl.LazyFrame.collect
     result = find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [Order(ordered=True, period=period)], collect)
     (only,) = result.values()
-    if isinstance(only, Misuse):
+    if isinstance(only, UsageError):
         raise only
     return only
 
@@ -222,7 +222,7 @@ def test_absolute_positions_begin_where_all_sequences_do():
 
 
 def refused(frame, *arguments, **options):
-    with pytest.raises(Misuse) as refusal:
+    with pytest.raises(UsageError) as refusal:
         patterns(frame, *arguments, **options)
     text = str(refusal.value)
     assert len(text.splitlines()) <= 5
@@ -275,7 +275,7 @@ def test_covers_that_are_too_long_are_refused():
 )
 def test_rows_that_no_positions_tell_apart_are_refused_by_name(times, period):
     """Differences beyond 64 bits, and positions that are one float: the message names order_by."""
-    with pytest.raises(Misuse, match="'t'"):
+    with pytest.raises(UsageError, match="'t'"):
         patterns(pl.DataFrame({"g": [1] * len(times), "t": times}), "g", period=period)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pufferflow.engine import Measure, columns
 from pufferflow.engine.classes import check_column
 from pufferflow.engine.one_pass import tally
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import indicators, read_values
 from pufferflow.queries.keys import read_keys
 from pufferflow.scenario.domain import Bins, Interval, read_domain
@@ -208,7 +208,7 @@ def test_a_dtype_that_cannot_hold_the_domain_is_refused(dtype, domain):
     """Labels for numbers, dates for numbers: known from the schema, before a row is read."""
     frame = pl.LazyFrame(schema={"x": dtype})
     asked = [Measure(value, domain[0]) for _, value in indicators("x", read_domain(domain))]
-    with pytest.raises(Misuse, match="column 'x'"):
+    with pytest.raises(UsageError, match="column 'x'"):
         tally(frame, (), None, asked, collect)
 
 
@@ -257,8 +257,8 @@ def test_a_column_that_is_not_refused_at_once_can_be_read(dtype, domain):
         asked.append(Measure(read_values(pl.col("x") == missing, {"x": domain}), missing))
     try:
         check_column("x", pl.Schema({"x": dtype})["x"], domain)
-    except Misuse:
-        with pytest.raises(Misuse, match="column 'x'"):
+    except UsageError:
+        with pytest.raises(UsageError, match="column 'x'"):
             columns.columns_of(pl.Schema({"x": dtype}), asked)
         return
     frame = pl.DataFrame({"x": pl.Series([None, None], dtype=dtype)})
@@ -271,7 +271,7 @@ def test_errors_about_columns_are_short():
         (pl.Enum(["a\nb"] * 1 + [f"c{place}" for place in range(999)]), [0, 1]),
         (pl.Int8, ["a", "b"]),
     ]:
-        with pytest.raises(Misuse) as caught:
+        with pytest.raises(UsageError) as caught:
             check_column("one\ntwo\nthree\nfour\n" * 99, dtype, read_domain(domain))
         assert len(str(caught.value).splitlines()) <= 5
         assert len(str(caught.value)) < 400

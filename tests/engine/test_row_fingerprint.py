@@ -132,7 +132,7 @@ def test_keys_without_a_fingerprint_are_compared_exactly(table):
     plan = planned(changing(table).with_columns(named))
     assert plan.release().frame.height == 2
     table.append(table[0].with_columns(district=pl.col("district") + 1))
-    with pytest.raises(pf.SourceFailed, match="other rows than when"):
+    with pytest.raises(pf.SourceError, match="other rows than when"):
         plan.release()
 
 
@@ -144,5 +144,5 @@ def test_other_rows_are_compared_exactly(table):
     assert plan.release().frame.height == 2
     for other in (rows[:-1], rows.with_columns(district=pl.col("district") + 1)):
         table.append(other)
-        with pytest.raises(pf.SourceFailed, match="other rows than when"):
+        with pytest.raises(pf.SourceError, match="other rows than when"):
             plan.release()

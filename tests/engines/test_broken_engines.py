@@ -158,7 +158,7 @@ class OtherResults(PolarsMachine):
 
 
 def refused(machine):
-    with pytest.raises(pf.Misuse, match="does not pass the self-test"):
+    with pytest.raises(pf.UsageError, match="does not pass the self-test"):
         digest(machine)
 
 
@@ -239,5 +239,5 @@ def test_a_release_counts_rows_by_themselves(fault, prior):
     whole = pf.protect(OfMany(rows), scenario).group_by("day").private_sum("on").plan(pf.Pure(1.0))
     assert whole.release().frame.height == 5
     broken = pf.protect(OfMany(rows, MANY[fault]), scenario).group_by("day").private_sum("on").plan(pf.Pure(1.0))
-    with pytest.raises(pf.SourceFailed, match=r"other rows than|other rows when"):
+    with pytest.raises(pf.SourceError, match=r"other rows than|other rows when"):
         broken.release()

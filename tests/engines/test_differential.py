@@ -11,7 +11,7 @@ from thinned import nightly
 import pufferflow as pf
 from pufferflow.engine import Measure, Order, Selection, UnitLimit, engine_of
 from pufferflow.engine.remote import RemoteEngine
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import read_values
 from pufferflow.queries.other_keys import with_others
 from pufferflow.scenario.domain import read_domain
@@ -83,7 +83,7 @@ def equal(first, second):
 
 
 def plain(patterns):
-    if isinstance(patterns, Misuse):
+    if isinstance(patterns, UsageError):
         return str(patterns)
     distinct = [
         [None if own is None else own.tolist() for own in (one.cells, one.counts, one.positions)]

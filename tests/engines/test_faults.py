@@ -212,10 +212,10 @@ def refuses_each(table, types):
     assert pf.protect(table(), good).group_by("day").private_sum("level").release(epsilon=1.0).frame.height == 1
     for place in range(len(types)):
         scenario = pf.Scenario(secret, pf.Independent(), public=["day", f"c{place}"])
-        with pytest.raises(pf.Misuse, match=f"The column 'c{place}' is .*no meaning here"):
+        with pytest.raises(pf.UsageError, match=f"The column 'c{place}' is .*no meaning here"):
             pf.protect(table(), scenario)
         private = pf.Scenario(pf.Secret(f"c{place}", domain=[0, 1]), pf.Independent(), public=["day"])
-        with pytest.raises(pf.Misuse, match=f"The column 'c{place}' is .*no meaning here"):
+        with pytest.raises(pf.UsageError, match=f"The column 'c{place}' is .*no meaning here"):
             pf.protect(table(), private)
 
 
@@ -227,5 +227,5 @@ def test_public_columns_that_are_nearly_unique_are_refused(monkeypatch, ordered)
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["meter", "hour", "at"], **order)
     batch = pf.protect(relation, scenario).filter(pl.col("at") < 6).private_sum("level")
     monkeypatch.setattr("pufferflow.engine.public_rows.MOST_DISTINCT", 3)  # not of the self-test, which has passed
-    with pytest.raises(pf.Misuse, match="the column 'at' has most of them"):
+    with pytest.raises(pf.UsageError, match="the column 'at' has most of them"):
         batch.plan(pf.Pure(1.0)).release()

@@ -17,7 +17,7 @@ def total(table):
 @pytest.mark.parametrize("name", ["rows.csv", "rows.TSV", "data/*.json", "rows.ndjson"])
 def test_files_without_types_are_refused(name):
     """One `none` among 50 rows made a column of numbers one of texts, and in row 30,001 it stopped the release."""
-    with pytest.raises(pf.Misuse, match="guessed from its rows, which are private") as refused:
+    with pytest.raises(pf.UsageError, match="guessed from its rows, which are private") as refused:
         pf.protect(pf.table("duckdb:", name), SCENARIO)
     assert "TRY_CAST" in refused.value.instead
 
@@ -26,7 +26,7 @@ def test_what_is_advised_reads_every_value(tmp_path):
     """Texts that are no numbers are null, wherever they stand."""
     kw = ["1.5"] * 30_001 + ["none"]
     pl.DataFrame({"kw": kw}).write_csv(tmp_path / "rows.csv")
-    with pytest.raises(pf.Misuse) as refused:
+    with pytest.raises(pf.UsageError) as refused:
         pf.protect(pf.table("duckdb:", str(tmp_path / "rows.csv")), SCENARIO)
     with duckdb.connect() as connection:
         relation = eval(refused.value.instead, {"connection": connection})  # noqa: S307 - our own words
@@ -35,7 +35,7 @@ def test_what_is_advised_reads_every_value(tmp_path):
 
 def test_advice_for_json_reads_every_value(tmp_path):
     (tmp_path / "rows.ndjson").write_text('{"kw": 1.5}\n{"kw": "none"}\n{"kw": 2}\n', encoding="utf-8")
-    with pytest.raises(pf.Misuse) as refused:
+    with pytest.raises(pf.UsageError) as refused:
         pf.protect(pf.table("duckdb:", str(tmp_path / "rows.ndjson")), SCENARIO)
     with duckdb.connect() as connection:
         assert total(eval(refused.value.instead, {"connection": connection})) == pytest.approx(3.5, abs=0.01)  # noqa: S307 - our own words

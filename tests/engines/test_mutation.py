@@ -176,7 +176,7 @@ def of(request, monkeypatch):
 
 
 def refused(backend):
-    with pytest.raises(pf.Misuse, match="does not pass the self-test"):
+    with pytest.raises(pf.UsageError, match="does not pass the self-test"):
         digest(backend)
     return True
 
@@ -240,7 +240,7 @@ def unchanged(of, most):
 def test_a_machine_that_fails_at_small_products_is_refused(server, monkeypatch):
     """Without the guard PostgreSQL stops with an underflow, for which the error has words of ours."""
     Mutated(monkeypatch, on_postgresql).with_dialect(flushes=False)
-    with pytest.raises(pf.Misuse, match="stopped in the middle of an answer"):
+    with pytest.raises(pf.UsageError, match="stopped in the middle of an answer"):
         digest(on_postgresql.PostgreSql(pf.table(server, "not read")))
 
 

@@ -38,7 +38,7 @@ def test_a_database_that_lacks_letters_is_refused(server):
         encoding = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
         connection.exec_driver_sql(f"CREATE DATABASE few_letters {encoding}")
     table = pf.table(server.replace("/postgres?", "/few_letters?"), "not read")
-    with pytest.raises(pf.Misuse, match="does not pass the self-test"):
+    with pytest.raises(pf.UsageError, match="does not pass the self-test"):
         digest(on_postgresql.PostgreSql(table))
 
 
@@ -94,7 +94,7 @@ def test_settings_of_spark(session):
             if name in passed:
                 assert digest(backend)
             else:
-                with pytest.raises(pf.Misuse, match="does not pass the self-test"):
+                with pytest.raises(pf.UsageError, match="does not pass the self-test"):
                     digest(backend)
         finally:
             session.conf.set(name, before)

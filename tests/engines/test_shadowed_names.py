@@ -41,9 +41,9 @@ def test_macros_of_duckdb_are_refused_under_names_of_its_own(name):
         relation = connection.from_arrow(ROWS.to_arrow())
         plan = pf.protect(relation, SCENARIO).private_sum("x").plan(pf.Pure(1.0))
         connection.execute(MACROS[name])
-        with pytest.raises(pf.SourceFailed, match="read in place of DuckDB's own"):
+        with pytest.raises(pf.SourceError, match="read in place of DuckDB's own"):
             plan.release()
-        with pytest.raises(pf.SourceFailed, match="read in place of DuckDB's own"):
+        with pytest.raises(pf.SourceError, match="read in place of DuckDB's own"):
             released(relation)
 
 
@@ -93,5 +93,5 @@ def test_functions_of_postgresql_are_its_own(server, earlier):
 
 
 def test_names_that_postgresql_would_cut_are_refused(server):
-    with pytest.raises(pf.Misuse, match="70 bytes"):
+    with pytest.raises(pf.UsageError, match="70 bytes"):
         pf.protect(pf.table(server, "a" * 70), SCENARIO)

@@ -39,7 +39,7 @@ def protected(table, scenario):
 
 def sums(batch):
     """Return the exact rows and sums of every cell."""
-    request = batch.private_count().private_sum("level").private_count(pl.col("level") > 3).questions
+    request = batch.private_count().private_sum("level").private_count(pl.col("level") > 3).request
     tally = request.engine.tally(request.selection, [one for one in request.measures if one is not None])
     return [int(one) for one in (*tally.rows, *tally.sums.ravel())]
 

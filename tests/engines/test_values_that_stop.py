@@ -116,7 +116,7 @@ def plans(table, key):
     for make in makers:
         try:
             yield make()
-        except pf.Misuse:  # before anything is read or spent, whatever the rows are
+        except pf.UsageError:  # before anything is read or spent, whatever the rows are
             continue
 
 

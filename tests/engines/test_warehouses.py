@@ -55,7 +55,7 @@ def test_a_release_names_the_warehouse_its_version_and_its_self_test(tmp_path):
     ids="-".join,
 )
 def test_a_wrong_fact_does_not_pass_the_self_test(tmp_path, wrong):
-    with pytest.raises(pf.Misuse, match="does not pass the self-test"):
+    with pytest.raises(pf.UsageError, match="does not pass the self-test"):
         digest(warehouse(tmp_path / "rows.db", **wrong))
 
 
@@ -118,13 +118,13 @@ def test_columns_without_a_meaning_are_refused_by_name_and_others_are_not(tmp_pa
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:
         database.execute("CREATE TABLE meters (district CHAR(3), kw REAL)")
     meters = Warehouse(RemoteTable(f"sqlite:///{tmp_path}/rows.db", "meters"), sqlite_rows.FACTS)
-    with pytest.raises(pf.Misuse, match=r"'district'.*CHAR\(3\)"):
+    with pytest.raises(pf.UsageError, match=r"'district'.*CHAR\(3\)"):
         pf.protect(meters, SCENARIO)
 
 
 def test_a_table_that_is_not_there(tmp_path):
     nowhere = Warehouse(RemoteTable(f"sqlite:///{tmp_path}/rows.db", "meters"), sqlite_rows.FACTS)
-    with pytest.raises(pf.SourceFailed, match="there is no such table"):
+    with pytest.raises(pf.SourceError, match="there is no such table"):
         nowhere.schema()
 
 
@@ -134,13 +134,13 @@ def test_without_its_package_a_warehouse_says_which_and_no_password(name, tmp_pa
     group = "pufferflow.engines"
     with package(tmp_path, group, of_this_tree(group)):
         table = pf.table(f"{name}://me:${{METERS_PASSWORD}}@host/power", "meters")
-        with pytest.raises(pf.SourceFailed, match=WAREHOUSES[name].package) as caught:
+        with pytest.raises(pf.SourceError, match=WAREHOUSES[name].package) as caught:
             pf.protect(table, SCENARIO)
     assert "geheim" not in str(caught.value) + repr(table)
 
 
 def test_an_address_of_another_form_is_refused_without_its_words():
-    with pytest.raises(pf.SourceFailed, match="takes no such address") as caught:
+    with pytest.raises(pf.SourceError, match="takes no such address") as caught:
         Warehouse(RemoteTable("sqlite://geheim@:port/x", "meters"), sqlite_rows.FACTS)
     assert "geheim" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -152,7 +152,7 @@ def test_what_a_driver_says_is_not_said(tmp_path):
     assert meters.schema().names() == METERS.columns
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:
         database.execute(f"DROP TABLE {sqlite_rows.ENGINE.DIALECT.quoted(meters.table.name)}")
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         list(meters.run(CellTotals(("district",))))
     assert "district" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -171,7 +171,7 @@ def test_the_example_keeps_what_sqlite_may_hold_beside_its_types(tmp_path):
     assert engine.unreadable() == {"odd": "BLOB"}
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:
         database.execute("UPDATE meters SET meter = 'house' WHERE kw = 2.0")
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         batch.private_sum("kw").release(epsilon=1.0)
     assert "house" not in str(caught.value)
 

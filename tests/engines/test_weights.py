@@ -55,8 +55,8 @@ def test_weighted_sums_are_equal_on_every_machine(put, machine):
     rows = frame()
     there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
     for keys in ({}, {"keys": ["ä", "none", "a"]}):
-        first = answers(engine_of(rows.lazy()), asked(rows, **keys).questions)
-        assert first == answers(there, asked(rows, **keys).questions)
+        first = answers(engine_of(rows.lazy()), asked(rows, **keys).request)
+        assert first == answers(there, asked(rows, **keys).request)
         assert len(first[-1]) > 1
 
 
@@ -81,7 +81,7 @@ def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine
     public = ["day", "price", "house"]
     scenario = pf.Scenario(LEVEL, pf.GaussianPrior(pf.AR1(0.5)), within="house", order_by="hour", public=public)
     asked_there = pf.protect(rows, scenario).filter(pl.col("house") > 3).private_sum(pl.col("level") * pl.col("price"))
-    request = asked_there.questions
+    request = asked_there.request
     there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
     weight = request.measures[0].values.weight
     chosen = rows.filter(pl.col("house") > 3).with_columns(size=pl.col("price").abs())
@@ -114,7 +114,7 @@ def test_weights_with_bounds_are_equal_on_every_machine(put, machine):
     batch = batch.private_sum(pl.col("level") * pl.col("price").clip(-0.3, 0.7), name="s")
     batch = batch.private_mean("level", weights=pl.col("odd").clip(0.5, 4), name="m")
     batch = batch.private_sum(pl.col("level") * (pl.col("price") > 0), name="t")
-    request = batch.questions
+    request = batch.request
     measures = [one for one in request.measures if one is not None]
     there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
     first, second = (
@@ -133,7 +133,7 @@ def test_bounds_by_group_are_equal_on_every_machine(put, machine):
     secret, prior = pf.Secret("level", domain=pf.Interval(0, 9)), pf.GaussianPrior(pf.AR1(0.5))
     scenario = pf.Scenario(secret, prior, within="house", order_by="hour", public=["town"])
     batch = pf.protect(rows, scenario).group_by("town", keys=[1, 2], other=-1)
-    request = batch.private_sum("level", bounds={1: (1, 2.5), 2: (0, 4)}).questions
+    request = batch.private_sum("level", bounds={1: (1, 2.5), 2: (0, 4)}).request
     there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
     clipped = rows.with_columns(pl.col("level").clip(0, 9).fill_null(0.0))
     found = []

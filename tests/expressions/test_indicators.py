@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import OnInterval, OnPoints, classes, indicators
 from pufferflow.scenario import Bins, Interval
 from pufferflow.scenario.domain import read_domain
@@ -81,7 +81,7 @@ def test_every_value_is_in_one_class_and_edges_belong_to_the_class_they_begin(ed
     ],
 )
 def test_bins_that_are_none_are_misuse(domain, edges, problem):
-    with pytest.raises(Misuse, match=problem):
+    with pytest.raises(UsageError, match=problem):
         indicators("x", domain, edges)
 
 
@@ -115,6 +115,6 @@ def test_classes_between_ends_cover_the_interval_whatever_the_bins_reach(bins, e
 
 @pytest.mark.parametrize("bins", [[0, 10], [-5, 0], [11, 12], [10]])
 def test_bins_that_do_not_cut_the_interval_are_misuse(bins):
-    with pytest.raises(Misuse, match="do not cut") as caught:
+    with pytest.raises(UsageError, match="do not cut") as caught:
         classes("x", Interval(0, 10), bins)
     assert caught.value.instead == "bins=[5]"

@@ -5,7 +5,7 @@ import datetime as dt
 import polars as pl
 import pytest
 
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import read_public
 
 KNOWN = {"district", "hour", "day", "month", "name", "t", "a"}
@@ -101,7 +101,7 @@ def test_a_name_stands_for_its_column():
     ],
 )
 def test_other_columns_and_what_is_no_expression_is_misuse(given, problem):
-    with pytest.raises(Misuse, match=problem) as caught:
+    with pytest.raises(UsageError, match=problem) as caught:
         read_public(given, KNOWN)
     assert len(str(caught.value).splitlines()) <= 5
     if "not public" in problem:
@@ -121,7 +121,7 @@ def test_other_columns_and_what_is_no_expression_is_misuse(given, problem):
 def test_what_stops_at_a_value_is_refused_where_rows_are_secret(stops):
     """An error at one value would tell that its row is there."""
     assert read_public(stops, {"a"}) is stops
-    with pytest.raises(Misuse, match="secret which rows"):
+    with pytest.raises(UsageError, match="secret which rows"):
         read_public(stops, {"a": pl.String()}, never_fails=True)
     softer = pl.col("a").cast(pl.Int8, strict=False)
     assert read_public(softer, {"a": pl.String()}, never_fails=True) is softer

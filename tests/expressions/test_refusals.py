@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pufferflow.errors import Misuse, PufferflowError, Refused
+from pufferflow.errors import PufferflowError, Refused, UsageError
 from pufferflow.expressions import read_public, read_values
 from pufferflow.scenario import Bins, Interval
 from pufferflow.scenario.domain import read_domain
@@ -164,7 +164,7 @@ def test_errors_are_short_whatever_columns_are_called(name):
         message(PufferflowError, lambda a=asked, d=domain: read_values(a, {name: d, "y": d}), ".")
     for asked in (odd.sum(), pl.col(name + "y"), pl.min_horizontal(odd, odd), odd.cast(pl.Categorical)):
         message(PufferflowError, lambda a=asked: read_public(a, {name, name + "z"}), ".")
-    message(Misuse, lambda: read_public(odd.dt.date(), {name}, never_fails=True), ".")
+    message(UsageError, lambda: read_public(odd.dt.date(), {name}, never_fails=True), ".")
 
 
 def test_rounding_to_significant_digits_is_known_by_its_name():
@@ -198,12 +198,12 @@ def test_deep_expressions_that_are_not_refused_are_read():
     ],
 )
 def test_undeclared_columns_and_what_is_no_expression_is_misuse(domains, given, pattern):
-    message(Misuse, lambda: read_values(given, domains), pattern)
+    message(UsageError, lambda: read_values(given, domains), pattern)
 
 
 def test_two_sensitive_columns_in_one_expression_are_misuse():
     domains = {"x": LEVELS["x"], "y": LINE["x"]}
-    message(Misuse, lambda: read_values(x * pl.col("y"), domains), "reads 2 columns: 'x', 'y'")
+    message(UsageError, lambda: read_values(x * pl.col("y"), domains), "reads 2 columns: 'x', 'y'")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_two_sensitive_columns_in_one_expression_are_misuse():
     ],
 )
 def test_a_function_without_a_number_for_every_value_is_misuse(expression, domain, pattern):
-    message(Misuse, lambda: read_values(expression, {"x": domain}), pattern)
+    message(UsageError, lambda: read_values(expression, {"x": domain}), pattern)
 
 
 @pytest.mark.parametrize(
@@ -256,17 +256,17 @@ def test_a_function_without_a_number_for_every_value_is_misuse(expression, domai
         (x + float("nan"), Refused, "is no finite number"),
         (x == "a", Refused, "'a' is no finite number"),
         (x > dt.datetime.fromisoformat("2026-01-01"), Refused, "2026-01-01 is no finite number"),
-        (x & 1, Misuse, "needs predicates"),
-        (~x, Misuse, "needs predicates"),
-        (pl.when(x).then(1).otherwise(0), Misuse, "needs predicates"),
-        ((x > 1) - (x > 2), Misuse, "Polars cannot evaluate"),
+        (x & 1, UsageError, "needs predicates"),
+        (~x, UsageError, "needs predicates"),
+        (pl.when(x).then(1).otherwise(0), UsageError, "needs predicates"),
+        ((x > 1) - (x > 2), UsageError, "Polars cannot evaluate"),
         ((x > 1).cast(pl.UInt8) - 1, Refused, "another number than exact arithmetic"),
         ((x != 1).cast(pl.UInt8) - 1, Refused, "another number than exact arithmetic"),
         (pl.lit(0, dtype=pl.UInt8) - ((x * 3 > 1) & (x * 3 < 2)).cast(pl.UInt8), Refused, "another number than exact"),
         ((x + 1e20) - 1e20, Refused, "another number than exact arithmetic"),
         (x * 1e300, Refused, "too large or too small"),
         (x * 1e-300, Refused, "too large or too small"),
-        (x * 1e200 * 1e200, Misuse, "inf at the value"),
+        (x * 1e200 * 1e200, UsageError, "inf at the value"),
         (reduce(operator.add, [(x > at / 40) for at in range(249)]), Refused, "nested too deeply"),
     ],
 )
@@ -310,7 +310,7 @@ def test_later_versions_of_polars_that_write_more_fields_are_refused(monkeypatch
 
 
 def test_polars_errors_do_not_follow_ours():
-    with pytest.raises(Misuse) as caught:
+    with pytest.raises(UsageError) as caught:
         read_values(x + 1, LABELS)
     assert caught.value.__context__ is None
 
@@ -326,7 +326,7 @@ def test_bins_show_expressions_the_value_of_each_class():
 def test_nulls_of_the_column_are_said_by_the_secret(asked):
     """When an expression sees values, nulls have been read as `missing` already: speaking of them is refused."""
     for domains in (LEVELS, LINE):
-        with pytest.raises(Misuse, match="which are read as values of its domain") as refused:
+        with pytest.raises(UsageError, match="which are read as values of its domain") as refused:
             read_values(asked, domains)
         assert f"missing={domains['x'].points[0]!r}" in refused.value.instead
     assert read_values((x * 2).fill_null(7), LEVELS).steps == read_values(x * 2, LEVELS).steps

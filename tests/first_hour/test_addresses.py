@@ -35,7 +35,7 @@ def test_three_slashes_are_relative_and_four_absolute(database):
 
 def test_what_is_not_there_is_said_with_its_whole_path(database):
     """So a relative path shows where it was looked for, and how an absolute one is written."""
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         rows(pf.table("duckdb:///other.db", "meters"))
     assert str(database.with_name("other.db")) in caught.value.problem
     assert '"duckdb:////data/power.db" for an absolute one' in caught.value.instead
@@ -52,7 +52,7 @@ def test_absolute_paths_of_older_files_are_still_read(database, monkeypatch):
 @pytest.mark.usefixtures("database")
 def test_two_slashes_name_a_host():
     """They were read as a database in memory, which has no tables."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         rows(pf.table("duckdb://power.db", "meters"))
     assert caught.value.instead == '"duckdb:///power.db"'
 

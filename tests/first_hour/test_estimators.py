@@ -54,7 +54,7 @@ def test_bounds_of_a_frame_are_in_the_order_of_its_features(name):
     ):
         plan = MODELS[name](scenario, BOTH, features=["a", "b"], bounds=bounds).plan(frame, y="y")
         assert plan.columns.high[:2].tolist() == [1, 9]
-    with pytest.raises(pf.Misuse, match="bounds has 0 to 2 for 'a', whose domain in the scenario is 0 to 1"):
+    with pytest.raises(pf.UsageError, match="bounds has 0 to 2 for 'a', whose domain in the scenario is 0 to 1"):
         MODELS[name](mixed, BOTH, features=["a", "b"], bounds=[(0, 2), (0, 9)]).plan(frame, y="y")
 
 
@@ -64,7 +64,7 @@ def test_bounds_of_a_frame_are_in_the_order_of_its_features(name):
 def test_bounds_that_do_not_fit_are_refused(bounds, says):
     """With the names of the features."""
     model, target = made("ridge", None, BOTH, bounds=bounds)
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         model.fit(X, target)
 
 
@@ -82,5 +82,5 @@ def test_a_promise_by_its_numbers(name):
         assert "epsilon=5, delta=1e-6" in caught.value.instead
     for given in ({"delta": 1e-6}, {"guarantee": BOTH, "epsilon": 1.0}, {"guarantee": BOTH, "delta": 1e-6}):
         wrong, _ = made(name, bounds=(0, 1), **given)
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             wrong.fit(X, target)

@@ -31,7 +31,7 @@ def batch():
 
 def hint(value, name):
     """Return what an error says to try."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         _ = value["x"] if name == "[…]" else len(value) if name == "len()" else getattr(value, name)
     return caught.value.instead
 
@@ -92,7 +92,7 @@ def test_two_sensitive_columns_are_named_in_a_covariance():
     secret = [pf.Secret("kwh", [0, 1, 2, 3]), pf.Secret("floor", [1, 2])]
     both = pf.protect(ROWS, pf.Scenario(secret, pf.Independent()))
     told = hint(both, "private_corr")
-    assert run(f"batch.{typed(told)}", {"batch": both}).questions.outputs == ("kwh_floor_covariance",)
+    assert run(f"batch.{typed(told)}", {"batch": both}).request.outputs == ("kwh_floor_covariance",)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_two_sensitive_columns_are_named_in_a_covariance():
 )
 def test_errors_of_methods_name_the_own_columns_too(batch, wrong, part):
     """Whatever a method of a batch, a plan or a release refuses."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         wrong(batch)
     assert part in str(caught.value)
 
@@ -123,6 +123,6 @@ def test_columns_that_are_called_as_in_examples_stay():
 
 def test_a_problem_is_never_reworded(batch):
     """What was typed is quoted as it was typed."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         batch.private_sum("level")
     assert "'level'" in caught.value.problem

@@ -23,7 +23,7 @@ def test_choosing_rows_after_a_query_is_refused_with_the_right_order(name):
     """The error says what all queries of a batch share, and in which order to type it."""
     wrong, typed = WRONG[name]
     asked = pf.protect(ROWS, SCENARIO).private_sum("kwh")
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         wrong(asked)
     assert "after a query, the sum of kwh: all queries of a batch are about the same rows" in caught.value.problem
     assert caught.value.instead.startswith(typed)

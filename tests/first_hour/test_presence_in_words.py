@@ -16,7 +16,7 @@ def present(within="person", **options):
 @pytest.mark.parametrize("wrong", [lambda b: b.group_by("sex"), lambda b: b.filter(sex="f")])
 def test_public_is_explained_where_rows_are_hidden(wrong):
     """It is about which values there can be, not about whose row has which."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         wrong(pf.protect(ROWS, present()))
     assert "Under pf.Presence that means its possible values; who has which one stays hidden" in caught.value.allowed
     assert "if everybody may know which values there can be" in caught.value.instead
@@ -27,14 +27,14 @@ def test_public_is_explained_where_rows_are_hidden(wrong):
 def test_public_is_known_row_by_row_elsewhere():
     """Of other secrets a public column is known of every row, and the error says so."""
     known = pf.Scenario(pf.Secret("age", pf.Interval(0, 100)), pf.Independent())
-    with pytest.raises(pf.Misuse, match="if everybody may know it, row by row"):
+    with pytest.raises(pf.UsageError, match="if everybody may know it, row by row"):
         pf.protect(ROWS, known).group_by("sex")
 
 
 def test_an_id_is_made_where_each_row_is_a_unit():
     """The error of a frame without ids names the call, and the call works."""
     nameless = ROWS.drop("person")
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         pf.protect(nameless, present())
     assert "says whose row each row is" in caught.value.problem
     assert caught.value.instead.startswith("pf.Presence.of_rows(…), if each row is a unit of its own")
@@ -77,7 +77,7 @@ def test_answers_of_rows_as_units_read_every_row():
 def test_numbers_of_rows_are_no_column_to_ask_about():
     """They would change if a row before were not there: nothing filters, groups or computes by them."""
     batch = pf.protect(ROWS.drop("person"), OF_ROWS)
-    assert batch.questions.public == ("sex",)
+    assert batch.request.public == ("sex",)
     number = pl.col("(each row)")
     for wrong in (
         lambda: batch.filter(number > 1),
@@ -87,7 +87,7 @@ def test_numbers_of_rows_are_no_column_to_ask_about():
     ):
         with pytest.raises(pf.PufferflowError):
             wrong()
-    assert batch.group_by(pl.selectors.all(), keys=["f"]).questions.by == ("sex",)
+    assert batch.group_by(pl.selectors.all(), keys=["f"]).request.by == ("sex",)
 
 
 def test_rows_as_units_are_charged_and_stored(tmp_path):
@@ -112,13 +112,13 @@ def test_rows_as_units_are_charged_and_stored(tmp_path):
 
 def test_a_frame_that_has_such_a_column_is_refused():
     """It would be taken for the numbers that are made."""
-    with pytest.raises(pf.Misuse, match="would be made"):
+    with pytest.raises(pf.UsageError, match="would be made"):
         pf.protect(ROWS.rename({"person": "(each row)"}), OF_ROWS)
 
 
 def test_a_near_name_comes_first():
     """A column that is called almost so is offered before one is made."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         pf.protect(ROWS.rename({"person": "persons"}), present())
     assert caught.value.instead.startswith("'persons' instead of 'person' in the scenario")
     assert "pf.Presence.of_rows" in caught.value.instead

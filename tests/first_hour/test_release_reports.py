@@ -51,7 +51,7 @@ def test_evidence_beside_a_release_is_on_its_page(plan, tmp_path):
     assert whole(pf.Release.read(folder).page())
     other = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN).private_sum("on")
     (folder / "evidence.json").write_bytes(other.plan(pf.Pure(2.0)).evidence().to_json())
-    with pytest.raises(pf.Misuse, match="of another plan"):
+    with pytest.raises(pf.UsageError, match="of another plan"):
         pf.Release.read(folder).page()
 
 

@@ -17,7 +17,7 @@ def asked(ages=AGES, dtype=pl.Int64, ends=(0, 100), bins=range(101), q=0.5, miss
 
 
 def query(**given):
-    return asked(**given).questions.queries[0]
+    return asked(**given).request.queries[0]
 
 
 def exact(found, ages=AGES):
@@ -78,4 +78,4 @@ def test_ledgers_know_the_query_as_before():
     whole = query()
     assert whole.whole_numbers
     assert repr(whole) == repr(Quantile(whole.name, whole.measures, whole.words, whole.q, whole.edges))
-    assert "whole numbers are taken to be alike" in asked().plan(pf.Pure(1.0)).readings()[0]
+    assert "whole numbers are taken to be alike" in asked().plan(pf.Pure(1.0)).value_handling()[0]

@@ -80,14 +80,14 @@ def test_a_stream_is_read_once_and_released_twice():
 def test_a_reader_is_not_used_up_by_a_typo():
     """Types are checked before a row is read: after a mistake the same reader will do."""
     reader = TABLE.to_reader()
-    with pytest.raises(pf.Misuse, match="no column 'dya'"):
+    with pytest.raises(pf.UsageError, match="no column 'dya'"):
         pf.protect(reader, scenario(public=["dya"]))
     assert sums(reader) == {"a": 3, "b": 2}
 
 
 def test_what_a_stream_says_when_it_fails_is_not_told():
     """A stream that breaks off is a failed source: neither half of its rows nor its words come out."""
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         pf.protect(Once(TABLE, fails=True), scenario())
     assert HIDDEN not in str(caught.value)
     assert caught.value.__context__ is None
@@ -109,7 +109,7 @@ def test_types_without_a_meaning(kind, column):
     """A column that is needed is refused by its type, before a row is read; one that is not is left out."""
     values = WITHOUT_MEANING[kind]
     place = TABLE.column_names.index(column)
-    with pytest.raises(pf.Misuse, match="no meaning here") as caught:
+    with pytest.raises(pf.UsageError, match="no meaning here") as caught:
         pf.protect(TABLE.set_column(place, column, values), scenario())
     assert f'CAST("{column}" AS' in caught.value.instead
     assert sums(TABLE.append_column("further", values)) == {"a": 3, "b": 2}
@@ -119,7 +119,7 @@ def test_types_without_a_meaning(kind, column):
 def test_types_that_are_no_numbers(kind, told):
     """A secret of a type that Polars has, and that is no number, is refused as in a Polars frame."""
     table = TABLE.set_column(1, "level", pa.nulls(3, kind))
-    with pytest.raises(pf.Misuse, match=f"of type {told}"):
+    with pytest.raises(pf.UsageError, match=f"of type {told}"):
         pf.protect(table, scenario())
 
 
@@ -137,9 +137,9 @@ def test_offsets_are_times_in_utc():
 
 def test_what_is_no_table():
     """A column, and two columns of one name, are refused with what to write."""
-    with pytest.raises(pf.Misuse, match="of type ChunkedArray"):
+    with pytest.raises(pf.UsageError, match="of type ChunkedArray"):
         pf.protect(TABLE["level"], scenario())
-    with pytest.raises(pf.Misuse, match="Two columns are called 'level'"):
+    with pytest.raises(pf.UsageError, match="Two columns are called 'level'"):
         pf.protect(pa.table([[0], [1], ["a"]], names=["level", "level", "day"]), scenario())
 
 
@@ -149,7 +149,7 @@ def test_a_prior_of_the_private_table_itself(library, request):
     rows = {"day": [0, 1, 2, 3], "level": [0, 1, 2, 3]}
     table = pa.table(rows) if library == "pyarrow" else request.getfixturevalue("pd").DataFrame(rows)
     fitted = pf.MarkovChain.fit(pf.Reference("mine", table), "level", order_by="day", domain=[0, 1, 2, 3])
-    with pytest.raises(pf.Misuse, match="which is the private frame itself"):
+    with pytest.raises(pf.UsageError, match="which is the private frame itself"):
         pf.protect(table, pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), fitted, order_by="day", public=["day"]))
 
 
@@ -184,14 +184,14 @@ def test_levels_of_an_index_that_have_a_name_are_columns(pd):
     assert sums(pd.DataFrame({"level": [0, 3, 2]}, index=pd.RangeIndex(3, name="day"))) == {0: 0, 1: 3, 2: 2}
     both = frame.set_index(pd.Index(["x", "y", "z"], name="day"))
     assert sums(both) == {"a": 3, "b": 2}
-    assert "index" not in str(pf.protect(frame, scenario()).questions.frame.collect_schema())
+    assert "index" not in str(pf.protect(frame, scenario()).request.frame.collect_schema())
 
 
 def test_columns_without_a_type_of_their_own(pd):
     """Objects are refused where they are needed, with a cast that helps; what they are is never guessed from rows."""
     for column, values in (("level", [0, 3, HIDDEN]), ("level", [0, 3, 2]), ("day", ["a", "a", "b"])):
         frame = pd.DataFrame(ROWS).assign(**{column: pd.Series(values, dtype=object)})
-        with pytest.raises(pf.Misuse, match=f"'{column}' is object") as caught:
+        with pytest.raises(pf.UsageError, match=f"'{column}' is object") as caught:
             pf.protect(frame, scenario())
         assert HIDDEN not in str(caught.value)
         if HIDDEN not in values:
@@ -209,7 +209,7 @@ def test_types_of_pandas_alone(pd):
         "Sparse": pd.arrays.SparseArray([0, 3, 2]),
     }
     for told, values in kinds.items():
-        with pytest.raises(pf.Misuse, match=f"is {told}"):
+        with pytest.raises(pf.UsageError, match=f"is {told}"):
             pf.protect(frame.assign(day=values), scenario())
         assert sums(frame.assign(further=values)) == {"a": 3, "b": 2}
 
@@ -217,7 +217,7 @@ def test_types_of_pandas_alone(pd):
 def test_types_do_not_follow_from_rows(pd):
     """The types of a batch are those of the table without its rows."""
     frames = [pd.DataFrame(ROWS).assign(level=pd.Series(values, dtype="Int64")) for values in ([1, 2, 3], [None] * 3)]
-    schemas = {str(pf.protect(frame, scenario()).questions.frame.collect_schema()) for frame in frames}
+    schemas = {str(pf.protect(frame, scenario()).request.frame.collect_schema()) for frame in frames}
     assert len(schemas) == 1
 
 

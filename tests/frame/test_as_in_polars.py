@@ -87,7 +87,7 @@ SAME = {
 @pytest.mark.parametrize("name", SAME)
 def test_two_ways_to_say_the_same(name):
     """What is typed as in Polars asks the same questions as what is typed at length."""
-    first, second = (one(batch()).questions for one in SAME[name])
+    first, second = (one(batch()).request for one in SAME[name])
     assert first.digest == second.digest
 
 
@@ -102,15 +102,15 @@ def test_a_named_group_names_the_key():
 def test_a_median_of_an_interval_takes_bins():
     """The median of an interval is a point in a class of its bins, under the name it is given."""
     found = batch(pf.Secret("kwh", domain=pf.Interval(0, 4))).private_median("kwh", "middle", bins=[1, 2, 3])
-    assert found.questions.outputs == ("middle",)
+    assert found.request.outputs == ("middle",)
     assert 0 <= found.release(epsilon=50.0).frame.item() <= 4
 
 
 def test_selectors_name_public_columns_alone():
     """A selector that would take the secret, or a column that nobody declared, does not take it, or is refused."""
-    assert batch().group_by(cs.all()).questions.by == ("meter", "hour", "region", "district")
+    assert batch().group_by(cs.all()).request.by == ("meter", "hour", "region", "district")
     for selected in (cs.by_name("level"), cs.by_name("kwh"), pl.col("region", "level")):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             batch().group_by(selected)
 
 
@@ -164,9 +164,9 @@ def test_release_takes_what_a_plan_and_its_release_take():
 
 def test_answers_are_not_called_like_other_columns():
     """private_sum("level", "kwh") does not publish a sum of level as kwh; the name of the column itself is allowed."""
-    with pytest.raises(pf.Misuse, match="'region'"):
+    with pytest.raises(pf.UsageError, match="'region'"):
         batch().private_sum("level", "region")
-    assert batch().private_sum("level", "level").questions.outputs == ("level",)
+    assert batch().private_sum("level", "level").request.outputs == ("level",)
 
 
 def test_batches_plans_and_releases_stay_values():
@@ -186,7 +186,7 @@ def test_batches_plans_and_releases_stay_values():
         with pytest.raises(TypeError):
             list(value)
     assert pickle.loads(pickle.dumps(release)).frame.equals(release.frame)
-    assert pickle.loads(pickle.dumps(asked)).questions.digest == asked.questions.digest
+    assert pickle.loads(pickle.dumps(asked)).request.digest == asked.request.digest
 
 
 def test_signatures_and_examples_stay():

@@ -42,10 +42,10 @@ def test_a_batch_never_changes():
     """Asking returns a new batch, so that a common part can be used twice."""
     start = batch()
     first, second = start.private_sum("level"), start.private_mean("level")
-    assert (start.questions.outputs, first.questions.outputs) == ((), ("level_sum",))
-    assert second.questions.outputs == ("level_mean",)
+    assert (start.request.outputs, first.request.outputs) == ((), ("level_sum",))
+    assert second.request.outputs == ("level_mean",)
     with pytest.raises(AttributeError):
-        start.questions = first.questions
+        start.request = first.request
 
 
 def test_a_batch_is_no_way_to_the_rows():
@@ -68,12 +68,12 @@ DEFAULT_NAMES = {
 @pytest.mark.parametrize("name", DEFAULT_NAMES)
 def test_default_names(name):
     """An output is named after its column and query, its alias, or as it is told."""
-    assert DEFAULT_NAMES[name](batch()).questions.outputs == (name,)
+    assert DEFAULT_NAMES[name](batch()).request.outputs == (name,)
 
 
 def test_a_histogram_has_a_column_for_each_value():
     """The columns of a histogram are named after the values."""
-    names = batch().private_histogram("level").questions.outputs
+    names = batch().private_histogram("level").request.outputs
     assert names == ("level_histogram_0", "level_histogram_1", "level_histogram_2", "level_histogram_3")
 
 
@@ -149,13 +149,13 @@ def test_refusals(name):
 
 def test_the_scenario_is_checked_against_the_frame():
     """Missing columns, wrong types and things that are no frames are found when the frame is protected."""
-    with pytest.raises(pf.Misuse, match="'hour'"):
+    with pytest.raises(pf.UsageError, match="'hour'"):
         batch(ROWS.drop("hour"))
-    with pytest.raises(pf.Misuse, match="domain of numbers"):
+    with pytest.raises(pf.UsageError, match="domain of numbers"):
         batch(ROWS.with_columns(pl.col("level").cast(pl.String)))
-    with pytest.raises(pf.Misuse, match="list"):
+    with pytest.raises(pf.UsageError, match="list"):
         pf.protect([1, 2], scenario())
-    with pytest.raises(pf.Misuse, match=r"pf\.Scenario"):
+    with pytest.raises(pf.UsageError, match=r"pf\.Scenario"):
         pf.protect(ROWS, "scenario")
 
 
@@ -191,7 +191,7 @@ def test_a_batch_is_no_lock():
     rows = pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]})
     levels = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
     batch = pf.protect(rows, levels).group_by("day").private_sum("level")
-    assert batch.questions.frame.collect().equals(rows)
+    assert batch.request.frame.collect().equals(rows)
     for text in (pf.Batch.__doc__ or "", ASKING.read_text(encoding="utf-8")):
-        assert "batch.questions.frame" in text
+        assert "batch.request.frame" in text
         assert "no way through" not in text

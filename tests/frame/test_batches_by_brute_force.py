@@ -18,14 +18,14 @@ def scenario_of(rng, kind):
     whole = pf.Interval(0, high)
     if "list" in kind:
         values = sorted(rng.sample(range(-200, 200), rng.choice([20, 70, 120])))
-        pairs = {"list": "all", "near in a list": pf.Closer(40)}.get(kind, "adjacent")
+        pairs = {"list": "all", "near in a list": pf.WithinDistance(40)}.get(kind, "adjacent")
         return pf.Scenario(pf.Secret("a", domain=values, pairs=pairs, missing=values[0]), pf.Independent())
     if kind == "presence":
         return pf.Scenario(pf.Presence("p", "a", whole, rows=rng.choice([1, 3])), pf.Independent())
     if kind == "any correlation":
         secret = pf.Secret("a", domain=whole, missing=0)
         return pf.Scenario(secret, pf.AnyCorrelation(), within="g", public=["g"])
-    pairs = pf.Closer(high / rng.choice([3, 9])) if kind == "near" else "all"
+    pairs = pf.WithinDistance(high / rng.choice([3, 9])) if kind == "near" else "all"
     return pf.Scenario(pf.Secret("a", domain=whole, pairs=pairs, missing=0), pf.Independent())
 
 
@@ -75,7 +75,7 @@ def movements(rng, scenario, table, xs):
         return np.concatenate([3 * (table[:, first] - table[:, second]), np.array(drawn).T], axis=1)
     numbers = np.array(xs, dtype=float)
     near = np.ones(len(first), dtype=bool)
-    if isinstance(secret.pairs, pf.Closer):
+    if isinstance(secret.pairs, pf.WithinDistance):
         near = np.abs(numbers[first] - numbers[second]) <= secret.pairs.distance
     elif secret.pairs == "adjacent":
         near = second == first + 1

@@ -64,14 +64,14 @@ def test_correlations_depend_on_how_far_rows_lie_apart(covariance, secret):
 def test_a_matrix_has_no_rows_below_zero(known, secret, start, times):
     """Rows and starts below 0 are not counted from the end of a matrix; there -2 would hardly depend on 0 and 1."""
     matrix = CORRELATED if known else Factors(CORRELATED, CORRELATED)
-    with pytest.raises(pf.Misuse, match=r"position -\d, and the covariance matrix has 4 rows"):
+    with pytest.raises(pf.UsageError, match=r"position -\d, and the covariance matrix has 4 rows"):
         noises(VALUES[secret], pf.GaussianPrior(matrix), PROMISES["pure"], times, start)
 
 
 def test_positions_that_floats_round_are_refused():
     """Along a chain positions have to be exact on both sides of 0."""
     for far in (-(2.0**53), 2.0**53):
-        with pytest.raises(pf.Misuse, match="whole numbers of steps"):
+        with pytest.raises(pf.UsageError, match="whole numbers of steps"):
             PRIORS["chain"].chain([far], -(2.0**53))
 
 

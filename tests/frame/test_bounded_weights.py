@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engine import weighted_tally
-from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.errors import PufferflowError, UsageError
 from pufferflow.expressions import bounds_of_product, factors_of
 
 ANY, INDEPENDENT = pf.AnyCorrelation(), pf.Independent()
@@ -58,7 +58,7 @@ def world():
 
 def added(asked, domain):
     """What each possible row adds to the sums of a query, as the engine reads it: of shape (rows, sums)."""
-    request = asked(batch(world(), domain=domain).group_by("row", keys=range(len(ROWS)))).questions
+    request = asked(batch(world(), domain=domain).group_by("row", keys=range(len(ROWS)))).request
     measures = [one for one in request.measures if one is not None]
     tally = weighted_tally(request.engine, request.selection, measures, {})
     counted = iter(tally.sums.T)
@@ -159,12 +159,12 @@ def test_bounds_are_those_that_are_written_down(name):
     assert bounds_of_product(list(factors_of(expression)), {}) == expected
     asked = batch(world())
     if expected is None:
-        with pytest.raises(Misuse, match="has no declared bounds"):
+        with pytest.raises(UsageError, match="has no declared bounds"):
             asked.private_sum(level * expression)
         return
     found = world().select(it=expression.cast(pl.Float64))["it"].drop_nulls().drop_nans()
     assert found.is_between(expected[0] - 1e-9, expected[1] + 1e-9).all()
-    assert asked.private_sum(level * expression).questions.measures[0].values.weight.bounds == expected
+    assert asked.private_sum(level * expression).request.measures[0].values.weight.bounds == expected
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_accounts_count_sums_of_weights(tmp_path):
     asked = batch(world())
     plans = [asked.private_sum(level * one.clip(0, 1), name="it").plan(pf.Pure(0.5)) for one in (price, rate)]
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("cost", asked.questions.scenario, limit=pf.Pure(1.0))
+        account = ledger.open("cost", asked.request.scenario, limit=pf.Pure(1.0))
         certificates = [plan.release(account).certificate for plan in plans]
         assert account.spent().epsilon == pytest.approx(1.0)
     assert certificates[1].sums[0].sum == "level * rate.clip(0, 1)"

@@ -104,7 +104,7 @@ def test_dependent_rows_lose_no_more_than_is_promised(kind, table):
     assert worst <= 1.0
     if (kind, table) != ("chain", "crossing"):  # there every step counts with the rows of all kinds
         assert worst_loss(kind, TABLES[table], scale_of(plan), 0.9) > 1.0
-    two = pf.compose([plan, plan], plan.questions.scenario).total
+    two = pf.compose([plan, plan], plan.request.scenario).total
     assert worst_loss(kind, TABLES[table], scale_of(plan), 0.5) <= two < math.inf  # seen at equal answers
 
 
@@ -153,7 +153,7 @@ def test_units_of_one_kind_need_what_they_need_alone(kind):
     prior, ordered = PRIORS[kind]
     whole = batch(rows(*OF_UNITS), prior, ordered=ordered).private_sum("level", bounds=BOUNDS)
     for group, scale in scale_of(whole.plan(pf.Pure(1.0))).items():
-        alone = pf.protect(rows(*OF_UNITS), whole.questions.scenario).filter(grade=group)
+        alone = pf.protect(rows(*OF_UNITS), whole.request.scenario).filter(grade=group)
         needed = alone.private_sum(pl.col("level").clip(*BOUNDS[group])).plan(pf.Pure(1.0))
         assert scale == pytest.approx(needed.noises["level_sum"].scale, rel=2e-3)
 
@@ -174,12 +174,12 @@ def test_independent_rows_need_for_each_group_what_it_needs_alone(domain, noise,
     asked = batch(rows(*CROSSING), INDEPENDENT, domain).private_sum("level", bounds=BOUNDS)
     plan = asked.plan(promise, noise=noise)
     for group, scale in scale_of(plan).items():
-        alone = pf.protect(rows(*CROSSING), asked.questions.scenario).filter(grade=group)
+        alone = pf.protect(rows(*CROSSING), asked.request.scenario).filter(grade=group)
         needed = alone.private_sum(pl.col("level").clip(*BOUNDS[group])).plan(promise, noise=noise)
         assert scale == pytest.approx(needed.noises["level_sum"].scale, rel=1e-3)
         assert scale >= needed.noises["level_sum"].scale * (1 - 1e-9)
     if isinstance(promise, pf.Pure):
-        account = pf.Ledger(tmp_path / "l.db").open("a", asked.questions.scenario, limit=pf.Pure(2.0))
+        account = pf.Ledger(tmp_path / "l.db").open("a", asked.request.scenario, limit=pf.Pure(2.0))
         released = [plan.release(account, id=str(place)) for place in range(2)]
         stored = pf.Certificate.from_json(released[0].certificate.to_json())
         assert stored == released[0].certificate
@@ -256,7 +256,7 @@ def test_answers_bars_and_limits_are_those_of_each_group():
     assert widths == pytest.approx([2 * halves[f"grade={group}"] for group in bars["grade"]])
     assert "0 to 0.5 for grade=a" in wide.explain()
     assert "0 to 0.5 for grade=a" in str(wide.certificate)
-    assert "0 to 0.5 for grade=a" in wide.readings()[0]
+    assert "0 to 0.5 for grade=a" in wide.value_handling()[0]
 
 
 def test_labels_are_tuples_or_those_of_one_column():
@@ -269,9 +269,9 @@ def test_labels_are_tuples_or_those_of_one_column():
     assert by_both.release(epsilon=1e6).frame["level_sum"].round(2).to_list() == [2, 3, 6, 3, 3]
     assert by_one.release(epsilon=1e6).frame["level_sum"].round(2).to_list() == [2, 3, 2, 3, 3]
     others = [by_both, by_one, asked.private_sum("level", bounds={("a", 1): (1, 3)}), asked.private_sum("level")]
-    assert len({one.questions.digest for one in others}) == len(others)
+    assert len({one.request.digest for one in others}) == len(others)
     again = asked.private_sum("level", bounds={("a", 1): (0, 1)})
-    assert again.questions.digest == by_both.questions.digest
+    assert again.request.digest == by_both.request.digest
 
 
 @pytest.mark.parametrize("kind", ["any", "chain"])
@@ -308,7 +308,7 @@ def test_units_of_other_kinds_after_the_plan_are_refused(kind):
 )
 def test_bounds_that_are_none_are_refused(bounds, words):
     """Bounds, labels and columns that do not fit are named, before anything is read."""
-    with pytest.raises(pf.Misuse, match=words):
+    with pytest.raises(pf.UsageError, match=words):
         batch(rows(*CROSSING), keys=["a", "b", "c"]).private_sum("level", bounds=bounds, otherwise=(0, 1))
 
 
@@ -320,10 +320,10 @@ def test_what_has_no_bounds_by_group_is_refused():
         private.group_by("grade", keys=["a"]).private_sum("level", bounds={"a": (0, 1)})
     with pytest.raises(pf.Refused, match="together with public weights"):
         asked.private_mean("level", weights="grade", bounds=BOUNDS)
-    with pytest.raises(pf.Misuse, match="true or false"):
+    with pytest.raises(pf.UsageError, match="true or false"):
         asked.private_sum(pl.col("level") > 1, bounds={"a": (0, 1)})
-    with pytest.raises(pf.Misuse, match="nothing is grouped"):
-        pf.protect(rows(*CROSSING), asked.questions.scenario).private_sum("level", bounds=BOUNDS)
+    with pytest.raises(pf.UsageError, match="nothing is grouped"):
+        pf.protect(rows(*CROSSING), asked.request.scenario).private_sum("level", bounds=BOUNDS)
 
 
 def test_a_label_that_no_row_has_makes_no_noise():

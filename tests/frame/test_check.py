@@ -63,7 +63,7 @@ def test_where_row_counts_are_private_the_difference_has_to_be_given():
 @pytest.mark.parametrize("signal", [0, -1, float("nan"), "much", {"lod": 1.0}, {"load": 0}])
 def test_what_is_no_difference_is_refused(signal):
     plan = batch().private_sum("kw", name="load").plan(pf.Pure(1.0))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         plan.check(signal)
 
 

@@ -136,7 +136,7 @@ def test_later_releases_add_up_as_gaussian_noise_does(tmp_path):
     joint, alone = batch.plan(pf.Gdp(0.5)), batch.plan(pf.Gdp(0.3), noise="gaussian")
     assert joint.certificate.correlations
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("levels", joint.questions.scenario, limit=pf.Gdp(0.8))
+        account = ledger.open("levels", joint.request.scenario, limit=pf.Gdp(0.8))
         first = joint.release(account, "1")
         joint.release(account, "2")
         alone.release(account, "3")

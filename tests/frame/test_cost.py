@@ -119,7 +119,7 @@ def test_releases_survive_being_stored():
     assert again.intervals.equals(release.intervals)
     assert again.certificate == release.certificate
     for wrong in (b"", b"release", release.to_bytes()[:-9]):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             pf.Release.from_bytes(wrong)
 
 
@@ -140,9 +140,9 @@ def test_certificates_tell_filters_apart():
     plans = [one.private_sum("on").plan(pf.Pure(1.0)) for one in asked]
     plans.append(batch.private_count(pl.col("on") == 0).plan(pf.Pure(1.0)))
     plans.append(batch.private_count(pl.col("on") == 1).plan(pf.Pure(1.0)))
-    digests = [plan.questions.digest for plan in plans]
+    digests = [plan.request.digest for plan in plans]
     assert len(set(digests)) == len(plans)
-    assert asked[0].private_sum("on").plan(pf.Pure(1.0)).questions.digest == digests[0]
+    assert asked[0].private_sum("on").plan(pf.Pure(1.0)).request.digest == digests[0]
     certificate = plans[2].release().certificate
     assert certificate.questions == digests[2]
     assert "day == 1" in str(certificate)

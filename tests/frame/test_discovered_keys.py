@@ -32,7 +32,7 @@ def test_keys_with_enough_rows_appear_in_growing_order():
     """Null is a key like others; the number of rows by which keys appear is a column of the answer."""
     plan = batch(people("c", None, "a")).private_sum("hours").plan(LOUD, noise=pf.Gaussian)
     release = plan.release()
-    assert release.frame.columns == ["town", "hours_sum", "rows"] == [plan.questions.by[0], *plan.noises]
+    assert release.frame.columns == ["town", "hours_sum", "rows"] == [plan.request.by[0], *plan.noises]
     assert release.frame["town"].to_list() == [None, "a", "c"]
     assert release.frame["rows"].round().to_list() == [20, 20, 20]
     assert plan.guarantee == release.certificate.promise == LOUD
@@ -127,7 +127,7 @@ BAD = {
     "a pure promise": (lambda one: one.plan(pf.Pure(1.0)), pf.Refused, r"pf\.Approx\(1, 1e-6\)"),
     "a promise of total variation": (lambda one: one.plan(pf.TradeOff(1.0, 1e-6, tv=0.3)), pf.Refused, "with a delta"),
     "all orders": (lambda one: one.plan(pf.Zcdp(1.0)), pf.Refused, "with a delta"),
-    "hardly a delta": (lambda one: one.plan(pf.Approx(1.0, 1e-300)), pf.Misuse, "delta 1e-300"),
+    "hardly a delta": (lambda one: one.plan(pf.Approx(1.0, 1e-300)), pf.UsageError, "delta 1e-300"),
     "other noise": (lambda one: one.plan(PROMISE, noise=pf.Staircase), pf.Refused, r"noise=pf\.Laplace"),
 }
 
@@ -151,14 +151,14 @@ def test_what_cannot_be_promised_is_refused(name):
 def test_keys_that_are_not_understood_are_refused(options, words):
     scenario = pf.Scenario(SCENARIO.secret, pf.Independent(), public=["town", "places"])
     frame = people("a").with_columns(places=pl.concat_list("town"))
-    with pytest.raises(pf.Misuse, match=words):
+    with pytest.raises(pf.UsageError, match=words):
         pf.protect(frame, scenario).group_by(options.pop("by", "town"), **options)
 
 
 @pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation()], ids=repr)
 def test_where_rows_are_public_their_keys_cost_nothing(prior):
     scenario = pf.Scenario(pf.Secret("hours", pf.Interval(0, 99)), prior, public=["town"])
-    with pytest.raises(pf.Misuse, match=r"try: \.group_by\('town'\)"):
+    with pytest.raises(pf.UsageError, match=r"try: \.group_by\('town'\)"):
         pf.protect(people("a"), scenario).group_by("town", keys="discover")
 
 

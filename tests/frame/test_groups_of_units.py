@@ -43,7 +43,7 @@ def moved(units, name, rows, groups):
     by, keys = KEYS[name]
     cells = [(unit, *(key if isinstance(key, tuple) else (key,))) for unit in range(len(units)) for key in keys or [()]]
     asked = batch(table(listed), "nothing", rows, groups).group_by("unit", *by, keys=cells if by else range(len(units)))
-    request = asked.private_sum("level").questions
+    request = asked.private_sum("level").request
     tally = request.engine.tally(request.selection, request.measures)
     parts = [part.reshape(len(units), -1) for part in (tally.sums, tally.rows)]
     return np.concatenate(parts, axis=1).astype(float)
@@ -152,10 +152,10 @@ def test_accounts_add_releases_of_units_in_several_groups():
         ]
         plans = [one.plan(pf.Pure(0.5)) for one in plans]
         assert [plan.noises["level_sum"].scale for plan in plans] == pytest.approx([4.0, 4.0])
-        scenario = plans[0].questions.scenario
+        scenario = plans[0].request.scenario
         assert pf.compose(plans, scenario).total == pytest.approx(1.0)
         assert pf.Scenario.from_json(scenario.to_json()) == scenario
-        assert scenario.fingerprint != batch(frame, "nothing", 1, 3, **options).questions.scenario.fingerprint
+        assert scenario.fingerprint != batch(frame, "nothing", 1, 3, **options).request.scenario.fingerprint
     assert "at most 1 row each in each of at most 2 groups of equal 'day'" in plans[0].explain()
     assert "in each of its first 2 groups by" in plans[0].explain()
 

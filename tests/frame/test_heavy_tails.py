@@ -31,7 +31,7 @@ def test_the_outlier_law_has_heavy_tails():
 
 def test_its_loss_is_that_of_the_exact_laws_or_more():
     """The noise that auto finds keeps the guarantee for the two laws, worked out exactly."""
-    noise = asked().plan(pf.Renyi(4, 1.0), floor=None).noises["kw_sum"]
+    noise = asked().plan(pf.Renyi(4, 1.0), row_privacy=False).noises["kw_sum"]
     mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
     assert pf.loss([(mu, nu)], noise, pf.Renyi.of(alpha=4), bound=pf.Exact()) <= 1.0
 
@@ -65,7 +65,7 @@ def test_a_release_is_charged_like_any_other(tmp_path):
     """An account adds up releases with heavy tails, at no more than two of them lose."""
     batch = asked()
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("a", batch.questions.scenario, limit=pf.Renyi(4, 20.0))
+        account = ledger.open("a", batch.request.scenario, limit=pf.Renyi(4, 20.0))
         plan = batch.plan(pf.Renyi(4, 1.0))
         plan.release(account, "monday")
         assert account.spent().epsilon == pytest.approx(1.0, rel=1e-5)

@@ -23,8 +23,8 @@ def digests(column):
     """The digests of questions about each value by itself: as a key, and as a literal of a filter."""
     batch = protected(column)
     one_by_one = [column[place : place + 1] for place in range(len(column))]
-    keyed = [batch.group_by("at", keys=one).private_sum("x").questions.digest for one in one_by_one]
-    filtered = [batch.filter(pl.col("at").is_in(one.implode())).private_sum("x").questions.digest for one in one_by_one]
+    keyed = [batch.group_by("at", keys=one).private_sum("x").request.digest for one in one_by_one]
+    filtered = [batch.filter(pl.col("at").is_in(one.implode())).private_sum("x").request.digest for one in one_by_one]
     return keyed, filtered
 
 
@@ -41,7 +41,7 @@ def test_nested_keys_that_differ_by_a_nanosecond_are_told_apart():
     for column in (moments.reshape((3, 1)).arr.to_list(), pl.DataFrame({"from": moments}).to_struct("at")):
         batch = protected(column)
         found = {
-            batch.group_by("at", keys=column[place : place + 1]).private_sum("x").questions.digest for place in range(3)
+            batch.group_by("at", keys=column[place : place + 1]).private_sum("x").request.digest for place in range(3)
         }
         assert len(found) == 3
 
@@ -65,9 +65,9 @@ def test_an_id_does_not_give_the_release_of_another_nanosecond(tmp_path):
     batch = protected(NANOSECONDS.cast(pl.Datetime("ns")))
     first, other = (batch.group_by("at", keys=batch_key).private_sum("x") for batch_key in _keys())
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("moments", batch.questions.scenario, limit=pf.Pure(9.0))
+        account = ledger.open("moments", batch.request.scenario, limit=pf.Pure(9.0))
         first.release(epsilon=1.0, account=account, id="now")
-        with pytest.raises(pf.Misuse, match="belongs to another plan"):
+        with pytest.raises(pf.UsageError, match="belongs to another plan"):
             other.release(epsilon=1.0, account=account, id="now")
 
 

@@ -57,7 +57,7 @@ def test_of_batches(name, ends):
         batch = protected(*INTERVALS[ends], presence=presence)
         if presence and name == "all rows":
             continue  # which rows there are is the secret, so they may be counted
-        with pytest.raises(pf.Misuse) as refused:
+        with pytest.raises(pf.UsageError) as refused:
             ask(batch)
         assert accepted(refused.value.instead, code, batch=batch, LINE=pf.Interval(*INTERVALS[ends])) is not None
 

@@ -110,7 +110,7 @@ def tables(request):
     rows = []
     for value in [*values, None]:
         frame = pl.DataFrame({column: [value]}, schema={column: request.schema[column]})
-        engine = pf.protect(frame, request.scenario).questions.engine
+        engine = pf.protect(frame, request.scenario).request.engine
         rows.append(engine.tally(request.selection, request.measures).sums[0])
     return np.array(rows, dtype=float).T
 
@@ -118,7 +118,7 @@ def tables(request):
 def loss_of_any_pair(batch, promise):
     """The largest loss between any two values of a row, missing ones among them."""
     plan = batch.plan(promise)
-    table, losses = tables(batch.questions), []
+    table, losses = tables(batch.request), []
     for a, b in itertools.combinations(range(table.shape[1]), 2):
         moved = np.abs(table[:, a] - table[:, b])
         losses.append(sum(own.pure(by) for own, by in zip(plan._decision.noises, moved, strict=True) if by))
@@ -153,7 +153,7 @@ def test_neighbouring_pairs_hide_missing_values_from_all():
     """Whether a value is missing is hidden whatever the value."""
     batch = pf.protect(FRAME, scenario_of(pf.Secret("level", domain=[5, 6, 7], pairs="adjacent", missing="skip")))
     assert batch.private_sum("level").plan(pf.Pure(1.0)).noises["level_sum"].scale == pytest.approx(7, rel=1e-6)
-    near = pf.Secret("level", domain=[0, 1, 2, 3], pairs=pf.Closer(1), missing="skip")
+    near = pf.Secret("level", domain=[0, 1, 2, 3], pairs=pf.WithinDistance(1), missing="skip")
     assert set(map(frozenset, near.pairs)) == {
         *map(frozenset, [(0, 1), (1, 2), (2, 3)]),
         *(frozenset((value, None)) for value in range(4)),
@@ -214,7 +214,7 @@ def test_priors_without_a_state_for_it_are_refused():
         (LISTED, pf.MarkovChain([[0.5, 0.5], [0.5, 0.5]]), "day", "4 values and a state for missing ones"),
     ]
     for secret, prior, order, why in cases:
-        with pytest.raises((pf.Refused, pf.Misuse), match=why) as caught:
+        with pytest.raises((pf.Refused, pf.UsageError), match=why) as caught:
             pf.Scenario(secret, prior, order_by=order)
         assert caught.value.instead
 
@@ -222,7 +222,7 @@ def test_priors_without_a_state_for_it_are_refused():
 def test_what_has_no_meaning_is_refused():
     """Near pairs of an interval, covariances, bounds by group, public weights of a mean, rows, models."""
     with pytest.raises(pf.Refused, match="look alike too"):
-        pf.Secret("kw", domain=pf.Interval(0, 1), pairs=pf.Closer(0.1), missing="skip")
+        pf.Secret("kw", domain=pf.Interval(0, 1), pairs=pf.WithinDistance(0.1), missing="skip")
     both = pf.Scenario([LISTED, pf.Secret("label", domain=["a", "b"])], pf.Independent(), public=["day"])
     batch = pf.protect(FRAME, both)
     with pytest.raises(pf.Refused, match="covariance of 'level'"):

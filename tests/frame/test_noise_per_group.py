@@ -125,7 +125,7 @@ def test_less_noise_in_any_one_cell_breaks_the_promise_of_a_unit_there(kind):
     """The noise of every cell is the least: with nine tenths of it in one cell, a unit there loses more."""
     transition = np.array([[0.8, 0.2], [0.2, 0.8]])
     units = [[0, 0, 0], [1, 1], [2], [0, 0], [3, 3], [3, 4]]
-    plan = batch_of(units, prior_of(kind, transition)).plan(pf.Pure(1.0), bound=pf.Exact(), floor=None)
+    plan = batch_of(units, prior_of(kind, transition)).plan(pf.Pure(1.0), bound=pf.Exact(), row_privacy=False)
     scales = scales_of(plan)
     assert scales[0] > scales[1] > scales[2]
     assert scales[3] == scales[4]  # joined by a unit with a row in each
@@ -205,7 +205,7 @@ def test_groups_that_need_the_same_have_the_same_plan():
     several, one = (other.plan(pf.Pure(1.0), per_group=flag) for flag in (True, False))
     assert one.summary()["scale"].n_unique() == 1
     assert several._decision.name != one._decision.name
-    with pytest.raises(pf.Misuse, match="per_group"):
+    with pytest.raises(pf.UsageError, match="per_group"):
         other.plan(pf.Pure(1.0), per_group="yes")
 
 
@@ -235,11 +235,11 @@ def test_several_releases_count_each_group_by_its_own_noise():
         plans = [
             protected.group_by(by).private_sum("on").plan(pf.Pure(1.0)) for by in ("town", "street", ["town", "street"])
         ]
-        total = pf.compose(plans, protected.questions.scenario).total
+        total = pf.compose(plans, protected.request.scenario).total
         assert total <= 3.0 + 1e-9
         true = 0.0
         for unit, size in enumerate(sizes):
-            row = protected.questions.engine.table.collect().filter(unit=unit).row(0, named=True)
+            row = protected.request.engine.table.collect().filter(unit=unit).row(0, named=True)
             losses = []
             for plan, by in zip(plans, (["town"], ["street"], ["town", "street"]), strict=True):
                 group = ", ".join(f"{name}={row[name]}" for name in by)
@@ -258,7 +258,7 @@ def test_several_releases_along_a_chain_are_never_below_the_truth():
     early = batch_of(units, pf.MarkovChain(transition.tolist()), pl.col("hour") < 1)
     plans = [batch.plan(pf.Pure(0.7)), early.plan(pf.Pure(0.7))]
     scales = [scales_of(plan) for plan in plans]
-    total = pf.compose(plans, batch.questions.scenario).total
+    total = pf.compose(plans, batch.request.scenario).total
     for cells in units:
         rows = list(itertools.product((0, 1), repeat=len(cells)))
         weights = along_chain(rows, transition)
@@ -335,7 +335,7 @@ def test_a_source_whose_groups_moved_is_refused():
     assert plan.summary()["scale"].n_unique() == 2
     assert plan.release().frame.height == 2
     held["rows"] = swapped
-    with pytest.raises(pf.SourceFailed):
+    with pytest.raises(pf.SourceError):
         plan.release()
 
 
@@ -350,7 +350,7 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
     protected = families([1, 2, 3])
     plan = protected.group_by("town").private_sum("on").plan(pf.Pure(0.5))
     account = pf.Ledger(tmp_path / "ledger.db").open(
-        "towns", protected.questions.scenario, limit=pf.Pure(1.01), dataset="d"
+        "towns", protected.request.scenario, limit=pf.Pure(1.01), dataset="d"
     )
     assert account.remaining(plan) == 2
     plan.release(account, id="one")
@@ -360,14 +360,14 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
     near = replaced(cost, noise | {"scale": noise["scale"] * (1 + 1e-13)})
     other = plan._decision.at(near)
     assert [one.noise.scale for one in other.by_noise] == pytest.approx([3 * 2, 2 * 2, 2], rel=1e-5)
-    with pytest.raises(pf.Misuse, match="reserved"):
+    with pytest.raises(pf.UsageError, match="reserved"):
         plan._decision.at(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
 
 
 def test_a_limit_that_is_reached_names_the_plan_with_one_noise(tmp_path):
     """Where groups have noise of their own, the refusal of an account says what may cost less."""
     protected = families([1, 2])
-    account = pf.Ledger(tmp_path / "ledger.db").open("a", protected.questions.scenario, limit=pf.Pure(0.1), dataset="d")
+    account = pf.Ledger(tmp_path / "ledger.db").open("a", protected.request.scenario, limit=pf.Pure(0.1), dataset="d")
     batch = protected.group_by("town").private_sum("on")
     for per_group, told in ((True, True), (False, False)):
         with pytest.raises(pf.LimitReached) as refusal:

@@ -18,7 +18,7 @@ SCENARIOS = {
         [pf.Secret("a", domain=HUNDRED, missing=0), pf.Secret("b", domain=HUNDRED, missing=0)], pf.Independent()
     ),
     "one secret": pf.Scenario(pf.Secret("a", domain=HUNDRED, missing=0), pf.Independent()),
-    "near values": pf.Scenario(pf.Secret("a", domain=HUNDRED, pairs=pf.Closer(5), missing=0), pf.Independent()),
+    "near values": pf.Scenario(pf.Secret("a", domain=HUNDRED, pairs=pf.WithinDistance(5), missing=0), pf.Independent()),
     "any correlation": pf.Scenario(
         pf.Secret("a", domain=HUNDRED, missing=0), pf.AnyCorrelation(), within="g", public=["g"]
     ),
@@ -33,7 +33,7 @@ def scales(batch, promise=None, **terms):
     """The noise of each query's sums, as expected errors."""
     plan = batch.plan(pf.Pure(1.0) if promise is None else promise, **terms)
     noises = plan._decision.noises_in_units
-    return {query.name: [noises[place].expected_error for place in places] for query, places in plan.questions.reads}
+    return {query.name: [noises[place].expected_error for place in places] for query, places in plan.request.reads}
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -74,7 +74,7 @@ def test_a_histogram_of_thousands_of_bins_is_planned_at_once():
     assert time.perf_counter() - began < 60  # a few seconds; the old way took many minutes
 
 
-@pytest.mark.parametrize("pairs", ["all", "adjacent", pf.Closer(10)])
+@pytest.mark.parametrize("pairs", ["all", "adjacent", pf.WithinDistance(10)])
 def test_sums_over_many_values_look_at_those_that_decide(pairs):
     """3,000 values took 829 MiB, 10,000 a memory error: all pairs were listed."""
     count = 100_000

@@ -37,7 +37,7 @@ VALUES = {
 
 def exact(batch):
     """Return keys, rows and sums as a release reads them, before noise."""
-    request = batch.questions
+    request = batch.request
     measures = [measure for measure in request.measures if measure is not None]
     tally = request.with_keys(request.engine.tally(request.selection, measures))
     return tally.keys, tally.rows.tolist(), tally.sums[:, 0].tolist()
@@ -62,7 +62,7 @@ def test_every_row_is_in_the_group_of_its_key_or_in_the_further_one(name):
     texts = name in ("categories", "an Enum without the label")
     assert list(map(form, found["key"])) == list(map(form, [*pl.Series(keys, dtype=dtype), label]))
     assert found["key"].dtype == (pl.String if texts else own.dtype)
-    assert name == "categories" or batch.questions.key_types == found.schema  # by which sinks make their tables
+    assert name == "categories" or batch.request.key_types == found.schema  # by which sinks make their tables
     cells = {form(key): place for place, key in enumerate(pl.Series(keys, dtype=dtype).to_list())}
     place = [cells.get(form(value), len(keys)) for value in own.to_list()]
     assert counts == np.bincount(place, minlength=len(keys) + 1).tolist()
@@ -156,16 +156,16 @@ def test_filters_come_before_and_see_values_as_they_are():
 def test_the_others_have_rows_of_any_value():
     """Releases of other keys are no releases about other rows; a column without a label still limits them."""
     batch = houses(BELIEFS["independent"], public=("town", "hour"))
-    listed = regions(batch.group_by("town", keys=["a"]).private_sum("on").questions)
+    listed = regions(batch.group_by("town", keys=["a"]).private_sum("on").request)
     assert listed["town"].labels == ("a",)
-    assert not regions(batch.group_by("town", keys=["a"], other="rest").private_sum("on").questions)
+    assert not regions(batch.group_by("town", keys=["a"], other="rest").private_sum("on").request)
     tuples = [("a", 0), ("b", 1)]
-    half = regions(batch.group_by("town", "hour", keys=tuples, other={"town": "rest"}).private_sum("on").questions)
+    half = regions(batch.group_by("town", "hour", keys=tuples, other={"town": "rest"}).private_sum("on").request)
     assert {name: set(region.labels) for name, region in half.items()} == {"hour": {0, 1}}
     plans = [
         batch.group_by("town", keys=[key], other="rest").private_sum("on").plan(pf.Pure(1.0)) for key in ("a", "b")
     ]
-    assert pf.compose([plan.release() for plan in plans], batch.questions.scenario).total == pytest.approx(2.0)
+    assert pf.compose([plan.release() for plan in plans], batch.request.scenario).total == pytest.approx(2.0)
 
 
 def test_what_is_published_says_what_the_group_is():
@@ -176,8 +176,8 @@ def test_what_is_published_says_what_the_group_is():
     release = plan.release()
     assert release.certificate.where == ("all other rows as 'elsewhere'",)
     assert release.frame["town"].to_list() == release.intervals["town"].to_list() == ["a", "elsewhere"]
-    listed = batch.group_by("town", keys=["a", "elsewhere"]).private_sum("on").questions
-    assert listed.digest != plan.questions.digest
+    listed = batch.group_by("town", keys=["a", "elsewhere"]).private_sum("on").request
+    assert listed.digest != plan.request.digest
 
 
 def test_under_presence_the_group_is_there_without_rows_too():
@@ -226,7 +226,7 @@ REFUSED = {
 def test_labels_that_do_not_fit_are_refused(name):
     """At once, by name, with what fits."""
     ask, offender = REFUSED[name]
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         ask(houses(BELIEFS["independent"]))
     assert offender in str(caught.value)
     assert "allowed" in str(caught.value)
@@ -239,7 +239,7 @@ def test_the_way_out_of_a_type_is_accepted(name, keys, counts):
     secrets = pf.Secret("on", [0, 1]), pf.Presence("house", "on", [0, 1], rows=9)
     for secret in secrets:
         batch = pf.protect(HOUSES, pf.Scenario(secret, pf.Independent(), public=["house", "hour"]))
-        with pytest.raises(pf.Misuse) as caught:
+        with pytest.raises(pf.UsageError) as caught:
             batch.group_by(name, keys=keys, other="elsewhere")
         asked = eval(f"batch{caught.value.instead}", {"batch": batch, "pl": pl})  # noqa: S307 - our own text
         assert exact(asked.private_sum("on"))[1] == counts

@@ -9,7 +9,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engine import engine_of, grids_of, largest_together, weighted_tally, weights_of
-from pufferflow.errors import SourceFailed
+from pufferflow.errors import SourceError
 
 LEVELS = [0, 1, 3]
 HOSPITALS = ["a", "b", "c", "d"]
@@ -82,7 +82,7 @@ def test_no_row_loses_more_than_is_promised(seed, prior):
     assert worst <= 1.0
     if prior == INDEPENDENT and any(any(row.values()) for row in memberships):
         assert worst / 0.9 > 1.0 or seed == LOOSE
-        two = pf.compose([plan, plan], plan.questions.scenario)
+        two = pf.compose([plan, plan], plan.request.scenario)
         assert 2 * worst <= two.total <= 2.0
 
 
@@ -126,17 +126,17 @@ def test_rows_of_other_groups_than_were_planned_with_are_refused():
     plan = by_hospital(batch(frame)).plan(pf.Pure(1.0))
     assert plan.release().frame.height == 1
     of_second[:] = 1.0
-    with pytest.raises(SourceFailed, match="other rows than when it was planned with"):
+    with pytest.raises(SourceError, match="other rows than when it was planned with"):
         plan.release()
-    asked, weights = plan.questions, plan._decision.facts.weights
-    with pytest.raises(SourceFailed, match="other weights"):  # found when sums are read, too
+    asked, weights = plan.request, plan._decision.facts.weights
+    with pytest.raises(SourceError, match="other weights"):  # found when sums are read, too
         weighted_tally(asked.engine, asked.selection, asked.measures, weights.grids, weights.together)
 
 
 def test_kinds_of_rows_are_those_that_no_other_row_passes():
     """Each once, whatever the signs; every row has no more of each weight than one of them."""
     frame = table([{"a": 1}, {"a": 2, "b": 1}, {"b": -1}, {"a": 1, "b": 1}, {"c": 1}])
-    request = by_hospital(batch(frame)).questions
+    request = by_hospital(batch(frame)).request
     engine, weights = engine_of(frame), weights_of(request.measures)
     grids = grids_of(engine, request.selection, weights)
     found = largest_together(engine, request.selection, grids)

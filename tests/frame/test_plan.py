@@ -217,7 +217,7 @@ def test_pages_need_nothing_else(tmp_path):
         assert "<b>load" not in text
     for block in (plan._repr_html_(), release._repr_html_()):
         assert "<table>" in block
-    with pytest.raises(pf.Misuse, match="written"):
+    with pytest.raises(pf.UsageError, match="written"):
         plan.report(tmp_path / "nowhere" / "plan.html")
 
 
@@ -228,7 +228,7 @@ def test_a_source_that_changes_is_not_released(tmp_path):
     free = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="meter")
     plan = pf.protect(pl.scan_csv(path), free).private_sum("on").plan(pf.Pure(1.0))
     path.write_text("meter,on\n" + "1,1\n" * 50)
-    with pytest.raises(pf.SourceFailed, match="other rows"):
+    with pytest.raises(pf.SourceError, match="other rows"):
         plan.release()
 
 

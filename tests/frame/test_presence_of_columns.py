@@ -35,7 +35,7 @@ def world():
 
 def added(asked, prior):
     """What each possible row adds to the sums of a batch, as the engine reads it: of shape (rows, sums)."""
-    request = asked(batch(world(), prior).group_by("row", keys=range(len(ROWS)))).questions
+    request = asked(batch(world(), prior).group_by("row", keys=range(len(ROWS)))).request
     measures = [one for one in request.measures if one is not None]
     tally = request.engine.tally(request.selection, measures)
     counted = iter(tally.sums.T)
@@ -61,9 +61,9 @@ def test_a_mean_beside_its_sum_costs_one_of_them():
     """A mean, its sum and how many rows there are need two noises, whatever other columns there are."""
     frame, prior = world(), pf.Independent()
     together = batch(frame, prior).private_mean("hours").private_sum("hours").private_count()
-    assert len(together.questions.measures) == 2
+    assert len(together.request.measures) == 2
     both = together.private_mean("wage").private_covariance("hours", "wage")
-    assert len(both.questions.measures) == 5
+    assert len(both.request.measures) == 5
     released = both.release(epsilon=1e7).frame.row(0, named=True)
     read = [(max(min(hours, 2), -1) if hours is not None else -1) for hours, _ in ROWS]
     wages = [{-3.0: 5, 12.0: 15, 99.0: 30, None: 5}[wage] for _, wage in ROWS]

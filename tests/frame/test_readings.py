@@ -24,7 +24,7 @@ def reading(domain, dtype=pl.Float64, **options):
     """What is said of a sum, or of a count of labels."""
     counted = isinstance(domain, list) and isinstance(domain[0], str)
     ask = (lambda batch: batch.private_histogram("x", "x_sum")) if counted else (lambda batch: batch.private_sum("x"))
-    (line,) = plan(domain, dtype, ask, **options).readings()
+    (line,) = plan(domain, dtype, ask, **options).value_handling()
     name, _, words = line.partition(": ")
     assert name == "x_sum"
     return words
@@ -88,8 +88,8 @@ def test_each_query_has_a_line():
             .private_sum(x.clip(1, 2), name="other")
         ),
     )
-    lines = asked.readings()
-    assert [line.partition(":")[0] for line in lines] == [query.name for query in asked.questions.queries]
+    lines = asked.value_handling()
+    assert [line.partition(":")[0] for line in lines] == [query.name for query in asked.request.queries]
     off = [line.partition("beyond as the class next to them")[2].partition(", without")[0] for line in lines]
     every = "; every value behind it may be off by up to 2"
     assert off[:4] == [
@@ -108,7 +108,7 @@ def test_each_query_has_a_line():
 def test_a_function_that_bends_says_what_values_may_be_off_by():
     """Of what is no line through the values only they are known to be off so far."""
     bent = plan([0, 1, 2, 4], ask=lambda batch: batch.private_sum(pl.col("x").clip(1, 2), name="s"))
-    assert "every value behind it may be off by up to 1" in bent.readings()[0]
+    assert "every value behind it may be off by up to 1" in bent.value_handling()[0]
 
 
 def test_sentence_certificate_and_pages_say_it(tmp_path):
@@ -117,7 +117,7 @@ def test_sentence_certificate_and_pages_say_it(tmp_path):
     words = f"x_sum: null and NaN in 'x' count as 0; {ENDS}"
     note = "null and NaN in 'x' count as 0, since missing= was left out"
     bars = "about the noise alone, and about the answer of values as they are read"
-    assert asked.readings() == asked.certificate.readings == asked.evidence().readings == (words,)
+    assert asked.value_handling() == asked.certificate.readings == asked.evidence().readings == (words,)
     assert note in asked.certificate.notes
     release = asked.release()
     texts = [asked.explain(), str(release.certificate), asked.report(tmp_path / "plan.html").read_text("utf-8")]
@@ -138,7 +138,7 @@ def test_nothing_of_rows_is_in_it():
     for values in frames:
         frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
         made = pf.protect(frame, scenario).private_mean("x").plan(pf.Pure(1.0))
-        said.add((made.readings(), made.certificate.notes, made.release().certificate.notes))
+        said.add((made.value_handling(), made.certificate.notes, made.release().certificate.notes))
     assert len(said) == 1
 
 
@@ -163,7 +163,7 @@ def test_what_was_chosen(kind):
         scenario = pf.Scenario.from_json(scenario.to_json()) if restored else scenario
         made = pf.protect(pl.LazyFrame(schema={"key": pl.Int64, "x": pl.Int8}), scenario).private_sum("x")
         made = made.plan(pf.Pure(1.0))
-        return made.readings()[0], [note for note in made.certificate.notes if "missing=" in note]
+        return made.value_handling()[0], [note for note in made.certificate.notes if "missing=" in note]
 
     assert make(missing=4).missing == 4
     assert "null in 'x' counts as 4, as missing= says;" in said(make(missing=4))[0]
@@ -174,7 +174,7 @@ def test_what_was_chosen(kind):
         words, notes = said(secret, restored=True)
         assert f"null in 'x' counts as {secret.missing};" in words
         assert notes == []
-    with pytest.raises(pf.Misuse, match="missing is 5"):
+    with pytest.raises(pf.UsageError, match="missing is 5"):
         make(missing=5)
 
 
@@ -192,7 +192,7 @@ def test_choosing_the_first_value_changes_no_fingerprint():
 def test_missing_without_a_column_is_refused():
     """What no column can have is not passed over in silence."""
     for make in (lambda: pf.Presence("key", missing=3), lambda: pf.Derived("d", missing=3)):
-        with pytest.raises(pf.Misuse, match="no column whose values it could be"):
+        with pytest.raises(pf.UsageError, match="no column whose values it could be"):
             make()
 
 
@@ -201,7 +201,7 @@ def test_columns_that_only_a_prior_knows():
     table = pf.Table(pl.DataFrame({"d": [0, 0, 1, 1], "y": [5, 6, 5, 6], "probability": [0.3, 0.2, 0.2, 0.3]}))
     scenario = pf.Scenario(pf.Derived("d"), table)
     made = pf.protect(pl.LazyFrame(schema={"y": pl.Int64}), scenario).private_sum("y").plan(pf.Pure(1.0))
-    assert made.readings() == ("y_sum: null in 'y' counts as 5; numbers below 5 as 5, numbers above 6 as 6",)
+    assert made.value_handling() == ("y_sum: null in 'y' counts as 5; numbers below 5 as 5, numbers above 6 as 6",)
     assert "null in 'y' counts as 5, its first value, since the secret names no other" in made.certificate.notes
 
 
@@ -209,7 +209,7 @@ def test_rows_are_counted_whatever_they_hold():
     """A count of rows reads no values."""
     scenario = pf.Scenario(pf.Presence("key", rows=1), pf.Independent())
     made = pf.protect(pl.LazyFrame(schema={"key": pl.Int64}), scenario).private_count().plan(pf.Pure(1.0))
-    assert made.readings() == ("count: every row counts, whatever its values",)
+    assert made.value_handling() == ("count: every row counts, whatever its values",)
     assert not any("missing" in note for note in made.certificate.notes)
 
 
@@ -255,5 +255,5 @@ def test_a_group_without_rows_is_said_before_anything_is_paid():
 def test_numbers_are_no_keys_of_texts():
     """Keys of another kind than the column are refused, not turned into texts that no row has."""
     scenario = pf.Scenario(pf.Secret("g3", domain=[0, 1]), pf.Independent(), public=["school"])
-    with pytest.raises(pf.Misuse, match="are Int64, and some are no String"):
+    with pytest.raises(pf.UsageError, match="are Int64, and some are no String"):
         pf.protect(pl.DataFrame({"school": ["1"], "g3": [1]}), scenario).group_by("school", keys=[1, 2])

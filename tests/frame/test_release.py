@@ -224,7 +224,7 @@ def _failing():
 
 def test_a_source_that_fails_tells_nothing():
     """Of an engine's failure nothing is passed on: no message, no cause and no context, which may quote data."""
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         pf.protect(_failing(), LEVELS).private_sum("level").release(epsilon=1.0)
     assert "123456789" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -271,7 +271,7 @@ def test_the_cost_is_reserved_before_any_row_is_read(monkeypatch):
     assert account.events == [("reserve", "monday", pf.Pure(1.0)), ("read",), ("commit", "entry 1")]
     assert release.certificate.entry == "entry 1"
     account.events.clear()
-    with pytest.raises(pf.SourceFailed):
+    with pytest.raises(pf.SourceError):
         pf.protect(_failing(), LEVELS).private_sum("level").release(epsilon=1.0, account=account)
     assert account.events == [("reserve", None, pf.Pure(1.0)), ("read",)]
 
@@ -302,12 +302,12 @@ def test_certificates_and_releases_are_stored(tmp_path):
     assert back.certificate == release.certificate
     assert pf.Certificate.from_json(release.certificate.to_json()) == release.certificate
     newer = json.loads(release.certificate.to_json()) | {"version": 99}
-    with pytest.raises(pf.Misuse, match="newer"):
+    with pytest.raises(pf.UsageError, match="newer"):
         pf.Certificate.from_json(json.dumps(newer))
     for text in ("{}", "", "null", "[1]", '{"version": 1}'):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             pf.Certificate.from_json(text)
-    with pytest.raises(pf.SourceFailed):
+    with pytest.raises(pf.SourceError):
         pf.Release.read(tmp_path / "nothing")
 
 

@@ -57,7 +57,7 @@ GUARANTEES = {"pure": pf.Pure(1.0), "renyi": pf.Renyi(4, 1.0), "approx": pf.Appr
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_farthest_pair_is_the_plans_sensitivity(name, noise):
     """The largest W_∞ of a row is the sensitivity of a plan by GWM, in the unit of its certificate."""
-    plan = BATCHES[name]().plan(pf.Renyi(4, 1.0), bound="gwm", noise=noise, floor=None)
+    plan = BATCHES[name]().plan(pf.Renyi(4, 1.0), bound="gwm", noise=noise, row_privacy=False)
     found = plan.sensitivities()
     assert found["w_inf"].max() == pytest.approx(plan.certificate.sensitivity, rel=1e-9)
     assert found["decides"].sum() == 1
@@ -70,18 +70,18 @@ def test_the_farthest_pair_is_the_plans_sensitivity(name, noise):
 def test_scales_are_those_of_plans(name, guarantee, bound):
     """The largest scale in a column is that of a plan made with that bound alone."""
     batch, promise = BATCHES[name](), GUARANTEES[guarantee]
-    found = batch.plan(promise, noise="laplace", floor=None).sensitivities()
+    found = batch.plan(promise, noise="laplace", row_privacy=False).sensitivities()
     if bound == "gawm" and not promise.delta:
         assert found["gawm"].is_null().all()
         return
-    (noise,) = batch.plan(promise, noise="laplace", bound=bound, floor=None).noises.values()
+    (noise,) = batch.plan(promise, noise="laplace", bound=bound, row_privacy=False).noises.values()
     assert found[bound].max() == pytest.approx(noise.scale, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4])
 def test_rows_of_a_chain_by_brute_force(rows):
     """Each row of the table is the two laws of all sequences with a value at its position."""
-    found = along(rows).plan(pf.Pure(1.0), floor=None).sensitivities(p=(1, 3))
+    found = along(rows).plan(pf.Pure(1.0), row_privacy=False).sensitivities(p=(1, 3))
     assert found.columns[5:8] == ["w_inf", "w_1", "w_3"]
     assert found.height == rows
     kernel, start = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0.6, 0.4])
@@ -109,7 +109,7 @@ def test_rows_of_a_chain_by_brute_force(rows):
 
 def test_the_outlier_pair():
     """W_∞ is 49, and all but .003 of the probability moves by 1: GAWM's gain, which GWM cannot see."""
-    (row,) = outlier().plan(pf.Approx(1.0, 0.003), noise="laplace", floor=None).sensitivities().to_dicts()
+    (row,) = outlier().plan(pf.Approx(1.0, 0.003), noise="laplace", row_privacy=False).sensitivities().to_dicts()
     assert (row["w_inf"], row["near"], row["gawm"]) == pytest.approx((49.0, 1.0, 1.0))
     assert row["gwm"] > 40
     assert row["decides"]
@@ -129,7 +129,7 @@ def test_salaries():
     )
     scenario = pf.Scenario(pf.Secret("mine", domain=[1, 2, 100]), table)
     batch = pf.protect(pl.DataFrame({"mine": [1], "mean": [1.5]}), scenario).private_sum("mean")
-    found = batch.plan(pf.Approx(1.0, 0.003), noise="laplace", floor=None).sensitivities()
+    found = batch.plan(pf.Approx(1.0, 0.003), noise="laplace", row_privacy=False).sensitivities()
     by_pair = {frozenset((row["first"], row["second"])): row for row in found.to_dicts()}
     pairs = [frozenset(pair) for pair in (("1", "2"), ("1", "100"), ("2", "100"))]
     assert [by_pair[pair]["w_inf"] for pair in pairs] == pytest.approx([0.5, 49.5, 49.0], rel=1e-6)
@@ -160,7 +160,7 @@ def test_each_prior_and_pattern_has_its_rows():
 
 def test_many_pairs_are_sampled_with_a_note(monkeypatch):
     """Of more pairs than are shown, evenly spaced ones have a row, and the one that decides."""
-    plan = along(40).plan(pf.Pure(1.0), bound="gwm", floor=None)
+    plan = along(40).plan(pf.Pure(1.0), bound="gwm", row_privacy=False)
     whole = plan.sensitivities()
     module = sys.modules["pufferflow.explain.sensitivities"]
     monkeypatch.setattr(module, "_WHOLE", module._Effort(rows=10))
@@ -184,7 +184,7 @@ def test_the_certificate_and_the_table_have_one_unit():
 def test_no_private_row_is_read():
     """The table is that of the prior: data with other private values have the same."""
     frames = [pl.DataFrame({"unit": 1, "hour": [0, 1, 2], "level": level}) for level in ([0, 0, 0], [1, 1, 0])]
-    asked = [pf.protect(frame, along(3).questions.scenario).private_sum("level") for frame in frames]
+    asked = [pf.protect(frame, along(3).request.scenario).private_sum("level") for frame in frames]
     first, second = (batch.plan(pf.Pure(1.0)).sensitivities() for batch in asked)
     assert first.equals(second)
 
@@ -192,7 +192,7 @@ def test_no_private_row_is_read():
 @pytest.mark.parametrize("p", [0.5, "two", [1, None]])
 def test_orders_that_are_none_are_refused(p):
     """W_p is a distance for p >= 1."""
-    with pytest.raises(pf.Misuse, match="p is"):
+    with pytest.raises(pf.UsageError, match="p is"):
         along(2).plan(pf.Pure(1.0)).sensitivities(p)
 
 

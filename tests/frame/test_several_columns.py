@@ -215,9 +215,9 @@ def test_a_column_of_a_table_that_is_called_as_tuples_are():
     rows = pl.DataFrame({"a": [0, 1], "b": [1, 1], "a × b": [7, 8]})
     batch = pf.protect(rows, pf.Scenario(secret, table, public=["a × b"])).group_by("a × b").private_sum("a")
     assert [round(one) for one in batch.release(epsilon=1e7).frame["a_sum"]] == [0, 1]
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.protect(rows, pf.Scenario(secret, table)).private_histogram("a × b")
-    with pytest.raises(pf.Misuse, match="No column"):
+    with pytest.raises(pf.UsageError, match="No column"):
         pf.MarkovChain.fit(pf.Reference("a survey", rows), [], "a", domain=[])
 
 
@@ -314,7 +314,7 @@ def test_what_several_columns_cannot_be_asked():
     batch = pf.protect(frame(2).with_columns(pay=0.5), pf.Scenario([*BOTH, interval], INDEPENDENT))
     with pytest.raises(pf.Refused, match="'pay' is an interval"):
         batch.private_sum(pl.col("hours") * pl.col("pay"))
-    with pytest.raises(pf.Misuse, match="not declared"):
+    with pytest.raises(pf.UsageError, match="not declared"):
         batch.private_sum(pl.col("hours") * pl.col("t"))
 
 
@@ -334,7 +334,7 @@ def test_a_chain_fitted_to_several_columns():
     assert pf.Scenario.from_json(scenario.to_json()) == scenario
     assert "a survey" in ask(3, chain).explain()
     for wrong in ([HOURS], HOURS[:2]):
-        with pytest.raises(pf.Misuse, match="domain is"):
+        with pytest.raises(pf.UsageError, match="domain is"):
             pf.MarkovChain.fit(pf.Reference("a survey", seen), ["hours", "wage"], "t", domain=wrong)
 
 
@@ -359,7 +359,7 @@ def test_products_of_chains_with_periods_and_starts():
     assert pf.MarkovChain.product(pf.MarkovChain(two[0], initial="free"), pf.MarkovChain(two[1])).initial == "free"
     started = pf.MarkovChain.product(pf.MarkovChain(two[0], initial=[0.25, 0.75]), pf.MarkovChain(two[1], [0.5, 0.5]))
     assert started.initial == (0.125, 0.125, 0.375, 0.375)
-    with pytest.raises(pf.Misuse, match="A product of 1 chains"):
+    with pytest.raises(pf.UsageError, match="A product of 1 chains"):
         pf.MarkovChain.product(both)
 
 
@@ -395,7 +395,7 @@ def test_covariances_have_error_bars_that_hold():
     assert not alarms_twice(look)
     exact = batch.plan(pf.Pure(1e8)).release().frame["hours_wage_covariance"].to_numpy()[:100]
     assert exact == pytest.approx(truth, abs=1e-4)
-    with pytest.raises(pf.Misuse, match="with itself"):
+    with pytest.raises(pf.UsageError, match="with itself"):
         batch.private_covariance("hours", "hours")
 
 
@@ -411,7 +411,7 @@ def test_a_derived_secret_behind_several_columns():
         hidden = pf.Derived("ill", column=["b", "c"], domain=[[0, 1], [0, 1]])
         rows = pl.DataFrame({"b": [0, 1, 1], "c": [1, 1, 0]})
         batch = pf.protect(rows, pf.Scenario(hidden, table))
-        plan = batch.private_sum("b").private_sum("c").plan(pf.Pure(0.5), floor=None, bound=pf.Messages())
+        plan = batch.private_sum("b").private_sum("c").plan(pf.Pure(0.5), row_privacy=False, bound=pf.Messages())
         given = {
             ill: (np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float), joint[ill].ravel() / joint[ill].sum())
             for ill in (0, 1)
@@ -422,7 +422,7 @@ def test_a_derived_secret_behind_several_columns():
         assert lost <= 0.5
         assert lost > 0.1
         if xor:
-            alone = batch.private_sum("b").plan(pf.Pure(0.5), floor=None)
+            alone = batch.private_sum("b").plan(pf.Pure(0.5), row_privacy=False)
             assert scales(alone)[0] < 1e-3
             assert lost == pytest.approx(math.log(math.cosh(1 / scales(plan)[0])), rel=1e-6)
 
@@ -464,12 +464,12 @@ def test_units_that_come_and_go_with_several_columns():
     product = pf.protect(frame(4), pf.Scenario(lists, INDEPENDENT)).private_sum(pl.col("hours") * pl.col("wage"))
     assert scales(product.plan(pf.Pure(1.0)))[0] == pytest.approx(2 * 40, rel=1e-6)
     for wrong in ({"domain": [HOURS]}, {"domain": HOURS[:1]}, {"domain": [HOURS, WAGES], "missing": [1]}):
-        with pytest.raises(pf.Misuse, match="2 columns with"):
+        with pytest.raises(pf.UsageError, match="2 columns with"):
             pf.Presence("t", column=["hours", "wage"], **wrong)
     for missing in (1, "junk", np.array([1, 20])):
-        with pytest.raises(pf.Misuse, match="2 columns with"):
+        with pytest.raises(pf.UsageError, match="2 columns with"):
             pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=missing)
-    with pytest.raises(pf.Misuse, match="given twice"):
+    with pytest.raises(pf.UsageError, match="given twice"):
         pf.Presence("t", column=["hours", "hours"], domain=[HOURS, WAGES])
 
 

@@ -616,7 +616,7 @@ def test_every_way_out_can_be_typed(kind, name, way, tmp_path, monkeypatch):
     batch, asked = known["batch"], known["batch"].private_sum("level")
     if "covariance" in code:
         both = known["batch"] = of_two_columns()
-        known |= {"frame": both.questions.frame, "scenario": both.questions.scenario}
+        known |= {"frame": both.request.frame, "scenario": both.request.scenario}
     known |= {"plan": asked.plan(pf.Pure(1.0)), "release": asked.release(epsilon=1.0)}
     monkeypatch.setattr(pl.DataFrame, "to_pandas", pl.DataFrame.to_dicts)  # pandas need not be installed
     if code.startswith((".release", ".plan")):
@@ -634,7 +634,7 @@ def test_every_way_out_can_be_typed(kind, name, way, tmp_path, monkeypatch):
 
 
 def _failure(value, name):
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         _ = value["x"] if name == "[…]" else len(value) if name == "len()" else getattr(value, name)
     return caught.value
 
@@ -686,5 +686,5 @@ def test_nothing_is_read_to_answer(tmp_path):
         raise AssertionError
 
     lazy = ROWS.lazy().map_batches(stop, schema=ROWS.schema)
-    with pytest.raises(pf.Misuse, match="'level'"):
+    with pytest.raises(pf.UsageError, match="'level'"):
         pf.protect(lazy, scenario()).private_sum("levl")

@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engine import grids_of, weighted_tally
-from pufferflow.errors import Misuse, PufferflowError, Refused
+from pufferflow.errors import PufferflowError, Refused, UsageError
 
 LEVELS = [0, 1, 3]
 LEVEL = pf.Secret("level", domain=LEVELS)
@@ -187,7 +187,7 @@ def test_accounts_count_no_less_than_releases_of_different_weights_tell(noise, t
         asks = [asked.private_sum((level * one).alias("cost")) for one in (price, rate)]
         plans = [ask.plan(pf.Pure(0.5), noise=noise) for ask in asks]
         ledger = pf.Ledger(tmp_path / f"{type(prior).__name__}.db")
-        account = ledger.open("cost", asked.questions.scenario, limit=pf.Pure(3.0))
+        account = ledger.open("cost", asked.request.scenario, limit=pf.Pure(3.0))
         for place, plan in enumerate(plans):
             plan.release(account, id=str(place))
         whole = np.arange(6) if prior is INDEPENDENT else np.array(houses)
@@ -206,7 +206,7 @@ def test_sums_are_exact_in_every_order(seed):
     rng = np.random.default_rng(seed)
     days = rng.choice([1, 2, 5], 200).tolist()
     frame = rows(random_weights(rng, 200), days=days, levels=rng.choice(LEVELS, 200).tolist())
-    asked = batch(frame).group_by("day").private_sum(COST).private_sum("level").questions
+    asked = batch(frame).group_by("day").private_sum(COST).private_sum("level").request
     grids = grids_of(asked.engine, asked.selection, [asked.measures[0].values.weight])
     ((_, grid),) = grids.items()
     steps = grid.steps(frame["price"].to_numpy())
@@ -220,10 +220,10 @@ def test_sums_are_exact_in_every_order(seed):
         unit = asked.measures[1].values.unit
         assert [int(one) for one in tally.sums[place]] == [expected[0], int(expected[1] / unit)]
     mixed = batch(frame.sample(fraction=1, shuffle=True, seed=seed)).group_by("day").private_sum(COST)
-    again = mixed.private_sum("level").questions
+    again = mixed.private_sum("level").request
     other = weighted_tally(again.engine, again.selection, again.measures, grids)
     assert other.sums.tolist() == tally.sums.tolist()
-    listed = batch(frame).group_by("day", keys=[5, 7, 1]).private_sum(COST).private_sum("level").questions
+    listed = batch(frame).group_by("day", keys=[5, 7, 1]).private_sum(COST).private_sum("level").request
     chosen = weighted_tally(listed.engine, listed.selection, listed.measures, grids)
     by_day = dict(zip(tally.keys["day"].to_list(), tally.sums.tolist(), strict=True))
     assert chosen.sums.tolist() == [by_day[5], [0, 0], by_day[1]]
@@ -243,8 +243,8 @@ def test_products_quotients_and_names_are_read():
     for expression, expected in loud.values():
         found = batch(frame).private_sum(expression).release(epsilon=1e7).frame["it"].item()
         assert found == pytest.approx(expected, abs=1e-3)
-    assert batch(frame).private_sum(level * price).questions.outputs == ("level_sum",)
-    assert batch(frame).private_sum(level * price, name="it").questions.outputs == ("it",)
+    assert batch(frame).private_sum(level * price).request.outputs == ("level_sum",)
+    assert batch(frame).private_sum(level * price, name="it").request.outputs == ("it",)
 
 
 def test_weighted_means_are_divided_by_the_weights():
@@ -281,11 +281,11 @@ def test_requests_of_other_weights_are_other_requests():
     """Digests of requests, which ledgers keep, tell weights apart, and are as before without them."""
     frame = rows([0.5, 3.0])
     digests = {
-        batch(frame).private_sum(one, name="it").questions.digest
+        batch(frame).private_sum(one, name="it").request.digest
         for one in (level, level * price, level * rate, level * price * 2, level * price * price)
     }
     assert len(digests) == 5
-    assert "weight" not in repr(batch(frame).private_sum("level").questions.measures)
+    assert "weight" not in repr(batch(frame).private_sum("level").request.measures)
 
 
 def test_survey_weights_of_real_rows(tables):
@@ -311,11 +311,11 @@ def test_weights_that_are_no_numbers_are_refused_by_name(bad):
     """Null, NaN and infinite weights of selected rows are refused when planning; those of other rows do not matter."""
     frame = rows([1.0, bad, 2.0], days=[1, 2, 1])
     for prior in (INDEPENDENT, ANY):
-        with pytest.raises(Misuse, match="price is null, NaN or infinite"):
+        with pytest.raises(UsageError, match="price is null, NaN or infinite"):
             batch(frame, prior).private_sum(COST).plan(pf.Pure(1.0))
         for chosen in (batch(frame, prior).filter(day=1), batch(frame, prior).group_by("day", keys=[1])):
             assert scales(chosen.private_sum(COST).plan(pf.Pure(1.0)))["cost"] >= 6.0
-    with pytest.raises(Misuse, match="is null, NaN or infinite"):
+    with pytest.raises(UsageError, match="is null, NaN or infinite"):
         batch(rows([1.0], [0.0])).private_sum(level / rate).plan(pf.Pure(1.0))
 
 
@@ -326,7 +326,7 @@ def test_means_are_not_divided_by_nothing():
     with pytest.raises(Refused, match="negative"):
         mean.plan(pf.Pure(1.0))
     alone = batch(frame).filter(pl.col("price") >= 0).group_by("day").private_mean("level", weights="price")
-    with pytest.raises(Misuse, match="divided by 0"):
+    with pytest.raises(UsageError, match="divided by 0"):
         alone.plan(pf.Pure(1.0))
 
 
@@ -350,7 +350,7 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
     with pytest.raises(Refused, match="Initial"):
         pf.protect(frame, pf.Scenario(first, INDEPENDENT, order_by="t", public=PUBLIC)).private_sum(COST)
     there = pf.Presence("house", "level", LEVELS, rows=2)
-    with pytest.raises(Misuse, match="which rows there are is the secret"):
+    with pytest.raises(UsageError, match="which rows there are is the secret"):
         pf.protect(frame, pf.Scenario(there, INDEPENDENT, public=["house", "price"])).private_sum(COST)
     both = pf.Presence("house", ["level", "price"], [LEVELS, [1, 2]], rows=2)
     sensitive = pf.protect(frame, pf.Scenario(both, INDEPENDENT, public=["house"])).private_sum(COST)
@@ -358,14 +358,14 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
     for wrong in (level * pl.col("name"), level * pl.col("day").cast(pl.String)):
         with pytest.raises(PufferflowError):
             batch(frame).private_sum(wrong)
-    with pytest.raises(Misuse, match="not public but secret"):
+    with pytest.raises(UsageError, match="not public but secret"):
         batch(frame).private_mean("level", weights="level")
     for refused in (
         lambda asked: asked.private_count((level >= 1) * price),
         lambda asked: asked.private_mean(COST),
         lambda asked: asked.private_variance(COST),
     ):
-        with pytest.raises(Misuse):
+        with pytest.raises(UsageError):
             refused(batch(frame))
 
 
@@ -383,7 +383,7 @@ def test_weights_that_change_after_the_plan_are_refused_before_anything_is_charg
     prices = np.array([2.0, 1.0, 1.0])
     asked = batch(rows([0.0] * 3).with_columns(pl.Series("price", prices)), prior)
     plan = asked.private_sum(COST).plan(pf.Pure(1.0))
-    account = pf.Ledger(tmp_path / "ledger.db").open("cost", asked.questions.scenario, limit=pf.Pure(3.0))
+    account = pf.Ledger(tmp_path / "ledger.db").open("cost", asked.request.scenario, limit=pf.Pure(3.0))
     prices[:] = changed
     with pytest.raises(PufferflowError, match=r"other rows|null, NaN"):
         plan.release(account, id="one")

@@ -187,7 +187,7 @@ def test_accounts_add_releases_with_weights():
     for prior, domain in ((pf.MarkovChain(STAY), [0, 1]), (pf.GaussianPrior(pf.AR1(0.7)), pf.Interval(0, 1))):
         asked = batch(frame, prior, domain)
         plans = [asked.private_sum(one).plan(pf.Pure(0.5)) for one in (COST, "level")]
-        total = pf.compose(plans, asked.questions.scenario).total
+        total = pf.compose(plans, asked.request.scenario).total
         assert total < math.inf
         both = np.concatenate([scales(plan) for plan in plans])
         columns = [tariff, np.ones(4)]

@@ -79,7 +79,7 @@ BATCHES: dict[str, BatchCase] = {
         },
     ),
     "within": BatchCase(_half, {"accuracy": pf.Within(30, confidence=0.9)}),
-    "no floor": BatchCase(_columns, {"guarantee": pf.Pure(1.0), "floor": None}),
+    "no floor": BatchCase(_columns, {"guarantee": pf.Pure(1.0), "row_privacy": False}),
     "curve": BatchCase(_sum, {"guarantee": CURVE, "bound": [pf.DAGWM(), pf.GWM()]}),
     "exact": BatchCase(_half, {"guarantee": pf.Approx(0.5, 1e-4), "bound": [pf.Exact(), pf.GAWM(5e-5)]}),
 }

@@ -50,11 +50,11 @@ def build(frame, period):
 
 def rows(period):
     if period.label == "2024-02-29":
-        raise pf.SourceFailed("The rows have not come yet.")
+        raise pf.SourceError("The rows have not come yet.")
     if period.label == "2024-03-05":
         raise KeyError("a word of a row")
     if period.label == "2024-02-28":
-        raise pf.Misuse("Rows are not kept for that long.", instead="later periods")
+        raise pf.UsageError("Rows are not kept for that long.", instead="later periods")
     hours = pl.datetime_range(period.start, period.end, "4h", closed="left", eager=True)
     return pl.LazyFrame({"meter": 1, "hour": hours, "on": hours.dt.hour() // 4 % 2})
 """

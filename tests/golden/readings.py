@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 - one answer for e
             return value.to_json()
         case pf.Calibration():
             return _calibration(value)
-        case pf.Forecast():
+        case pf.AccountForecast():
             return attributes(value, "total", "guarantee", "rule", "releases", "fits", "note")
         case pf.Composed():
             return attributes(value, "guarantee", "rule", "adaptive", "note") | {"repr": repr(value)}
@@ -162,7 +162,7 @@ def of_plan(plan: pf.Plan) -> dict[str, Any]:
             for name, noise in plan.noises.items()
         },
         **attributes(plan, "guarantee", "ordinary", "rows", "largest_weight", "calibration"),
-        **attributes(plan, "explain", "summary", "readings", "check"),
+        **attributes(plan, "explain", "summary", "value_handling", "check"),
         "certificate": of_certificate(plan.certificate),
         "cost": plain(plan.cost),
     }

@@ -176,7 +176,7 @@ def _account(folder: Path, file: Path, made: pf.Scenario, name: str, limit: Any,
         steps["export"] = outcome(lambda: _export(book, folder, file))
         steps["twice"] = outcome(lambda: book.open("others", made, limit=limit, dataset="power") and None)
         other = pf.Scenario(made.secret, pf.AnyCorrelation(), **_frame(made))
-        steps["supersede"] = outcome(lambda: book.supersede("meters", other, regardless_of_answers=True).spent())
+        steps["supersede"] = outcome(lambda: book.replace_prior("meters", other, regardless_of_answers=True).spent())
     return steps | {"file": of_database(file, folder)}
 
 

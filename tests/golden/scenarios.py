@@ -157,7 +157,10 @@ def _chains() -> dict[str, ScenarioCase]:
             pf.Secret("level", domain=LEVEL, pairs=[(0, 3), (1, 2)]), pf.MarkovChain(CLIMBING), "level", **PLACES
         ),
         "chain, closer, missing": _of(
-            pf.Secret("level", domain=LEVEL, pairs=pf.Closer(2), missing=1), pf.MarkovChain(STEADY), "level", **PLACES
+            pf.Secret("level", domain=LEVEL, pairs=pf.WithinDistance(2), missing=1),
+            pf.MarkovChain(STEADY),
+            "level",
+            **PLACES,
         ),
         "chains between": _of(
             _on, pf.MarkovChain.between([[0.8, 0.1], [0.2, 0.6]], [[0.9, 0.2], [0.4, 0.8]]), "on", **PLACES
@@ -224,7 +227,10 @@ def _simple() -> dict[str, ScenarioCase]:
         "independent": _of(_level, free, "level", public=public),
         "independent, interval": _of(_power, free, "power", public=public),
         "independent, closer": _of(
-            pf.Secret("power", domain=pf.Interval(0, 10), pairs=pf.Closer(2.5), missing=3), free, "power", **LOOSE
+            pf.Secret("power", domain=pf.Interval(0, 10), pairs=pf.WithinDistance(2.5), missing=3),
+            free,
+            "power",
+            **LOOSE,
         ),
         "independent, classes": _of(pf.Secret("power", domain=BINS), free, "bins", **LOOSE),
         "independent, labels": _of(_label, free, "label", **LOOSE),

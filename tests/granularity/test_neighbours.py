@@ -210,7 +210,7 @@ def test_sensitivity_of_preprocessing():
 )
 def test_what_cannot_be_is_a_misuse(make):
     """Loops, unknown nodes, metrics that are none, empty classes, partitions whose groups overlap: clear errors."""
-    with pytest.raises(pf.Misuse) as error:
+    with pytest.raises(pf.UsageError) as error:
         make()
     assert error.value.allowed
     assert error.value.instead

@@ -57,7 +57,7 @@ def test_answers_that_share_rows_move_together():
 
 
 INTERVAL = pf.Secret("x", domain=pf.Interval(0, 4))
-NEAR = pf.Secret("x", domain=pf.Interval(0, 4), pairs=pf.Closer(0.6))
+NEAR = pf.Secret("x", domain=pf.Interval(0, 4), pairs=pf.WithinDistance(0.6))
 COVARIANCES = [pf.AR1(0.5), pf.AR1(-0.6), pf.AR1((-0.3, 0.6)), pf.Exchangeable(0.4), pf.Kernel([1.0, -0.5, 0.2])]
 PLACES = np.array([0.0, 1, 2, 3, 5, 6])
 
@@ -130,7 +130,7 @@ def test_rounding_adds_nothing_where_all_rows_may_change():
     weak = of_pattern(pf.WeaklyDependent(0.5), INTERVAL, where, tables, "x", np.ones(1))
     assert weak.winf(1).length == pytest.approx(6 + 2 * 0.5 * 1.5 + 3)
     assert pf.loss(weak, pf.Laplace(1.0), pf.Pure) == pytest.approx(10.5)
-    with pytest.raises(pf.Misuse, match="rounding"):
+    with pytest.raises(pf.UsageError, match="rounding"):
         of_pattern(prior, INTERVAL, where, tables, "x", np.ones(3))
 
 

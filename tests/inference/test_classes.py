@@ -72,7 +72,7 @@ def test_what_a_class_cannot_answer_is_refused():
 )
 def test_bounds_without_a_member(low, high):
     """Bounds that cross, or that no row of probabilities meets, are a misuse."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.MarkovChain.between(low, high)
 
 

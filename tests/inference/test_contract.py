@@ -47,7 +47,7 @@ CASES = {
         pf.GaussianMixture([0.3, 0.7], means=[3, 6], covariances=[pf.AR1(0.5), pf.AR1(0.1)]),
     ),
     "mixture of gaussians, close pairs": (
-        pf.Secret("x", domain=pf.Interval(0, 10), pairs=pf.Closer(1)),
+        pf.Secret("x", domain=pf.Interval(0, 10), pairs=pf.WithinDistance(1)),
         pf.GaussianMixture([0.3, 0.7], [3, 6], [pf.Exchangeable(0.5), pf.Exchangeable(0.1)], [4.0, 4.0]),
     ),
     "latent class": (VALUES, pf.LatentClass([0.3, 0.7], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])),

@@ -47,9 +47,9 @@ def test_counted_rows_are_rows_one_by_one(name, weights):
 @pytest.mark.parametrize("counts", [[1.5, 2], [0, 1], [1], [math.nan, 1], ["a", 1], [[1, 1]]], ids=str)
 def test_counts_are_whole_numbers(counts):
     """Counts are whole numbers from 1, one for each column, and rows with counts have no positions."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.Statistic([1, 0], counts=counts)
-    with pytest.raises(pf.Misuse, match="positions"):
+    with pytest.raises(pf.UsageError, match="positions"):
         pf.Statistic([1, 0], positions=[0, 3], counts=[2, 1])
     assert pf.Statistic([1, 0], counts=[1, 1]).counts is None
 

@@ -87,7 +87,7 @@ def test_no_loss_is_below_the_one_found_by_quadrature(seed, same):
         found = exact(prior, a, b, scale, *domain)
         promised = loss(prior, [(a, b)], pf.Laplace(scale), rows=2, domain=domain)
         assert found <= promised + 1e-9
-        near = loss(prior, pf.Closer(abs(a - b)), pf.Laplace(scale), rows=2, domain=domain)
+        near = loss(prior, pf.WithinDistance(abs(a - b)), pf.Laplace(scale), rows=2, domain=domain)
         assert promised <= near + 1e-12
 
 
@@ -157,7 +157,7 @@ def test_rows_that_are_not_asked_about_leave_all_others():
 def test_the_cells_of_close_pairs_hold_every_pair_between():
     """The class given any value of an interval lies in the region of its cell, also where odds turn in between."""
     prior = GaussianMixture([0.5, 0.3, 0.2], [0, 1, 5], [AR1(0.2), AR1(0.5), AR1(0.1)], [1.0, 0.2, 3.0])
-    (pairs,) = prior.pairs(pf.Secret("x", domain=pf.Interval(-2, 6), pairs=pf.Closer(2)))
+    (pairs,) = prior.pairs(pf.Secret("x", domain=pf.Interval(-2, 6), pairs=pf.WithinDistance(2)))
     (named,) = prior.pairs(pf.Secret("x", domain=pf.Interval(-3, 7), pairs=[(-2, 6)]))
     assert named.tops.centre[0] == pytest.approx(_posterior(prior, -2.0), rel=1e-12)
     cells, first = 64, {}
@@ -242,6 +242,6 @@ def scenario_of(domain):
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_no_mixture_is_refused(case):
     """Each mistake is named, with what is allowed."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         WRONG[case]()
     assert caught.value.allowed

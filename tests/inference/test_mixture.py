@@ -143,7 +143,7 @@ def test_the_class_as_the_secret():
     assert pair.secrets == (0, 1)
     assert pair.mu == pf.Law([0, 1, 2, 3], [Fraction(x, 1000) for x in (729, 243, 27, 1)])
     assert pair.nu == pf.Law([0, 1, 2, 3], [Fraction(x, 8) for x in (1, 3, 3, 1)])
-    with pytest.raises(pf.Misuse, match="never produces"):
+    with pytest.raises(pf.UsageError, match="never produces"):
         implied(prior, Statistic.total(3), Derived("kind", ["rare", "even", "never"], column="x", domain=[0, 1]))
 
 

@@ -92,7 +92,7 @@ def test_laws_of_independent_rows_are_what_the_row_adds():
     assert found.winf(1).length >= 3 * 0.2
     assert found.winf(1).witness.secrets == (0, 3)
     assert found.winf(1).witness.row == 1
-    near = laws(Independent(), [1, 1], pf.Interval(0, 10), pairs=pf.Closer(2.5))
+    near = laws(Independent(), [1, 1], pf.Interval(0, 10), pairs=pf.WithinDistance(2.5))
     assert (near.winf(1).length, len(near)) == (2.5, 1)
     many = laws(Independent(), np.arange(1.0, 30_001), [0, 1])
     assert (many.winf(1).length, many.winf(1).witness.row, len(many)) == (30_000, 29_999, 1)
@@ -138,14 +138,14 @@ def test_counts_of_rows_need_no_column():
     assert implied(AnyCorrelation(), pf.Statistic([1, 1, -1]), secret).winf(1).length == 3
     assert implied(Independent(), pf.Statistic([1, 1, -1]), secret).winf(1).length == 1
     assert implied(Independent(), pf.Statistic([1, 1], [2.5]), secret).winf(1).length == 5
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         implied(Independent(), pf.Statistic([1], column="amount"), secret)
 
 
 @pytest.mark.parametrize("prior", [Independent(), GaussianPrior(AR1(0.5))])
 def test_secrets_behind_the_data_are_refused(prior):
     """What no column states is unknown to priors of rows alone."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         implied(prior, pf.Statistic([1, 1]), pf.Derived("cause", column="x", domain=[0, 1]))
 
 
@@ -369,7 +369,7 @@ def test_the_first_value_is_where_the_sequence_starts(prior):
 def test_a_hidden_secret_needs_to_know_what_is_added_up():
     """A sum of a column that nobody declared is refused, not answered without noise."""
     scenario = pf.Scenario(secret=pf.Derived("ill"), prior=pf.AnyCorrelation())
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.laws(scenario, pf.Statistic.total(5))
     assert pf.calibrate(pf.laws(scenario, pf.Statistic.total(5, values=[0, 1])), pf.Pure(1.0)).noise.scale == 5
 
@@ -386,9 +386,9 @@ def test_numbers_near_the_end_of_floats_are_a_misuse():
     """Values and weights whose sums are no floats, and whole numbers that floats mix up, are named."""
     for domain in ([-1e308, 0.0, 1e308], pf.Interval(-1e308, 1e308)):
         scenario = pf.Scenario(secret=pf.Secret("x", domain=domain), prior=pf.AnyCorrelation())
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             pf.laws(scenario, pf.Statistic([1.0, 1.0]))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.Secret("x", [2**60, 2**60 + 1])
     assert float(pf.Diffusion(1e308).shares(np.array([1000.0]))[0]) < 1e-300
 

@@ -146,7 +146,7 @@ def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt), jobs.Tracer(jobs.stop, "publication.py:_draw_release"):
         job.run("2025-11-01")
     jobs.arrive(job, "2025-11-01")
-    with pytest.raises(pf.Misuse, match="another plan"):
+    with pytest.raises(pf.UsageError, match="another plan"):
         list(job.catch_up())
     assert job.run("2025-11-01", revision=2).drawn
     assert list(job.catch_up()) == []

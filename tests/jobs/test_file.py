@@ -26,7 +26,7 @@ def line_of(text, part):
 
 
 def refused(text):
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         read_text(text, "job.toml")
     return caught.value
 
@@ -40,7 +40,7 @@ def test_the_starter_says_what_its_comments_say():
     full = changed(
         ('# noise = "auto"', 'noise = "auto"'),
         ("# shares = {", "shares = {"),
-        ('# floor = "row"', 'floor = "row"'),
+        ("# row_privacy = true", "row_privacy = true"),
         ("# per_group = false", "per_group = false"),
         ("# estimates = false", "estimates = false"),
         ('function = "job.py:rows"', "# function"),
@@ -50,10 +50,11 @@ def test_the_starter_says_what_its_comments_say():
         ("# catch_up = 31", "catch_up = 31"),
     )
     found, plain = read_text(full, "job.toml"), read_text(STARTER, "job.toml")
-    for key in ("sink", "schedule", "noise", "floor", "per_group", "estimates"):
+    for key in ("sink", "schedule", "noise", "row_privacy", "per_group", "estimates"):
         assert getattr(found, key) == getattr(plain, key)
-    assert plain.plan_arguments["floor"] == "row"
-    assert read_text(changed(('# floor = "row"', 'floor = "none"')), "job.toml").plan_arguments["floor"] is None
+    assert plain.plan_arguments["row_privacy"] is True
+    lowered = read_text(changed(("# row_privacy = true", "row_privacy = false")), "job.toml")
+    assert lowered.plan_arguments["row_privacy"] is False
 
 
 @pytest.mark.parametrize(
@@ -151,18 +152,18 @@ def test_variables_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("LEDGER_PASSWORD", "s3cret$")
     assert with_variables("postgresql://me:${LEDGER_PASSWORD}@host/db") == "postgresql://me:s3cret$@host/db"
     monkeypatch.delenv("LEDGER_PASSWORD")
-    with pytest.raises(pf.Misuse, match="no variable 'LEDGER_PASSWORD'"):
+    with pytest.raises(pf.UsageError, match="no variable 'LEDGER_PASSWORD'"):
         with_variables("postgresql://me:${LEDGER_PASSWORD}@host/db")
 
 
 def test_files_that_cannot_be_read(tmp_path):
     """A path that is no text file is misuse, and says so."""
-    with pytest.raises(pf.Misuse, match="There is no file"):
+    with pytest.raises(pf.UsageError, match="There is no file"):
         read_file(tmp_path / "job.toml")
-    with pytest.raises(pf.Misuse, match="cannot be read"):
+    with pytest.raises(pf.UsageError, match="cannot be read"):
         read_file(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'name = "\xff"')
-    with pytest.raises(pf.Misuse, match="cannot be read: UnicodeDecodeError"):
+    with pytest.raises(pf.UsageError, match="cannot be read: UnicodeDecodeError"):
         read_file(tmp_path / "latin.toml")
 
 

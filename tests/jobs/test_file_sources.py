@@ -61,15 +61,15 @@ def test_forms_of_a_period():
     assert placed(text, DAY) == "y=2026/m=11/d=20/2026-11-20"
     assert placed(text, pf.Period.read("2026-11", "month")) == "y=2026/m=11/d=01/2026-11"
     for wrong in ("{period:%Q}", "{period:}", "{periods}", "{}", "{period:{x}}"):
-        with pytest.raises(pf.Misuse, match=r"The path has \{"):
+        with pytest.raises(pf.UsageError, match=r"The path has \{"):
             FileSource(path=f"data/{wrong}.parquet")
 
 
 def test_types_of_folders_are_declared_and_not_guessed(folders):
     """A folder whose column has no declared type is refused, by the name of the column."""
-    with pytest.raises(pf.Misuse, match="would be guessed from private rows"):
+    with pytest.raises(pf.UsageError, match="would be guessed from private rows"):
         FileSource(path="data/", hive=True)
-    with pytest.raises(pf.Misuse, match="'region=…' are a column whose type"):
+    with pytest.raises(pf.UsageError, match="'region=…' are a column whose type"):
         rows_of(folders, path="data/", hive=True, columns={"day": "date"})
     plain = rows_of(folders, path="data/**/*.parquet")
     assert plain.collect_schema().names() == ["level"]
@@ -81,7 +81,7 @@ def test_folders_of_no_value_and_of_another_type(folders):
     none.parent.mkdir(parents=True)
     pl.DataFrame({"level": [3]}).write_parquet(none)
     assert rows_of(folders, path="data/", hive=True, columns=TYPES).collect()["day"].null_count() == 1
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         rows_of(folders, path="data/", hive=True, columns={"day": "integer", "region": "text"})
     assert "2026" not in str(caught.value)
 
@@ -89,19 +89,19 @@ def test_folders_of_no_value_and_of_another_type(folders):
 def test_folders_of_different_kinds(folders):
     """Files in folders of other columns than the rest are refused, instead of read by half."""
     pl.DataFrame({"level": [3]}).write_parquet(folders / "data" / "day=2026-11-20" / "beside.parquet")
-    with pytest.raises(pf.Misuse, match="folders of other columns"):
+    with pytest.raises(pf.UsageError, match="folders of other columns"):
         rows_of(folders, path="data/", hive=True, columns=TYPES)
 
 
 def test_keys_that_do_not_go_together(folders):
     """Folders are of Parquet files, options are for object stores, and a function has neither."""
     (folders / "rows.csv").write_text("day,level\n2026-11-20,1\n")
-    with pytest.raises(pf.Misuse, match=r"ends in '\.csv', and its folders are columns"):
+    with pytest.raises(pf.UsageError, match=r"ends in '\.csv', and its folders are columns"):
         rows_of(folders, path="rows.csv", hive=True, columns=TYPES)
-    with pytest.raises(pf.Misuse, match="path is on this machine"):
+    with pytest.raises(pf.UsageError, match="path is on this machine"):
         rows_of(folders, path="data/**/*.parquet", options={"aws_region": "eu-central-1"})
     for further in ({"hive": True, "columns": TYPES}, {"options": {"aws_region": "eu-central-1"}}):
-        with pytest.raises(pf.Misuse, match="is a function"):
+        with pytest.raises(pf.UsageError, match="is a function"):
             FileSource(function="job.py:rows", **further)
 
 
@@ -123,7 +123,7 @@ def test_rows_of_an_object_store(bucket, tmp_path):
     every = rows_of(tmp_path, path="s3://meters/data/", hive=True, columns={"day": "date"}, options=bucket.options)
     assert every.collect_schema() == {"level": pl.Int64, "day": pl.Date}
     assert sorted(every.collect().rows()) == [(1, DAYS[0]), (2, DAYS[1]), (2, DAYS[1])]
-    with pytest.raises(pf.Misuse, match="folders are not declared"):
+    with pytest.raises(pf.UsageError, match="folders are not declared"):
         rows_of(tmp_path, path="s3://meters/data/", hive=True, columns={"dya": "date"}, options=bucket.options)
 
 
@@ -138,7 +138,7 @@ def test_rows_of_an_object_store(bucket, tmp_path):
 )
 def test_what_an_object_store_says_is_not_told(path, change, bucket, tmp_path):
     """Nothing there, no such bucket, nobody listening, options of no sense: a failed source, without its words."""
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         pf.protect(
             rows_of(tmp_path, path=path, options=bucket.options | change),
             pf.Scenario(pf.Secret("level", domain=[1, 2]), pf.Independent()),
@@ -165,12 +165,12 @@ def test_credentials_come_from_the_environment_and_stay_there(bucket, tmp_path, 
     )
     job = pf.Job.read(tmp_path / "job.toml")
     monkeypatch.delenv("STORE_SECRET", raising=False)
-    with pytest.raises(pf.Misuse, match="no variable 'STORE_SECRET'"):
+    with pytest.raises(pf.UsageError, match="no variable 'STORE_SECRET'"):
         job.run("2026-11-20")
     monkeypatch.setenv("STORE_SECRET", object_store.SECRET)
     plan = job.plan("2026-11-20")
     assert job.run("2026-11-20").state == "released"
-    texts = [repr(job.file), repr(job), str(plan.certificate), plan.questions.frame.explain(), repr(plan)]
+    texts = [repr(job.file), repr(job), str(plan.certificate), plan.request.frame.explain(), repr(plan)]
     assert not any(object_store.SECRET in text or "STORE_SECRET" in text for text in texts)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) >= 6
@@ -184,7 +184,7 @@ def test_options_in_a_job_file():
         'account = "a"\nlimit = { epsilon = 1.0 }\n[source.options]\nmax_retries = 2\naws_allow_http = true\n'
     )
     assert read_text(text, "job.toml").source.options == {"max_retries": 2, "aws_allow_http": True}
-    with pytest.raises(pf.Misuse, match=r"unknown key 'option' in \[source\]"):
+    with pytest.raises(pf.UsageError, match=r"unknown key 'option' in \[source\]"):
         read_text(text.replace("source.options", "source.option"), "job.toml")
-    with pytest.raises(pf.Misuse, match=r"source\.options"):
+    with pytest.raises(pf.UsageError, match=r"source\.options"):
         read_text(text + "further = [1]\n", "job.toml")

@@ -44,7 +44,7 @@ def test_the_starter_runs_from_an_empty_folder(tmp_path):
     assert json.loads((folder / EVIDENCE).read_text())["budget"]["account"] == "meters-2026"
     with job.ledger() as ledger:
         assert ledger.verify().entries == 3
-    with pytest.raises(pf.Misuse, match=r"has a file 'job\.toml' already"):
+    with pytest.raises(pf.UsageError, match=r"has a file 'job\.toml' already"):
         starter.write(tmp_path / "new")
 
 
@@ -74,7 +74,7 @@ def test_a_revision_is_a_release_of_its_own(make):
     assert entries(job) == [(f"hours-{DAY}", "committed"), (f"hours-{DAY}.2", "committed")]
     assert first.release.certificate.entry != second.release.certificate.entry
     for wrong in (0, -1, True, "2", 1.0):
-        with pytest.raises(pf.Misuse, match="revision"):
+        with pytest.raises(pf.UsageError, match="revision"):
             job.run(DAY, revision=wrong)
 
 
@@ -97,7 +97,7 @@ def test_a_sink_that_has_no_form_for_a_key_is_refused_before_anything_is_paid(ma
     """
     assert make(keyed).plan(DAY).rows > 0
     job = make(keyed, form="csv")
-    with pytest.raises(pf.Misuse, match="Binary"):
+    with pytest.raises(pf.UsageError, match="Binary"):
         job.run(DAY)
     assert entries(job) == []
 
@@ -112,7 +112,7 @@ def test_a_sink_that_fails_after_the_commit_keeps_the_release(make, monkeypatch)
         return true(*given, **options)
 
     monkeypatch.setattr(JobAccount, "release", blocked)
-    with pytest.raises(pf.SinkFailed, match="kept"):
+    with pytest.raises(pf.SinkError, match="kept"):
         job.run(DAY)
     assert entries(job) == [(f"hours-{DAY}", "committed")]
     kept = job.account().release(f"hours-{DAY}")
@@ -164,7 +164,7 @@ def test_what_fails_is_tried_again(make):
     def build(frame, period, real=build):
         calls.append(period)
         if len(calls) < 3:
-            raise pf.SourceFailed("The rows have not come.")
+            raise pf.SourceError("The rows have not come.")
         return real(frame, period)
     """
     waits = []
@@ -172,12 +172,12 @@ def test_what_fails_is_tried_again(make):
     assert (ran.attempts, waits) == (3, [7, 7])
     assert ran.notes == ("attempt 1: The rows have not come.", "attempt 2: The rows have not come.")
     again = make(failing, attempts=2)
-    with pytest.raises(pf.SourceFailed, match="not come"):
+    with pytest.raises(pf.SourceError, match="not come"):
         again.run("2026-10-19", wait=waits.append)
     assert waits == [7, 7, 7]
 
 
-@pytest.mark.parametrize("error", ["Refused", "Misuse", "LimitReached"])
+@pytest.mark.parametrize("error", ["Refused", "UsageError", "LimitReached"])
 def test_what_trying_again_cannot_mend_is_told_at_once(error, make):
     """An error that would come back is not tried again."""
     job = make(f"def build(frame, period): raise pf.{error}('no')", attempts=5)
@@ -199,7 +199,7 @@ def test_an_account_over_its_limit(make):
 def test_a_period_outside_of_the_data(day, make):
     """A period of which there are no rows is a failed source, and costs nothing."""
     job = make()
-    with pytest.raises(pf.SourceFailed, match=f"no rows for the period {day}"):
+    with pytest.raises(pf.SourceError, match=f"no rows for the period {day}"):
         job.run(day)
     assert entries(job) == []
 
@@ -210,11 +210,11 @@ def test_periods_that_are_not_over_or_not_the_jobs(make):
     assert str(job.period(None, now)) == DAY
     assert str(job.period(dt.date(2026, 10, 19), now)) == "2026-10-19"
     assert str(job.period(dt.datetime(2026, 10, 19, 23, tzinfo=dt.UTC), now)) == "2026-10-19"
-    with pytest.raises(pf.Misuse, match="2026-10-21 is not over: it ends at 2026-10-22T00:00:00"):
+    with pytest.raises(pf.UsageError, match="2026-10-21 is not over: it ends at 2026-10-22T00:00:00"):
         job.period("2026-10-21", now)
-    with pytest.raises(pf.Misuse, match="a week in 'UTC'"):
+    with pytest.raises(pf.UsageError, match="a week in 'UTC'"):
         job.period(pf.Period.read("2026-W40", "week"), now)
-    with pytest.raises(pf.Misuse, match="names no day"):
+    with pytest.raises(pf.UsageError, match="names no day"):
         job.period("2026-W40", now)
 
 
@@ -233,7 +233,7 @@ def test_periods_that_are_not_over_or_not_the_jobs(make):
 def test_functions_that_do_not_do_their_work(python, told, make):
     """A function with a mistake is misuse, and nothing is charged."""
     job = make(python)
-    with pytest.raises(pf.Misuse, match=told) as caught:
+    with pytest.raises(pf.UsageError, match=told) as caught:
         job.run(DAY)
     assert "4711" not in str(caught.value)
     assert entries(job) == []
@@ -268,7 +268,7 @@ def test_no_more_is_made_good_than_the_file_allows(make):
     now = dt.datetime(2026, 10, 24, 12, tzinfo=dt.UTC)
     assert [str(period) for period in job.missed(None, now)] == ["2026-10-22", "2026-10-23"]
     assert len(job.missed("2026-10-10", now)) == 13
-    with pytest.raises(pf.Misuse, match="more than 20000 periods from 1950"):
+    with pytest.raises(pf.UsageError, match="more than 20000 periods from 1950"):
         job.missed("1950-01-01", now)
 
 
@@ -292,7 +292,7 @@ def test_catching_up_goes_on_past_rows_that_are_missing(make, monkeypatch):
     job = make("def rows(period, real=rows): return real(period).filter(pl.col('hour').dt.day() != 12)")
     monkeypatch.setattr(room, "last_complete", lambda every, zone, _: pf.Period.read("2026-10-15", every, zone))
     found = []
-    with pytest.raises(pf.SourceFailed, match="2026-10-12"):
+    with pytest.raises(pf.SourceError, match="2026-10-12"):
         found.extend(str(ran.period) for ran in job.catch_up("2026-10-10"))
     assert found == ["2026-10-10", "2026-10-11", "2026-10-13", "2026-10-14", "2026-10-15"]
 
@@ -307,7 +307,7 @@ def test_the_ledger_may_be_named_by_the_environment(make, monkeypatch, tmp_path)
     pf.Job.read(job.path).run(DAY)
     assert (tmp_path / "elsewhere" / "own.db").exists()
     monkeypatch.delenv("LEDGERS")
-    with pytest.raises(pf.Misuse, match="no variable 'LEDGERS'"):
+    with pytest.raises(pf.UsageError, match="no variable 'LEDGERS'"):
         pf.Job.read(job.path).run(DAY)
 
 

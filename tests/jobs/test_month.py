@@ -131,7 +131,7 @@ class Nights:
             assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, True, True, attempts)
             self.seen.gave(label, jobs.digest(ran.release))
             return
-        with pytest.raises(pf.SinkFailed):
+        with pytest.raises(pf.SinkError):
             self.job.run(label, wait=waited)
         assert label not in jobs.states(self.job)
         block.unlink()
@@ -144,7 +144,7 @@ class Nights:
         def full(*given):
             tried.append(given)
             if len(tried) <= attempts:
-                raise pf.SinkFailed("No space is left on the device.")
+                raise pf.SinkError("No space is left on the device.")
             return true(*given)
 
         with mock.patch.object(folder_sink, "send", full):
@@ -153,14 +153,14 @@ class Nights:
                 assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, False, True, attempts)
                 self.seen.gave(label, jobs.digest(ran.release))
                 return
-            with pytest.raises(pf.SinkFailed):
+            with pytest.raises(pf.SinkError):
                 self.job.run(label, wait=self.waited)
         assert jobs.states(self.job)[label] == "committed"
         assert not self.fine(label).drawn
 
     def late_rows(self, label):
         """Have no rows; they come in one of the nights after."""
-        with pytest.raises(pf.SourceFailed, match="No file matches"):
+        with pytest.raises(pf.SourceError, match="No file matches"):
             self.job.run(label, wait=self.waited)
         assert label not in jobs.states(self.job)
         self.late.append(label)
@@ -201,7 +201,7 @@ def forecast_of(job, label):
     plan, charged = job.plan(label), job.file.ledger
     with job.ledger() as ledger:
         limit = charged.limit.guarantee
-        account = ledger.open(charged.account, plan.questions.scenario, limit=limit, dataset=charged.dataset)
+        account = ledger.open(charged.account, plan.request.scenario, limit=limit, dataset=charged.dataset)
         return account.forecast(plan, every=job.every, until="30d")
 
 

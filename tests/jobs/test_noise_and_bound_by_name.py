@@ -51,7 +51,7 @@ def test_the_name_of_gawm_leaves_room_for_noise_with_a_delta_of_its_own():
 
 def test_gawm_without_a_delta_is_refused_with_a_way_on():
     """A guarantee without a delta has none for GAWM to leave out."""
-    with pytest.raises(pf.Misuse, match=r"no δ that it could leave out(.|\n)*try: pf.Approx\(epsilon, 1e-6\)"):
+    with pytest.raises(pf.UsageError, match=r"no δ that it could leave out(.|\n)*try: pf.Approx\(epsilon, 1e-6\)"):
         BATCH.plan(pf.Renyi(4, 1.0), bound="gawm")
 
 
@@ -61,7 +61,7 @@ def test_gawm_without_a_delta_is_refused_with_a_way_on():
 )
 def test_misspelt_names_are_answered_with_the_nearest(given, meant):
     """An error asks what was meant."""
-    with pytest.raises(pf.Misuse, match=f"Did you mean '{meant}'"):
+    with pytest.raises(pf.UsageError, match=f"Did you mean '{meant}'"):
         BATCH.plan(GUARANTEE, **given)
 
 
@@ -93,7 +93,7 @@ def test_tables_of_a_job_file_have_numbers():
 )
 def test_mistakes_in_a_job_file_are_answered_with_what_was_meant(line, told):
     """Names that are near are suggested, and numbers that a family does not have are refused."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         job(line)
     assert told in str(caught.value)
 
@@ -112,9 +112,9 @@ def test_a_plan_is_compared_with_gawm_by_the_delta_of_the_guarantee():
     frame = pl.DataFrame({"ill": [0, 1], "kw": [1, 50]})
     asked = pf.protect(frame, scenario).private_sum("kw")
     guarantee = pf.Approx(1.0, 0.02)
-    plan = asked.plan(guarantee, noise="laplace", floor=None)
+    plan = asked.plan(guarantee, noise="laplace", row_privacy=False)
     rows = {row["bound"]: row for row in plan.compare().to_dicts()}
-    named = asked.plan(guarantee, noise="laplace", bound="gawm", floor=None)
+    named = asked.plan(guarantee, noise="laplace", bound="gawm", row_privacy=False)
     assert rows[repr(named.calibration.bound)]["scale"] == pytest.approx(named.noises["kw_sum"].scale)
-    own = asked.plan(guarantee, noise="laplace", bound=pf.GAWM(0.012), floor=None)
+    own = asked.plan(guarantee, noise="laplace", bound=pf.GAWM(0.012), row_privacy=False)
     assert repr(pf.GAWM(0.012)) in own.compare()["bound"].to_list()

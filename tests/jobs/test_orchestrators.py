@@ -21,7 +21,7 @@ from pufferflow.jobs import starter
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "examples" / "orchestrators"
 PAGE = (ROOT / "docs" / "orchestrators.md").read_text(encoding="utf-8")
-AGAIN = pf.SourceFailed, pf.LedgerFault, pf.SinkFailed
+AGAIN = pf.SourceError, pf.LedgerError, pf.SinkError
 
 QUIET = {
     "DO_NOT_TRACK": "1",
@@ -45,7 +45,7 @@ def late(period: pf.Period) -> pl.LazyFrame:
     done = len(tries.read_text()) if tries.exists() else 0
     tries.write_text("." * (done + 1))
     if done < FAILURES:
-        raise pf.SourceFailed("The rows have not come yet.", allowed="rows", instead="another try")
+        raise pf.SourceError("The rows have not come yet.", allowed="rows", instead="another try")
     return rows(period)
 '''
 

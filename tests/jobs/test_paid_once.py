@@ -24,7 +24,7 @@ def test_a_ledger_that_was_moved_away_is_not_begun_anew(make, tmp_path):
     job.run(DAY)
     (tmp_path / "ledger.db").rename(tmp_path / "elsewhere.db")
     for day in (DAY, NEXT):
-        with pytest.raises(pf.Misuse, match="ledger is not there"):
+        with pytest.raises(pf.UsageError, match="ledger is not there"):
             job.run(day)
     assert not (tmp_path / "ledger.db").exists()
     (tmp_path / "elsewhere.db").rename(tmp_path / "ledger.db")
@@ -39,7 +39,7 @@ def test_a_folder_of_another_ledger_or_job_is_refused_before_anything_is_paid(ma
     for old, new in (('name = "hours"', 'name = "other"'), ("hours-2026", "another-account")):
         (tmp_path / "other.toml").write_text(text.replace(old, new).replace("[ledger]", '[ledger]\ndataset = "b"'))
         other = pf.Job.read(tmp_path / "other.toml")
-        with pytest.raises(pf.Misuse, match="does not know"):
+        with pytest.raises(pf.UsageError, match="does not know"):
             other.run(DAY)
     assert entries(job) == [(f"hours-{DAY}", "committed")]
     assert pf.Release.read(ran.folder).frame.equals(ran.release.frame)
@@ -65,7 +65,7 @@ def test_one_folder_that_cannot_be_written_holds_up_no_other(make):
     job.run("2026-10-19")
     (job.folder / "published" / DAY).write_text("in the way")
     found = []
-    with pytest.raises(pf.SinkFailed):
+    with pytest.raises(pf.SinkError):
         found.extend(ran.period for ran in job.catch_up())
     assert found == [NEXT, "2026-10-22"]
     (job.folder / "published" / DAY).unlink()
@@ -77,7 +77,7 @@ def test_an_empty_variable_is_no_place(make, monkeypatch):
     job = make()
     job.path.write_text(job.path.read_text().replace("[sink]", '[sink]\npath = "${NOWHERE}"'))
     monkeypatch.setenv("NOWHERE", "")
-    with pytest.raises(pf.Misuse, match="NOWHERE"):
+    with pytest.raises(pf.UsageError, match="NOWHERE"):
         pf.Job.read(job.path).run(DAY)
 
 
@@ -93,7 +93,7 @@ def test_a_job_opens_its_account_with_a_part_of_delta_for_keys(make):
     job.run(DAY)
     assert job.account().keys_delta == 2e-7
     job.path.write_text(text.replace("[ledger]", "[ledger]\nkeys_delta = 2e-6"))
-    with pytest.raises(pf.Misuse, match="keys_delta"):
+    with pytest.raises(pf.UsageError, match="keys_delta"):
         pf.Job.read(job.path).run(NEXT)
 
 
@@ -111,5 +111,5 @@ def test_a_job_reserves_its_releases_when_its_account_is_opened(make):
     with pytest.raises(pf.LimitReached, match="of 3 releases the last has none"):
         job.run("2026-10-22")
     job.path.write_text(job.path.read_text().replace(", delta = 1e-6", ""))
-    with pytest.raises(pf.Misuse, match="reserve is for a limit with a delta"):
+    with pytest.raises(pf.UsageError, match="reserve is for a limit with a delta"):
         pf.Job.read(job.path)

@@ -70,7 +70,7 @@ def test_named_periods(label, every, start, end):
 )
 def test_what_names_no_period_is_refused(label, every):
     """Only the exact form of a name is read, so that a period has one id."""
-    with pytest.raises(pf.Misuse, match="names no"):
+    with pytest.raises(pf.UsageError, match="names no"):
         pf.Period.read(label, every)
 
 
@@ -88,21 +88,21 @@ def test_days_follow_the_clocks_of_their_zone():
 
 def test_hours_of_local_time_are_refused():
     """An hour that comes twice would have one name for two periods."""
-    with pytest.raises(pf.Misuse, match="may come twice"):
+    with pytest.raises(pf.UsageError, match="may come twice"):
         pf.Period.read("2026-10-25T02", "hour", "Europe/Berlin")
 
 
 @pytest.mark.parametrize("zone", ["Europe/Atlantis", "", "../etc/passwd", "/etc/passwd", "Europe", None, 3])
 def test_unknown_zones_are_refused(zone):
     """A zone is a name of the IANA database."""
-    with pytest.raises(pf.Misuse, match="time zone"):
+    with pytest.raises(pf.UsageError, match="time zone"):
         pf.Period.read("2026-10-25", "day", zone)
 
 
 @pytest.mark.parametrize("start", ["2026-11-20T01:00", "2026-11-20T00:00Z"])
 def test_a_period_begins_at_its_beginning(start):
     """What begins in the middle is no period."""
-    with pytest.raises(pf.Misuse, match="not that of a day"):
+    with pytest.raises(pf.UsageError, match="not that of a day"):
         pf.Period("day", dt.datetime.fromisoformat(start))
 
 

@@ -56,7 +56,7 @@ def test_a_range_before_the_first_release_is_a_range_too(make):
 )
 def test_ranges_that_are_none_are_refused(make, given, told):
     """A range has a beginning that is not after its end, and an end that is over."""
-    with pytest.raises(pf.Misuse, match=told):
+    with pytest.raises(pf.UsageError, match=told):
         make().missed(**given)
 
 
@@ -70,9 +70,9 @@ def test_all_periods_of_a_range_are_known_beforehand(make):
 
 def test_a_failed_attempt_is_logged_with_what_comes_next(make, caplog):
     """The line has the release, the attempt of how many, what failed, and how long until the next."""
-    job = make("def build(frame, period): raise pf.SourceFailed('The rows have not come.')", attempts=3)
+    job = make("def build(frame, period): raise pf.SourceError('The rows have not come.')", attempts=3)
     seen = []
-    with caplog.at_level(logging.WARNING, "pufferflow"), pytest.raises(pf.SourceFailed):
+    with caplog.at_level(logging.WARNING, "pufferflow"), pytest.raises(pf.SourceError):
         job.run(DAYS[0], wait=lambda _: seen.append(caplog.messages[-1]))
     start = f"hours-{DAYS[0]}: attempt "
     assert seen == [
@@ -120,7 +120,7 @@ def test_waits_for_a_folder_and_for_a_ledger_are_said(tmp_path, monkeypatch, cap
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
-    with pf.Ledger(tmp_path / "ledger.db", wait=0.3) as ledger, pytest.raises(pf.LedgerFault):
+    with pf.Ledger(tmp_path / "ledger.db", wait=0.3) as ledger, pytest.raises(pf.LedgerError):
         ledger.open("a", scenario, limit=pf.Pure(1.0))
     other.close()
     assert any("Waiting for the ledger" in text for text in caplog.messages)
@@ -133,7 +133,7 @@ def test_a_sink_that_is_a_file_is_found_before_the_charge(make):
     """Nothing is charged for a release that could not be written; when the file is gone, the run goes on."""
     job = make()
     (job.folder / "published").write_text("in the way")
-    with pytest.raises(pf.SinkFailed, match="Nothing could be written"):
+    with pytest.raises(pf.SinkError, match="Nothing could be written"):
         job.run(DAYS[0])
     assert entries(job) == []
     (job.folder / "published").unlink()
@@ -148,7 +148,7 @@ def test_a_sink_below_a_file_is_found_before_the_charge(make):
         (job.folder / "job.toml").read_text().replace("[sink]", '[sink]\npath = "a/b"')
     )
     (job.folder / "a").write_text("in the way")
-    with pytest.raises(pf.SinkFailed):
+    with pytest.raises(pf.SinkError):
         pf.Job.read(job.path).run(DAYS[0])
     assert entries(job) == []
 
@@ -158,7 +158,7 @@ def test_a_sink_that_may_not_be_written_to_is_found_before_the_charge(make):
     """Permissions are tried, not guessed."""
     job = make()
     (job.folder / "published").mkdir(mode=0o500)
-    with pytest.raises(pf.SinkFailed, match="denied"):
+    with pytest.raises(pf.SinkError, match="denied"):
         job.run(DAYS[0])
     assert entries(job) == []
 
@@ -174,7 +174,7 @@ def test_a_place_that_is_taken_is_found_before_the_charge(make, what):
     else:
         place.mkdir(parents=True)
         (place / {"table": "release.parquet", "schema": "schema.json"}[what]).write_text("somebody's")
-    with pytest.raises((pf.SinkFailed, pf.Misuse), match="Nothing was drawn or charged"):
+    with pytest.raises((pf.SinkError, pf.UsageError), match="Nothing was drawn or charged"):
         job.run(DAYS[0])
     assert entries(job) == []
 
@@ -205,7 +205,7 @@ def test_a_changed_time_zone_is_refused_before_the_charge(make):
     """Some rows would be in two periods, or in none; what was released before comes back, with a note."""
     make(file=ZONED.format("Europe/Berlin"), limit=9.0).run(DAYS[0])
     job = make(file=ZONED.format("America/New_York"), limit=9.0)
-    with pytest.raises(pf.Misuse, match=r"'Europe/Berlin', and the job now has 'America/New_York'.*in two periods"):
+    with pytest.raises(pf.UsageError, match=r"'Europe/Berlin', and the job now has 'America/New_York'.*in two periods"):
         job.run(DAYS[1])
     assert labels(job) == [DAYS[0]]
     again = job.run(DAYS[0])

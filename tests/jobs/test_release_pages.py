@@ -37,7 +37,7 @@ def test_evidence_is_of_the_plan_that_was_released(make):
     assert evidence["cells"][0]["scale"] == pytest.approx(certificate.sums[0].scale)
     other = make().plan(DAY).evidence()
     wrong = type(other)(**{name: getattr(other, name) for name in other.__struct_fields__} | {"promise": "Pure(0.1)"})
-    with pytest.raises(pf.Misuse, match="another plan"):
+    with pytest.raises(pf.UsageError, match="another plan"):
         ran.release.report(ran.folder / "other.html", wrong)
     assert re.search(r"data-figure=\"laws\"", (ran.folder / PAGE).read_text())
     assert pl.read_parquet(ran.folder / "release.parquet").equals(ran.release.frame)

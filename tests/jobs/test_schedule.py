@@ -11,7 +11,7 @@ import jobs
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import Ran, folder_sink, next_time, scheduling
+from pufferflow.jobs import JobRun, folder_sink, next_time, scheduling
 from pufferflow.jobs import job as running
 from pufferflow.release import folder
 
@@ -55,7 +55,7 @@ class Watch:
     @property
     def periods(self):
         """The periods that it told of."""
-        return [what.period for what in self.told if isinstance(what, Ran)]
+        return [what.period for what in self.told if isinstance(what, JobRun)]
 
     @property
     def kinds(self):
@@ -104,7 +104,7 @@ def test_what_was_missed_comes_first_then_the_next(job, watch):
     """The missed periods are released, oldest first; then it is told when the next is due."""
     scheduling.schedule(job, DAYS[0], watch)
     assert watch.periods == DAYS[:3]
-    assert watch.kinds == [Ran, Ran, Ran, datetime]
+    assert watch.kinds == [JobRun, JobRun, JobRun, datetime]
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_every_period_in_its_time(job, watch):
     watch.stop_at = 4
     scheduling.schedule(job, None, watch)
     assert watch.periods == DAYS[2:6]
-    assert all(what.drawn and what.sent for what in watch.told if isinstance(what, Ran))
+    assert all(what.drawn and what.sent for what in watch.told if isinstance(what, JobRun))
     assert jobs.states(job) == dict.fromkeys(DAYS[2:6], "committed")
 
 
@@ -129,7 +129,7 @@ def test_it_goes_on_after_a_source_that_failed(fed, watch):
     come = iter([DAYS[3:4], DAYS[2:3], []])
     watch.stop_at, watch.then = 3, lambda: [jobs.arrive(fed, label) for label in next(come)]
     scheduling.schedule(fed, DAYS[2], watch)
-    assert watch.kinds == [pf.SourceFailed, datetime, pf.SourceFailed, Ran, datetime, Ran, pf.SourceFailed, datetime]
+    assert watch.kinds == [pf.SourceError, datetime, pf.SourceError, JobRun, datetime, JobRun, pf.SourceError, datetime]
     assert watch.periods == [DAYS[3], DAYS[2]]
 
 
@@ -156,7 +156,7 @@ def test_periods_asked_for_are_not_forgotten_when_the_first_time_fails(fed, watc
     def missed(self, since=None, now=None):
         turns.append(since)
         if len(turns) == 1:
-            raise pf.LedgerFault("The ledger is away.")
+            raise pf.LedgerError("The ledger is away.")
         return whole(self, since, now)
 
     monkeypatch.setattr(type(fed), "missed", missed)
@@ -172,7 +172,7 @@ def test_what_could_not_be_written_is_sent_at_the_next_time(job, watch, monkeypa
     watch.stop_at, watch.then = 2, lambda: away.is_file() and away.unlink()
     del monkeypatch
     scheduling.schedule(job, None, watch)
-    assert pf.SinkFailed in watch.kinds
+    assert pf.SinkError in watch.kinds
     assert watch.periods == DAYS[2:4]
     for label in DAYS[2:4]:
         assert jobs.whole(job.folder_of(label)) == jobs.WHOLE
@@ -194,7 +194,7 @@ def test_a_mistake_ends_it(job, watch):
     (job.folder / "job.py").write_text(
         "def build(frame, period):\n    return 3\n\ndef rows(period):\n    return None\n"
     )
-    with pytest.raises(pf.Misuse, match="source is of type"):
+    with pytest.raises(pf.UsageError, match="source is of type"):
         scheduling.schedule(job, None, watch)
     assert watch.told == []
 
@@ -202,7 +202,7 @@ def test_a_mistake_ends_it(job, watch):
 def test_a_job_without_a_line(tmp_path):
     """There is no schedule without a cron line."""
     job = jobs.made(tmp_path, ('cron = "0 3', '# cron = "0 3'))
-    with pytest.raises(pf.Misuse, match="no cron line"):
+    with pytest.raises(pf.UsageError, match="no cron line"):
         scheduling.schedule(job)
 
 
@@ -268,7 +268,7 @@ def test_it_stops_between_two_sources_that_fail(fed, watch, monkeypatch):
         tried.append(str(period))
         stop()
         time.sleep(0.3)
-        raise pf.SourceFailed("No rows.")
+        raise pf.SourceError("No rows.")
 
     monkeypatch.setattr(type(fed), "plan", plan)
     scheduling.schedule(fed, DAYS[0], watch)

@@ -53,12 +53,14 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
     job = shelf_job()
     job.run(DAY)
     (job.folder / "ledger.db").rename(job.folder / "away.db")
-    with pytest.raises(pf.Misuse, match="'memory:a' has releases that one paid for"):
+    with pytest.raises(pf.UsageError, match="'memory:a' has releases that one paid for"):
         job.run(NEXT)
     (job.folder / "away.db").rename(job.folder / "ledger.db")
     (releases,) = SHELVES.values()
     releases[NEXT] = releases[DAY]
-    with pytest.raises(pf.Misuse, match=f"The shelf 'memory:a/{NEXT}' has a release that the account does not know"):
+    with pytest.raises(
+        pf.UsageError, match=f"The shelf 'memory:a/{NEXT}' has a release that the account does not know"
+    ):
         job.run(NEXT)
 
 
@@ -77,14 +79,14 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
 )
 def test_keys_are_those_of_the_kind(shelf_job, keys, part):
     """What `[sink]` may say is what its kind has; mistakes in it are told as in any other table."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         shelf_job(keys)
     assert part in caught.value.problem
 
 
 def test_a_mistyped_kind_is_told_what_is_installed(shelf_job):
     """All kinds are named, and the one that was probably meant."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         shelf_job('kind = "shelv"\nshelf = "a"')
     assert caught.value.instead == "'shelf'"
     assert {"folder", "shelf"} <= set(caught.value.allowed.removeprefix("an installed one: ").split(", "))
@@ -119,11 +121,11 @@ def test_a_release_is_not_drawn_if_its_sink_could_not_take_it(shelf_job, monkeyp
 
     def prepare(_, columns):
         assert columns.names() == ["on_sum", "on_sum_low", "on_sum_high", "on_sum_least", "on_sum_most"]
-        raise pf.Misuse("not here", allowed="elsewhere", instead="there")
+        raise pf.UsageError("not here", allowed="elsewhere", instead="there")
 
     monkeypatch.setattr(shelf.Shelf, "prepare", prepare)
     job = shelf_job()
-    with pytest.raises(pf.Misuse, match="not here"):
+    with pytest.raises(pf.UsageError, match="not here"):
         job.run(DAY)
     assert job.account() is None
 

@@ -43,7 +43,7 @@ def test_files_of_every_kind(suffix, tmp_path):
 def test_types_are_declared_and_not_guessed(suffix, tmp_path):
     """Text files without declared types are refused: an engine would look at private rows."""
     WRITE[suffix](ROWS, tmp_path / f"rows{suffix}")
-    with pytest.raises(pf.Misuse, match="would be guessed from private rows"):
+    with pytest.raises(pf.UsageError, match="would be guessed from private rows"):
         rows_of(tmp_path, path=f"rows{suffix}")
 
 
@@ -68,18 +68,18 @@ def test_one_row_of_a_csv_decides_nothing_for_others(first, tmp_path):
 
 def test_missing_files_and_unknown_kinds(tmp_path):
     """A source that has not come yet is a failed source; an ending that nobody knows is misuse."""
-    with pytest.raises(pf.SourceFailed, match="No file matches"):
+    with pytest.raises(pf.SourceError, match="No file matches"):
         rows_of(tmp_path, path="*.parquet")
     (tmp_path / "rows.xlsx").touch()
-    with pytest.raises(pf.Misuse, match=r"ends in '\.xlsx'"):
+    with pytest.raises(pf.UsageError, match=r"ends in '\.xlsx'"):
         rows_of(tmp_path, path="rows.xlsx")
 
 
 def test_mistakes_in_a_path_are_not_taken_for_rows_that_are_late(tmp_path):
     """A placeholder or an ending that nobody knows is misuse, whether or not there are such files."""
-    with pytest.raises(pf.Misuse, match=r"has \{perod\}"):
+    with pytest.raises(pf.UsageError, match=r"has \{perod\}"):
         Source(path="{perod}.parquet")
-    with pytest.raises(pf.Misuse, match=r"ends in '\.parqet'"):
+    with pytest.raises(pf.UsageError, match=r"ends in '\.parqet'"):
         rows_of(tmp_path, path="{period}.parqet")
 
 
@@ -95,7 +95,7 @@ def test_a_function_gives_rows(tmp_path):
     source = Source(function="a.py:b")
     found = frame_of(source, lambda period: ROWS.with_columns(day=pl.lit(str(period))), tmp_path, DAY)
     assert found.collect()["day"].to_list() == ["2026-11-20"] * 2
-    with pytest.raises(pf.Misuse, match="of type dict"):
+    with pytest.raises(pf.UsageError, match="of type dict"):
         frame_of(source, lambda _: {}, tmp_path, DAY)
 
 
@@ -108,14 +108,14 @@ def test_what_a_function_raises_is_told_by_class_and_line_only(tmp_path, monkeyp
     """Its words can quote rows; whoever may see rows asks for them with a variable."""
     monkeypatch.delenv("PUFFERFLOW_TRACEBACK", raising=False)
     folder = module(tmp_path, f"def rows(period):\n    secret = '{HIDDEN}'\n    raise KeyError(secret)\n")
-    with pytest.raises(pf.SourceFailed) as caught:
-        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+    with pytest.raises(pf.SourceError) as caught:
+        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceError)
     assert "rows() failed: KeyError in own.py, line 3" in caught.value.problem
     assert HIDDEN not in str(caught.value)
     assert caught.value.__context__ is None
     monkeypatch.setenv("PUFFERFLOW_TRACEBACK", "1")
-    with pytest.raises(pf.SourceFailed) as caught:
-        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+    with pytest.raises(pf.SourceError) as caught:
+        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceError)
     assert HIDDEN in str(caught.value.__cause__)
 
 
@@ -124,7 +124,7 @@ def test_errors_of_the_library_and_stops_pass(error, tmp_path):
     """What is told on purpose reaches the caller as it is."""
     folder = module(tmp_path, f"import pufferflow as pf\ndef rows(period):\n    raise {error}\n")
     with pytest.raises((pf.Refused, KeyboardInterrupt, SystemExit)):
-        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceFailed)
+        call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceError)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_errors_of_the_library_and_stops_pass(error, tmp_path):
 )
 def test_modules_that_do_not_load(body, told, tmp_path):
     """A module with a mistake is misuse, which names the line."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         functions_of(["own.py:rows"], module(tmp_path, body))[0]
     assert told in caught.value.problem
     assert HIDDEN not in str(caught.value)
@@ -153,5 +153,5 @@ def test_functions_of_files_and_of_modules(tmp_path):
     folder = module(tmp_path, "from neighbour_of_own import LEVEL\ndef rows(period): return LEVEL\n")
     assert functions_of(["own.py:rows"], folder)[0](DAY) == 3
     assert functions_of(["math:sqrt"], folder)[0](4) == 2
-    with pytest.raises(pf.Misuse, match="There is no file"):
+    with pytest.raises(pf.UsageError, match="There is no file"):
         functions_of(["nowhere.py:rows"], folder)[0]

@@ -30,7 +30,7 @@ def build(frame, period):
 def test_times_of_other_zones_are_misuse_and_not_rows_that_are_late(moments, make):
     """What compares times of different zones will not go away by waiting: it is told at once, and how to mend it."""
     job = make(ZONED.format(moments=moments), file='[schedule]\ntimezone = "Europe/Berlin"\n')
-    with pytest.raises(pf.Misuse, match="different time zones") as caught:
+    with pytest.raises(pf.UsageError, match="different time zones") as caught:
         job.run(DAY)
     assert "convert_time_zone" in caught.value.instead
 

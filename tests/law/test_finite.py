@@ -102,7 +102,7 @@ def test_one_column_is_a_number():
 )
 def test_bad_laws_are_refused(values, weights, says):
     """Each fault is named, with what is allowed and what to try, by an error of ours."""
-    with pytest.raises(pf.Misuse, match=says) as caught:
+    with pytest.raises(pf.UsageError, match=says) as caught:
         pf.Law(values, weights)
     assert "allowed:" in str(caught.value)
     assert "try:" in str(caught.value)
@@ -111,7 +111,7 @@ def test_bad_laws_are_refused(values, weights, says):
 @pytest.mark.parametrize("counts", [[1], [1, -1], [0, 0], [1.5, 1], ["a", "b"]])
 def test_bad_counts_are_refused(counts):
     """Counts are whole numbers, one for each value."""
-    with pytest.raises(pf.Misuse, match="counts"):
+    with pytest.raises(pf.UsageError, match="counts"):
         pf.Law.empirical([0, 1], counts=counts)
 
 
@@ -233,25 +233,25 @@ def test_a_million_atoms():
 def test_mismatched_operations_are_refused():
     """Dimensions, lengths and sizes that do not fit are named."""
     line, plane = pf.Law([0, 1], [0.5, 0.5]), pf.Law([[0, 0], [1, 1]], [0.5, 0.5])
-    with pytest.raises(pf.Misuse, match="dimension 1 and 2"):
+    with pytest.raises(pf.UsageError, match="dimension 1 and 2"):
         line.convolve(plane)
-    with pytest.raises(pf.Misuse, match="dimensions"):
+    with pytest.raises(pf.UsageError, match="dimensions"):
         pf.Law.mixture([line, plane], [0.5, 0.5])
-    with pytest.raises(pf.Misuse, match="No laws"):
+    with pytest.raises(pf.UsageError, match="No laws"):
         pf.Law.mixture([], [])
-    with pytest.raises(pf.Misuse, match="laws are of type Law"):
+    with pytest.raises(pf.UsageError, match="laws are of type Law"):
         pf.Law.mixture(line, [1])
-    with pytest.raises(pf.Misuse, match="function is of type int"):
+    with pytest.raises(pf.UsageError, match="function is of type int"):
         line.map(5)
-    with pytest.raises(pf.Misuse, match="failed on the array of all atoms"):
+    with pytest.raises(pf.UsageError, match="failed on the array of all atoms"):
         line.map(lambda x: 1 if x > 0 else 0)
-    with pytest.raises(pf.Misuse, match="shift of shape"):
+    with pytest.raises(pf.UsageError, match="shift of shape"):
         plane.shift(1)
-    with pytest.raises(pf.Misuse, match="1 values for 2 atoms"):
+    with pytest.raises(pf.UsageError, match="1 values for 2 atoms"):
         line.map(lambda x: x[:1])
-    with pytest.raises(pf.Misuse, match="NaN"):
+    with pytest.raises(pf.UsageError, match="NaN"):
         line.map(lambda x: x * np.nan)
-    with pytest.raises(pf.Misuse, match="sum of two atoms"):
+    with pytest.raises(pf.UsageError, match="sum of two atoms"):
         pf.Law([1e308, 0], [0.5, 0.5]).convolve(pf.Law([1e308, 0], [0.5, 0.5]))
     wide = pf.Law.empirical(np.arange(10**4) + 0.5)
     with pytest.raises(pf.Refused, match="pairs of atoms do not fit"):

@@ -54,7 +54,7 @@ def test_gaussians_are_frozen_and_survive_copies():
 )
 def test_bad_gaussians_are_refused(mean, covariance, says):
     """Each fault is named by an error of ours."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         pf.GaussianLaw(mean, covariance)
 
 
@@ -62,7 +62,7 @@ def test_mismatched_dimensions_are_refused():
     """Operations across dimensions are refused, naming both."""
     law = pf.GaussianLaw([1, 2], C)
     for operation in (lambda: law.shift(1), lambda: law.map([1, 2, 3]), lambda: law.convolve(pf.GaussianLaw(0, 1))):
-        with pytest.raises(pf.Misuse, match="Dimension"):
+        with pytest.raises(pf.UsageError, match="Dimension"):
             operation()
 
 

@@ -70,7 +70,7 @@ def test_public_features_have_no_noise_of_their_own():
     model = L.PrivateRidge(scenario, PROMISE, features=["x0", "x1"], bounds={"x0": (-1, 1), "x1": (-1, 1)})
     secret = L.PrivateRidge(scenario_of(), PROMISE, solver="sums")
     assert model.plan(rows, "y").expected_error < secret.plan(rows, "y").expected_error
-    with pytest.raises(pf.Misuse, match="no declared bounds"):
+    with pytest.raises(pf.UsageError, match="no declared bounds"):
         L.PrivateRidge(scenario, PROMISE, features=["x0"]).fit(rows, y="y")
 
 
@@ -229,11 +229,11 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(make, y, said):
 
 def test_arrays_have_neither_groups_nor_times():
     rows, features = rows_of(20), rows_of(20).select("x0", "x1").to_numpy()
-    with pytest.raises(pf.Misuse, match="neither units nor times"):
+    with pytest.raises(pf.UsageError, match="neither units nor times"):
         RIDGE(scenario_of(pf.AnyCorrelation(), within="g"), PROMISE).fit(features, rows["y"].to_numpy())
-    with pytest.raises(pf.Misuse, match="without bounds"):
+    with pytest.raises(pf.UsageError, match="without bounds"):
         RIDGE(None, PROMISE).fit(features, rows["y"].to_numpy())
-    with pytest.raises(pf.Misuse, match="target_bounds"):
+    with pytest.raises(pf.UsageError, match="target_bounds"):
         RIDGE(None, PROMISE, bounds=(-1, 1)).fit(features, rows["y"].to_numpy())
     with pytest.raises(NotFittedError):
         RIDGE(scenario_of(), PROMISE).predict(features)

@@ -281,10 +281,10 @@ def test_a_source_that_never_ends_is_left_as_soon_as_it_has_a_row_too_many(belie
     plan = plan_of(register_io_source(wanted, schema=rows.schema), belief)
     ends[0] = False
     came = []
-    with pytest.raises(pf.SourceFailed, match="has other rows"):
+    with pytest.raises(pf.SourceError, match="has other rows"):
         plan.rows.each(plan.order, lambda numbers: came.append(len(numbers)))
     assert sum(came) <= 400
-    with pytest.raises(pf.SourceFailed, match="has other rows"):
+    with pytest.raises(pf.SourceError, match="has other rows"):
         plan.release()
     assert not list(in_file.iterdir())
 
@@ -333,7 +333,7 @@ def test_a_folder_without_room_is_an_error_that_names_it_and_no_value(belief, br
         monkeypatch.setattr(
             stored_rows.Places, "settle", lambda self: (self.stored._file.truncate(1000), settle(self))[1]
         )
-    with pytest.raises(pf.SourceFailed, match="temporary files") as caught:
+    with pytest.raises(pf.SourceError, match="temporary files") as caught:
         plan.release()
     assert "0.123" not in str(caught.value)
     assert "TMPDIR" in caught.value.instead
@@ -373,7 +373,7 @@ def test_an_engine_that_fails_half_way_tells_no_value(solver, in_file):
     lines = path.read_text().splitlines()
     lines[2500] = "1,1,hidden,0.5"
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         plan.release()
     assert "hidden" not in str(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
@@ -387,7 +387,7 @@ def test_one_row_is_fitted_and_none_are_refused(belief):
     for solver in ("sums", "descent"):
         model = L.PrivateRidge(scenario_of(belief), PROMISE, solver=solver)
         assert np.isfinite(model.fit(rows_of(1).lazy(), y="y").coef_).all()
-        with pytest.raises(pf.Misuse, match="of 0 rows"):
+        with pytest.raises(pf.UsageError, match="of 0 rows"):
             model.fit(rows_of(1).clear().lazy(), y="y")
 
 

@@ -113,7 +113,7 @@ def test_numbers_of_numpy_are_numbers():
     ],
 )
 def test_what_is_wrong_is_named(make, problem):
-    with pytest.raises(pf.Misuse, match=problem):
+    with pytest.raises(pf.UsageError, match=problem):
         make()
 
 
@@ -124,7 +124,7 @@ def test_rows_are_refused_an_iteration_whose_steps_are_not_the_descents():
     for rows in (L.GaussianRows(pf.GaussianPrior(pf.AR1(0.5)), 1.0, descent), chain):
         exact = L.iteration_loss(descent.iteration, rows, RENYI).value
         for contraction in (0.5, [1.0] * 9 + [0.8]):
-            with pytest.raises(pf.Misuse, match="contraction"):
+            with pytest.raises(pf.UsageError, match="contraction"):
                 L.iteration_loss(L.Iteration(10, pf.Gaussian(1.0), contraction), rows, RENYI)
         assert L.iteration_loss(L.Iteration(10, pf.Gaussian(1.0)), rows, RENYI).value > exact
         assert L.iteration_loss(L.Iteration(10, pf.Gaussian(1.0), dimension=7), rows, RENYI).value > exact

@@ -332,7 +332,7 @@ class Worker:
             try:
                 ledger = ledger or Ledger(address, wait=wait)
                 tell("gave", released(ledger.account("power"), None).certificate.entry)
-            except (pf.LedgerFault, pf.LimitReached) as error:
+            except (pf.LedgerError, pf.LimitReached) as error:
                 tell("refused", type(error).__name__)
         if ledger is not None:
             ledger.close()

@@ -80,7 +80,7 @@ def test_a_release_goes_to_its_own_entry(account):
 def test_another_plan_needs_another_id(account):
     """An id belongs to the plan that it was first used with; the same plan by another version of the library is it."""
     account.reserve(ready(1.0), "x")
-    with pytest.raises(pf.Misuse, match="'x' belongs to another plan"):
+    with pytest.raises(pf.UsageError, match="'x' belongs to another plan"):
         account.reserve(ready(0.5), "x")
     same = ready(1.0)
     same.certificate = msgspec.structs.replace(same.certificate, library="newer", entry="1:abc")
@@ -104,7 +104,7 @@ def test_names_are_short_texts_to_print(account, ledger, name):
         lambda: ledger.open(name, SCENARIO, limit=pf.Pure(1.0)),
         lambda: ledger.open("other", SCENARIO, limit=pf.Pure(1.0), dataset=name),
     ):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             call()
 
 
@@ -121,9 +121,9 @@ def test_any_printable_name_will_do(ledger):
 def test_a_release_that_is_not_there(account):
     """What was never asked for and what is only reserved are told apart."""
     account.reserve(ready(), "pending")
-    with pytest.raises(pf.Misuse, match="no release 'unknown'"):
+    with pytest.raises(pf.UsageError, match="no release 'unknown'"):
         account.release("unknown")
-    with pytest.raises(pf.Misuse, match="reserved, and not committed yet"):
+    with pytest.raises(pf.UsageError, match="reserved, and not committed yet"):
         account.release("pending")
 
 
@@ -138,14 +138,14 @@ def test_opening_again_is_the_same_account(account, ledger):
         ("prior", OTHER_PRIOR, pf.Pure(3.0), None),
         ("dataset", SCENARIO, pf.Pure(3.0), "water"),
     ):
-        with pytest.raises(pf.Misuse, match=f"has another {wrong}"):
+        with pytest.raises(pf.UsageError, match=f"has another {wrong}"):
             ledger.open("power", scenario, limit=limit, dataset=dataset)
 
 
 def test_one_account_for_a_data_set(account, ledger):
     """A second account on a data set is refused unless it is said to be about other people."""
     del account
-    with pytest.raises(pf.Misuse, match="two would forget what the other spends"):
+    with pytest.raises(pf.UsageError, match="two would forget what the other spends"):
         ledger.open("more", SCENARIO, limit=pf.Pure(3.0), dataset="power")
     ledger.open("more", SCENARIO, limit=pf.Pure(3.0), dataset="power", separate=True)
     assert ledger.account("more").dataset == "power"
@@ -153,7 +153,7 @@ def test_one_account_for_a_data_set(account, ledger):
 
 def test_an_unknown_account(ledger):
     """An account that was never opened is not made by looking for it."""
-    with pytest.raises(pf.Misuse, match="no account 'power'"):
+    with pytest.raises(pf.UsageError, match="no account 'power'"):
         ledger.account("power")
 
 
@@ -161,9 +161,9 @@ def test_limits_have_one_epsilon(ledger):
     """Promises that have no single epsilon, and things that are no promise, are no limits."""
     with pytest.raises(pf.Refused, match="no single epsilon"):
         ledger.open("x", SCENARIO, limit=pf.RenyiCurve([2, 4], [1, 1]))
-    with pytest.raises(pf.Misuse, match="The limit is of type float"):
+    with pytest.raises(pf.UsageError, match="The limit is of type float"):
         ledger.open("x", SCENARIO, limit=3.0)
-    with pytest.raises(pf.Misuse, match="The scenario is of type str"):
+    with pytest.raises(pf.UsageError, match="The scenario is of type str"):
         ledger.open("x", "scenario", limit=pf.Pure(3.0))
     assert ledger.accounts() == ()
 
@@ -205,21 +205,21 @@ def test_plans_of_another_scenario(account):
         lambda: account.reserve(ready(scenario=OTHER_PRIOR), None),
         lambda: account.remaining(plan(scenario=OTHER_PRIOR)),
     ):
-        with pytest.raises(pf.Misuse, match="of another scenario"):
+        with pytest.raises(pf.UsageError, match="of another scenario"):
             call()
-    with pytest.raises(pf.Misuse, match="The plan is of type int"):
+    with pytest.raises(pf.UsageError, match="The plan is of type int"):
         account.remaining(3)
 
 
 def test_superseding(account, ledger):
     """What was spent stays, plans are of the new scenario, all priors count; nothing but the prior may differ."""
     stored = release(account, ready(), "old")
-    newer = ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
+    newer = ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
     assert newer.scenario == OTHER_PRIOR
     assert newer.scenarios == (SCENARIO, OTHER_PRIOR)
     assert account.scenario == OTHER_PRIOR
     assert newer.spent().epsilon == pytest.approx(1.0)
-    with pytest.raises(pf.Misuse, match="of another scenario"):
+    with pytest.raises(pf.UsageError, match="of another scenario"):
         account.reserve(ready(), None)
     release(newer, ready(scenario=OTHER_PRIOR))
     assert newer.spent().epsilon == pytest.approx(2.0)
@@ -229,12 +229,12 @@ def test_superseding(account, ledger):
         ("secret", pf.Scenario(pf.Secret("other", domain=[0, 1]), pf.Independent())),
         ("within", pf.Scenario(SECRET, pf.Independent(), within="meter")),
     ):
-        with pytest.raises(pf.Misuse, match=wrong):
-            ledger.supersede("power", scenario, regardless_of_answers=True)
+        with pytest.raises(pf.UsageError, match=wrong):
+            ledger.replace_prior("power", scenario, regardless_of_answers=True)
     head = ledger.head()
-    ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
+    ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
     assert ledger.head() == head
-    with pytest.raises(pf.Misuse, match="prior"):
+    with pytest.raises(pf.UsageError, match="prior"):
         ledger.open("power", SCENARIO, limit=pf.Pure(3.0))
     ledger.verify()
 
@@ -243,18 +243,18 @@ def test_a_new_prior_after_releases_needs_the_declaration_that_no_answer_decided
     """Before the first release nothing could; later certificates say what the total under the new prior is about."""
     before = release(account, ready(), "before")
     head = ledger.head()
-    with pytest.raises(pf.Misuse, match="whether their answers decided") as caught:
-        ledger.supersede("power", OTHER_PRIOR)
+    with pytest.raises(pf.UsageError, match="whether their answers decided") as caught:
+        ledger.replace_prior("power", OTHER_PRIOR)
     assert "regardless_of_answers=True" in caught.value.instead
-    with pytest.raises(pf.Misuse, match="regardless_of_answers"):
-        ledger.supersede("power", OTHER_PRIOR, regardless_of_answers="yes")
+    with pytest.raises(pf.UsageError, match="regardless_of_answers"):
+        ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers="yes")
     assert ledger.head() == head
-    later = ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
+    later = ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
     kept = later.reserve(ready(scenario=OTHER_PRIOR), "after")
     assert "declared that no answer decided" in kept.certified(before.certificate).notes[-1]
     unused = ledger.open("unused", SCENARIO, limit=pf.Pure(3.0))
     assert unused.scenarios == (SCENARIO,)
-    assert ledger.supersede("unused", OTHER_PRIOR).scenarios == (SCENARIO, OTHER_PRIOR)
+    assert ledger.replace_prior("unused", OTHER_PRIOR).scenarios == (SCENARIO, OTHER_PRIOR)
 
 
 def test_an_older_ledger_does_not_know_whether_answers_decided_on_a_prior():
@@ -284,7 +284,7 @@ def test_a_total_that_cannot_be_told_is_not_superseded(ledger):
         release(account, made)
     before = ledger.head(), account.spent()
     with pytest.raises(pf.Refused):
-        ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
+        ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
     assert (ledger.head(), account.spent()) == before
 
 
@@ -365,7 +365,7 @@ def test_an_export_can_be_checked_by_anybody(account, ledger, tmp_path):
         assert json.loads(line)["hash"] == head
         assert json.loads(line)["event"]["number"] == number
     assert ledger.head() == f"{number}:{head}"
-    with pytest.raises(pf.Misuse, match="Nothing can be written"):
+    with pytest.raises(pf.UsageError, match="Nothing can be written"):
         ledger.export(tmp_path / "nowhere" / "log.ndjson")
     assert [path.name for path in tmp_path.iterdir() if "log" in path.name] == ["log.ndjson"]
 
@@ -397,7 +397,7 @@ def test_closed_ledgers_say_so(ledger):
     ledger.close()
     ledger.close()
     for call in (ledger.head, ledger.verify, account.spent, account.history, ledger.accounts):
-        with pytest.raises(pf.Misuse, match="closed"):
+        with pytest.raises(pf.UsageError, match="closed"):
             call()
 
 
@@ -422,7 +422,7 @@ def test_another_filter_is_another_plan(tmp_path):
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("regions", scenario, limit=pf.Pure(2.0))
         plans[0].release(account, id="one")
-        with pytest.raises(pf.Misuse, match="another plan"):
+        with pytest.raises(pf.UsageError, match="another plan"):
             plans[1].release(account, id="one")
 
 
@@ -480,5 +480,5 @@ def test_a_prospect_forecasts_a_schedule(account, ledger):
 
 def test_a_prospect_is_of_the_accounts_scenario(account):
     """A plan of another scenario is refused, as a release of it would be."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         account.prospect(plan(1.0, OTHER_PRIOR), "monday")

@@ -301,7 +301,7 @@ def test_what_a_failed_release_may_have_published_counts(account):
     first.release(account, id="lost")
     assert account.spent().epsilon <= LIMIT
     account.reserve(batch().plan(pf.Pure(1e-3))._decision, "noisy")
-    with pytest.raises(pf.Misuse, match="'noisy' is reserved and not committed"):
+    with pytest.raises(pf.UsageError, match="'noisy' is reserved and not committed"):
         account.design(batch())
 
 
@@ -347,13 +347,13 @@ REFUSALS = {
         "no rows",
     ),
     "too many rows": (lambda one: one.design(batch(rows=WIDE)), pf.Refused, "probabilities"),
-    "labels": (lambda one: one.design(batch(), outputs=["a", "b"]), pf.Misuse, "finite numbers"),
-    "twice": (lambda one: one.design(batch(), outputs=[1, 1]), pf.Misuse, "finite numbers"),
-    "no loss": (lambda one: one.design(batch(), loss="manhattan"), pf.Misuse, "loss is"),
-    "an equal loss": (lambda one: one.design(batch(), loss=lambda *_: 1.0), pf.Misuse, "same for every output"),
-    "another kind": (lambda one: one.design(batch(), pf.Approx(0.1, 1e-6)), pf.Misuse, "limit"),
+    "labels": (lambda one: one.design(batch(), outputs=["a", "b"]), pf.UsageError, "finite numbers"),
+    "twice": (lambda one: one.design(batch(), outputs=[1, 1]), pf.UsageError, "finite numbers"),
+    "no loss": (lambda one: one.design(batch(), loss="manhattan"), pf.UsageError, "loss is"),
+    "an equal loss": (lambda one: one.design(batch(), loss=lambda *_: 1.0), pf.UsageError, "same for every output"),
+    "another kind": (lambda one: one.design(batch(), pf.Approx(0.1, 1e-6)), pf.UsageError, "limit"),
     "above the limit": (lambda one: one.design(batch(), pf.Pure(9.0)), pf.LimitReached, "above"),
-    "no account": (lambda one: one.design(batch()).release(None), pf.Misuse, "without an account"),
+    "no account": (lambda one: one.design(batch()).release(None), pf.UsageError, "without an account"),
 }
 
 

@@ -66,7 +66,7 @@ ADDRESSES = {
 def test_addresses_that_are_none(address, tmp_path, monkeypatch):
     """What keeps nothing, or is nowhere, is refused without repeating a password."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(pf.Misuse, match=ADDRESSES[address]) as found:
+    with pytest.raises(pf.UsageError, match=ADDRESSES[address]) as found:
         Ledger(address)
     assert "secret" not in str(found.value)
     assert not list(tmp_path.iterdir())
@@ -88,23 +88,23 @@ def test_addresses_of_one_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize("wait", [-1, float("nan"), float("inf"), "1", None, True])
 def test_waiting_is_a_number(file, wait):
     """Seconds to wait are a finite number, not below 0."""
-    with pytest.raises(pf.Misuse, match="wait is"):
+    with pytest.raises(pf.UsageError, match="wait is"):
         Ledger(file, wait=wait)
 
 
 def test_no_folder(tmp_path):
     """A file in a folder that is not there cannot be made."""
-    with pytest.raises(pf.LedgerFault, match="cannot be opened") as found:
+    with pytest.raises(pf.LedgerError, match="cannot be opened") as found:
         Ledger(tmp_path / "nowhere" / "ledger.db")
     silent(found.value)
-    with pytest.raises(pf.LedgerFault, match="cannot be opened"):
+    with pytest.raises(pf.LedgerError, match="cannot be opened"):
         Ledger(tmp_path)
 
 
 def test_not_a_database(file):
     """A file of something else is refused and left as it is."""
     file.write_bytes(b"a diary, page one\n" * 500)
-    with pytest.raises(pf.LedgerFault, match="it is no SQLite database") as found:
+    with pytest.raises(pf.LedgerError, match="it is no SQLite database") as found:
         Ledger(file)
     silent(found.value)
     assert file.read_bytes().startswith(b"a diary, page one\n")
@@ -116,7 +116,7 @@ def test_another_programs_database(file):
         connection.execute("CREATE TABLE diary (page TEXT)")
     connection.close()
     before = file.read_bytes()
-    with pytest.raises(pf.LedgerFault, match="tables of another program"):
+    with pytest.raises(pf.LedgerError, match="tables of another program"):
         Ledger(file)
     assert file.read_bytes() == before
     assert not list(file.parent.glob("*-wal"))
@@ -146,13 +146,13 @@ def test_a_newer_ledger(address):
     """A ledger that a newer version wrote is not touched; nor is one whose steps have gaps, or that lacks tables."""
     Ledger(address).close()
     altered(address, "INSERT INTO pufferflow_migrations VALUES (2, 'later')")
-    with pytest.raises(pf.LedgerFault, match="written by a newer pufferflow"):
+    with pytest.raises(pf.LedgerError, match="written by a newer pufferflow"):
         Ledger(address)
     altered(address, "DELETE FROM pufferflow_migrations WHERE number = 1")
-    with pytest.raises(pf.LedgerFault, match="newer pufferflow"):
+    with pytest.raises(pf.LedgerError, match="newer pufferflow"):
         Ledger(address)
     altered(address, "DROP TABLE pufferflow_migrations")
-    with pytest.raises(pf.LedgerFault, match="only a part of a ledger"):
+    with pytest.raises(pf.LedgerError, match="only a part of a ledger"):
         Ledger(address)
 
 
@@ -161,12 +161,12 @@ def test_a_lost_table(address):
     with Ledger(address) as ledger:
         account = ledger.open("power", SCENARIO, limit=pf.Pure(3.0))
         altered(address, "DROP TABLE pufferflow_payloads")
-        with pytest.raises(pf.LedgerFault, match="or only a part of one") as found:
+        with pytest.raises(pf.LedgerError, match="or only a part of one") as found:
             release(account, ready())
         silent(found.value)
         altered(address, "DROP TABLE pufferflow_events")
         for call in (ledger.head, account.spent, ledger.verify, lambda: account.reserve(ready(), None)):
-            with pytest.raises(pf.LedgerFault, match="or only a part of one"):
+            with pytest.raises(pf.LedgerError, match="or only a part of one"):
                 call()
 
 
@@ -174,7 +174,7 @@ def test_locked_for_too_long(account, file):
     """Who waits in vain is told so; when the lock is gone everything goes on."""
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(pf.LedgerFault, match="kept the ledger locked for too long") as found:
+    with pytest.raises(pf.LedgerError, match="kept the ledger locked for too long") as found:
         account.reserve(ready(), "x")
     silent(found.value)
     assert account.history() == ()
@@ -191,7 +191,7 @@ def test_locked_on_a_server(new_database):
         engine = sa.create_engine(address, poolclass=sa.NullPool)
         with engine.begin() as connection:
             connection.exec_driver_sql("LOCK TABLE pufferflow_migrations IN EXCLUSIVE MODE")
-            with pytest.raises(pf.LedgerFault, match="locked for too long") as found:
+            with pytest.raises(pf.LedgerError, match="locked for too long") as found:
                 account.reserve(ready(), "x")
             silent(found.value)
             assert account.spent().epsilon == 0
@@ -227,7 +227,7 @@ def test_a_full_disk_at_the_reservation(account):
         before = account.spent()
         try:
             account.reserve(ready(), None)
-        except pf.LedgerFault as error:
+        except pf.LedgerError as error:
             refused = error
     assert "The disk is full" in str(refused)
     silent(refused)
@@ -241,12 +241,12 @@ def test_a_full_disk_at_the_commit(account, file):
     full(account)
     large = ledgers.drawn(made, held.entry)
     large = pf.Release(pl.concat([large.frame] * 9000), large.intervals, large.certificate)
-    with pytest.raises(pf.LedgerFault, match="The disk is full") as found:
+    with pytest.raises(pf.LedgerError, match="The disk is full") as found:
         held.commit(large)
     silent(found.value)
     assert [entry.state for entry in account.history()] == ["reserved"]
     assert account.spent().epsilon == pytest.approx(1.0)
-    with pytest.raises(pf.Misuse, match="not committed yet"):
+    with pytest.raises(pf.UsageError, match="not committed yet"):
         account.release("x")
     with Ledger(file) as ledger:
         release(ledger.account("power"), made, "x")
@@ -276,7 +276,7 @@ with Ledger(sys.argv[1], wait=1) as ledger:
     print(ledger.accounts(), ledger.account("power").spent())
     try:
         ledger.open("more", ledger.account("power").scenario, limit=pf.Pure(1.0))
-    except pf.LedgerFault as error:
+    except pf.LedgerError as error:
         print(error)
 """
 
@@ -295,7 +295,7 @@ def test_a_file_that_may_not_be_written():
         assert "may be read but not written" in found.stdout
         folder.chmod(0o755)
         found = unprivileged("Ledger(sys.argv[1] + '.other')", file)
-        assert "LedgerFault: The ledger cannot be opened" in found.stderr
+        assert "LedgerError: The ledger cannot be opened" in found.stderr
 
 
 def test_a_damaged_page(file):
@@ -311,7 +311,7 @@ def test_a_damaged_page(file):
         damaged = bytearray(whole)
         damaged[page * size + (100 if page == 0 else 0) : (page + 1) * size] = bytes(size - (100 if page == 0 else 0))
         file.write_bytes(damaged)
-        with pytest.raises(pf.LedgerFault) as found, Ledger(file) as ledger:
+        with pytest.raises(pf.LedgerError) as found, Ledger(file) as ledger:
             ledger.verify()
         silent(found.value)
     file.write_bytes(whole)
@@ -333,12 +333,12 @@ def test_single_bytes(file):
         damaged = bytearray(whole)
         damaged[place + 2] ^= 1
         file.write_bytes(damaged)
-        with pytest.raises(pf.LedgerFault), Ledger(file) as ledger:
+        with pytest.raises(pf.LedgerError), Ledger(file) as ledger:
             ledger.verify(head)
     damaged = bytearray(whole)
     damaged[places[0] + 2] = 0xFF  # no UTF-8
     file.write_bytes(damaged)
-    with pytest.raises(pf.LedgerFault), Ledger(file) as ledger:
+    with pytest.raises(pf.LedgerError), Ledger(file) as ledger:
         ledger.account("power")
 
 
@@ -354,7 +354,7 @@ def test_a_file_that_goes_away(file):
         moved = file.with_name("moved")
         file.rename(moved)
         for call in (lambda: account.reserve(ready(), None), account.spent, ledger.verify):
-            with pytest.raises(pf.LedgerFault, match="file is gone"):
+            with pytest.raises(pf.LedgerError, match="file is gone"):
                 call()
         assert not file.exists()
         moved.rename(file)
@@ -363,7 +363,7 @@ def test_a_file_that_goes_away(file):
 
 def test_a_server_that_is_not_there(tmp_path):
     """A server that cannot be reached is a fault without the password."""
-    with pytest.raises(pf.LedgerFault, match="cannot be reached") as found:
+    with pytest.raises(pf.LedgerError, match="cannot be reached") as found:
         Ledger(f"postgresql+psycopg://me:secret@/postgres?host={tmp_path}", wait=0)
     silent(found.value)
     assert "secret" not in str(found.value)
@@ -425,11 +425,11 @@ with postgres.server(postgres.binaries(), "fsync=off") as address:
     ):
         try:
             work()
-        except pf.LedgerFault as error:
+        except pf.LedgerError as error:
             print(error.problem)
 try:
     account.spent()
-except pf.LedgerFault as error:
+except pf.LedgerError as error:
     print(error.problem)
 ledger.close()
 """
@@ -566,7 +566,7 @@ def test_only_collisions_are_tried_again(account, error, failures, calls, monkey
     if failures < calls:
         assert account._log.read(work) == "done"
     else:
-        with pytest.raises(pf.LedgerFault) as found:
+        with pytest.raises(pf.LedgerError) as found:
             account._log.read(work)
         silent(found.value)
         assert "secret" not in str(found.value)

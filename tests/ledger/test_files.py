@@ -40,7 +40,7 @@ def test_a_log_that_is_taken_away(ledger, account, file):
         del appender
         file.with_name("ledger.db-wal").rename(file.with_name("gone"))
 
-    with pytest.raises(pf.LedgerFault, match="a charge may be lost"):
+    with pytest.raises(pf.LedgerError, match="a charge may be lost"):
         ledger._log.write(taken)
     assert ledger._log.database._session is None
 
@@ -52,7 +52,7 @@ def test_hard_links(ledger, account, file):
         assert soft.accounts() == ("power",)
     os.link(file, file.parent / "hard.db")
     for call in (account.spent, ledger.verify, lambda: Ledger(file.parent / "hard.db")):
-        with pytest.raises(pf.LedgerFault, match="hard links"):
+        with pytest.raises(pf.LedgerError, match="hard links"):
             call()
 
 
@@ -63,7 +63,7 @@ def test_tables_are_in_the_file(ledger, file, tmp_path):
         assert connection.execute("SELECT count(*) FROM pufferflow_migrations").fetchone() == (1,)
     connection.close()
     raw(tmp_path / "bare.db", "PRAGMA journal_mode=WAL")
-    with pytest.raises(pf.LedgerFault, match="a database without tables"):
+    with pytest.raises(pf.LedgerError, match="a database without tables"):
         Ledger(tmp_path / "bare.db")
     (tmp_path / "empty.db").touch()
     with Ledger(tmp_path / "empty.db") as empty:
@@ -75,7 +75,7 @@ def test_an_export_onto_the_ledger(ledger, account, file, ending):
     """An export never takes the place of the ledger's own files, under whatever name."""
     (file.parent / "link").symlink_to(file.name + ending)
     for place in (str(file) + ending, file.parent / "link"):
-        with pytest.raises(pf.Misuse, match="belongs to the ledger itself"):
+        with pytest.raises(pf.UsageError, match="belongs to the ledger itself"):
             ledger.export(place)
     assert account.spent().epsilon == 0
 
@@ -104,9 +104,9 @@ def test_rows_of_other_types(ledger, account, file, name):
     release(account, ready(), "1")
     ledger.close()
     raw(file, ROWS[name])
-    with pytest.raises(pf.LedgerFault), Ledger(file) as other:
+    with pytest.raises(pf.LedgerError), Ledger(file) as other:
         other.verify()
-    with pytest.raises(pf.LedgerFault), Ledger(file) as other:
+    with pytest.raises(pf.LedgerError), Ledger(file) as other:
         used(other.account("power"))
 
 
@@ -114,7 +114,7 @@ def test_what_nobody_names(ledger, account, file):
     """A shape or a release that no entry names is told as such, whatever is in it."""
     del account
     raw(file, "INSERT INTO pufferflow_payloads VALUES ('x', 'y')")
-    with pytest.raises(pf.LedgerFault, match="a release that no entry names"):
+    with pytest.raises(pf.LedgerError, match="a release that no entry names"):
         ledger.verify()
 
 
@@ -124,7 +124,7 @@ def test_encodings_of_a_server(server, encoding):
     engine = sa.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with engine.connect() as connection:
         connection.exec_driver_sql(postgres.CREATE.format(name=encoding.lower(), encoding=encoding))
-    with pytest.raises(pf.LedgerFault, match=f"has the encoding {encoding}"):
+    with pytest.raises(pf.LedgerError, match=f"has the encoding {encoding}"):
         Ledger(server.replace("/postgres?", f"/{encoding.lower()}?"))
 
 
@@ -140,7 +140,7 @@ def test_copies(ledger, account, addresses):
         assert answer(other.account("power").release("1")) == answer(first)
         assert other.account("power").spent() == account.spent()
     for target in (address, ledger._log.database.address):
-        with pytest.raises(pf.Misuse, match="has 4 entries already"):
+        with pytest.raises(pf.UsageError, match="has 4 entries already"):
             ledger.copy_to(target)
 
 
@@ -148,7 +148,7 @@ def test_a_copy_of_a_changed_ledger(ledger, account, file, tmp_path):
     """What does not fit is not copied: the target stays empty."""
     release(account, ready(), "1")
     raw(file, "UPDATE pufferflow_payloads SET body = x'00'")
-    with pytest.raises(pf.LedgerFault, match="was changed"):
+    with pytest.raises(pf.LedgerError, match="was changed"):
         ledger.copy_to(tmp_path / "copy.db")
     with Ledger(tmp_path / "copy.db") as other:
         assert other.accounts() == ()
@@ -171,5 +171,5 @@ def test_a_log_that_another_connection_begins_is_no_other_log(account, file, mon
     assert account.spent().epsilon == pytest.approx(1.0)
     assert len(looks) > 1
     monkeypatch.setattr(os, "pread", lambda *_: b"")
-    with pytest.raises(pf.LedgerFault, match="was taken away"):
+    with pytest.raises(pf.LedgerError, match="was taken away"):
         account.spent()

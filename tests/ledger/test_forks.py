@@ -80,7 +80,7 @@ def released(file):
     for work in (planned, kept):
         try:
             told.append(str(work()))
-        except pf.Misuse as error:
+        except pf.UsageError as error:
             told.append(error.instead)
     return told[-1] if PLAN else " ".join(told)
 
@@ -134,5 +134,5 @@ def test_a_child_of_a_process_that_only_imported(file):
 def test_ledgers_stay_in_their_process(ledger, account, send):
     """Neither a ledger nor an account is sent elsewhere."""
     for what in (ledger, account):
-        with pytest.raises(pf.Misuse, match="cannot be pickled or copied"):
+        with pytest.raises(pf.UsageError, match="cannot be pickled or copied"):
             send(what)

@@ -46,7 +46,7 @@ class Machine(RuleBasedStateMachine):
     def open_another_way(self, name):
         if name in self.model:
             other = SCENARIOS[1 - self.model[name][0]]
-            with pytest.raises(pf.Misuse, match="exists and has another prior"):
+            with pytest.raises(pf.UsageError, match="exists and has another prior"):
                 self.turn().open(name, other, limit=pf.Pure(LIMIT))
 
     @precondition(lambda self: self.model)
@@ -60,10 +60,10 @@ class Machine(RuleBasedStateMachine):
         account, made = self.turn().account(name), ready(epsilon, SCENARIOS[at])
         known = entries.get(one)
         if known is not None and known[:2] != [epsilon, at]:
-            with pytest.raises(pf.Misuse, match="another plan"):
+            with pytest.raises(pf.UsageError, match="another plan"):
                 account.reserve(made, one)
         elif known is None and at != self.model[name][0]:
-            with pytest.raises(pf.Misuse, match="another scenario"):
+            with pytest.raises(pf.UsageError, match="another scenario"):
                 account.reserve(made, one)
         elif known is None and self.spent(name) + epsilon > LIMIT:
             with pytest.raises(pf.LimitReached):
@@ -99,10 +99,10 @@ class Machine(RuleBasedStateMachine):
                 assert {answer(each.commit(draw)) for each, draw in zip(held, drawn, strict=True)} == {entry[2]}
 
     @rule(name=NAMES)
-    def supersede(self, name):
+    def replace_prior(self, name):
         if name in self.model:
             self.model[name][0] = 1
-            assert self.turn().supersede(name, OTHER_PRIOR, regardless_of_answers=True).scenario == OTHER_PRIOR
+            assert self.turn().replace_prior(name, OTHER_PRIOR, regardless_of_answers=True).scenario == OTHER_PRIOR
 
     @rule()
     def reopen(self):

@@ -57,9 +57,9 @@ def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, mo
     with pf.Ledger(place) as ledger, monkeypatch.context() as before:
         if older:
             counted_as_before(before)
-        ledger.open("hours", day.questions.scenario, limit=limit).reserve(nothing._decision, "nothing")
+        ledger.open("hours", day.request.scenario, limit=limit).reserve(nothing._decision, "nothing")
     with pf.Ledger(place) as ledger:
-        account, plain = ledger.account("hours"), ledger.open("plain", day.questions.scenario, limit=limit)
+        account, plain = ledger.account("hours"), ledger.open("plain", day.request.scenario, limit=limit)
         assert account.spent().epsilon == 0
         assert account.remaining(day) == plain.remaining(day)
         for name in ("first", "second"):
@@ -79,7 +79,7 @@ def test_what_was_chosen_before_the_first_row_stays(tmp_path, monkeypatch):
     nothing, gaussian = plans_of("chain", promise)
     laplace = batch_of("chain").filter(pl.col("day") == 2).private_sum("on").plan(promise, noise=pf.Laplace)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        account = ledger.open("hours", laplace.questions.scenario, limit=limit)
+        account = ledger.open("hours", laplace.request.scenario, limit=limit)
         with monkeypatch.context() as before:
             counted_as_before(before)
             account.reserve(nothing._decision, None)

@@ -79,7 +79,7 @@ def test_what_was_reserved_with_other_shares_is_refused_and_charged_once(tmp_pat
     with opened("sound", tmp_path) as ledger:
         account, spent = ledger.account(name), ledger.account(name).spent()
         plan = written.CASES[name].plans[release](written.CASES[name].scenario)
-        with pytest.raises(pf.Misuse, match="belongs to another plan"):
+        with pytest.raises(pf.UsageError, match="belongs to another plan"):
             plan.release(account, id=release)
         assert account.spent() == spent
         assert plan.release(account, id="anew").frame.height
@@ -127,7 +127,7 @@ def test_what_went_out_without_noise_under_a_refused_belief_has_no_total_under_a
     with opened("refused", tmp_path) as ledger:
         assert {one.scale for one in ledger.account("impossible start").release("first").certificate.sums} == {0.0}
         with pytest.raises(pf.Refused):
-            ledger.supersede("impossible start", scenario, regardless_of_answers=True)
+            ledger.replace_prior("impossible start", scenario, regardless_of_answers=True)
         assert ledger.account("impossible start").history()[0].state == "committed"
 
 
@@ -146,10 +146,10 @@ def test_nothing_new_is_planned_under_a_refused_belief(name, tmp_path):
             lambda: pf.protect(written.rows(), scenario),
             lambda: pf.laws(scenario, pf.Statistic.total(2)),
             lambda: ledger.open("another", scenario, limit=pf.Pure(3.0)),
-            lambda: ledger.supersede("minus 0", scenario, regardless_of_answers=True),
+            lambda: ledger.replace_prior("minus 0", scenario, regardless_of_answers=True),
             lambda: pf.Scenario.from_json(scenario.to_json()),
         ):
-            with pytest.raises(pf.Misuse):
+            with pytest.raises(pf.UsageError):
                 wrong()
         assert ledger.head() == TOLD["refused"]["head"]
 
@@ -159,7 +159,7 @@ def test_a_refused_belief_is_superseded_and_what_was_spent_stays_charged(name, t
     better = written.BETTER[name]
     with opened("refused", tmp_path) as ledger:
         before = ledger.account(name).spent().epsilon
-        account = ledger.supersede(name, better, regardless_of_answers=True)
+        account = ledger.replace_prior(name, better, regardless_of_answers=True)
         assert account.spent().epsilon >= before
         batch = pf.protect(written.rows(), account.scenario).filter(hour=40).private_sum(written.column_of(better))
         batch.plan(pf.Pure(0.25)).release(account, id="after")

@@ -130,7 +130,7 @@ def test_noise_that_is_not_this_machines_is_refused(name, digits, account, machi
     paid.reserve(plan(name)._decision, "x")
     machine(0.0)
     spent = paid.spent()
-    with pytest.raises(pf.Misuse, match="cannot be used here") as caught:
+    with pytest.raises(pf.UsageError, match="cannot be used here") as caught:
         plan(name).release(paid, id="x")
     assert ("asks for more noise" in str(caught.value)) == (digits == -5e-10)
     assert "revision" in caught.value.instead
@@ -152,7 +152,7 @@ CHANGES = {
     "kind of promise": {"epsilon": None, "guarantee": pf.Renyi(4, 0.7), "noise": "laplace"},
     "noise": {"noise": pf.GeneralizedCauchy.of(k=4)},
     "bound": {"bound": pf.Group()},
-    "floor": {"floor": None},
+    "floor": {"row_privacy": False},
     "shares": {"shares": {"first": 2, "second": 1}},
     "rows": {"rows": ROWS.head(23)},
 }
@@ -164,7 +164,7 @@ def test_another_plan_has_another_name(change, account):
     paid.reserve(own._decision, "x")
     own.release(paid, id="y")
     for taken in ("x", "y"):
-        with pytest.raises(pf.Misuse, match="belongs to another plan"):
+        with pytest.raises(pf.UsageError, match="belongs to another plan"):
             other.release(paid, id=taken)
 
 
@@ -172,7 +172,7 @@ def test_another_plan_has_another_name(change, account):
 def test_one_wish_has_one_name():
     """Shares in lowest terms, bounds by name or by class, a floor that is left out."""
     own = plan("chain")._decision.name
-    same = ({"shares": {"second": 4, "first": 4}}, {"bound": "auto"}, {"noise": pf.Laplace}, {"floor": "row"})
+    same = ({"shares": {"second": 4, "first": 4}}, {"bound": "auto"}, {"noise": pf.Laplace}, {"row_privacy": True})
     assert {plan("chain", **one)._decision.name for one in same} == {own}
     assert plan("chain", bound="gwm")._decision.name == plan("chain", bound=pf.GWM())._decision.name != own
 
@@ -206,7 +206,7 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
     asked = batch(name).private_sum(SCENARIOS[name].sensitive[0], "third")
     other = asked.plan(**{**ASKED[name], "shares": None})
     for taken in ("open", "done"):
-        with pytest.raises(pf.Misuse, match="belongs to another plan"):
+        with pytest.raises(pf.UsageError, match="belongs to another plan"):
             other.release(paid, id=taken)
 
 
@@ -222,7 +222,7 @@ def test_a_job_that_crashed_elsewhere_is_finished_here_with_its_page(tmp_path, m
     job = jobs.made(tmp_path, ("report = false", "report = true"))
     machine(2 * UNIT)
     elsewhere, period = job.plan("2026-11-01"), job.id_of("2026-11-01")
-    job._payer.ledger().open("meters-2026", elsewhere.questions.scenario, limit=pf.Pure(9.0), dataset="meters").reserve(
+    job._payer.ledger().open("meters-2026", elsewhere.request.scenario, limit=pf.Pure(9.0), dataset="meters").reserve(
         elsewhere._decision, period
     )
     machine(0.0)

@@ -73,7 +73,7 @@ def test_a_ledger_at_rest(filled, monkeypatch, tmp_path):
             lambda: release(ledger.account("power"), ready()),
             lambda: ledger.open("more", SCENARIO, limit=pf.Pure(1.0)),
         ):
-            with pytest.raises(pf.LedgerFault, match="may be read but not written"):
+            with pytest.raises(pf.LedgerError, match="may be read but not written"):
                 call()
 
 
@@ -93,7 +93,7 @@ def test_a_ledger_at_rest_that_is_written_elsewhere(filled, monkeypatch, tmp_pat
             del reader
             os.utime(filled, ns=(1, 1))
 
-        with pytest.raises(pf.LedgerFault, match="written while it was read"):
+        with pytest.raises(pf.LedgerError, match="written while it was read"):
             ledger._log.read(meanwhile)
         assert looked_at(ledger, tmp_path) == pytest.approx(2.0)
 
@@ -110,7 +110,7 @@ def test_entries_that_cannot_be_seen(left_open, ending, monkeypatch, tmp_path):
         Path(f"{left_open}-shm").unlink()
     else:
         Path(f"{left_open}-journal").write_bytes(b"x")
-    with pytest.raises(pf.LedgerFault, match="without them it would be an older one"):
+    with pytest.raises(pf.LedgerError, match="without them it would be an older one"):
         Ledger(left_open)
 
 
@@ -125,7 +125,7 @@ with pf.Ledger(sys.argv[1]) as ledger:
     print(account.spent().epsilon, ledger.verify().entries)
     try:
         release(account, ready())
-    except pf.LedgerFault as error:
+    except pf.LedgerError as error:
         print(error)
 """
 
@@ -160,10 +160,10 @@ def test_shared_file_systems(filled, monkeypatch, tmp_path, kind):
     mounts(monkeypatch, tmp_path, ("/", "ext4"), (filled.parent, kind), (f"{filled.parent}x", "ext4"))
     with Ledger(filled) as ledger:
         assert looked_at(ledger, tmp_path) == pytest.approx(1.0)
-        with pytest.raises(pf.LedgerFault, match="other machines may write to") as found:
+        with pytest.raises(pf.LedgerError, match="other machines may write to") as found:
             release(ledger.account("power"), ready())
         assert "postgresql" in found.value.instead
-    with pytest.raises(pf.LedgerFault, match=rf"other machines may write to \({kind}"):
+    with pytest.raises(pf.LedgerError, match=rf"other machines may write to \({kind}"):
         Ledger(filled.with_name("new.db"))
     assert not filled.with_name("new.db").exists()
 
@@ -171,7 +171,7 @@ def test_shared_file_systems(filled, monkeypatch, tmp_path, kind):
 def test_shared_file_systems_with_a_log(left_open, monkeypatch, tmp_path):
     """Entries in a log on a shared file system are out of reach."""
     mounts(monkeypatch, tmp_path, (left_open.parent, "nfs4"))
-    with pytest.raises(pf.LedgerFault, match="without them it would be an older one"):
+    with pytest.raises(pf.LedgerError, match="without them it would be an older one"):
         Ledger(left_open)
 
 
@@ -188,7 +188,7 @@ def test_file_systems_of_one_machine(filled, monkeypatch, tmp_path, kind):
 def test_roots_of_sandboxes(filled, monkeypatch, tmp_path, kind, writes):
     """The root of a container with a kernel of its own is nobody else's; that of a machine without disks may be."""
     mounts(monkeypatch, tmp_path, ("/", kind))
-    with Ledger(filled) as ledger, nullcontext() if writes else pytest.raises(pf.LedgerFault, match="other machines"):
+    with Ledger(filled) as ledger, nullcontext() if writes else pytest.raises(pf.LedgerError, match="other machines"):
         release(ledger.account("power"), ready())
 
 
@@ -203,7 +203,7 @@ def test_names_of_mounts(monkeypatch, tmp_path):
 def test_a_file_that_is_mounted_alone(filled, monkeypatch, tmp_path):
     """A file without its folder would have a log of its own in each container."""
     mounts(monkeypatch, tmp_path, ("/", "ext4"), (filled, "ext4"))
-    with pytest.raises(pf.LedgerFault, match="mounted without its folder"):
+    with pytest.raises(pf.LedgerError, match="mounted without its folder"):
         Ledger(filled)
 
 
@@ -217,7 +217,7 @@ def test_a_file_system_without_locks(filled, monkeypatch, error):
             raise error
 
     monkeypatch.setattr(files.fcntl, "flock", granted)
-    with Ledger(filled) as ledger, pytest.raises(pf.LedgerFault, match="keeps no locks"):
+    with Ledger(filled) as ledger, pytest.raises(pf.LedgerError, match="keeps no locks"):
         ledger.account("power")
 
 
@@ -230,7 +230,7 @@ def test_a_file_system_without_shared_memory(filled, monkeypatch):
             return super().execute("SELECT 'delete'" if "journal_mode" in text else text, *values)
 
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: true(*a, **k, factory=Journal))
-    with Ledger(filled) as ledger, pytest.raises(pf.LedgerFault, match="no memory to share"):
+    with Ledger(filled) as ledger, pytest.raises(pf.LedgerError, match="no memory to share"):
         ledger.account("power")
 
 
@@ -261,7 +261,7 @@ def test_a_log_that_is_emptied(filled, inside):
 
         if not inside:
             cut(None)
-        with pytest.raises(pf.LedgerFault):
+        with pytest.raises(pf.LedgerError):
             ledger._log.write(cut if inside else lambda one: reserving.keep_payload(one.transaction, "x", b"y"))
 
 
@@ -291,7 +291,7 @@ def test_a_log_without_its_ledger(left_open, emptied):
     away = left_open.rename(left_open.with_name("away.db"))
     if emptied:
         left_open.touch()
-    with pytest.raises(pf.LedgerFault, match="gone or empty"):
+    with pytest.raises(pf.LedgerError, match="gone or empty"):
         Ledger(left_open)
     away.rename(left_open)
     with Ledger(left_open) as ledger:

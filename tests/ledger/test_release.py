@@ -47,7 +47,7 @@ def test_nothing_is_read_above_the_limit(account, monkeypatch):
     monkeypatch.setattr(releasing, "_read", pytest.fail)
     with pytest.raises(pf.LimitReached):
         day(0).release(account)
-    with pytest.raises(pf.Misuse, match="another plan"):
+    with pytest.raises(pf.UsageError, match="another plan"):
         day(0, 0.5).release(account, id="day 0")
     assert len(account.history()) == 1
 
@@ -58,10 +58,10 @@ def test_a_failure_keeps_the_charge(account, monkeypatch):
 
     def broken(*_):
         assert account.history()[-1].state == "reserved"
-        raise pf.SourceFailed("the disk is gone")
+        raise pf.SourceError("the disk is gone")
 
     monkeypatch.setattr(releasing, "_read", broken)
-    with pytest.raises(pf.SourceFailed):
+    with pytest.raises(pf.SourceError):
         day(0).release(account, id="day 0")
     spent = account.spent()
     assert spent.epsilon > 0.8

@@ -165,7 +165,7 @@ def test_after_another_belief_totals_are_those_of_today(place):
         account = ledger.open("hours", SCENARIO, limit=pf.Pure(100.0))
         for number in range(3):
             day(number).release(account)
-        ledger.supersede("hours", weaker, regardless_of_answers=True)
+        ledger.replace_prior("hours", weaker, regardless_of_answers=True)
         totals = [entry.total for entry in account.history()]
         assert totals[-1] == account.spent().epsilon > 1.0
         assert totals == sorted(totals)

@@ -101,7 +101,7 @@ def days_of(scenario, promise, days, **options):
             cost = known[-1].cost
         certificate = msgspec.structs.replace(known[-1].certificate, cost=cost)
         name = f"day {day}"
-        yield SimpleNamespace(cost=cost, certificate=certificate, questions=known[-1].questions, name=name)
+        yield SimpleNamespace(cost=cost, certificate=certificate, request=known[-1].request, name=name)
 
 
 def one_more(account, day):

@@ -31,7 +31,7 @@ def test_a_handler_that_asks_the_ledger(ledger, account):
 
     def work(appender):
         for ask in asked:
-            with pytest.raises(pf.Misuse, match="this very thread"):
+            with pytest.raises(pf.UsageError, match="this very thread"):
                 ask()
         return appender.head.number
 
@@ -40,7 +40,7 @@ def test_a_handler_that_asks_the_ledger(ledger, account):
     assert ledger.verify().entries == 3
 
 
-@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, pf.LedgerFault, pf.InternalError])
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, pf.LedgerError, pf.InternalError])
 def test_what_is_not_kept_is_nowhere(account, monkeypatch, failure):
     """No frame of a failed commit's traceback holds the release or its bytes."""
     made = ready()
@@ -73,11 +73,11 @@ def test_names(ledger, account):
     ledger.open("pow\u00e9r", SCENARIO, limit=pf.Pure(1.0))
     assert ledger.account("powe\u0301r").name == "pow\u00e9r"
     for name in ("power ", " power"):
-        with pytest.raises(pf.Misuse, match="blanks at its ends"):
+        with pytest.raises(pf.UsageError, match="blanks at its ends"):
             account.release(name)
-    with pytest.raises(pf.Misuse, match="was opened: 'powér', 'power'"):
+    with pytest.raises(pf.UsageError, match="was opened: 'powér', 'power'"):
         ledger.account("powr")
-    with pytest.raises(pf.Misuse, match="separate is of type str"):
+    with pytest.raises(pf.UsageError, match="separate is of type str"):
         ledger.open("more", SCENARIO, limit=pf.Pure(1.0), separate="no")
 
 
@@ -107,5 +107,5 @@ def test_after_is_what_will_be_spent(account):
         release(account, ready(1.0))
         assert told == account.spent()
         assert told.epsilon == pytest.approx(count)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         account.after(1.0)

@@ -22,7 +22,7 @@ def filled(address):
         account = ledger.open("power", SCENARIO, limit=pf.Pure(9.0))
         release(account, ready(), "a")
         account.reserve(ready(0.5), "b")
-        ledger.supersede("power", OTHER_PRIOR, regardless_of_answers=True)
+        ledger.replace_prior("power", OTHER_PRIOR, regardless_of_answers=True)
         release(account, ready(scenario=OTHER_PRIOR), "c")
         ledger.open("water", SCENARIO, limit=pf.Pure(1.0))
         return address, ledger.head()
@@ -54,7 +54,7 @@ def rechained(address, change):
 
 def faults(address, head=None):
     """Return what verifying says of a ledger that was changed."""
-    with Ledger(address) as ledger, pytest.raises(pf.LedgerFault) as found:
+    with Ledger(address) as ledger, pytest.raises(pf.LedgerError) as found:
         ledger.verify(head)
     return str(found.value)
 
@@ -69,7 +69,7 @@ def test_a_whole_ledger(filled):
         assert ledger.verify(entry).entries == 8
         assert ledger.verify("0:" + "0" * 64).entries == 8
         for none in ("0:" + "1" * 64, "0:" + "f" * 64, f"0:{head[2:]}"):
-            with pytest.raises(pf.LedgerFault, match="The head that was kept is not in the ledger"):
+            with pytest.raises(pf.LedgerError, match="The head that was kept is not in the ledger"):
                 ledger.verify(none)
 
 
@@ -188,7 +188,7 @@ def test_a_rewritten_log(filled):
         account = ledger.account("power")
         entry = account.release("c").certificate.entry
         rechained(address, lambda events: [event | {"at": "2000"} for event in events])
-        with pytest.raises(pf.LedgerFault, match="Entry 8 is not what it was"):
+        with pytest.raises(pf.LedgerError, match="Entry 8 is not what it was"):
             account.spent()
     assert "the release that is kept for it names another entry" in faults(address)
     tampered(address, "DELETE FROM pufferflow_payloads")
@@ -221,7 +221,7 @@ ALMOST = [
 )
 def test_heads_that_are_none(filled, head):
     """What is no head is refused, and no ledger is read for it."""
-    with Ledger(filled[0]) as ledger, pytest.raises(pf.Misuse, match="head"):
+    with Ledger(filled[0]) as ledger, pytest.raises(pf.UsageError, match="head"):
         ledger.verify(head)
 
 
@@ -245,7 +245,7 @@ def test_an_older_copy(tmp_path):
         copy.replace(file)
         for name in ("ledger.db-wal", "ledger.db-shm"):
             (tmp_path / name).unlink(missing_ok=True)
-        with pytest.raises(pf.LedgerFault, match="Entry 3 is not what it was"):
+        with pytest.raises(pf.LedgerError, match="Entry 3 is not what it was"):
             account.reserve(ready(), None)
     with Ledger(file) as ledger:
         ledger.verify()
@@ -258,12 +258,12 @@ def test_a_changed_log_is_noticed_in_passing(filled):
     with Ledger(address) as ledger:
         account = ledger.account("power")
         tampered(address, "INSERT INTO pufferflow_events VALUES (9, '{}', 'x')")
-        with pytest.raises(pf.LedgerFault, match="Entry 9 does not fit"):
+        with pytest.raises(pf.LedgerError, match="Entry 9 does not fit"):
             account.reserve(ready(scenario=OTHER_PRIOR), None)
         tampered(address, "DELETE FROM pufferflow_events WHERE number = 9")
         assert len(account.history()) == 3
         tampered(address, "DELETE FROM pufferflow_events WHERE number >= 8")
-        with pytest.raises(pf.LedgerFault, match="Entry 8 is not what it was"):
+        with pytest.raises(pf.LedgerError, match="Entry 8 is not what it was"):
             account.spent()
 
 
@@ -271,7 +271,7 @@ def test_a_changed_release_is_not_given_out(filled):
     """A stored release whose bytes were changed is no release."""
     address, _ = filled
     tampered(address, "UPDATE pufferflow_payloads SET body = :body", body=b"0")
-    with Ledger(address) as ledger, pytest.raises(pf.LedgerFault, match="missing or was changed"):
+    with Ledger(address) as ledger, pytest.raises(pf.LedgerError, match="missing or was changed"):
         ledger.account("power").release("a")
 
 
@@ -319,7 +319,7 @@ def refused(address, statements):
         tampered(address, *statements)
         calls = [lambda: account.reserve(ready(0.01, OTHER_PRIOR), "d"), account.spent, ledger.verify]
         for call in (*calls, lambda: Ledger(address)):
-            with pytest.raises(pf.LedgerFault, match="that pufferflow did not make"):
+            with pytest.raises(pf.LedgerError, match="that pufferflow did not make"):
                 call()
 
 

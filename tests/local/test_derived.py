@@ -55,7 +55,7 @@ def test_accounts_of_what_is_behind_several_columns(xor, tmp_path):
             batch.private_local(column, channel).plan().release(account=account, id=column)
             released.append(channel.reading(column))
             assert cost(table, released, secret="ill").pure <= account.spent().epsilon + 1e-12
-        plan = batch.private_sum("c").plan(pf.Pure(1.0), floor=None)
+        plan = batch.private_sum("c").plan(pf.Pure(1.0), row_privacy=False)
         plan.release(account=account, id="sum")
         (noise,) = plan.noises.values()
         faint = noise.scale < 1e-3  # half of an exclusive or needs no noise
@@ -89,7 +89,7 @@ def test_plans_of_sums_cost_what_the_table_says(asked):
         batch = pf.protect(ROWS, one)
         for column in asked:
             batch = batch.private_sum(column)
-        noises = list(batch.plan(pf.Pure(0.5), floor=None, bound=pf.Messages()).noises.values())
+        noises = list(batch.plan(pf.Pure(0.5), row_privacy=False, bound=pf.Messages()).noises.values())
         lost = [
             cost(table, [Additive(c, n.at(n.scale * share)) for c, n in zip(asked, noises, strict=True)], secret=secret)
             for share in (1.0, 0.9)

@@ -86,5 +86,5 @@ def test_estimates_in_groups_have_the_groups_in_front():
     release = pf.protect(frame, scenario).private_local("x").release(epsilon=2.0)
     assert release.means("day")["day"].to_list() == [None, 1, 2]
     assert release.means("day")["rows"].to_list() == [1, 1, 2]
-    with pytest.raises(pf.Misuse, match="'rows'"):
+    with pytest.raises(pf.UsageError, match="'rows'"):
         release.sums("rows")

@@ -135,7 +135,7 @@ def test_movements_of_sums_are_none_of_rows(prior):
     batch = batch_of(prior, 5, [0, 1, 2])
     plan = batch.private_local("x", pf.local.randomized_response([0, 1, 2], EPSILON)).plan()
     assert plan.loss == pytest.approx(5 * plan.channel.epsilon)
-    account = AccountCosts([batch.questions.scenario], pf.Pure(99.0))
+    account = AccountCosts([batch.request.scenario], pf.Pure(99.0))
     for _ in range(2):
         account.add(plan.cost)
     assert account.total().total == pytest.approx(10 * plan.channel.epsilon)
@@ -165,7 +165,7 @@ def test_releases_of_the_same_rows_add_up_before_the_chain():
     batch = batch_of(pf.MarkovChain(kernel), 4, [0, 1])
     channel = pf.local.randomized_response([0, 1], EPSILON)
     cost = batch.private_local("x", channel).plan().cost
-    account = AccountCosts([batch.questions.scenario], pf.Pure(9.0))
+    account = AccountCosts([batch.request.scenario], pf.Pure(9.0))
     for _ in range(2):
         account.add(cost)
     p = channel.matrix
@@ -173,7 +173,7 @@ def test_releases_of_the_same_rows_add_up_before_the_chain():
     exact = exact_loss(*chain_law(kernel, law, 4), [twice] * 4)
     assert exact <= account.total().total <= exact * (1 + 1e-6)
     summed = batch.private_sum("x").plan(pf.Pure(1.0))
-    with_sum = AccountCosts([batch.questions.scenario], pf.Pure(9.0))
+    with_sum = AccountCosts([batch.request.scenario], pf.Pure(9.0))
     for one in (cost, summed.cost):
         with_sum.add(one)
     assert with_sum.total().total > max(cost.shape.promise.epsilon, 1.0)
@@ -185,10 +185,10 @@ def test_only_pure_losses_of_channels_are_counted(limit):
     for prior in (pf.Independent(), pf.AnyCorrelation(), pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])):
         batch = batch_of(prior, 3, [0, 1])
         plan = batch.private_local("x", pf.local.randomized_response([0, 1], EPSILON)).plan()
-        account = AccountCosts([batch.questions.scenario], limit)
+        account = AccountCosts([batch.request.scenario], limit)
         for _ in range(2):
             account.add(plan.cost)
-        pure = AccountCosts([batch.questions.scenario], pf.Pure(99.0))
+        pure = AccountCosts([batch.request.scenario], pf.Pure(99.0))
         for _ in range(2):
             pure.add(plan.cost)
         kind = limit.kind

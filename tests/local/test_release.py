@@ -67,7 +67,7 @@ def test_a_limit_refuses_before_rows_are_read(account, tmp_path):
     with pytest.raises(pf.LimitReached):
         rows_of(trap).plan(pf.Pure(11.0)).release(tmp_path / "rows.parquet", account, "much")
     assert not (tmp_path / "rows.parquet").exists()
-    with pytest.raises(pf.SourceFailed):
+    with pytest.raises(pf.SourceError):
         rows_of(trap).plan(pf.Pure(1.0)).release(tmp_path / "rows.parquet", account, "broken")
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger")] == []
     assert account.history()[0].state == "reserved"  # it may have told something
@@ -90,7 +90,7 @@ def test_what_another_process_committed_first_is_what_appears(account, tmp_path)
             assert first.path.exists()
             return reservation
 
-    with pytest.raises(pf.Misuse, match="not here"):
+    with pytest.raises(pf.UsageError, match="not here"):
         plan.release(path, Late(), "race")
     assert not path.exists()
     assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".part")] == []
@@ -121,15 +121,15 @@ def test_a_lost_file_is_not_drawn_again(account, tmp_path):
     plan, path = rows_of().plan(pf.Pure(1.0)), tmp_path / "rows.parquet"
     plan.release(path, account, "lost")
     path.unlink()
-    with pytest.raises(pf.Misuse, match="not drawn again"):
+    with pytest.raises(pf.UsageError, match="not drawn again"):
         plan.release(path, account, "lost")
     laws = {0: 0.5, 1: 0.3, 2: 0.2}, {0: 0.2, 1: 0.3, 2: 0.5}
     erasing = [pf.local.binary_erasure(*pair, 1.0, 0.3) for pair in (laws, laws[::-1])]
     rows_of(channel=erasing[0]).plan(pf.Pure(1.0)).release(None, account, "erased")
     for other in (rows_of().plan(pf.Pure(2.0)), rows_of(channel=erasing[0]).plan(pf.Pure(1.0))):
-        with pytest.raises(pf.Misuse, match="another plan"):
+        with pytest.raises(pf.UsageError, match="another plan"):
             other.release(path, account, "lost")
-    with pytest.raises(pf.Misuse, match="another plan"):
+    with pytest.raises(pf.UsageError, match="another plan"):
         rows_of(channel=erasing[1]).plan(pf.Pure(1.0)).release(None, account, "erased")
 
 
@@ -261,7 +261,7 @@ def test_filters_and_derived_columns_are_for_public_ones():
     assert rows.columns == ["meter", "hour", "day", "week", "level"]
     assert rows["day"].unique().to_list() == [1]
     assert rows.height == 50
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.protect(ROWS, SCENARIO).filter(pl.col("level") == 1)
 
 
@@ -283,7 +283,7 @@ def test_a_source_that_changes_is_refused(tmp_path):
     pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}).write_parquet(source)
     plan = rows_of(pl.scan_parquet(source), scenario, column="on").plan(pf.Pure(1.0))
     pl.DataFrame({"hour": range(240), "on": [0, 1] * 120}).write_parquet(source)
-    with pytest.raises(pf.SourceFailed):
+    with pytest.raises(pf.SourceError):
         plan.release(tmp_path / "rows.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.parquet"]
 

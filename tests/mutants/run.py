@@ -9,6 +9,7 @@ import argparse
 import collections
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ MINUTES = {"default": 40, "slow": 100}
 RESULTS = FOLDER / "results.toml"
 LEFT_OUT = (".git", ".venv", "site", "build", "dist", ".hypothesis", ".pytest_cache", ".ruff_cache", "results")
 KEPT_ATTEMPTS = 20
+MOST_NAMED = 12
+DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,22 @@ class Copy:
     def failed(self, tests: list[str], suite: str, left_out: list[str]) -> str | None:
         """Return the first test that fails, "" if none does, and None if they take too long."""
         marks, name = ["-m", MARKS[suite]], self.folder / "first-failure.txt"
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "first_failure"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "--tb=no",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "first_failure",
+        ]
         command += [*marks, *(f"--deselect={test}" for test in left_out), *tests]
         name.unlink(missing_ok=True)
         try:
-            run = subprocess.run(  # noqa: S603 - our own tests
+            run = subprocess.run(
                 command,
                 cwd=self.folder,
                 env=self._environment(name),
@@ -81,7 +95,8 @@ class Copy:
     def _environment(self, first_failure: Path) -> dict[str, str]:
         folders = [self.folder, self.folder / "connectors", self.folder / "tests" / "mutants"]
         paths = os.pathsep.join(map(str, folders))
-        return {**os.environ, "PYTHONPATH": paths, "FIRST_FAILURE": str(first_failure)}
+        compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**compiled, "PYTHONPATH": paths, "FIRST_FAILURE": str(first_failure)}
 
 
 def find(mutant: Mutant, copy: Copy, control: Copy, known: str) -> Result:
@@ -100,7 +115,7 @@ def find(mutant: Mutant, copy: Copy, control: Copy, known: str) -> Result:
 
 def stages(mutant: Mutant, folder: Path, known: str) -> Iterator[tuple[str, list[str]]]:
     """Yield suites and what to run of them: the test that is known to fail, those of the package, then all."""
-    if known and (folder / known.split("::")[0]).exists():
+    if known and (folder / known.split("::", maxsplit=1)[0]).exists():
         yield from ((suite, [known]) for suite in MARKS)
     near = [path for path in nearest(mutant, folder) if (folder / path).exists()]
     if near:
@@ -112,10 +127,18 @@ def stages(mutant: Mutant, folder: Path, known: str) -> Iterator[tuple[str, list
 
 
 def nearest(mutant: Mutant, folder: Path) -> list[str]:
-    """Return the tests of the package of a planted bug, and the file's own doctests."""
-    package = mutant.package
-    alike = [path.name for path in (folder / "tests").glob(f"*{package.rstrip('s')}*") if path.suffix in ("", ".py")]
-    return [mutant.file, *(f"tests/{name}" for name in sorted(alike))]
+    """Return the doctests of the file, the tests of its package, and those that name what is in the file."""
+    package, stem = mutant.package, Path(mutant.file).stem
+    alike = [path for path in (folder / "tests").glob(f"*{package.rstrip('s')}*") if path.suffix in ("", ".py")]
+    words = [f"\"{stem}", f" {stem} import", *DEFINED.findall(mutant.source())]
+    named = [path for path in sorted((folder / "tests").rglob("test_*.py")) if mentions(path, words)]
+    return [mutant.file, *(str(path.relative_to(folder)) for path in (*sorted(alike), *named[:MOST_NAMED]))]
+
+
+def mentions(path: Path, words: list[str]) -> bool:
+    """Return whether a test names one of the words."""
+    text = path.read_text(encoding="utf-8")
+    return any(word in text for word in words)
 
 
 def first_failure(tests: list[str], suite: str, copy: Copy, control: Copy) -> str:

@@ -141,7 +141,7 @@ def test_a_given_grid_is_used():
     assert noisy.grid == Fraction(1, 10)
     assert [Fraction(step, 10) for step in noisy.steps] == [Fraction(repr(value)) for value in noisy.values.tolist()]
     for grid in (0, -1, "fine", None.__class__):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             pf.Laplace(1.0).release(0, grid=grid)
 
 
@@ -173,7 +173,7 @@ def test_integer_arrays_are_released_as_their_numbers_are(answers, grid):
 
 
 def test_what_a_mask_hides_is_not_released():
-    with pytest.raises(pf.Misuse, match="masked array"):
+    with pytest.raises(pf.UsageError, match="masked array"):
         pf.Laplace(1.0).release(np.ma.masked_equal([5, 6], 6))
 
 
@@ -214,7 +214,7 @@ def test_seeded_draws_say_that_they_are_not_for_release():
 @pytest.mark.parametrize("answer", [float("nan"), float("inf"), None, "9.5", [1.0, None]])
 def test_unusable_answers_are_refused_without_showing_them(answer):
     """What is no finite number is refused, and the message does not repeat it."""
-    with pytest.raises(pf.Misuse, match="Some answer is no finite number") as refusal:
+    with pytest.raises(pf.UsageError, match="Some answer is no finite number") as refusal:
         pf.Laplace(1.0).release(answer)
     assert "9.5" not in str(refusal.value)
 

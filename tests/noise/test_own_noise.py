@@ -124,5 +124,5 @@ def test_a_noise_that_is_not_known_is_not_guessed(stored):
 
 def test_no_name_is_given_to_two_noises():
     """A ledger stores names: a second Laplace would be read back as the first."""
-    with pytest.raises(pf.Misuse, match="Two noises are called Laplace"):
+    with pytest.raises(pf.UsageError, match="Two noises are called Laplace"):
         type("Laplace", (pf.Noise,), {})

@@ -13,7 +13,7 @@ from pufferflow.engine import Measure
 from pufferflow.engine import one_pass as cells
 from pufferflow.engine import one_pass as single
 from pufferflow.engine.one_pass import tally
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.expressions import read_values
 from pufferflow.queries.keys import read_keys
 from pufferflow.scenario.domain import read_domain
@@ -177,7 +177,7 @@ def test_declared_keys_of_another_dtype_are_read(dtype, keys):
 )
 def test_declared_keys_that_no_column_can_have_are_refused(dtype, keys):
     """They are public, so this may be said; they would else be taken for null."""
-    with pytest.raises(Misuse, match="keys of 'key'"):
+    with pytest.raises(UsageError, match="keys of 'key'"):
         read(pl.DataFrame(schema={"key": dtype, "x": pl.Int8}), ("key",), pl.DataFrame({"key": keys}))
 
 
@@ -185,5 +185,5 @@ def test_declared_keys_that_no_column_can_have_are_refused(dtype, keys):
 def test_a_key_given_twice_is_refused(keys):
     """Rows belong to one cell."""
     frame = pl.DataFrame(schema={"key": pl.Float64, "x": pl.Int8})
-    with pytest.raises(Misuse, match="twice"):
+    with pytest.raises(UsageError, match="twice"):
         read(frame, ("key",), pl.DataFrame({"key": keys}))

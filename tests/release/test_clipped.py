@@ -134,7 +134,7 @@ def test_older_releases_are_read(tmp_path, form):
         assert release.frame.equals(old.frame)
         assert release.intervals.equals(old.intervals)
         assert release.limits is None
-        with pytest.raises(pf.Misuse, match="without what is possible"):
+        with pytest.raises(pf.UsageError, match="without what is possible"):
             release.clipped()
         assert release.page()
 
@@ -156,7 +156,7 @@ def test_keys_that_look_like_limits():
     """A key called as the column of a limit is refused before anything is read."""
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), public=["n_most"])
     grouped = pf.protect(pl.LazyFrame(schema={"n_most": pl.Int64, "x": pl.Int64}), scenario).group_by("n_most")
-    with pytest.raises(pf.Misuse, match="two columns 'n_most'"):
+    with pytest.raises(pf.UsageError, match="two columns 'n_most'"):
         grouped.private_sum("x", name="n")
 
 

@@ -140,7 +140,7 @@ def test_what_is_damaged_is_mended(tmp_path, form, how):
         (place / "notes.txt").write_text("mine")
         for name in damaged:
             damage(place / name, how)
-        with pytest.raises((pf.SourceFailed, pf.Misuse)):
+        with pytest.raises((pf.SourceError, pf.UsageError)):
             pf.Release.read(place)
         assert folder.send(made(), place, form)
         assert same(pf.Release.read(place), made())
@@ -154,7 +154,7 @@ def test_another_entry_is_refused(tmp_path, form):
         folder.send(made(theirs), place, form)
         (place / f"release.{form}").unlink()
         before = {path: path.read_bytes() for path in place.iterdir()}
-        with pytest.raises(pf.Misuse) as caught:
+        with pytest.raises(pf.UsageError) as caught:
             folder.send(made(), place, form)
         assert "entry meters/7" in caught.value.problem
         assert ("entry meters/6" if theirs else "a release without an entry") in caught.value.problem
@@ -169,7 +169,7 @@ def test_a_whole_table_with_other_numbers_is_refused(tmp_path, form):
         place, mine = tmp_path / str(number), made(entry)
         folder.send(other_numbers(mine), place, form)
         for _ in range(2):
-            with pytest.raises(pf.Misuse, match="other numbers"):
+            with pytest.raises(pf.UsageError, match="other numbers"):
                 folder.send(mine, place, form)
             (place / "certificate.json").unlink(missing_ok=True)
             (place / f"intervals.{form}").unlink(missing_ok=True)
@@ -180,7 +180,7 @@ def test_another_certificate_of_the_same_name_is_refused(tmp_path, form):
     release = made()
     changed = msgspec.structs.replace(release.certificate, loss=0.5)
     folder.send(release, tmp_path / "1", form)
-    with pytest.raises(pf.Misuse, match="another certificate"):
+    with pytest.raises(pf.UsageError, match="another certificate"):
         folder.send(pf.Release(release.frame, release.intervals, changed), tmp_path / "1", form)
 
 
@@ -224,7 +224,7 @@ def test_a_file_of_that_name_that_is_no_release_stays(tmp_path, form, name):
         before = names(place)
         if name.endswith(form) and place != tmp_path:
             continue
-        with pytest.raises(pf.Misuse, match=name):
+        with pytest.raises(pf.UsageError, match=name):
             folder.send(made(), place, form)
         assert (place / name).read_text() == "a,b\n1,2\n"
         assert names(place) == before
@@ -236,11 +236,11 @@ def test_what_cannot_be_written_is_refused_before(tmp_path, form):
     release = made()
     lists = pf.Release(release.frame.with_columns(pl.lit(b"x").alias("day")), release.intervals, release.certificate)
     for bad in (folder.send, write):
-        with pytest.raises(pf.Misuse, match="column 'day'"):
+        with pytest.raises(pf.UsageError, match="column 'day'"):
             bad(lists, tmp_path / "1", form)
-        with pytest.raises(pf.Misuse, match="The format is 'xlsx'"):
+        with pytest.raises(pf.UsageError, match="The format is 'xlsx'"):
             bad(release, tmp_path / "1", "xlsx")
-    with pytest.raises(pf.Misuse, match="column 'day'"):
+    with pytest.raises(pf.UsageError, match="column 'day'"):
         files.check_format(lists.frame.schema, form)
     files.check_format(lists.frame.schema, "parquet")
     assert names(tmp_path) == []
@@ -251,7 +251,7 @@ def test_a_folder_without_a_release_is_no_source(tmp_path, form):
     write(made(), tmp_path / "1", form)
     (tmp_path / "1" / "certificate.json").unlink()
     for name in ("1", "2", "1/schema.json"):
-        with pytest.raises(pf.SourceFailed, match="has no"):
+        with pytest.raises(pf.SourceError, match="has no"):
             pf.Release.read(tmp_path / name)
 
 
@@ -274,12 +274,12 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path, form):
 def test_a_place_that_cannot_be_is_a_failed_sink(tmp_path, form, below):
     """The system's reason is told, and that the release is kept; nothing is left behind."""
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(pf.SinkFailed) as caught:
+    with pytest.raises(pf.SinkError) as caught:
         folder.send(made(), tmp_path / below, form)
     assert "kept in the ledger" in caught.value.instead
     assert (tmp_path / "file").read_text() == "mine"
     assert names(tmp_path) == ["file"]
-    with pytest.raises(pf.Misuse, match="Nothing can be written"):
+    with pytest.raises(pf.UsageError, match="Nothing can be written"):
         made().write_parquet(tmp_path / below)
 
 
@@ -287,7 +287,7 @@ def test_a_folder_in_the_place_of_a_file_is_a_failed_sink(tmp_path, form):
     """It may hold anything."""
     (tmp_path / f"release.{form}").mkdir()
     (tmp_path / f"release.{form}" / "notes.txt").write_text("mine")
-    with pytest.raises((pf.SinkFailed, pf.Misuse)):
+    with pytest.raises((pf.SinkError, pf.UsageError)):
         folder.send(made(), tmp_path, form)
     assert (tmp_path / f"release.{form}" / "notes.txt").read_text() == "mine"
 
@@ -303,9 +303,9 @@ def test_a_file_is_added(tmp_path):
         assert (tmp_path / "1" / "report.html").read_bytes() == body
     assert not folder.send(made(), tmp_path / "1", "csv")
     for name in ("certificate.json", "release.parquet", "../up", "", ".."):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             folder.add(tmp_path / "1", name, b"")
-    with pytest.raises(pf.SinkFailed):
+    with pytest.raises(pf.SinkError):
         folder.add(tmp_path / "2", "report.html", b"")
     assert names(tmp_path) == ["1"]
 
@@ -369,7 +369,7 @@ def test_stopped_at_any_step(tmp_path, monkeypatch, start):
     """By a full disk or a person: no name is left behind, a new folder is whole or not there, and a next run mends."""
     form, reached = "csv", 0
     for at in range(1, 60):
-        error, told = [(OSError(errno.ENOSPC, "x"), pf.SinkFailed), (KeyboardInterrupt(), KeyboardInterrupt)][at % 2]
+        error, told = [(OSError(errno.ENOSPC, "x"), pf.SinkError), (KeyboardInterrupt(), KeyboardInterrupt)][at % 2]
         place = prepared(tmp_path / str(at), start)
         with monkeypatch.context() as patch:
             stopping = Stopping(patch, at, error)
@@ -416,7 +416,7 @@ def test_written_over_another_release(tmp_path, monkeypatch):
                 stopping = Stopping(patch, at, KeyboardInterrupt())
                 with contextlib.suppress(KeyboardInterrupt):
                     write(new, place, "csv")
-            with contextlib.suppress(pf.SourceFailed):
+            with contextlib.suppress(pf.SourceError):
                 assert same(pf.Release.read(place), old) or same(pf.Release.read(place), new)
             if stopping.steps < at:
                 break
@@ -574,7 +574,7 @@ def test_somebody_is_first_by_a_hair(tmp_path, monkeypatch, form, entry):
     if entry == ENTRY:
         assert not folder.send(made(), place, form)
     else:
-        with pytest.raises(pf.Misuse, match="entry meters/8"):
+        with pytest.raises(pf.UsageError, match="entry meters/8"):
             folder.send(made(), place, form)
     assert same(pf.Release.read(place), made(entry))
     assert names(tmp_path) == ["monday"]

@@ -33,7 +33,7 @@ def of_rows(rows, orders):
         pf.Secret("on", [0, 1]), pf.AnyCorrelation(), order_by="hour", start=0, within="house", public=["day"]
     )
     batch = pf.protect(frame.with_columns(on=0), scenario).filter(pl.col("day") < 2).group_by("day")
-    return SourceDigest.of(batch.questions.engine.patterns(batch.questions.selection, scenario, orders), None, NO_FILES)
+    return SourceDigest.of(batch.request.engine.patterns(batch.request.selection, scenario, orders), None, NO_FILES)
 
 
 @settings(max_examples=40, deadline=None)
@@ -89,7 +89,7 @@ def pattern(cells, positions=None, counts=None, **options):
 
 FACTS = {
     "nothing": Patterns((), 0),
-    "refused": pf.Misuse("too many steps"),
+    "refused": pf.UsageError("too many steps"),
     "reach": Patterns((), 0, 0, (0.0, 5.0)),
     "a longer reach": Patterns((), 0, 0, (0.0, np.nextafter(5.0, 6.0))),
     "one row": Patterns((pattern([0]),), 1),
@@ -167,7 +167,7 @@ def test_keys_are_those_that_the_answer_would_have():
     scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.AnyCorrelation(), within="house", public=["day"])
     frame = pl.DataFrame({"house": [1, 2, 3], "day": ["b", None, "a"], "on": 0})
     batch = pf.protect(frame, scenario).group_by("day").private_sum("on")
-    keys = batch.questions.engine.tally(batch.questions.selection).keys
+    keys = batch.request.engine.tally(batch.request.selection).keys
     assert keys.equals(batch.release(epsilon=1.0).frame.select("day"))
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.release.texts import READERS, WRITERS, TextTable
 
 FORMS = sorted(WRITERS)
@@ -162,7 +162,7 @@ def test_json_has_its_own_words_where_it_has_any():
 )
 def test_what_text_has_no_form_for_is_refused(dtype):
     """The column is named, and the format that has one."""
-    with pytest.raises(Misuse, match="column 'key'") as caught:
+    with pytest.raises(UsageError, match="column 'key'") as caught:
         TextTable.of(pl.DataFrame(schema={"key": dtype}))
     assert "parquet" in caught.value.instead
 
@@ -176,7 +176,7 @@ def test_years_beyond_four_digits_are_refused(form, dtype, whole):
     values = pl.Series("key", [0, whole * a_day], dtype=pl.Int64).cast(pl.Int32 if dtype == pl.Date else pl.Int64)
     if dtype == pl.Datetime("us", "Europe/Berlin"):
         values = values * 30
-    with pytest.raises(Misuse, match="four digits"):
+    with pytest.raises(UsageError, match="four digits"):
         WRITERS[form](values.cast(dtype).to_frame())
 
 

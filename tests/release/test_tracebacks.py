@@ -126,7 +126,7 @@ def release(tmp_path):
     """A release on an account, each time anew."""
     plan = batch().plan(pf.Pure(1000.0))
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("levels", plan.questions.scenario, limit=pf.Pure(1e9))
+        account = ledger.open("levels", plan.request.scenario, limit=pf.Pure(1e9))
         yield lambda: plan.release(account)
 
 
@@ -231,7 +231,7 @@ def test_rows_that_changed_while_they_were_read(monkeypatch):
         return true(query, what)
 
     monkeypatch.setattr(engine, "collect", collect)
-    with pytest.raises(pf.SourceFailed) as caught:
+    with pytest.raises(pf.SourceError) as caught:
         plan.release()
     assert not leaks(caught.value, frame)
     assert caught.value.__context__ is None
@@ -260,7 +260,7 @@ def test_noise_that_cannot_be_drawn_costs_nothing(tmp_path, monkeypatch):
     plan = batch(prior=pf.Independent()).plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=1.05))
     monkeypatch.setattr(releasing, "_read", pytest.fail)
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("levels", plan.questions.scenario, limit=pf.Pure(9.0))
+        account = ledger.open("levels", plan.request.scenario, limit=pf.Pure(9.0))
         with pytest.raises(pf.Refused, match="beyond the largest float"):
             plan.release(account)
         assert account.history() == ()

@@ -12,13 +12,13 @@ SCENARIO = pf.Scenario(pf.Secret("x", domain=[0, 1, 2]), pf.Independent(), publi
 
 @pytest.mark.parametrize("rows", [10**9 + 1, 2**62, 10**30])
 def test_no_unit_has_so_many_rows(rows):
-    with pytest.raises(pf.Misuse, match="are no limit"):
+    with pytest.raises(pf.UsageError, match="are no limit"):
         pf.Presence("p", "x", [0, 1, 2], rows=rows)
     assert pf.Presence("p", "x", [0, 1, 2], rows=10**9).rows == 10**9
 
 
 def test_masked_arrays_are_refused():
-    with pytest.raises(pf.Misuse, match="masked array"):
+    with pytest.raises(pf.UsageError, match="masked array"):
         pf.MarkovChain(np.ma.masked_equal([[0.9, 0.1], [0.1, 0.9]], 0.1))
 
 

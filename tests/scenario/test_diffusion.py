@@ -85,7 +85,7 @@ def test_histograms_count_a_row_once():
 @pytest.mark.parametrize("contraction", [-0.1, math.nan, math.inf, "1", True, None])
 def test_bad_contractions_are_refused(contraction):
     """A contraction is a finite number, not below 0."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         Diffusion(contraction)
 
 
@@ -94,7 +94,7 @@ def test_bad_contractions_are_refused(contraction):
 )
 def test_secrets_other_than_the_start_are_refused(secret):
     """Only the start is a secret that two paths with one noise tell apart."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         Diffusion(1.0).check(secret)
 
 

@@ -23,7 +23,7 @@ MAKERS = {
 @pytest.mark.parametrize("ends", [(0, 99), (0, 1), (99, 0), (0.5, 2), (np.float64(0), 3), (Decimal(0), Decimal(9))])
 def test_a_tuple_of_two_numbers_is_refused_with_both_readings(make, ends):
     """Other libraries read (0, 99) as bounds, Python as two values; the error offers both, and both work when typed."""
-    with pytest.raises(pf.Misuse, match="tuple of two numbers") as refused:
+    with pytest.raises(pf.UsageError, match="tuple of two numbers") as refused:
         make(ends)
     interval, listed = refused.value.instead.removesuffix(" for two values").split(", or ")
     low, high = sorted(map(float, ends))
@@ -46,7 +46,7 @@ def test_what_can_only_be_values_is_a_list_of_values(domain):
 @pytest.mark.parametrize("domain", [(5, 5), (0, float("inf")), (0, "a"), (0,), ()], ids=str)
 def test_a_tuple_that_is_no_domain_at_all_is_refused_as_such(domain):
     """Equal ends, ends that are not finite, mixtures and single values are neither an interval nor a list."""
-    with pytest.raises(pf.Misuse, match=r"^(?!.*tuple of two numbers)"):
+    with pytest.raises(pf.UsageError, match=r"^(?!.*tuple of two numbers)"):
         pf.Secret("on", domain=domain)
 
 

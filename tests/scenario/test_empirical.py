@@ -51,7 +51,7 @@ def test_rows_without_a_value_are_left_out_and_noted():
 )
 def test_columns_that_give_no_laws_are_refused(frame, names, says):
     """Missing columns, a secret of one value, and values that are no labels."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         Empirical(Reference("here", frame), secret=names[0], released=names[1])
 
 
@@ -61,16 +61,16 @@ def test_only_its_columns_are_secrets():
     prior.check(Derived("paid"))
     prior.check(Secret("paid", ["no", "yes"]))
     for secret in (Derived("race"), Secret("paid", ["no", "yes", "part"]), Presence("school")):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             prior.check(secret)
 
 
 def test_a_bare_frame_is_no_reference():
     """Nobody has declared a bare frame to be public; the error says how to."""
-    with pytest.raises(pf.Misuse, match=r'pf\.Reference\("census 2020", frame\)'):
+    with pytest.raises(pf.UsageError, match=r'pf\.Reference\("census 2020", frame\)'):
         read_reference(pl.DataFrame(PUPILS))
     for name, frame in (("", PUPILS), ("here", "file.csv"), ("here", 3), (None, PUPILS)):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             Reference(name, frame)
 
 
@@ -88,5 +88,5 @@ def test_a_reference_reads_only_what_is_asked():
 
 def test_a_reference_that_cannot_be_read_says_so():
     """A file that is not there is a failed source, with the reference's name."""
-    with pytest.raises(pf.SourceFailed, match="'census'"):
+    with pytest.raises(pf.SourceError, match="'census'"):
         Reference("census", pl.scan_parquet(Path("nowhere") / "census.parquet")).read(["x"])

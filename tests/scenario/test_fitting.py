@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import beta
 
 from pufferflow.chains import stationary
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario import Bins, Interval
 from pufferflow.scenario.fitting.fit import fit_chain
 from pufferflow.scenario.fitting.reference import Reference, digest_of
@@ -202,14 +202,14 @@ def test_what_cannot_be_fitted_is_refused(case):
     """Each mistake is named, with what is allowed."""
     table, options, says = WRONG[case]
     asked = {"column": "state", "order_by": "time", "within": "unit", **options}
-    with pytest.raises(Misuse, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         fit_chain(reference(**table), **asked)
     assert caught.value.allowed
 
 
 def test_a_bare_frame_is_no_reference():
     """Nobody declared that a bare frame is public."""
-    with pytest.raises(Misuse, match=r"pf\.Reference"):
+    with pytest.raises(UsageError, match=r"pf\.Reference"):
         fit_chain(pl.DataFrame(GOOD), "state", "time", "unit")
 
 

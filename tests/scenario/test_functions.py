@@ -93,9 +93,9 @@ def test_a_kernel_whose_function_changes_is_refused():
     scenario = with_kernel(changing)
     plan = pf.protect(FRAME, scenario).private_sum("x").plan(epsilon=1.0)
     length[0] = 48.0
-    with pytest.raises(pf.Misuse, match="another correlation for a lag than before"):
+    with pytest.raises(pf.UsageError, match="another correlation for a lag than before"):
         with_kernel(changing)
-    with pytest.raises(pf.Misuse, match="another correlation for a lag than before"):
+    with pytest.raises(pf.UsageError, match="another correlation for a lag than before"):
         pf.protect(FRAME, scenario).private_sum("x").plan(epsilon=1.0)
     assert plan.guarantee == pf.Pure(1.0)
 
@@ -122,7 +122,7 @@ def test_what_is_stored_refuses_a_function_and_says_what_to_write_instead(tmp_pa
     """Accounts and JSON outlive the process; the list that the error offers is the same belief as far as rows reach."""
     scenario = with_kernel(smooth)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        with pytest.raises(pf.Misuse, match="smooth, which cannot be stored") as refused:
+        with pytest.raises(pf.UsageError, match="smooth, which cannot be stored") as refused:
             ledger.open("levels", scenario, limit=pf.Pure(3.0))
         assert ledger.accounts() == ()
         listed = eval(refused.value.instead, {"pf": pf, "np": np, "function": smooth})  # noqa: S307
@@ -131,7 +131,7 @@ def test_what_is_stored_refuses_a_function_and_says_what_to_write_instead(tmp_pa
         plans = [pf.protect(FRAME, one).private_sum("x").plan(epsilon=1.0) for one in (scenario, stored)]
         assert plans[0].noises["x_sum"].scale == plans[1].noises["x_sum"].scale
         plans[1].release(account, id="today")
-        with pytest.raises(pf.Misuse, match="another scenario"):
+        with pytest.raises(pf.UsageError, match="another scenario"):
             plans[0].release(account, id="tomorrow")
     simulated = pf.Scenario(CAUSE, pf.Simulator(draws(0.1)))
     with pf.Ledger(tmp_path / "ledger.db") as ledger, pytest.raises(pf.Refused, match="cannot be written down"):

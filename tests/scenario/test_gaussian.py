@@ -150,8 +150,8 @@ def test_powers_too_small_for_a_float_are_not_nothing():
     ],
 )
 def test_bad_covariances_are_refused_when_made(make):
-    """Each is a Misuse with what is allowed and what to try."""
-    with pytest.raises(pf.Misuse) as refused:
+    """Each is a UsageError with what is allowed and what to try."""
+    with pytest.raises(pf.UsageError) as refused:
         make()
     assert refused.value.allowed
     assert refused.value.instead
@@ -171,7 +171,7 @@ def test_bad_covariances_are_refused_when_made(make):
 )
 def test_rows_that_cannot_have_a_covariance_are_refused(covariance, positions):
     """Too many rows for a negative correlation, lags without a power, kernels that are none, short matrices."""
-    with pytest.raises((pf.Misuse, pf.Refused)):
+    with pytest.raises((pf.UsageError, pf.Refused)):
         covariance.check(np.array(positions, dtype=float))
 
 
@@ -204,7 +204,7 @@ def test_singular_covariances_are_taken():
 )
 def test_what_fixes_a_row_is_refused_with_its_place(make, says):
     """A variance of 0 and a correlation of 1 or -1 leave a row one value: the error names value, place and remedy."""
-    with pytest.raises(pf.Misuse, match=says) as refused:
+    with pytest.raises(pf.UsageError, match=says) as refused:
         make()
     assert any(way in refused.value.instead for way in ("pf.AnyCorrelation()", "above 0", "variance=1.0"))
 
@@ -228,7 +228,7 @@ def test_the_remedies_for_fixed_rows_lead_somewhere():
 )
 def test_secrets_without_a_number_are_refused(secret):
     """A Gaussian prior speaks of values of rows, which are numbers."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         GaussianPrior(AR1(0.5)).check(secret)
 
 
@@ -267,7 +267,7 @@ def test_a_function_is_not_stored_but_has_a_fingerprint():
         return np.exp(-lag)
 
     prior = GaussianPrior(Kernel(fall))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         prior.stored()
     assert prior.fingerprint() == GaussianPrior(Kernel(fall)).fingerprint()
     assert prior.fingerprint() != GaussianPrior(SMOOTH).fingerprint()
@@ -287,7 +287,7 @@ def test_unread_laws_have_the_losses_of_the_reference():
 def test_unread_laws_are_gaussian_conditionals(covariance):
     """Mean and covariance of weighted sums are those of Schur's complement."""
     if not covariance.known:
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             GaussianPrior(covariance).conditional([0, 1], [1, 1], 0, 0, 1)
         return
     positions, weights = sequence(3)

@@ -86,15 +86,15 @@ def test_what_does_not_look_like_products_is_noted():
 def test_bad_references_are_refused():
     """Too few columns or groups, a matrix with slack, columns of texts; rows without a value are left out."""
     frame = sequences(np.random.default_rng(4), [0.5, 0.5], 30, 3)
-    with pytest.raises(pf.Misuse, match="column is"):
+    with pytest.raises(pf.UsageError, match="column is"):
         pf.GaussianPrior.fit(pf.Reference("a survey", frame), ["load"], "g")
-    with pytest.raises(pf.Misuse, match="with slack"):
+    with pytest.raises(pf.UsageError, match="with slack"):
         fit(frame, "matrix", slack="confidence")
-    with pytest.raises(pf.Misuse, match="same column"):
+    with pytest.raises(pf.UsageError, match="same column"):
         pf.GaussianPrior.fit(pf.Reference("a survey", frame), ["load", "load"], "g")
-    with pytest.raises(pf.Misuse, match="type String"):
+    with pytest.raises(pf.UsageError, match="type String"):
         fit(frame.with_columns(temp=pl.lit("warm")), "exchangeable")
-    with pytest.raises(pf.Misuse, match="groups"):
+    with pytest.raises(pf.UsageError, match="groups"):
         fit(frame.filter(pl.col("g") < 3), "matrix")
     gaps = frame.with_columns(pl.when(pl.col("t") == 1).then(None).otherwise("temp").alias("temp"))
     assert any("30 rows without" in note for note in fit(gaps, "exchangeable", slack=0.1).provenance.notes)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.correlations import Groups, Places, Sequences
 from pufferflow.scenario.priors import AR1, Exchangeable, GaussianPrior
 from pufferflow.scenario.priors.covariance import Factors
@@ -98,7 +98,7 @@ def test_intervals_of_an_autoregression_hold_it_as_often_as_said(phi, groups, st
 
 def test_sequences_that_remember_longer_than_they_are_say_too_little():
     """Where the memory is not much shorter than a long sequence no interval is given."""
-    with pytest.raises(Misuse, match="says too little"):
+    with pytest.raises(UsageError, match="says too little"):
         autoregression(np.random.default_rng(7), 0.9999, 1, 6000).autoregressive(0.1)
 
 
@@ -207,7 +207,7 @@ def test_what_cannot_be_fitted_is_refused(case):
     """Each mistake is named, with what is allowed."""
     changed, says = WRONG[case]
     asked = {"reference": reference(), "column": "x", "within": "unit", **changed}
-    with pytest.raises(Misuse, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         GaussianPrior.fit(**asked)
     assert caught.value.allowed
 
@@ -217,14 +217,14 @@ def test_the_private_frame_is_no_reference():
     frame = pl.DataFrame({"unit": [1, 1, 2, 2], "x": [1.0, 2.0, 4.0, 3.0]})
     prior = GaussianPrior.fit(pf.Reference("own", frame), "x", "unit", slack="confidence")
     scenario = pf.Scenario(secret=pf.Secret("x", domain=pf.Interval(0, 9)), prior=prior, within="unit")
-    with pytest.raises(Misuse, match="private frame itself"):
+    with pytest.raises(UsageError, match="private frame itself"):
         pf.protect(frame, scenario)
 
 
 @pytest.mark.parametrize(("low", "high"), [([[1]], [[1, 2]]), ([[0.9]], [[1]]), ([[1, 2], [0, 1]], [[1, 1], [0, 1]])])
 def test_bounds_that_hold_no_factors_are_refused(low, high):
     """Bounds of other shapes, without 1 on the diagonal or crossed are no class."""
-    with pytest.raises(Misuse, match="Bounds on factors"):
+    with pytest.raises(UsageError, match="Bounds on factors"):
         Factors(low, high)
 
 
@@ -240,5 +240,5 @@ def test_a_fitted_class_serves_groups_larger_than_the_reference_has():
     )
     found = pf.calibrate(pf.laws(scenario, pf.Statistic.total(12)), pf.Pure(1.0)).noise.scale
     assert found == pytest.approx(1 + 11 * high, rel=1e-9)
-    with pytest.raises(Misuse, match=r"12 rows cannot all have the correlation -0\.1"):
+    with pytest.raises(UsageError, match=r"12 rows cannot all have the correlation -0\.1"):
         Exchangeable((-0.3, -0.1)).check(np.arange(12.0))

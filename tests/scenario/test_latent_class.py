@@ -51,7 +51,7 @@ def test_fractions_and_floats_are_kept_apart():
 )
 def test_what_is_no_law_is_refused(weights, rows):
     """Sums other than 1, negative entries, NaN and wrong shapes are said at once."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         LatentClass(weights, rows)
 
 
@@ -69,7 +69,7 @@ def test_what_is_no_law_is_refused(weights, rows):
 )
 def test_secrets_that_a_latent_class_knows_nothing_of_are_refused(secret, says):
     """A scenario with such a secret fails before anything is read."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         LatentClass([0.5, 0.5], [[0.5, 0.5, 0], [1, 0, 0]]).check(secret)
 
 

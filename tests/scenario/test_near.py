@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta
 
 import pufferflow as pf
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.law_counts import _ball, regions_around
 from pufferflow.scenario.priors import LatentClassesNear, TablesNear
 
@@ -118,12 +118,12 @@ def test_hidden_classes_are_found_and_said_to_be_estimated():
     assert pf.LatentClass.fit(rows, "x", None, "house", classes=2) == prior
     near = pf.LatentClass.fit(rows, "x", None, "house", classes=2, slack=0.05)
     assert isinstance(near, LatentClassesNear)
-    with pytest.raises(Misuse, match="hidden in the reference"):
+    with pytest.raises(UsageError, match="hidden in the reference"):
         pf.LatentClass.fit(rows, "x", None, "house", classes=2, slack="confidence")
     for wrong in (None, 1, True, ["a", "b"]):
-        with pytest.raises(Misuse, match="no column names the class"):
+        with pytest.raises(UsageError, match="no column names the class"):
             pf.LatentClass.fit(rows, "x", None, "house", classes=wrong)
-    with pytest.raises(Misuse, match="group_class names a column"):
+    with pytest.raises(UsageError, match="group_class names a column"):
         pf.LatentClass.fit(reference(**ROWS), "on", "tariff", "house", classes=2)
 
 
@@ -148,7 +148,7 @@ def test_tables_that_cannot_be_fitted_are_refused(case):
     """Each mistake is named, with what is allowed."""
     changed, says = WRONG_TABLES[case]
     asked = {"reference": reference(**PUPILS), "columns": ["paid", "grade"], **changed}
-    with pytest.raises(Misuse, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         pf.Table.fit(asked.pop("reference"), asked.pop("columns"), **asked)
     assert caught.value.allowed
 
@@ -172,7 +172,7 @@ def test_classes_that_cannot_be_fitted_are_refused(case):
     """Each mistake is named, with what is allowed."""
     changed, says = WRONG_CLASSES[case]
     asked = {"reference": reference(**ROWS), "column": "on", "group_class": "tariff", "within": "house", **changed}
-    with pytest.raises(Misuse, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         pf.LatentClass.fit(**asked)
     assert caught.value.allowed
 
@@ -187,7 +187,7 @@ def test_the_private_frame_is_no_reference():
             pf.Derived("tariff", column="on", domain=[0, 1]),
         ),
     ):
-        with pytest.raises(Misuse, match="private frame itself"):
+        with pytest.raises(UsageError, match="private frame itself"):
             pf.protect(frame, pf.Scenario(secret=secret, prior=prior, within="house"))
 
 
@@ -196,13 +196,13 @@ def test_stored_regions_that_hold_nothing_are_refused():
     table = pf.Table.fit(reference(**PUPILS), ["paid", "grade"], slack=0.1).stored()
     damaged = json.loads(json.dumps(table))
     damaged["laws"][0]["low"][0][0] = 0.99
-    with pytest.raises(Misuse, match="do not hold its centre"):
+    with pytest.raises(UsageError, match="do not hold its centre"):
         TablesNear.restored(damaged)
     fewer = {**table, "laws": table["laws"][:1]}
-    with pytest.raises(Misuse, match="do not fit"):
+    with pytest.raises(UsageError, match="do not fit"):
         TablesNear.restored(fewer)
     classes = pf.LatentClass.fit(reference(**ROWS), "on", "tariff", "house", slack=0.1).stored()
-    with pytest.raises(Misuse, match="do not fit"):
+    with pytest.raises(UsageError, match="do not fit"):
         LatentClassesNear.restored({**classes, "weights": classes["rows"]})
 
 

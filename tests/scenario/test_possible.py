@@ -72,7 +72,7 @@ def test_a_class_may_stay_where_its_members_may():
     """A state that members may leave, and need not, is possible at rest; one that all of them leave for ever is not."""
     low, high = [[0.5, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]
     assert scenario(pf.MarkovChain.between(low, high), pf.Secret("state", [0, 1])).priors
-    with pytest.raises(pf.Misuse, match="state = 0 no probability at any step"):
+    with pytest.raises(pf.UsageError, match="state = 0 no probability at any step"):
         scenario(pf.MarkovChain.between([[0.5, 0.1], [0.0, 1.0]], high), pf.Secret("state", [0, 1]))
 
 
@@ -93,7 +93,7 @@ def test_a_value_that_is_never_possible_is_refused(prior, secret, value):
     if value is None:
         assert scenario(prior, secret).priors
         return
-    with pytest.raises(pf.Misuse, match=f"gives state = '{value}' no probability") as refused:
+    with pytest.raises(pf.UsageError, match=f"gives state = '{value}' no probability") as refused:
         scenario(prior, secret)
     assert "initial='free'" in refused.value.instead
 

@@ -119,7 +119,7 @@ def test_a_date_begins_columns_of_dates_only():
         _scenario(start="2026-01-01").check_schema(pl.Schema({**SCHEMA, "hour": dtype}))
     for dtype in (pl.Time, pl.Duration("us")):
         _scenario().check_schema(pl.Schema({**SCHEMA, "hour": dtype}))
-        with pytest.raises(pf.Misuse, match="begin at a date"):
+        with pytest.raises(pf.UsageError, match="begin at a date"):
             _scenario(start="2026-01-01").check_schema(pl.Schema({**SCHEMA, "hour": dtype}))
 
 
@@ -142,7 +142,7 @@ def test_json_gives_the_scenario_back():
 )
 def test_other_json_is_a_misuse(text):
     """Text that no scenario wrote is named as such."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.Scenario.from_json(text)
 
 
@@ -171,7 +171,7 @@ def test_tuples_of_columns_come_back_as_they_were_written_or_not_at_all(name):
     stored = json.loads(BOTH.to_json())
     assert pf.Scenario.from_json(json.dumps(stored)) == BOTH
     DAMAGED[name](stored["secret"])
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.Scenario.from_json(json.dumps(stored))
 
 
@@ -218,7 +218,7 @@ def test_tuples_of_columns_come_back_as_they_were_written_or_not_at_all(name):
 )
 def test_parts_that_do_not_go_together(changes):
     """A scenario that makes no sense is refused when it is made, in at most five lines."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         _scenario(**changes)
     assert len(str(caught.value).splitlines()) <= 5
 
@@ -231,15 +231,15 @@ def test_a_frame_is_checked_by_its_schema_alone():
     for dtype in (pl.Int8, pl.UInt64, pl.Float32, pl.Boolean, pl.Decimal(10, 2)):
         _scenario().check_schema(pl.Schema({**SCHEMA, "level": dtype}))
     for column in SCHEMA:
-        with pytest.raises(pf.Misuse, match=column):
+        with pytest.raises(pf.UsageError, match=column):
             _scenario().check_schema(pl.Schema({k: v for k, v in SCHEMA.items() if k != column}))
     for changed in ({"level": pl.String}, {"hour": pl.Int64}, {"level": pl.List(pl.Int64)}, {"hour": pl.String}):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             _scenario().check_schema(pl.Schema({**SCHEMA, **changed}))
     labels = _scenario(secret=pf.Secret("level", domain=["a", "b"]))
     labels.check_schema(pl.Schema({**SCHEMA, "level": pl.Categorical()}))
     labels.check_schema(pl.Schema({**SCHEMA, "level": pl.Enum(["a", "b"])}))
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         labels.check_schema(pl.Schema(SCHEMA))
 
 
@@ -255,10 +255,10 @@ def test_a_prior_fitted_on_the_private_frame_is_refused(tmp_path):
 
     private = pl.scan_parquet(tmp_path / "private.parquet")
     for reference, frame in ((rows, rows), (private, private), (private, private.filter(pl.col("hour") > 3))):
-        with pytest.raises(pf.Misuse, match="private frame"):
+        with pytest.raises(pf.UsageError, match="private frame"):
             fitted(reference).check_frame(frame)
     fitted(pl.scan_parquet(tmp_path / "public.parquet")).check_frame(private)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         fitted(rows).check_frame("private.parquet")
 
 
@@ -281,7 +281,7 @@ def test_a_prior_fitted_on_the_private_frame_is_refused(tmp_path):
 )
 def test_matrices_that_are_no_chain(make):
     """Rows that do not add up, wrong shapes, and starts that say nothing are named when the chain is declared."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         make()
 
 
@@ -314,7 +314,7 @@ def test_errors_name_the_type_and_not_the_data():
         lambda: pf.Secret("x", domain=[0, 1], missing=private),
         lambda: pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], period=private),
     ):
-        with pytest.raises(pf.Misuse) as caught:
+        with pytest.raises(pf.UsageError) as caught:
             make()
         assert "Ann" not in str(caught.value)
         assert len(str(caught.value).splitlines()) <= 5
@@ -331,7 +331,7 @@ def test_a_period_is_the_number_of_matrices():
     """Two matrices have the period 2; anything else is a misuse, and what is kept survives JSON."""
     two = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.4, 0.6]]]
     for period in (1, True, 3, 2.0, "2"):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             pf.MarkovChain(two, period=period)
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         pf.MarkovChain([[10**400, 0.0], [0.0, 1.0]])

@@ -14,11 +14,11 @@ from pufferflow.scenario import AnySecret
     [
         ([0, 1, 2], "all", [(0, 1), (0, 2), (1, 2)]),
         ([0, 1, 2], "adjacent", [(0, 1), (1, 2)]),
-        ([0, 1, 5], pf.Closer(1), [(0, 1)]),
+        ([0, 1, 5], pf.WithinDistance(1), [(0, 1)]),
         (["a", "b", "c"], [("a", "c")], [("a", "c")]),
         (pf.Interval(0, 10), "all", [(0.0, 10.0)]),
-        (pf.Interval(0, 10), pf.Closer(3), [(0.0, 3.0)]),
-        (pf.Interval(0, 10), pf.Closer(30), [(0.0, 10.0)]),
+        (pf.Interval(0, 10), pf.WithinDistance(3), [(0.0, 3.0)]),
+        (pf.Interval(0, 10), pf.WithinDistance(30), [(0.0, 10.0)]),
         (pf.Interval(0, 10), [(2, 5)], [(2.0, 5.0)]),
         (pf.Bins([0, 1, 5], [0.5, 3]), "all", [(0.5, 3)]),
         (np.array([1.5, 2.5]), "all", [(1.5, 2.5)]),
@@ -52,7 +52,7 @@ def test_pairs_of_values(domain, pairs, expected):
         lambda: pf.Secret("x", [0, 1], pairs=[(0, 2)]),
         lambda: pf.Secret("x", [0, 1], pairs=[(0, 0)]),
         lambda: pf.Secret("x", [0, 1], pairs=[0]),
-        lambda: pf.Secret("x", [0, 5], pairs=pf.Closer(1)),
+        lambda: pf.Secret("x", [0, 5], pairs=pf.WithinDistance(1)),
         lambda: pf.Secret("x", [0, 1], missing=7),
         lambda: pf.Secret("x", pf.Interval(0, 1), missing=7),
         lambda: pf.Secret("x", pf.Interval(0, 1), pairs=[(0, 2)]),
@@ -64,9 +64,9 @@ def test_pairs_of_values(domain, pairs, expected):
         lambda: pf.Bins([0, 1, 2], [0, 1, 2]),
         lambda: pf.Bins([], [0]),
         lambda: pf.Bins("01", [0, 1]),
-        lambda: pf.Closer(0),
-        lambda: pf.Closer(-1),
-        lambda: pf.Closer(math.nan),
+        lambda: pf.WithinDistance(0),
+        lambda: pf.WithinDistance(-1),
+        lambda: pf.WithinDistance(math.nan),
         lambda: pf.Presence(""),
         lambda: pf.Presence("person", column="x"),
         lambda: pf.Presence("person", rows=0),
@@ -82,7 +82,7 @@ def test_pairs_of_values(domain, pairs, expected):
 )
 def test_what_is_no_secret_is_a_misuse(make):
     """Every bad argument is named when the secret is declared, in at most five lines."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         make()
     assert len(str(caught.value).splitlines()) <= 5
 
@@ -91,7 +91,7 @@ def test_what_is_no_secret_is_a_misuse(make):
     "make",
     [
         lambda: pf.Secret("x", pf.Interval(0, 1), pairs="adjacent"),
-        lambda: pf.Secret("x", ["a", "b"], pairs=pf.Closer(1)),
+        lambda: pf.Secret("x", ["a", "b"], pairs=pf.WithinDistance(1)),
     ],
 )
 def test_pairs_without_a_meaning_are_refused(make):
@@ -109,7 +109,7 @@ def test_missing_values_have_a_place():
 
 SECRETS = [
     pf.Secret("x", [0, 1, 2], "adjacent"),
-    pf.Secret("x", pf.Interval(0, 2.5), pf.Closer(0.5), missing=1),
+    pf.Secret("x", pf.Interval(0, 2.5), pf.WithinDistance(0.5), missing=1),
     pf.Secret("x", pf.Bins([1, 2], ["low", "mid", "high"]), [("low", "high")]),
     pf.Initial("x", ["a", "b"]),
     pf.Presence("person"),

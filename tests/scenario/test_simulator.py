@@ -28,7 +28,7 @@ def heights(value, row, statistic, draws, rng):
 )
 def test_bad_parts_are_refused(parts, says):
     """No function, no whole number of draws, no confidence between 0 and 1."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         Simulator(**{"fn": heights, **parts})
 
 
@@ -38,7 +38,7 @@ def test_secrets_without_values_are_refused():
     prior.check(Derived("cause", [0, 1]))
     prior.check(Secret("x", [0, 1]))
     for secret in (Derived("cause"), Secret("x", Interval(0, 1)), Initial("x", [0, 1]), Presence("home")):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             prior.check(secret)
 
 
@@ -55,7 +55,7 @@ def test_secrets_without_values_are_refused():
 def test_draws_of_the_wrong_kind_are_refused(drawn):
     """Wrong shapes, NaN and texts are said before anything is certified."""
     prior = Simulator(lambda value, row, statistic, draws, rng: drawn(draws), draws=10)  # noqa: ARG005
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         prior.sample(0, None, Statistic.total(3), np.random.default_rng(0))
 
 

@@ -71,13 +71,13 @@ def test_rational_probabilities_stay_rational():
 )
 def test_bad_tables_are_refused(frame, says):
     """What is no joint law is said so at once."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         Table(frame)
 
 
 def test_shared_columns_have_to_exist():
     """A shared column that the table does not have is refused."""
-    with pytest.raises(pf.Misuse, match="no column of the table"):
+    with pytest.raises(pf.UsageError, match="no column of the table"):
         Table(FRAME, shared=["score", "cause"])
 
 
@@ -97,7 +97,7 @@ def test_shared_columns_have_to_exist():
 )
 def test_secrets_that_a_table_knows_nothing_of_are_refused(secret, says):
     """A scenario with such a secret fails before anything is read."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         Table(FRAME).check(secret)
 
 
@@ -114,5 +114,5 @@ def test_secrets_that_a_table_knows_are_taken():
 def test_numbers_that_floats_mix_up_are_refused():
     """Two neighbouring whole numbers beyond 2^53 would be one value, and their difference would need no noise."""
     table = Table({"s": [2**60, 2**60 + 1], "x": [2**60, 2**60 + 1], "probability": [0.5, 0.5]})
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         _ = table.columns

@@ -79,14 +79,14 @@ def test_rows_within_the_distance_never_move_an_answer_farther():
 @pytest.mark.parametrize("distance", [-1.0, math.nan, math.inf, "1", None])
 def test_bad_distances_are_refused(distance):
     """A distance is a finite number, not below 0."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         WeaklyDependent(distance)
 
 
 @pytest.mark.parametrize("secret", [pf.Presence("p"), pf.Derived("d"), pf.Secret("x", domain=["a", "b"])])
 def test_other_secrets_are_refused(secret):
     """The distance is between rows of numbers, given the value of one of them."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         WeaklyDependent(1.0).check(secret)
 
 

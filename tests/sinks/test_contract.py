@@ -107,7 +107,7 @@ def test_a_release_is_there_as_it_was(kind, opened, keys):
     release = sinks.release_of(KEYS[keys])
     assert not opened().has(LABEL)
     if keys in kind.refuses:
-        with pytest.raises(pf.Misuse, match="cannot be a column of a table"):
+        with pytest.raises(pf.UsageError, match="cannot be a column of a table"):
             opened().send(LABEL, release)
         assert not opened().has(LABEL)
         return
@@ -144,7 +144,7 @@ def test_another_release_is_refused(kind, opened, release):
     same_numbers = sinks.release_of(KEYS["plain"], entry="3:" + "cd" * 32)
     fewer = sinks.release_of(KEYS["plain"].head(1))
     for wrong in (sinks.other(release), sinks.edited(release), same_numbers, fewer):
-        with pytest.raises(pf.Misuse, match="what was published is never replaced"):
+        with pytest.raises(pf.UsageError, match="what was published is never replaced"):
             opened().send(LABEL, wrong)
         check(kind, opened(), release)
 
@@ -185,7 +185,7 @@ def test_threads_that_send_at_once_write_once(kind, opened, release):
             ready.wait()
             try:
                 written.append(sink.send(label, release))
-            except pf.SinkFailed as error:  # which a run tries again
+            except pf.SinkError as error:  # which a run tries again
                 written.append(error.problem)
 
         threads = [threading.Thread(target=send) for _ in range(4)]
@@ -207,7 +207,7 @@ def test_of_two_releases_at_once_one_is_refused(kind, opened, release):
         ready.wait()
         try:
             outcomes[name] = sink.send(LABEL, one)
-        except pf.Misuse as error:
+        except pf.UsageError as error:
             outcomes[name] = error.allowed
 
     threads = [threading.Thread(target=send, args=pair) for pair in (("first", release), ("second", other))]
@@ -288,7 +288,7 @@ def test_a_job_publishes_once(job):
     assert (first.state, again.state) == ("released", "kept")
     assert first.place == job.place_of("2024-01-01")
     (job.folder / "ledger.db").rename(job.folder / "away.db")
-    with pytest.raises(pf.Misuse, match="releases that one paid for"):
+    with pytest.raises(pf.UsageError, match="releases that one paid for"):
         job.run("2024-01-02")
 
 
@@ -302,7 +302,7 @@ def test_a_ledger_that_lacks_what_was_published_is_found_out(job):
         assert [one.differs for one in ledger.compare(job.published(), "ons")] == [(), ()]
     (job.folder / "ledger.db").unlink()
     (job.folder / "older.db").rename(job.folder / "ledger.db")
-    with pytest.raises(pf.Misuse, match="no such entry: it is an older copy"):
+    with pytest.raises(pf.UsageError, match="no such entry: it is an older copy"):
         job.run("2024-01-03")
     with job.ledger() as ledger:
         assert [one.differs for one in ledger.compare(job.published())] == [(), ("the ledger has no such entry",)]
@@ -313,7 +313,7 @@ def test_keys_without_a_form_are_refused_before_anything_is_drawn(kind, server):
     table = kind.table(server, "/folder")
     wrong = pl.Schema({"a": pl.List(pl.Int64)})
     if getattr(table, "format", "") != "parquet":
-        with pytest.raises(pf.Misuse, match="'a'"):
+        with pytest.raises(pf.UsageError, match="'a'"):
             table.check_columns(wrong)
     assert msgspec.to_builtins(table)
     table.check_address()

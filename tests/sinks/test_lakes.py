@@ -42,7 +42,7 @@ def test_a_commit_that_came_first_is_found(lake, opened, release, monkeypatch, b
     if both == "the same":
         assert opened().send(LABEL, second) is False
     else:
-        with pytest.raises(pf.Misuse, match="never replaced"):
+        with pytest.raises(pf.UsageError, match="never replaced"):
             opened().send(LABEL, second)
     assert lake.reader(opened(), LABEL) == release.frame["load"].to_list()
 
@@ -133,14 +133,14 @@ def test_another_table_is_refused_before_anything_is_drawn(lake, tmp_path):
         catalog.create_table("stats.meters", pl.DataFrame({"release_id": ["a"], "certificate": [1]}).to_arrow().schema)
     keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
     job = pf.Job.read(ons.write_job(tmp_path, f'{keys}[sink]\nkind = "{lake.name}"\n{lake.written("", tmp_path)}'))
-    with pytest.raises((pf.Misuse, pf.SinkFailed)):
+    with pytest.raises((pf.UsageError, pf.SinkError)):
         job.run("2024-01-01")
     assert job.account() is None
 
 
 def test_other_questions_need_another_table(opened, release):
     opened().send(LABEL, release)
-    with pytest.raises(pf.Misuse, match="lacks the columns more"):
+    with pytest.raises(pf.UsageError, match="lacks the columns more"):
         opened().prepare(pl.Schema({"district": pl.String, "more": pl.Float64}))
 
 
@@ -154,7 +154,7 @@ def test_a_delta_table_in_an_object_store(s3_of_sinks, tmp_path, release):
     (copy,) = table.open(tmp_path, sinks.JOB).copies()
     assert copy.differences(release) == []
     wrong = DeltaTable("s3://nowhere/meters", options).open(tmp_path, sinks.JOB)
-    with pytest.raises(pf.SinkFailed) as caught:
+    with pytest.raises(pf.SinkError) as caught:
         wrong.send(LABEL, release)
     assert "test-secret" not in f"{caught.value}{caught.value.__context__}"
 
@@ -167,20 +167,20 @@ def test_a_catalog_that_fails_tells_no_secret(tmp_path, release):
         {"type": "a-secret"},
     ):
         sink = IcebergTable("stats.meters", options=options).open(tmp_path, sinks.JOB)
-        with pytest.raises(pf.SinkFailed) as caught:
+        with pytest.raises(pf.SinkError) as caught:
             sink.send(LABEL, release)
         assert "a-secret" not in f"{caught.value}{caught.value.__context__}"
 
 
 @pytest.mark.parametrize("table", ["meters", ".meters", "stats."])
 def test_a_table_of_iceberg_is_in_a_namespace(table):
-    with pytest.raises(pf.Misuse, match=r"sink\.table"):
+    with pytest.raises(pf.UsageError, match=r"sink\.table"):
         _read(f'kind = "iceberg"\ntable = "{table}"')
 
 
 def test_addresses_that_are_no_place_for_delta_are_refused():
     for path in ("s3://key:a-secret@bucket/x", "https://host/x"):
-        with pytest.raises(pf.Misuse, match="The address of the sink"):
+        with pytest.raises(pf.UsageError, match="The address of the sink"):
             DeltaTable(path).check_address()
 
 

@@ -90,7 +90,7 @@ def test_what_was_published_is_mended_and_never_replaced(opened, published, rele
     (published / "certificate.json").write_text("{")
     assert opened().send(LABEL, release)
     sinks.edited(release).frame.write_parquet(next(published.glob("release.*")))
-    with pytest.raises(pf.Misuse, match="other numbers"):
+    with pytest.raises(pf.UsageError, match="other numbers"):
         opened().send(LABEL, release)
     (copy,) = opened().copies()
     assert copy.differences(release) == ["release.parquet has other numbers, or is damaged"]
@@ -123,9 +123,9 @@ def test_pages_lie_beside_the_numbers(tmp_path):
 def test_a_store_that_replaces_what_is_there_is_refused(opened, release, monkeypatch):
     """Such a store answers as if it had put what it was asked to put once; it is found out before anything is drawn."""
     monkeypatch.setattr(ObjectSink, "_put_new", lambda self, path, body: self._replace(path, body) is None)
-    with pytest.raises(pf.Misuse, match="lets a second file take the place of the first"):
+    with pytest.raises(pf.UsageError, match="lets a second file take the place of the first"):
         opened().prepare(pl.Schema())
-    with pytest.raises(pf.Misuse, match="lets a second file take the place of the first"):
+    with pytest.raises(pf.UsageError, match="lets a second file take the place of the first"):
         opened().send(LABEL, release)
 
 
@@ -141,7 +141,7 @@ def s3(s3_of_sinks, tmp_path):
 
 
 def test_conditional_puts_that_are_switched_off_are_told(s3, release):
-    with pytest.raises(pf.SinkFailed, match="no conditional puts"):
+    with pytest.raises(pf.SinkError, match="no conditional puts"):
         s3(aws_conditional_put="disabled").send(LABEL, release)
 
 
@@ -151,9 +151,9 @@ def test_a_store_that_fails_tells_no_secret(s3, release, monkeypatch):
     secret = {"aws_secret_access_key": "${STORE_SECRET}"}
     retries = {"connect_timeout": "1s", "timeout": "1s"}
     for wrong, kind, part in (
-        ({"aws_endpoint_url": "http://127.0.0.1:1", **retries}, pf.SinkFailed, "it cannot be reached"),
-        ({"bucket": "nowhere"}, pf.SinkFailed, "there is no such bucket"),
-        ({"nonsense": "1"}, pf.Misuse, "could not be opened"),
+        ({"aws_endpoint_url": "http://127.0.0.1:1", **retries}, pf.SinkError, "it cannot be reached"),
+        ({"bucket": "nowhere"}, pf.SinkError, "there is no such bucket"),
+        ({"nonsense": "1"}, pf.UsageError, "could not be opened"),
     ):
         with pytest.raises(kind, match=part) as caught:
             s3(**wrong, **secret).send(LABEL, release)
@@ -179,7 +179,7 @@ def test_a_store_that_fails_tells_no_secret(s3, release, monkeypatch):
 )
 def test_addresses_that_are_no_store_are_refused(address):
     """And of these, which may hold a password, nothing is told."""
-    with pytest.raises(pf.Misuse, match="The address of the sink") as caught:
+    with pytest.raises(pf.UsageError, match="The address of the sink") as caught:
         ObjectTable(address).check_address()
     assert "secret@" not in str(caught.value)
     assert "secret=1" not in str(caught.value)
@@ -195,7 +195,7 @@ def test_all_stores_can_be_opened(monkeypatch):
         "abfss://container@account.dfs.core.windows.net/published": {},
     }.items():
         if "google_application_credentials" in options:
-            with pytest.raises(pf.Misuse, match="could not be opened"):
+            with pytest.raises(pf.UsageError, match="could not be opened"):
                 store_of(address, options)
         else:
             assert isinstance(store_of(address, options), obstore.store.ObjectStore)

@@ -113,7 +113,7 @@ def test_what_was_taken_away_is_written_anew(lite, release, tmp_path):
         "DELETE FROM meters WHERE row_number = 1",
     ):
         rows_of(file, edit)
-        with pytest.raises(pf.Misuse, match="other numbers"):
+        with pytest.raises(pf.UsageError, match="other numbers"):
             lite().send(LABEL, release)
         assert [one.differences(release) for one in lite().copies()] == [
             ["its rows have other numbers, or are not all there"]
@@ -143,7 +143,7 @@ def test_another_table_of_that_name_is_refused_before_anything_is_drawn(tmp_path
     rows_of(f"sqlite:///{tmp_path}/published.db", made)
     job = job_of(tmp_path, "sqlite:///published.db")
     what = r"The table 'meters\w*' of .* (lacks the columns|has another key)|a table of that name is another one"
-    with pytest.raises((pf.Misuse, pf.SinkFailed), match=what):
+    with pytest.raises((pf.UsageError, pf.SinkError), match=what):
         job.run("2024-01-01")
     assert job.account() is None
 
@@ -156,9 +156,9 @@ def job_of(folder, address):
 def test_other_questions_need_another_table(lite, release):
     """Columns are those of the first release; more of them, and others, are refused."""
     lite().send(LABEL, release)
-    with pytest.raises(pf.Misuse, match="lacks the columns more"):
+    with pytest.raises(pf.UsageError, match="lacks the columns more"):
         lite().prepare(pl.Schema({"district": pl.String, "more": pl.Int64}))
-    with pytest.raises(pf.Misuse, match="lacks the columns district"):
+    with pytest.raises(pf.UsageError, match="lacks the columns district"):
         lite().prepare(pl.Schema({"district": pl.Date, "load": pl.Float64}))
     lite().prepare(pl.Schema({"district": pl.Enum(["north"]), "load": pl.Float64}))
 
@@ -180,7 +180,7 @@ def test_other_questions_need_another_table(lite, release):
 )
 def test_columns_without_a_form_are_refused(columns, part):
     """By types, and by names that a database cuts, or does not tell apart."""
-    with pytest.raises(pf.Misuse) as caught:
+    with pytest.raises(pf.UsageError) as caught:
         SqlTable("published.db", "meters").check_columns(pl.Schema(columns))
     assert part in caught.value.problem
 
@@ -194,7 +194,7 @@ def test_values_without_a_form_are_refused(lite, keys, part):
     frame = pl.DataFrame(keys)
     if "day" in keys:
         frame = frame.select(pl.col("day").dt.offset_by("-10y"))
-    with pytest.raises(pf.Misuse, match=part):
+    with pytest.raises(pf.UsageError, match=part):
         lite().send(LABEL, sinks.release_of(frame))
     assert not lite().has(LABEL)
 
@@ -212,14 +212,14 @@ def test_values_without_a_form_are_refused(lite, keys, part):
 )
 def test_addresses_of_other_databases_are_refused(address):
     """Nothing of them is told, which may hold a password."""
-    with pytest.raises(pf.Misuse, match="no database that a job can write to") as caught:
+    with pytest.raises(pf.UsageError, match="no database that a job can write to") as caught:
         SqlTable(address, "meters").check_address()
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("table", ["x" * 55, "a\0b"])
 def test_names_that_a_database_would_cut_are_refused(table):
-    with pytest.raises(pf.Misuse, match="no name of a table"):
+    with pytest.raises(pf.UsageError, match="no name of a table"):
         SqlTable("published.db", table)
 
 
@@ -231,7 +231,7 @@ def test_no_password_is_told(tmp_path, monkeypatch):
         "postgresql+psycopg://me:x@localhost:1/db?password=${SINK_PASSWORD}&connect_timeout=2",
     ):
         job = job_of(tmp_path, address)
-        with pytest.raises(pf.SinkFailed, match="the server cannot be reached") as caught:
+        with pytest.raises(pf.SinkError, match="the server cannot be reached") as caught:
             job.run("2024-01-01")
         told = f"{caught.value}{caught.value.__context__}{caught.value.__cause__}{job.place_of('2024-01-01')}"
         assert not any(part in told for part in (SECRET, "s3cr", "ss word"))
@@ -252,7 +252,7 @@ def test_a_lost_connection_leaves_nothing(server_sink, postgres_server, release)
     server_sink().send("2026-11-19", release)
     for place in ("sql_database.py:insert_new", "sql_table.py:_stored"):
         losing = jobs.Tracer(lose, place, {sql_table.__file__, sql_database.__file__})
-        with losing, pytest.raises(pf.SinkFailed, match="closed the connection") as caught:
+        with losing, pytest.raises(pf.SinkError, match="closed the connection") as caught:
             server_sink().send(LABEL, release)
         assert "terminating" not in str(caught.value)
         assert not server_sink().has(LABEL)
@@ -270,7 +270,7 @@ def test_what_a_server_does_not_permit_is_said(server_sink, postgres_server, rel
     rows_of(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader_{schema}")
     sink = SqlTable(postgres_server.replace("ledger@", f"reader_{schema}@"), "meters").open(None, sinks.JOB)
     assert sink.has("2026-11-19")
-    with pytest.raises(pf.SinkFailed, match="does not permit it"):
+    with pytest.raises(pf.SinkError, match="does not permit it"):
         sink.send(LABEL, release)
 
 
@@ -282,7 +282,7 @@ def test_a_schema_of_postgresql_is_named(postgres_of_sinks, release, tmp_path):
     assert table.open(tmp_path, sinks.JOB).send(LABEL, release)
     assert not table.open(tmp_path, sinks.JOB).send(LABEL, release)
     assert len(rows_of(postgres_of_sinks, 'SELECT * FROM "Odd ""one"""."Meters; daily"')) == 2
-    with pytest.raises(pf.SinkFailed, match="no such schema"):
+    with pytest.raises(pf.SinkError, match="no such schema"):
         SqlTable(postgres_of_sinks, "meters", "nowhere").open(tmp_path, sinks.JOB).send(LABEL, release)
 
 
@@ -293,7 +293,7 @@ def test_a_database_that_cannot_hold_all_texts_is_refused(postgres_of_sinks, tmp
         creation = postgres.CREATE.format(name="latin_sink", encoding="LATIN1")
         connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(creation)
     address = postgres_of_sinks.replace("/postgres?", "/latin_sink?")
-    with pytest.raises(pf.Misuse, match="does not keep its texts in UTF-8"):
+    with pytest.raises(pf.UsageError, match="does not keep its texts in UTF-8"):
         SqlTable(address, "meters").open(tmp_path, sinks.JOB).prepare(pl.Schema({"load": pl.Float64}))
 
 
@@ -309,7 +309,7 @@ def test_a_ledger_may_be_in_the_same_database_of_a_server(tmp_path, postgres_ser
     with job.ledger() as ledger:
         assert ledger.verify().entries == 3
     job = job_of(tmp_path, "sqlite:///ledger.db")
-    with pytest.raises(pf.Misuse, match="is the file of a ledger"):
+    with pytest.raises(pf.UsageError, match="is the file of a ledger"):
         job.run("2024-01-01")
     with job.ledger() as ledger:
         assert ledger.verify().entries == 0
@@ -318,9 +318,9 @@ def test_a_ledger_may_be_in_the_same_database_of_a_server(tmp_path, postgres_ser
 def test_a_file_that_is_no_database_is_a_failed_sink(lite, release, tmp_path):
     """The error is one that may be mended, and says nothing of what the file holds."""
     (tmp_path / "published.db").write_text("no database " * 100)
-    with pytest.raises(pf.SinkFailed, match="the file is no SQLite database"):
+    with pytest.raises(pf.SinkError, match="the file is no SQLite database"):
         lite().send(LABEL, release)
-    with pytest.raises(pf.SinkFailed, match="the file is no SQLite database"):
+    with pytest.raises(pf.SinkError, match="the file is no SQLite database"):
         lite().has(LABEL)
 
 
@@ -330,7 +330,7 @@ def test_a_file_that_is_locked_is_waited_for_and_told(lite, release, tmp_path, m
     lite().send("2026-11-19", release)
     with sqlite3.connect(tmp_path / "published.db", isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(pf.SinkFailed, match="others kept it locked"):
+        with pytest.raises(pf.SinkError, match="others kept it locked"):
             lite().send(LABEL, release)
         other.execute("ROLLBACK")
     other.close()

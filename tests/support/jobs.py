@@ -270,7 +270,7 @@ def _schedule(job, tell, asked):
     turns = itertools.count(1)
 
     def told(what):
-        if isinstance(what, room.Ran):
+        if isinstance(what, room.JobRun):
             tell(gave=[what.period, digest(what.release)], drawn=what.drawn, sent=what.sent)
         else:
             tell(told=type(what).__name__)

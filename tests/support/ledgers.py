@@ -49,7 +49,7 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
 
 def plan(epsilon=1.0, scenario=SCENARIO):
     """Return as much of a plan as accounts look at."""
-    return types.SimpleNamespace(cost=ready(epsilon, scenario).cost, questions=types.SimpleNamespace(scenario=scenario))
+    return types.SimpleNamespace(cost=ready(epsilon, scenario).cost, request=types.SimpleNamespace(scenario=scenario))
 
 
 def drawn(made, entry):

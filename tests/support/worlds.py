@@ -51,7 +51,7 @@ def released(questions, scale=1.0, **promise):
     noise = calibration.noise.at(calibration.noise.scale * scale)
     decision = dataclasses.replace(plan._decision, calibration=dataclasses.replace(calibration, noise=noise))
     found = pf.Plan(decision).release()
-    return found.frame.select(plan.questions.outputs).to_numpy()
+    return found.frame.select(plan.request.outputs).to_numpy()
 
 
 def evidence(first, second, epsilon, delta=0.0):

@@ -111,7 +111,7 @@ def _absent(known: pf.Scenario) -> Any:
 
 def _quantiles(known: pf.Scenario) -> Any:
     batch = pf.protect(rows(), known).group_by("meter").private_median("level").private_histogram("level", "bars")
-    return batch.plan(pf.Pure(0.5), bound=pf.GWM(), noise=pf.Laplace, floor=None)
+    return batch.plan(pf.Pure(0.5), bound=pf.GWM(), noise=pf.Laplace, row_privacy=False)
 
 
 def _within(known: pf.Scenario) -> Any:
@@ -263,7 +263,7 @@ def write(kind: str, folder: Path) -> None:
         account = ledger.open(name, case.scenario, limit=case.limit)
         given = _write(account, case, case.scenario)
         if kind == "sound" and case.better is not None:
-            account = ledger.supersede(name, case.better, regardless_of_answers=True)
+            account = ledger.replace_prior(name, case.better, regardless_of_answers=True)
             plan = case.plans["day 0"](case.better)
             given["later"] = _numbers(plan.release(account, id="later"))
         told[name] = {"releases": given}
@@ -306,7 +306,7 @@ def corrected() -> dict[str, tuple[pf.Scenario, pf.Guarantee, Any, list[Any]]]:
     def of(length: int, promise: pf.Guarantee, steepness: float, column: pl.Expr) -> Any:
         frame = pl.DataFrame({"t": range(length), "x": [0.0] * length})
         batch = pf.protect(frame, first).filter(pl.col("t") == 0).private_sum(column, name="x")
-        return batch.plan(promise, noise=pf.Staircase.of(steepness, 0.5), floor=None)
+        return batch.plan(promise, noise=pf.Staircase.of(steepness, 0.5), row_privacy=False)
 
     quarter = [Fraction(1, 4)] * 4
     parity = pf.Table({"s": [0, 1, 1, 0], "x": [0, 0, 1, 1], "y": [0, 1, 0, 1], "probability": quarter})

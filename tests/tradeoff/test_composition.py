@@ -240,7 +240,7 @@ def test_a_delta_below_the_floats_is_not_none():
 )
 def test_numbers_that_are_none(numbers, word):
     """Numbers outside their ranges, NaN and other types are refused by name."""
-    with pytest.raises(pf.Misuse, match=word):
+    with pytest.raises(pf.UsageError, match=word):
         Profile(*numbers)
 
 
@@ -272,7 +272,7 @@ def test_profiles_of_what_does_not_fit():
         lambda: Profile.of_outputs([[0.5, 0.5]], [0.5, 0.5]),
         lambda: Profile.of_outputs([], []),
     ):
-        with pytest.raises((pf.Misuse, pf.Refused)):
+        with pytest.raises((pf.UsageError, pf.Refused)):
             wrong()
     assert Profile.of(pf.Laplace(0.0)).tv == Profile.of(pf.Gaussian(1.0), math.inf).delta == 1.0
     assert Profile.of(pf.Laplace(0.0), 0.0).tv == compose(Profile.of(pf.Gaussian(1.0), 0.0)).epsilon(0.0) == 0.0
@@ -283,7 +283,7 @@ def test_calls_that_do_not_fit(monkeypatch):
     monkeypatch.setattr(composed, "MOST_PROFILES", 10)
     once = compose(Profile(1.0))
     for wrong in (lambda: compose([]), lambda: compose(1.0), lambda: compose([0.5]), lambda: compose(Profile(1.0), 0)):
-        with pytest.raises(pf.Misuse, match=r"try: pf\.tradeoff\.compose"):
+        with pytest.raises(pf.UsageError, match=r"try: pf\.tradeoff\.compose"):
             wrong()
     with pytest.raises(pf.Refused, match="counted together"):
         compose(Profile(n * 1e-9) for n in itertools.count())
@@ -295,7 +295,7 @@ def test_calls_that_do_not_fit(monkeypatch):
         lambda: once.curve(1.5),
         lambda: once.curve(math.nan),
     ):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             wrong()
     with pytest.raises(pf.Refused, match="no Gaussian limit"):
         _ = compose(Profile(1.0, 0.1)).gaussian_limit

@@ -163,10 +163,10 @@ def test_calls_that_do_not_fit():
     once = compose(Profile(1.0))
     for call in (intersection, union):
         for wrong in ([], [1.0], 3, "both"):
-            with pytest.raises(pf.Misuse):
+            with pytest.raises(pf.UsageError):
                 call(wrong)
     for wrong in ([], [(0.5, once)], [(math.nan, once)], [(1.0, 2.0)], [once], [(-1.0, once), (2.0, once)], 1.0):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             mixture(wrong)
     for call in (
         lambda: as_profile(1.0),
@@ -175,5 +175,5 @@ def test_calls_that_do_not_fit():
         lambda: once.curve("a"),
         lambda: once.deltas([True]),
     ):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             call()

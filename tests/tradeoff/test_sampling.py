@@ -94,7 +94,7 @@ def test_samples_of_losses_beyond_the_floats():
 def test_samples_of_what_is_no_profile():
     """Only profiles are sampled."""
     for call in (lambda one: erased(one, 0.5), lambda one: fixed_size(one, 1, 2, prior=FREE)):
-        with pytest.raises(pf.Misuse, match="The profile is of type"):
+        with pytest.raises(pf.UsageError, match="The profile is of type"):
             call(1.0)
 
 
@@ -115,12 +115,12 @@ def test_correlated_rows_are_refused():
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), prior=FREE)
     assert poisson(Profile(1.0), 0.1, prior=scenario).tv < 0.1
     for wrong in (None, "independent", [], 3):
-        with pytest.raises(pf.Misuse, match="Independent"):
+        with pytest.raises(pf.UsageError, match="Independent"):
             dp_sgd(1.0, 10, rate=0.1, prior=wrong)
     for wrong in (lambda: poisson(Profile(1.0), 1.5, prior=FREE), lambda: fixed_size(Profile(1.0), 3, 2, prior=FREE)):
-        with pytest.raises(pf.Misuse):
+        with pytest.raises(pf.UsageError):
             wrong()
-    with pytest.raises(pf.Misuse, match="profile"):
+    with pytest.raises(pf.UsageError, match="profile"):
         poisson(0.5, 0.1, prior=FREE)
 
 
@@ -184,11 +184,11 @@ def test_other_events_are_refused_by_name():
     with pytest.raises(pf.Refused, match="RandomizedResponseDpEvent"):
         from_dp_event(event("RandomizedResponseDpEvent", noise_parameter=0.5, num_buckets=2))
     for wrong in (event("GaussianDpEvent"), event("GaussianDpEvent", noise_multiplier=math.nan)):
-        with pytest.raises(pf.Misuse, match="noise_multiplier"):
+        with pytest.raises(pf.UsageError, match="noise_multiplier"):
             from_dp_event(wrong)
-    with pytest.raises(pf.Misuse, match="The events of a ComposedDpEvent"):
+    with pytest.raises(pf.UsageError, match="The events of a ComposedDpEvent"):
         from_dp_event(event("ComposedDpEvent", events=None))
-    with pytest.raises(pf.Misuse, match="neighbours"):
+    with pytest.raises(pf.UsageError, match="neighbours"):
         from_dp_event(PAIR, "both")
 
 

@@ -39,7 +39,7 @@ ORIGIN = pf.Law.point([0, 0])
 )
 def test_odd_arguments_are_misuse(call):
     """Overflow, strings, dates, masks, arrays for numbers: each is an error of ours, not NumPy's."""
-    with pytest.raises(pf.Misuse):
+    with pytest.raises(pf.UsageError):
         call()
 
 

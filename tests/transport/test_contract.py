@@ -151,7 +151,7 @@ def test_laws_must_match(distance):
         (finite, [0, 1], "type list"),
         (None, finite, "type NoneType"),
     ):
-        with pytest.raises(pf.Misuse, match=says):
+        with pytest.raises(pf.UsageError, match=says):
             distance(left, right)
 
 
@@ -173,7 +173,7 @@ def test_laws_must_match(distance):
 )
 def test_bad_arguments_are_refused(call, says):
     """Norm, p and δ outside their range are named by an error of ours."""
-    with pytest.raises(pf.Misuse, match=says):
+    with pytest.raises(pf.UsageError, match=says):
         call(pf.Law.point(0))
 
 

@@ -48,9 +48,9 @@ def kind_of(error: BaseException) -> str:
     return kind.__name__ if kind.__module__.partition(".")[0].lstrip("_") in _NAMED else "an error of its own"
 
 
-def failed(place: str, reason: str) -> pf.SinkFailed:
+def failed(place: str, reason: str) -> pf.SinkError:
     """Return the error of a sink that could not be read or written."""
-    return pf.SinkFailed(
+    return pf.SinkError(
         f"The sink {place[-200:]!r} could not be read or written: {reason}.",
         allowed="a sink that can be reached, and written to",
         instead="mending that and running again: what is released is kept in the ledger, and the next run sends it",
@@ -62,7 +62,7 @@ def check_installed(package: str, extra: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is None:
-        raise pf.Misuse(
+        raise pf.UsageError(
             f"The sink needs {package!r}, which is not installed.",
             allowed="the packages of its extra",
             instead=f'pip install "pufferflow[{extra}]"',

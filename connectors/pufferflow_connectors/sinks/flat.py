@@ -53,7 +53,7 @@ def plain_columns(columns: pl.Schema, names: Names) -> pl.Schema:
         if name.casefold() in seen:
             problem = f"databases do not tell it from {seen[name.casefold()]}"
         if problem:
-            raise pf.Misuse(
+            raise pf.UsageError(
                 f"The column {name[:100]!r} cannot be a column of a table: {problem}.",
                 allowed="plain names, which differ in more than their case",
                 instead='another name: group_by(place="…"), private_sum("level", name="load")',
@@ -97,8 +97,8 @@ def _years_fit(column: pl.Series) -> bool:
     return bool(whole.is_between(low, high + per_day - 1).all())
 
 
-def _no_form(name: str, what: str, allowed: str) -> pf.Misuse:
-    return pf.Misuse(
+def _no_form(name: str, what: str, allowed: str) -> pf.UsageError:
+    return pf.UsageError(
         f"The column {name[:100]!r} has {what}, which databases have no form for. The release is kept in the ledger.",
         allowed=allowed,
         instead='a [sink] of kind "folder" or "object" with format = "parquet", to which the next run sends it',
@@ -118,7 +118,7 @@ def _plain(name: str, dtype: pl.DataType) -> pl.DataType:
         case pl.Datetime(time_unit="ms" | "us"):
             return pl.Datetime("us", None if dtype.time_zone is None else "UTC")
         case _:
-            raise pf.Misuse(
+            raise pf.UsageError(
                 f"The column {name[:100]!r} is of dtype {str(dtype)[:100]}, which tables have no form for.",
                 allowed="keys that are integers of up to 64 bits, floats, texts, booleans, dates, or moments in "
                 "milliseconds or microseconds",

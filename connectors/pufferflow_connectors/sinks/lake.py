@@ -167,7 +167,7 @@ class LakeSink(Sink, Generic[Table]):
         there = {} if table is None else dict(self._columns(table))
         wrong = [name for name, dtype in wanted.items() if there.get(name) != dtype]
         if wrong:
-            raise pf.Misuse(
+            raise pf.UsageError(
                 f"The table {self._root[-200:]!r} lacks the columns {', '.join(wrong)[:300]}, or has others.",
                 allowed="a table that the job made itself, and one for each set of questions",
                 instead="another place for it in [sink]",

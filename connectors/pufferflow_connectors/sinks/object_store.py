@@ -229,7 +229,7 @@ class ObjectSink(Sink):
 
     def _check_once(self) -> None:
         if self._put_new(_ONCE, b"") and self._put_new(_ONCE, b""):
-            raise pf.Misuse(
+            raise pf.UsageError(
                 f"The store {self._address[-200:]!r} lets a second file take the place of the first, so that a release "
                 "could be published twice.",
                 allowed="a store with conditional puts (If-None-Match), as S3, GCS, Azure and newer MinIO have them",

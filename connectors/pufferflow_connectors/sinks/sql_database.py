@@ -108,7 +108,7 @@ class Database:
         """Refuse the file of a ledger, which takes no other tables, and databases that cannot hold every text."""
         if self.file is not None:
             if connection.exec_driver_sql(_LEDGERS).first() is not None:
-                raise pf.Misuse(
+                raise pf.UsageError(
                     f"The sink {self.name[-200:]!r} is the file of a ledger, which is sound only without other tables.",
                     allowed="a file for releases, or a database on a server",
                     instead='address = "sqlite:///published.db"',
@@ -116,7 +116,7 @@ class Database:
             return
         connection.exec_driver_sql(_ALONE)
         if connection.exec_driver_sql("SHOW server_encoding").scalar() != "UTF8":
-            raise pf.Misuse(
+            raise pf.UsageError(
                 f"The database {self.name[-200:]!r} does not keep its texts in UTF-8.",
                 allowed="a database that can hold any text",
                 instead="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
@@ -148,7 +148,7 @@ def url_of(address: str, folder: Path) -> "sa.URL":
         return sa.URL.create("sqlite", database=str(folder / Path(url.database or "").expanduser()))
     if url is not None and kind in {"postgresql", "postgresql+psycopg"}:
         return url.set(drivername="postgresql+psycopg")
-    raise pf.Misuse(
+    raise pf.UsageError(
         "The address of the sink is of no database that a job can write to.",
         allowed="sqlite:///file.db, or postgresql+psycopg://user:${PASSWORD}@host/database",
         instead='address = "sqlite:///published.db"',
@@ -164,7 +164,7 @@ def engine_of(url: "sa.URL") -> Database:
         engine = sa.create_engine(url, connect_args=arguments, poolclass=sa.NullPool, hide_parameters=True)
         return Database(engine, shown_address(url), Path(url.database or ""))
     if find_spec("psycopg") is None:
-        raise pf.Misuse(
+        raise pf.UsageError(
             "A sink in PostgreSQL, and no driver for it.",
             allowed="an environment with psycopg",
             instead='pip install "pufferflow[postgres]"',

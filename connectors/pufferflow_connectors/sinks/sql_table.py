@@ -56,7 +56,7 @@ class SqlTable(TomlTable, frozen=True):
         """Refuse names that a database would cut, and take for others."""
         for name in (self.table + SUFFIX, self.schema or ""):
             if len(name.encode()) > _MOST_BYTES or "\0" in name:
-                raise pf.Misuse(
+                raise pf.UsageError(
                     f"The name {name[:100]!r} is no name of a table or schema.",
                     allowed=f"up to {_MOST_BYTES - len(SUFFIX)} bytes, since certificates are in a table …{SUFFIX}",
                     instead='table = "meters_daily"',

@@ -60,7 +60,7 @@ def check_table(connection: "sa.Connection", table: "sa.Table", place: str) -> N
     keys = inspector.get_pk_constraint(table.name, schema=table.schema)["constrained_columns"]
     if wrong or keys != [column.name for column in table.primary_key]:
         what = f"lacks the columns {', '.join(wrong)[:300]}, or has them of other types" if wrong else "has another key"
-        raise pf.Misuse(
+        raise pf.UsageError(
             f"The table {table.name[:100]!r} of {place[-200:]!r} {what}.",
             allowed="a table that the job made itself, and one for each set of questions",
             instead='another name for it in [sink], such as table = "meters_daily_2"',

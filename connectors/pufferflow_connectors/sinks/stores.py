@@ -50,7 +50,7 @@ def check_store_address(address: str) -> str:
     except ValueError:
         problem = "cannot be read"
     if problem:
-        raise pf.Misuse(
+        raise pf.UsageError(
             f"The address of the sink {problem}.",
             allowed=f"{', '.join(f'{name}://' for name in SCHEMES)}; credentials in the environment, or in options",
             instead='address = "s3://bucket/published", with [sink.options] aws_secret_access_key = "${SECRET}"',
@@ -112,8 +112,8 @@ def _typed(value: object) -> object:
     return _WORDS.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def _not_opened(kind: str) -> pf.Misuse:
-    return pf.Misuse(
+def _not_opened(kind: str) -> pf.UsageError:
+    return pf.UsageError(
         f"The object store of the sink could not be opened: {kind}.",
         allowed="options as the store has them, such as aws_region, aws_endpoint_url, aws_access_key_id, allow_http; "
         "an account for Azure",

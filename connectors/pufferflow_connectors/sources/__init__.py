@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pufferflow.plugins import SourceFailed, SourceVersion, guarded, with_version
+from pufferflow.plugins import SourceError, SourceVersion, guarded, with_version
 
 
 def whole_version(frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersion, place: str) -> pl.LazyFrame:
@@ -12,8 +12,8 @@ def whole_version(frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersi
     scan that takes no number of rows from the table's log.
     """
 
-    def gone(kind: str) -> SourceFailed:
-        return SourceFailed(
+    def gone(kind: str) -> SourceError:
+        return SourceError(
             f"Version {version.version} of the {version.kind} table cannot be read whole ({kind}): files are gone, or "
             "out of reach. Nothing was released.",
             allowed="a version whose files are there",

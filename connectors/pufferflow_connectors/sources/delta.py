@@ -12,7 +12,7 @@ from msgspec import Meta
 import pufferflow as pf
 from pufferflow.plugins import (
     Options,
-    SourceFailed,
+    SourceError,
     SourceVersion,
     TomlTable,
     check_address,
@@ -87,7 +87,7 @@ def _table(path: str, options: dict[str, str]) -> DeltaTable:
         return DeltaTable(path, storage_options=options or None)
     except TableNotFoundError:
         pass
-    raise SourceFailed(
+    raise SourceError(
         "There is no Delta table at the source's path. Nothing was released.",
         allowed="the folder that holds _delta_log",
         instead="another path, or running the job again when the table is there",
@@ -97,7 +97,7 @@ def _table(path: str, options: dict[str, str]) -> DeltaTable:
 def _load(table: DeltaTable, version: int) -> None:
     newest = table.version()
     if version > newest:
-        raise pf.Misuse(
+        raise pf.UsageError(
             f"The Delta table has no version {version}.",
             allowed=f"versions up to {newest}, which is the newest",
             instead="leaving the version out, which reads the newest",
@@ -105,24 +105,24 @@ def _load(table: DeltaTable, version: int) -> None:
     guarded(lambda: table.load_as_version(version), lambda kind: _gone(version, kind))
 
 
-def _gone(version: int, kind: str) -> SourceFailed:
-    return SourceFailed(
+def _gone(version: int, kind: str) -> SourceError:
+    return SourceError(
         f"Version {version} of the Delta table is no longer in its log ({kind}). Nothing was released.",
         allowed="a version that was not cleaned up",
         instead="leaving the version out, which reads the newest",
     )
 
 
-def _unreachable(kind: str) -> SourceFailed:
-    return SourceFailed(
+def _unreachable(kind: str) -> SourceError:
+    return SourceError(
         f"The Delta table could not be opened ({kind}). Nothing was released.",
         allowed="a table that can be reached, and credentials that may read it",
         instead="the path and the options of the source, looked at once more",
     )
 
 
-def _unreadable(kind: str) -> SourceFailed:
-    return SourceFailed(
+def _unreadable(kind: str) -> SourceError:
+    return SourceError(
         f"The Delta table has a protocol or types that Polars does not read ({kind}), such as mapped columns.",
         allowed="tables of reader version 1, or 3 with deletion vectors or times without zone",
         instead='[source] kind = "sql", or an engine that reads the table',

@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable, Table
 import pufferflow as pf
 from pufferflow.plugins import (
     Options,
-    SourceFailed,
+    SourceError,
     SourceVersion,
     TomlTable,
     check_places,
@@ -93,7 +93,7 @@ def _table(table: str | Table, catalog: str, options: Mapping[str, Any]) -> Tabl
         return load_catalog(catalog, **{name: str(value) for name, value in options.items()}).load_table(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         pass
-    raise SourceFailed(
+    raise SourceError(
         f"The catalog has no Iceberg table {table[:60]!r}. Nothing was released.",
         allowed="namespace.table, as the catalog has it",
         instead="another name, or running the job again when the table is there",
@@ -107,15 +107,15 @@ def _snapshot(table: Table, asked: int | None) -> int | None:
         return None if current is None else current.snapshot_id
     if table.snapshot_by_id(asked) is not None:
         return asked
-    raise pf.Misuse(
+    raise pf.UsageError(
         f"The Iceberg table has no snapshot {asked}: it has expired, or never was.",
         allowed="a snapshot that the table still has",
         instead="leaving the snapshot out, which reads the newest",
     )
 
 
-def _unreachable(kind: str) -> SourceFailed:
-    return SourceFailed(
+def _unreachable(kind: str) -> SourceError:
+    return SourceError(
         f"The Iceberg table could not be opened ({kind}). Nothing was released.",
         allowed="a catalog and files that can be reached, with credentials that may read them",
         instead="the options of the source, looked at once more",

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 import pufferflow as pf
 from pufferflow.plugins import (
     ColumnType,
-    SourceFailed,
+    SourceError,
     TomlTable,
     dtypes_of,
     names_period,
@@ -87,7 +87,7 @@ class SqlSource(TomlTable, frozen=True):
             name = place["name"]
             known = names_period(name) or name in {f"period.{moment}" for moment in _MOMENTS}
             if not known or place["quote"]:
-                raise pf.Misuse(
+                raise pf.UsageError(
                     f"The query has {place['quote']}{{{name[:60]}}}.",
                     allowed="{period}, {period:%Y-%m}, {period.start} and {period.end}: parameters, without quotes",
                     instead='query = "SELECT … WHERE at >= {period.start} AND at < {period.end}"',
@@ -123,11 +123,11 @@ class SqlSource(TomlTable, frozen=True):
     def _places(self, result: "sa.CursorResult[Any]", url: sa.URL) -> list[int]:
         """Return where the declared columns are in the answer; refuse types of which no value can be read so."""
         if not result.returns_rows:
-            raise pf.Misuse("The query gives no rows.", allowed="a query that reads", instead='query = "SELECT …"')
+            raise pf.UsageError("The query gives no rows.", allowed="a query that reads", instead='query = "SELECT …"')
         names = list(result.keys())
         for name, kind in self.columns.items():
             if names.count(name) != 1:
-                raise pf.Misuse(
+                raise pf.UsageError(
                     f"The query gives {'no' if name not in names else 'more than one'} column {name[:60]!r}.",
                     allowed="each declared column once",
                     instead=f"SELECT … AS {name[:60]}",
@@ -162,7 +162,7 @@ def _check_type(name: str, kind: ColumnType, given: str) -> None:
         what = "CHAR(n), filled up with blanks"
     elif given == "timestamptz":
         what = "TIMESTAMP WITH TIME ZONE, which is another date and time in every zone"
-    raise pf.Misuse(
+    raise pf.UsageError(
         f"The column {name[:60]!r} is declared as {kind}, and is {what} in the database.",
         allowed=f"for {kind}: {', '.join(_FITTING[kind])}",
         instead=instead,
@@ -195,7 +195,7 @@ def _settings(url: sa.URL) -> tuple[str, ...]:
 def _check_file(url: sa.URL) -> None:
     """Refuse a file of SQLite that is not there, which would be made."""
     if url.drivername.startswith("sqlite") and not Path(url.database or "").is_file():
-        raise SourceFailed(
+        raise SourceError(
             "The source's file of SQLite is not there. Nothing was released.",
             allowed="a file that is there",
             instead="another path, or running the job again when it has come",
@@ -215,7 +215,7 @@ def _url(address: str, folder: Path) -> sa.URL:
         known = False
     if url is None or not known:
         lacks = url is not None and _is_postgresql(url)
-        raise pf.Misuse(
+        raise pf.UsageError(
             "The address of the source is of no database whose driver SQLAlchemy knows here.",
             allowed="postgresql://user:${PASSWORD}@host/database, sqlite:///file.db, or what has a driver here",
             instead='pip install "pufferflow[postgres]"' if lacks else 'address = "sqlite:///readings.db"',
@@ -233,7 +233,7 @@ def _attempt(work: Callable[[], T]) -> T:
         raise
     except Exception as error:  # noqa: BLE001 - drivers raise all sorts, and each may quote a row
         reason = _reason_of(error)
-    raise SourceFailed(
+    raise SourceError(
         f"The query of the source failed: {reason}. Nothing was released.",
         allowed="a database that can be reached, and a query that it answers to its end",
         instead="the query in the database's own client, by a person who may see the rows",

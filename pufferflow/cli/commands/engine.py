@@ -22,14 +22,14 @@ def installed(screen: Screen) -> Answer:
     Polars, which reads frames and files, is always there.
     """
     from pufferflow.entry_points import load, names_in
-    from pufferflow.errors import Misuse
+    from pufferflow.errors import UsageError
 
     rows = list[list[str]]()
     for name in names_in("pufferflow.engines"):
         try:
             load("pufferflow.engines", name)
             rows.append([name, "ready", ""])
-        except Misuse as error:
+        except UsageError as error:
             rows.append([name, "missing", error.instead or ""])
     screen.table(("engine", "state", "to install it"), rows)
     return Answer({"engines": [{"engine": name, "ready": state == "ready"} for name, state, _ in rows]})

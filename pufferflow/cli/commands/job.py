@@ -9,7 +9,7 @@ import typer
 from pufferflow.cli.options import Force, JobPath, check_free
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 if TYPE_CHECKING:
     from pufferflow.jobs import Job
@@ -115,7 +115,7 @@ def _describe_in_words(job: "Job") -> dict[str, Any]:
 
 def _check_name(path: Path) -> None:
     if path.suffix.lower() != ".json":
-        raise Misuse(
+        raise UsageError(
             f"A schema would be written to {path.name[:200]!r}.",
             allowed="a name that ends in .json",
             instead="-o job.schema.json",

@@ -13,7 +13,7 @@ from pufferflow.cli.errors import EXITS
 from pufferflow.cli.options import Force, LedgerAddress, check_free, existing
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account, Correction, Entry
@@ -230,7 +230,7 @@ def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account:
     if changed:
         screen.note(f"PUBLISHED RELEASES ARE NOT WHAT THE LEDGER KEEPS: {len(changed)}")
     document = {"ledger": place, "folder": published, "releases": [_document(release) for release in releases]}
-    return Answer({**document, "same": not changed}, EXITS[LedgerFault] if changed else 0)
+    return Answer({**document, "same": not changed}, EXITS[LedgerError] if changed else 0)
 
 
 def _job_of(published: Path) -> "Job | None":
@@ -244,7 +244,7 @@ def _job_of(published: Path) -> "Job | None":
 
 def _ledger_of(job: "Job | None") -> str:
     if job is None:
-        raise Misuse(
+        raise UsageError(
             "The folder of a release does not say which ledger paid for it.",
             allowed="--ledger with a folder; a job file, which names its ledger",
             instead="--ledger ledger.db",

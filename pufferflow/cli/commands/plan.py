@@ -104,7 +104,7 @@ def _first(plan: "Plan", limit: "Guarantee") -> float | None:
     from pufferflow.composition import AccountCosts
 
     try:
-        return loss_of(AccountCosts([plan.questions.scenario], limit).total([plan.cost]).guarantee)
+        return loss_of(AccountCosts([plan.request.scenario], limit).total([plan.cost]).guarantee)
     except Refused:
         return None
 
@@ -184,7 +184,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
         "sentence": sentence,
     }
     contents["sensitivities"] = pairs
-    return Answer({**names, **contents, "readings": draft.readings(), "page": place, "notes": notes})
+    return Answer({**names, **contents, "value_handling": draft.value_handling(), "page": place, "notes": notes})
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:

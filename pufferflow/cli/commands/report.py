@@ -13,7 +13,7 @@ from pufferflow.cli.errors import EXITS, MISUSE, REFUSED
 from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import LedgerFault, Misuse
+from pufferflow.errors import LedgerError, UsageError
 
 What = Annotated[
     str,
@@ -63,7 +63,7 @@ def report(
         sound = not fault
     elif sound is None:
         screen.note("The release was not compared with its ledger: --ledger LEDGER does that.")
-    return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerFault] if fault else 0)
+    return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerError] if fault else 0)
 
 
 def _check_is_kept(folder: Path, address: str) -> bool:
@@ -71,7 +71,7 @@ def _check_is_kept(folder: Path, address: str) -> bool:
     with existing(address) as ledger:
         (published,) = ledger.compare(folder)
     if published.differs:
-        raise LedgerFault(
+        raise LedgerError(
             f"The release is not what the ledger keeps: {'; '.join(published.differs)}.",
             allowed="a folder as a run wrote it, and the ledger that paid for it",
             instead="pufferflow run with its period, into a folder of its own: the release is sent again as it is kept",
@@ -81,7 +81,7 @@ def _check_is_kept(folder: Path, address: str) -> bool:
 
 def _check_no_second(ledger: str | None) -> None:
     if ledger is not None:
-        raise Misuse(
+        raise UsageError(
             "A page of a ledger, and a --ledger.",
             allowed="--ledger with the folder of a release",
             instead="no --ledger",
@@ -103,7 +103,7 @@ def _release_page(folder: Path, *, compared: bool) -> str:
     from pufferflow.release import CERTIFICATE, Release
 
     if not (folder / CERTIFICATE).is_file():
-        raise Misuse(
+        raise UsageError(
             f"The folder {folder.name[:200]!r} has no {CERTIFICATE}.",
             allowed="a folder of one release, such as a run writes, or a ledger",
             instead="one of the folders in it",
@@ -172,6 +172,6 @@ def audit(
 def _check_trials(trials: int) -> None:
     """Refuse more draws than a machine has room for."""
     if trials > _MOST_TRIALS:
-        raise Misuse(
+        raise UsageError(
             f"trials is {trials}.", allowed=f"a whole number from 100 to {_MOST_TRIALS}", instead="--trials 100000"
         )

@@ -15,13 +15,13 @@ from pufferflow.cli.errors import fault_of
 from pufferflow.cli.options import JobPath, PeriodName, SinceName, UntilName
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import Misuse, PufferflowError
+from pufferflow.errors import PufferflowError, UsageError
 
 if TYPE_CHECKING:
-    from pufferflow.jobs import Job, Ran
+    from pufferflow.jobs import Job, JobRun
 
 
-def log_run(screen: Screen, ran: "Ran", before: str = "") -> None:
+def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
     """Log a run: a line for it and one for each note."""
     from pufferflow.cli.promises import loss_of, of_limit
 
@@ -33,7 +33,7 @@ def log_run(screen: Screen, ran: "Ran", before: str = "") -> None:
         screen.log(f"{before}  note: {note}")
 
 
-def run_document(ran: "Ran") -> dict[str, Any]:
+def run_document(ran: "JobRun") -> dict[str, Any]:
     """Return a run for programs."""
     certificate = ran.release.certificate
     return {
@@ -57,7 +57,7 @@ def near(place: Path | str) -> str:
     return str(Path(place).relative_to(here)) if Path(place).is_relative_to(here) else str(place)
 
 
-def _noise(ran: "Ran") -> str:
+def _noise(ran: "JobRun") -> str:
     kinds: Sequence[str] = list(
         dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)
     )
@@ -100,7 +100,7 @@ def run(  # noqa: PLR0913, PLR0917 - one option each
     return Answer({**screen.so_far, "account": _account(batch, last)})
 
 
-def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "Ran | None":
+def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "JobRun | None":
     """Release the periods of a range that are not released, in order; raise the first error when all were tried."""
     from pufferflow.report import counted
 
@@ -126,7 +126,7 @@ def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "Ra
     return last
 
 
-def _account(job: "Job", last: "Ran | None") -> dict[str, Any] | None:
+def _account(job: "Job", last: "JobRun | None") -> dict[str, Any] | None:
     """Return the account as the last run left it; None before there is one."""
     if last is not None and last.spent is not None:
         return {"name": job.file.ledger.account, "spent": last.spent, "limit": last.limit}
@@ -137,12 +137,14 @@ def _account(job: "Job", last: "Ran | None") -> dict[str, Any] | None:
 def _check(period: str | None, since: str | None, until: str | None, revision: int) -> None:
     if since is None:
         if until is not None:
-            raise Misuse("There is an --until and no --since.", allowed="both", instead=f"--since … --until {until}")
+            raise UsageError(
+                "There is an --until and no --since.", allowed="both", instead=f"--since … --until {until}"
+            )
         return
     if period is not None:
-        raise Misuse("There is a --period and a --since.", allowed="one of them", instead=f"--since {since}")
+        raise UsageError("There is a --period and a --since.", allowed="one of them", instead=f"--since {since}")
     if revision != 1:
-        raise Misuse("There is a --since and a --revision.", allowed="a revision of one period", instead="--period")
+        raise UsageError("There is a --since and a --revision.", allowed="a revision of one period", instead="--period")
 
 
 def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
@@ -174,7 +176,7 @@ class _ScheduleLog:
     def now(self) -> str:
         return datetime.now(ZoneInfo(self._job.file.schedule.timezone)).isoformat(" ", "seconds") + "  "
 
-    def add(self, what: "Ran | PufferflowError | datetime") -> None:
+    def add(self, what: "JobRun | PufferflowError | datetime") -> None:
         if isinstance(what, datetime):
             self._screen.log(f"{self.now}The next run is at {what.isoformat(' ', 'minutes')}.")
         elif isinstance(what, PufferflowError):

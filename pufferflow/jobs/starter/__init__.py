@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pufferflow.addresses import local_path
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.jobs.file import schema
 from pufferflow.release import written
 
@@ -21,7 +21,7 @@ def write(folder: str | Path) -> list[Path]:
     texts[SCHEMA] = json.dumps(schema(), indent=2) + "\n"
     there = [name for name in texts if (place / name).exists()]
     if there:
-        raise Misuse(
+        raise UsageError(
             f"The folder has a file {there[0]!r} already.",
             allowed="a folder without such files",
             instead="pufferflow job init another-folder",

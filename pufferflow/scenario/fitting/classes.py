@@ -19,7 +19,7 @@ import polars as pl
 from pufferflow.arguments import read_name, shown
 from pufferflow.arrays import Floats, Indices, log_sum
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Domain, Interval, Label, read_domain
 from pufferflow.scenario.fitting.diagnosis import LEAST_EFFECT
 from pufferflow.scenario.fitting.law_counts import HALF, regions_around, smoothed
@@ -55,7 +55,7 @@ class FittedClasses:
     def regions(self, slack: float | None, confidence: float) -> tuple[LawRegions, LawRegions]:
         """Return the regions of the weights and of the laws of rows."""
         if slack is None and HIDDEN in self.provenance.notes:
-            raise Misuse(
+            raise UsageError(
                 "A region of confidence for classes that are hidden in the reference.",
                 allowed="slack as a number, or a reference with the class of every group as a column",
                 instead="slack=0.05",
@@ -81,7 +81,7 @@ def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are r
     if group_class is None:
         return _fit_hidden(reference, column, within, domain, classes)
     if isinstance(classes, int):
-        raise Misuse(
+        raise UsageError(
             f"classes is {classes}, and group_class names a column.", allowed="a list of its values", instead=_INSTEAD
         )
     units, source = _units(column, group_class, within), read_reference(reference)
@@ -114,7 +114,7 @@ def _fit_hidden(
     reference: Reference, column: str, within: str | Sequence[str], domain: object, classes: object
 ) -> FittedClasses:
     if isinstance(classes, bool) or not isinstance(classes, int) or not 2 <= classes <= _MOST_CLASSES:
-        raise Misuse(
+        raise UsageError(
             f"classes is {shown(classes)}, and no column names the class of a group.",
             allowed=f"how many hidden classes there are, 2 to {_MOST_CLASSES}, or group_class",
             instead='pf.LatentClass.fit(reference, "level", None, within="house", classes=2)',
@@ -168,7 +168,7 @@ def _improved(table: Floats, shares: Floats) -> tuple[float, Floats]:
 def _units(column: str, group_class: str | None, within: object) -> list[str]:
     """Return the columns whose values tell groups apart."""
     if not isinstance(within, str | Sequence) or not within:
-        raise Misuse(
+        raise UsageError(
             f"within is {shown(cast(object, within))}.",
             allowed="names of the columns that tell groups apart",
             instead=_INSTEAD,
@@ -177,7 +177,7 @@ def _units(column: str, group_class: str | None, within: object) -> list[str]:
     named = [] if group_class is None else [read_name(group_class, "group_class")]
     names = [*units, *named, read_name(column, "column")]
     if len(set(names)) < len(names):
-        raise Misuse(
+        raise UsageError(
             "Two of column, group_class and within name the same column.", allowed="different columns", instead=_INSTEAD
         )
     return units
@@ -188,7 +188,7 @@ def _domain(given: object) -> object:
         return None
     read = read_domain(given)
     if isinstance(read, Interval):
-        raise Misuse(
+        raise UsageError(
             f"The domain is {read.describe()}, and rows of a class have single values.",
             allowed="a list of values, or classes of a continuous column",
             instead="domain=pf.Bins(edges, values)",
@@ -198,13 +198,13 @@ def _domain(given: object) -> object:
 
 def _check_groups(rows: pl.DataFrame, groups: list[str], name: str, group_class: str) -> None:
     if rows.height == 0:
-        raise Misuse(
+        raise UsageError(
             f"The reference {name!r} has no row with a value, a class and a group.",
             allowed="a reference with rows",
             instead="another reference, or other columns",
         )
     if int(rows.group_by(groups).agg(pl.col("class").n_unique()).get_column("class").max() or 0) > 1:  # pyright: ignore[reportArgumentType] - a count
-        raise Misuse(
+        raise UsageError(
             f"Rows of one group of the reference {name!r} have different values of {group_class!r}.",
             allowed="a class that all rows of a group share",
             instead="naming in within what tells groups apart, or a class of the whole group",

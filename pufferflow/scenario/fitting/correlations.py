@@ -19,7 +19,7 @@ from typing import Any, final
 import numpy as np
 
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 _NEARLY_ONE = 1 - 1e-9
 _HALVINGS = 60
@@ -174,8 +174,8 @@ def _neighbours(values: Floats, gaps: Indices) -> Floats:
     return 2 * (before * behind).sum(axis=1) / ((before**2).sum(axis=1) + (behind**2).sum(axis=1))
 
 
-def _too_few(allowed: str) -> Misuse:
-    return Misuse(
+def _too_few(allowed: str) -> UsageError:
+    return UsageError(
         "The reference says too little of how rows depend on each other.",
         allowed=allowed,
         instead="a larger reference, or a class that is declared: pf.Exchangeable((0.1, 0.4)), pf.AR1((0.5, 0.9))",

@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, read_name, shown
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import stationary
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.fitting.diagnosis import Diagnosis, SecondStep, diagnose, second_step
 from pufferflow.scenario.fitting.law_counts import (
@@ -79,7 +79,7 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     _check(period, smoothing)
     columns = [column] if isinstance(column, str) else list(column)
     if not columns:
-        raise Misuse("No column is named.", allowed="a column, or a list of several", instead='"level"')
+        raise UsageError("No column is named.", allowed="a column, or a list of several", instead='"level"')
     units = _units(columns, order_by, within)
     frame = read_reference(reference).read([*units, order_by, *columns])
     digest, name = digest_of(frame), columns[0]
@@ -88,7 +88,7 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     sequences = read_sequences(frame, name, order_by, units, domain=domain, period=period, step=step)
     points = sequences.domain.points
     if period * len(points) ** 2 > _MOST_CELLS:
-        raise Misuse(
+        raise UsageError(
             f"{period} phases of {len(points)} states: too many transitions to fit.",
             allowed=f"at most {_MOST_CELLS} transitions",
             instead="pf.Bins with fewer classes",
@@ -105,20 +105,20 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
 
 def _check(period: object, smoothing: object) -> None:
     if isinstance(period, bool) or not isinstance(period, int) or period < 1:
-        raise Misuse(f"period is {period!r}.", allowed="a whole number of steps >= 1", instead="period=24")
+        raise UsageError(f"period is {period!r}.", allowed="a whole number of steps >= 1", instead="period=24")
     allowed, instead = "a finite number >= 0, added to every count", "smoothing=0.5"
     if finite_number(smoothing, "smoothing", allowed=allowed, instead=instead) < 0:
-        raise Misuse("smoothing is below 0.", allowed=allowed, instead=instead)
+        raise UsageError("smoothing is below 0.", allowed=allowed, instead=instead)
 
 
 def _units(columns: Sequence[str], order_by: str, within: str | Sequence[str] | None) -> list[str]:
     """Return the columns whose values separate sequences."""
     if within is not None and not isinstance(cast(object, within), str | Sequence):
-        raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
+        raise UsageError(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
     names = [*units, read_name(order_by, "order_by"), *(read_name(column, "column") for column in columns)]
     if len(set(names)) < len(names):
-        raise Misuse(
+        raise UsageError(
             "Two of column, order_by and within name the same column.",
             allowed="different columns",
             instead='fit(reference, "level", order_by="hour", within="meter")',
@@ -128,14 +128,14 @@ def _units(columns: Sequence[str], order_by: str, within: str | Sequence[str] | 
 
 def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:
     if not counts.sum():
-        raise Misuse(
+        raise UsageError(
             f"No two rows of the reference {name!r} are one step apart, both with a value.",
             allowed="sequences with rows that follow each other",
             instead="a step that is the distance between rows, and within if there are several sequences",
         )
     left = counts.sum(axis=2, keepdims=True)
     if smoothing == 0 and not left.all():
-        raise Misuse(
+        raise UsageError(
             f"Without smoothing nothing is known of {_count_below(left, 1)}.",
             allowed="a reference that leaves each state at each phase, or smoothing > 0",
             instead="smoothing=0.5",

@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.arguments import read_name, shown
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting import correlations
 from pufferflow.scenario.fitting.diagnosis import LEAST_EFFECT
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
@@ -103,9 +103,9 @@ def unit_columns(columns: Sequence[str], within: object, order_by: object, depen
     """Return the columns that tell groups apart."""
     instead = 'pf.GaussianPrior.fit(reference, "height", "family", covariance="exchangeable", slack="confidence")'
     if dependence not in _KINDS:
-        raise Misuse(f"covariance is {shown(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
+        raise UsageError(f"covariance is {shown(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
     if within is not None and not isinstance(within, str | Sequence):
-        raise Misuse(f"within is {shown(within)}.", allowed="names of columns", instead=instead)
+        raise UsageError(f"within is {shown(within)}.", allowed="names of columns", instead=instead)
     given = [within] if isinstance(within, str) else cast(Sequence[str], within or [])
     units = [read_name(name, "within") for name in given]
     names = [
@@ -114,18 +114,18 @@ def unit_columns(columns: Sequence[str], within: object, order_by: object, depen
         *([] if order_by is None else [read_name(order_by, "order_by")]),
     ]
     if len(set(names)) < len(names):
-        raise Misuse(
+        raise UsageError(
             "Two of column, order_by and within name the same column.", allowed="different columns", instead=instead
         )
     if dependence != "ar1" and not units:
-        raise Misuse(
+        raise UsageError(
             f"covariance={dependence!r} without within: one group says nothing of how rows of a group differ.",
             allowed="the columns that tell groups apart, which are independent",
             instead=instead,
         )
     if (order_by is None) != (dependence == "exchangeable"):
         said = "with" if order_by is not None else "without"
-        raise Misuse(
+        raise UsageError(
             f"covariance={dependence!r} {said} order_by.",
             allowed='order_by with "ar1" and "matrix", whose rows have places; none with "exchangeable"',
             instead='covariance="ar1", order_by="hour"',
@@ -139,7 +139,7 @@ def read_rows(  # noqa: PLR0913, PLR0917 - a table and its columns
     """Return rows with a `value`, the number of their `group` and, in order, `position` and whether `ahead` of one."""
     kind = frame.schema[column]
     if not (kind.is_numeric() or kind == pl.Boolean):
-        raise Misuse(
+        raise UsageError(
             f"The column {column!r} of the reference is of type {kind}.",
             allowed="a column of numbers",
             instead="pf.MarkovChain.fit or pf.LatentClass.fit, for labels",
@@ -153,7 +153,7 @@ def read_rows(  # noqa: PLR0913, PLR0917 - a table and its columns
         table = pl.DataFrame({**groups, "moment": moments, "value": frame[column].cast(pl.Float64).fill_nan(None)})
         rows = in_order(table.drop_nulls(["value"]), list(groups), clock, 1)
     if rows.height == 0 or not rows["value"].is_finite().all():
-        raise Misuse(
+        raise UsageError(
             f"The reference {name!r} has {'no' if rows.height == 0 else 'infinite'} values.",
             allowed="a reference with finite numbers",
             instead="another reference, or frame.filter(pl.col(column).is_finite())",
@@ -179,7 +179,7 @@ def places_of(rows: pl.DataFrame, name: str) -> tuple[correlations.Places, int]:
     position, group = (rows[part].to_numpy().astype(np.intp) for part in ("position", "group"))
     size = int(position.max()) + 1
     if position.min() < 0 or not 2 <= size <= _MOST_PLACES:
-        raise Misuse(
+        raise UsageError(
             f"The rows of {name!r} are at the positions {int(position.min())} to {int(position.max())}.",
             allowed=f"positions from 0 to at most {_MOST_PLACES - 1}, the rows of the matrix",
             instead='frame.with_columns(pl.col("hour") - pl.col("hour").min().over("day")), or covariance="ar1"',
@@ -188,7 +188,7 @@ def places_of(rows: pl.DataFrame, name: str) -> tuple[correlations.Places, int]:
     table[group, position] = rows["value"].to_numpy()
     whole = ~np.isnan(table).any(axis=1)
     if whole.sum() <= 2:
-        raise Misuse(
+        raise UsageError(
             f"{int(whole.sum())} groups of {name!r} have a row at every position from 0 to {size - 1}.",
             allowed="three or more groups with a row at every position",
             instead='another reference, or covariance="exchangeable" or "ar1"',

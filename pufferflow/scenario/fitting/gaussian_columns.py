@@ -15,7 +15,7 @@ import polars as pl
 
 from pufferflow.arguments import shown
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.correlations import Places
 from pufferflow.scenario.fitting.diagnosis import LEAST_EFFECT
 from pufferflow.scenario.fitting.gaussian import (
@@ -52,7 +52,7 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
     Rows without one of the values are left out.
     """
     if len(columns) < 2:
-        raise Misuse(
+        raise UsageError(
             f"column is {shown(columns)}.", allowed="a column, or a list of two or more", instead='["load", "temp"]'
         )
     units = unit_columns(columns, within, order_by, dependence)
@@ -136,7 +136,7 @@ def _slopes(errors: Floats, means: int, chance: float) -> tuple[Floats, Floats]:
     freedom, squares = len(errors) - means - 1, errors.T @ errors
     variances = squares.diagonal()
     if freedom < 1 or (variances <= 0).any():
-        raise Misuse(
+        raise UsageError(
             "The reference says too little of how columns depend on each other.",
             allowed="more rows, in which every column differs",
             instead="a larger reference, or across= as a matrix",
@@ -151,7 +151,7 @@ def _slopes(errors: Floats, means: int, chance: float) -> tuple[Floats, Floats]:
 def _matrix(own: Sequence[pl.DataFrame], name: str, *, with_slack: bool) -> FittedGaussian:
     """Return the covariances of all columns of all rows, those of row 0 first."""
     if with_slack:
-        raise Misuse(
+        raise UsageError(
             'covariance="matrix" of several columns with slack.',
             allowed='slack with "ar1" and "exchangeable"; a matrix of all columns of all rows as it is estimated',
             instead='covariance="ar1", slack="confidence"',
@@ -160,7 +160,7 @@ def _matrix(own: Sequence[pl.DataFrame], name: str, *, with_slack: bool) -> Fitt
     values = np.stack([one.values for one in places], axis=2)
     groups, rows, columns = values.shape
     if rows * columns > _MOST_CELLS or groups <= columns + 1:
-        raise Misuse(
+        raise UsageError(
             f"{groups} groups with {columns} columns of {rows} rows each.",
             allowed=f"at most {_MOST_CELLS:,} columns of rows, and at least {columns + 2} groups",
             instead='covariance="ar1", or fewer columns',

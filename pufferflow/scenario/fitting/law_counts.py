@@ -15,7 +15,7 @@ import numpy as np
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 
 Slack = float | Literal["confidence"] | None
 HALF = 0.5
@@ -30,7 +30,7 @@ def read_slack(slack: object) -> Slack:
     allowed, instead = 'a number from 0 to 1, or "confidence"', "slack=0.05"
     width = np.inf if isinstance(slack, str) else finite_number(slack, "slack", allowed=allowed, instead=instead)
     if not 0 <= width <= 1:
-        raise Misuse(f"slack is {slack!r}.", allowed=allowed, instead=instead)
+        raise UsageError(f"slack is {slack!r}.", allowed=allowed, instead=instead)
     return width
 
 
@@ -38,7 +38,7 @@ def read_confidence(confidence: object) -> float:
     """Return a level of confidence."""
     allowed, instead = "a number between 0 and 1", "confidence=0.95"
     if not 0 < (level := finite_number(confidence, "confidence", allowed=allowed, instead=instead)) < 1:
-        raise Misuse(f"confidence is {level:g}.", allowed=allowed, instead=instead)
+        raise UsageError(f"confidence is {level:g}.", allowed=allowed, instead=instead)
     return level
 
 

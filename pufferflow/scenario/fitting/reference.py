@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.arguments import set_fields
 from pufferflow.arrow_tables import ArrowTable, unnamed_index, with_index
-from pufferflow.errors import Misuse, SourceFailed
+from pufferflow.errors import SourceError, UsageError
 from pufferflow.source_version import SourceVersion, versions_in
 from pufferflow.suggestions import suggests_arguments
 
@@ -57,13 +57,13 @@ class FrameOrigin:
         >>> frame_origin(frame).check_public("The reference 'a survey'", pl.DataFrame({"x": [1]}))
         """
         if self._is(private):
-            raise Misuse(
+            raise UsageError(
                 f"{what} is the private frame itself.",
                 allowed="a prior that is declared, or fitted on other, public rows",
                 instead='pf.Reference("a public survey", other_frame)',
             )
         if files := self._files_of(private):
-            raise Misuse(
+            raise UsageError(
                 f"{what} comes from the same file as the private frame: {files[0][-200:]!r}.",
                 allowed="other, public rows; if the rows of both differ, collect the reference first",
                 instead='pf.Reference("an earlier year", frame.filter(…).collect())',
@@ -81,7 +81,7 @@ def frame_origin(frame: Any) -> FrameOrigin:
         except (pl.exceptions.PolarsError, OSError):  # it cannot be read either, and says so then
             plan = ""
     versions = versions_in(plan)
-    files |= set(versions.values())
+    files |= {place for _, place in versions}
     for reader, scanned in _SCAN.findall(plan):
         if reader in _NAMELESS:
             continue
@@ -89,7 +89,8 @@ def frame_origin(frame: Any) -> FrameOrigin:
         files |= paths
         columnar |= paths if reader in _COLUMNAR else set()
     only = bool(files) and _BARE_SCAN.fullmatch(plan.strip()) is not None
-    return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only, tuple(versions))
+    names = tuple(version for version, _ in versions)
+    return FrameOrigin(frozenset(files), weakref.ref(frame), frozenset(columnar), only, names)
 
 
 def weakly(table: Any) -> Any:
@@ -123,7 +124,7 @@ class Reference:
 
     def __init__(self, name: str, frame: Any) -> None:
         if not isinstance(cast(object, name), str) or not name.strip():
-            raise Misuse(
+            raise UsageError(
                 f"The name of a public reference is {name!r}.", allowed="what people call it", instead=_INSTEAD
             )
         set_fields(self, name=name, frame=_lazy(frame), origin=frame_origin(frame))
@@ -136,10 +137,10 @@ class Reference:
             if not missing:
                 return self.frame.select(columns).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise SourceFailed(f"The public reference {self.name!r} could not be read.") from error
+            raise SourceError(f"The public reference {self.name!r} could not be read.") from error
         if (problem := unnamed_index(self.origin.frame and self.origin.frame(), missing[0])) is not None:
             raise problem
-        raise Misuse(
+        raise UsageError(
             f"The public reference {self.name!r} has no column {missing[0]!r}.",
             allowed=f"one of {known[:6]}{' …' if len(known) > 6 else ''}",
             instead="the name of one of its columns",
@@ -166,7 +167,7 @@ def read_reference(given: object) -> Reference:
     """Return a reference; a bare frame is refused, since it is not declared to be public."""
     if isinstance(given, Reference):
         return given
-    raise Misuse(
+    raise UsageError(
         f"The reference is of type {type(given).__name__}, which says neither its name nor that it is public.",
         allowed="a pf.Reference",
         instead=_INSTEAD,
@@ -184,4 +185,4 @@ def _lazy(frame: Any) -> pl.LazyFrame:
         problem = f"The frame of a public reference is of type {type(frame).__name__}."
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         problem = f"pl.DataFrame does not take the frame of type {type(frame).__name__} ({type(error).__name__})."
-    raise Misuse(problem, allowed="a Polars frame, or what pl.DataFrame takes", instead='pl.scan_parquet("file")')
+    raise UsageError(problem, allowed="a Polars frame, or what pl.DataFrame takes", instead='pl.scan_parquet("file")')

@@ -15,7 +15,7 @@ import polars as pl
 
 from pufferflow.arrays import Flags, Indices
 from pufferflow.dtypes import type_name
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Bins, Domain, Interval, read_domain
 from pufferflow.scenario.steps import UNITS, read_step
 
@@ -101,10 +101,10 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
 ) -> Sequences:
     """Return the sequences of a public table: all rows of one `within`, sorted by `order_by`."""
     if frame.height == 0:
-        raise Misuse("The reference has no rows.", allowed="a reference with rows", instead="another reference")
+        raise UsageError("The reference has no rows.", allowed="a reference with rows", instead="another reference")
     moments, clock = count_steps(frame[order_by], step)
     if period > 1 and clock.unclear(clock.late(moments.drop_nulls().to_numpy())).any():
-        raise Misuse(
+        raise UsageError(
             f"The column {order_by!r} of the reference has rows nearly at whole steps, whose phase is not clear.",
             allowed="rows at whole steps (to a millionth of a step), or a thousandth of a step away from them",
             instead=f"frame.with_columns(pl.col({order_by!r}).round()), or floor()",
@@ -148,7 +148,7 @@ def in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -
         .with_columns((pl.col("position") % period).alias("phase"))
     )
     if bool(rows.select((pl.col("ahead") & (moved <= clock.forgiven)).any()).item()):
-        raise Misuse(
+        raise UsageError(
             "Two rows of one sequence of the reference have the same order_by.",
             allowed="one row for each value of within and order_by",
             instead="naming in within what tells the sequences apart",
@@ -181,7 +181,7 @@ def count_steps(values: pl.Series, step: object = 1) -> tuple[pl.Series, Clock]:
     size, timed = read_step(step)
     kind = values.dtype
     if timed != kind.is_temporal() or not (timed or kind.is_numeric()):
-        raise Misuse(
+        raise UsageError(
             f"order_by is a column of type {type_name(kind)}, with the step {step!r}.",
             allowed="a date or time with a step such as '1h', or a number with a step such as 1",
             instead='step="1h"' if kind.is_temporal() else "step=1",
@@ -237,7 +237,7 @@ def read_states(values: pl.Series, domain: object) -> tuple[pl.Series, Domain, i
 
 def _present_states(values: pl.Series, read: Domain) -> tuple[pl.Series, Domain, int]:
     if isinstance(read, Interval):
-        raise Misuse(
+        raise UsageError(
             f"A chain of states for a column that is {read.describe()}.",
             allowed="a list of values, or classes of a continuous column",
             instead="domain=pf.Bins(edges, values)",
@@ -259,7 +259,7 @@ def _occurring(values: pl.Series) -> Domain:
         values = values.fill_nan(None)
     seen = values.drop_nulls().unique().sort()
     if not 2 <= len(seen) <= MOST_VALUES:
-        raise Misuse(
+        raise UsageError(
             f"The column {values.name!r} of the reference has {len(seen)} different values, and no domain is given.",
             allowed=f"2 to {MOST_VALUES} different values, or a domain",
             instead="domain=pf.Bins(edges, values), which reads a continuous column in classes",
@@ -270,7 +270,7 @@ def _occurring(values: pl.Series) -> Domain:
 def _labelled(values: pl.Series, domain: Domain) -> pl.Series:
     """Return the places of labels; a label outside the domain is null."""
     if not isinstance(values.dtype, pl.String | pl.Categorical | pl.Enum):
-        raise Misuse(
+        raise UsageError(
             f"The column {values.name!r} of the reference is of type {values.dtype}, and the domain has labels.",
             allowed="a column of labels, or a domain of numbers",
             instead="a domain with the values of the column",
@@ -294,7 +294,7 @@ def _nearest(values: pl.Series, domain: Domain) -> tuple[pl.Series, Domain, int]
 def _numbers_of(values: pl.Series) -> tuple[npt.NDArray[np.float64], Flags]:
     """Return a column as numbers, and the rows that have one."""
     if not (values.dtype.is_numeric() or values.dtype == pl.Boolean):
-        raise Misuse(
+        raise UsageError(
             f"The column {values.name!r} of the reference is of type {values.dtype}, and the domain has numbers.",
             allowed="a column of numbers, or a domain of labels",
             instead="a domain with the values of the column",

@@ -17,7 +17,7 @@ import polars as pl
 from pufferflow.arguments import read_name, shown
 from pufferflow.arrays import Indices
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Interval, Label, read_domain
 from pufferflow.scenario.fitting.law_counts import Slack, read_confidence, read_slack, regions_around
 from pufferflow.scenario.fitting.reference import Reference, digest_of, read_reference
@@ -76,14 +76,14 @@ def fit_table(reference: Reference, columns: Sequence[str], domains: Mapping[str
     points = tuple(tuple(domain.points) for _, domain, _ in read.values())
     sizes = tuple(map(len, points))
     if np.prod(sizes, dtype=float) > _MOST_CELLS:
-        raise Misuse(
+        raise UsageError(
             f"{len(names)} columns with {' × '.join(map(str, sizes))} combinations of values.",
             allowed=f"at most {_MOST_CELLS} combinations",
             instead='domains={"hours": pf.Bins(edges, values)}, or fewer columns',
         )
     rows = pl.DataFrame({str(at): states for at, (states, *_) in enumerate(read.values())}).drop_nulls()
     if rows.height == 0:
-        raise Misuse(
+        raise UsageError(
             f"The reference {source.name!r} has no row with a value in each of these columns.",
             allowed="a reference with rows",
             instead="another reference, or other columns",
@@ -106,10 +106,10 @@ def read_slacks(slack: object, confidence: object) -> tuple[Slack, float]:
 
 def _names(columns: object) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise Misuse(f"columns is {shown(columns)}.", allowed="names of two or more columns", instead=_INSTEAD)
+        raise UsageError(f"columns is {shown(columns)}.", allowed="names of two or more columns", instead=_INSTEAD)
     names = [read_name(name, "columns") for name in cast(Sequence[Any], columns)]
     if not 2 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or "probability" in names:
-        raise Misuse(
+        raise UsageError(
             f"columns names {len(names)} columns{', one of them twice' if len(set(names)) < len(names) else ''}.",
             allowed=f"2 to {_MOST_COLUMNS} different columns, none of them named 'probability'",
             instead=_INSTEAD,
@@ -123,15 +123,17 @@ def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
     if domains is None:
         return {}
     if not isinstance(domains, Mapping):
-        raise Misuse(f"domains is {shown(domains)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"domains is {shown(domains)}.", allowed=allowed, instead=instead)
     given = dict(cast(Mapping[str, Any], domains))
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise Misuse(f"domains names {shown(unknown[0])}, which columns does not.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"domains names {shown(unknown[0])}, which columns does not.", allowed=allowed, instead=instead
+        )
     read = {name: read_domain(domain) for name, domain in given.items()}
     for name, domain in read.items():
         if isinstance(domain, Interval):
-            raise Misuse(
+            raise UsageError(
                 f"The domain of {name!r} is {domain.describe()}, and a table has single values.",
                 allowed="a list of values, or classes of a continuous column",
                 instead=f'domains={{"{name}": pf.Bins(edges, values)}}',

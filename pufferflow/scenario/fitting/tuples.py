@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from pufferflow.arguments import shown
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.sequences import read_states
 from pufferflow.scenario.product import Product
 
@@ -39,13 +39,13 @@ def with_tuples(frame: pl.DataFrame, columns: Sequence[str], domains: object) ->
 def _domain_of_each(domains: object, columns: Sequence[str]) -> list[object]:
     given: list[object] = list(cast(Any, domains)) if isinstance(domains, list | tuple) else []
     if len(given) != len(columns):
-        raise Misuse(
+        raise UsageError(
             f"domain is {shown(cast(object, domains))} for {len(columns)} columns.",
             allowed="a list with the domain of each column, in their order",
             instead=f"domain=[{', '.join('[0, 1, 2]' for _ in columns)}]",
         )
     if all(isinstance(one, int | float | str) for one in given):
-        raise Misuse(
+        raise UsageError(
             f"domain is one list of {len(given)} values, and there are {len(columns)} columns.",
             allowed="a list with the domain of each column, in their order",
             instead=f"domain=[{', '.join('[0, 1, 2]' for _ in columns)}]",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.scenario.domain import Interval
 from pufferflow.scenario.priors.covariance import Covariance, Factors, Matrix, Sides, check_places
@@ -31,7 +31,7 @@ def read_across(given: object) -> Across:
     if isinstance(given, Factors):
         return given
     if isinstance(given, Covariance) and not isinstance(given, Matrix):
-        raise Misuse(f"across is of type {type(given).__name__}.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(f"across is of type {type(given).__name__}.", allowed=_ALLOWED, instead=_INSTEAD)
     read = given if isinstance(given, Matrix) else Matrix(given)
     _check_free(read.entries)
     return read
@@ -40,7 +40,7 @@ def read_across(given: object) -> Across:
 def check_alone(variance: object, mean: object) -> None:
     """Refuse a variance and a mean of all columns beside a covariance of columns."""
     if variance is not None or mean != 0:
-        raise Misuse(
+        raise UsageError(
             "A variance or a mean of all columns beside across.",
             allowed="the variances of columns on the diagonal of across; means change nothing",
             instead="leaving both out",
@@ -67,11 +67,11 @@ def check_columns(covariance: Covariance, across: Across | None, domain: Product
     if across is not None:
         size = len(across.low) if isinstance(across, Factors) else len(across.entries)
         if size != columns:
-            raise Misuse(
+            raise UsageError(
                 f"across is of {size} columns, and the secret has {columns}.", allowed=_ALLOWED, instead=_INSTEAD
             )
     elif not isinstance(covariance, Matrix) or len(covariance.entries) % columns:
-        raise Misuse(
+        raise UsageError(
             f"The covariance of rows, and {columns} secret columns.",
             allowed=f"{_ALLOWED}; or as covariance the matrix of all columns of all rows, those of row 0 first",
             instead="pf.GaussianPrior(pf.AR1(0.9), across=[[4.0, 1.0], [1.0, 9.0]])",
@@ -87,7 +87,7 @@ def hidden_column(secret: AnySecret, domain: Product) -> int | None:
         return None
     if isinstance(secret, Derived) and secret.name in domain.columns and secret.values is None:
         return domain.columns.index(secret.name)
-    raise Misuse(
+    raise UsageError(
         f"Several columns under pf.GaussianPrior with the secret pf.{type(secret).__name__}.",
         allowed="all columns of a row, or any two values of one of those that are asked about",
         instead="a list of pf.Secret, or pf.Derived(name, column=[...], domain=[...]) with name one of the columns",
@@ -183,7 +183,7 @@ def _check_free(covariance: Floats) -> None:
     """Refuse columns of a row of which one follows from others: it has no two values given those."""
     spread = np.sqrt(covariance.diagonal())
     if np.linalg.eigvalsh(covariance / spread[:, None] / spread[None, :])[0] < _LEAST:
-        raise Misuse(
+        raise UsageError(
             "The columns of a row determine each other: given the others, one of them has a single value.",
             allowed="a covariance of columns without eigenvalues of 0",
             instead="a scenario without the column that follows from others",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.priors.prior import DECLARED, Provenance
 
 
@@ -52,7 +52,7 @@ def check_factors(periods: Sequence[int | None]) -> None:
     if None in periods:
         problem = problem or "A product with a chain whose steps all have laws of their own."
     if problem:
-        raise Misuse(
+        raise UsageError(
             problem,
             allowed="two chains or more, of one matrix each, or of matrices that repeat after a period",
             instead="pf.MarkovChain.product(hours, wages)",

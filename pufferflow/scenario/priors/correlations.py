@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, refuse_belief, set_fields
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import SMALLEST, UNIT, lifted
 from pufferflow.scenario.priors.covariance import Covariance, Sides, by_sign, fixed, summed_up, whole
 from pufferflow.suggestions import suggests_arguments
@@ -195,7 +195,7 @@ class Exchangeable(Covariance, kind="exchangeable"):
     def check(self, positions: Floats) -> None:
         _, high = spanned(self.rho)  # of a class some member has to be possible; those that are not only add noise
         if high * (len(positions) - 1) < -1 - _SLACK:
-            raise Misuse(
+            raise UsageError(
                 f"{len(positions)} rows cannot all have the correlation {high:g} with each other.",
                 allowed=f"rho >= -1/(n-1) for n rows: {-1 / (len(positions) - 1):.4g} here",
                 instead="pf.Exchangeable((0, rho)), or smaller groups",
@@ -247,10 +247,10 @@ def read_span(given: object, name: str, *, allowed: str, instead: str) -> Span:
         return _correlation(given, name, allowed, instead)
     both = list(cast(Sequence[object], given))
     if len(both) != 2:
-        raise Misuse(f"{name} has {len(both)} entries.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} has {len(both)} entries.", allowed=allowed, instead=instead)
     low, high = (_correlation(bound, f"{name}[{place}]", allowed, instead) for place, bound in enumerate(both))
     if low > high:
-        raise Misuse(f"{name} goes from {low:g} down to {high:g}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} goes from {low:g} down to {high:g}.", allowed=allowed, instead=instead)
     return low if low == high else (low, high)
 
 
@@ -264,7 +264,7 @@ def _correlation(given: object, name: str, allowed: str, instead: str) -> float:
     if abs(number) == 1:
         refuse_belief(fixed(f"{name} is {number:g}", "two rows", allowed))
     elif not -1 < number < 1:
-        raise Misuse(f"{name} is {number:g}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {number:g}.", allowed=allowed, instead=instead)
     return number
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pufferflow.arguments import reads_stored_belief, refuse_belief, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import UNIT, lifted
 from pufferflow.scenario.stored import StoredPart
 
@@ -119,7 +119,7 @@ def whole(positions: Floats, what: str) -> npt.NDArray[np.int64]:
     """Return positions as whole numbers."""
     steps = np.rint(positions)
     if (steps != positions).any():
-        raise Misuse(
+        raise UsageError(
             f"{what} for positions between whole steps.",
             allowed="positions that are whole numbers of steps",
             instead='a shorter step in the scenario; or pl.col("hour").round(), where they nearly are whole',
@@ -132,9 +132,9 @@ def _blocks(count: int, width: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def fixed(what: str, rows: str, allowed: str) -> Misuse:
+def fixed(what: str, rows: str, allowed: str) -> UsageError:
     """Return the error for a correlation of 1 or −1: one row's value would leave the other none to hide among."""
-    return Misuse(
+    return UsageError(
         f"{what}: {rows} with the correlation 1 or -1 fix each other.",
         allowed=allowed,
         instead="pf.AnyCorrelation() as the prior, under which rows may fix each other",
@@ -217,7 +217,7 @@ class Factors(Covariance, kind="factors"):
         least, most = (np.array(part, dtype=np.float64) + 0.0 for part in (low, high))
         sound = least.shape == most.shape and least.ndim == 2 and least.shape[0] == least.shape[1] > 0
         if not sound or not np.isfinite([least, most]).all() or (least > most).any() or (np.diag(least) != 1).any():
-            raise Misuse(
+            raise UsageError(
                 "Bounds on factors that are no square matrices of numbers, low <= high, with 1 on the diagonal.",
                 allowed="what pf.GaussianPrior.fit gave",
                 instead='pf.GaussianPrior.fit(…, covariance="matrix", slack="confidence")',
@@ -260,7 +260,7 @@ def check_places(positions: Floats, rows: int) -> None:
     """Refuse positions that a matrix has no row for."""
     steps = whole(positions, "A covariance matrix")
     if (outside := steps[(steps < 0) | (steps >= rows)]).size:
-        raise Misuse(
+        raise UsageError(
             f"A row at position {outside[-1]}, and the covariance matrix has {rows} rows.",
             allowed=f"positions from 0 to {rows - 1}",
             instead="a larger matrix, or pf.AR1, pf.Exchangeable or pf.Kernel for groups of any size",
@@ -276,15 +276,15 @@ def _read_matrix(given: Any) -> Floats:
     try:
         read = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse(
+        raise UsageError(
             f"The covariance is of type {type(given).__name__}, and no matrix of numbers.",
             allowed=f"pf.Exchangeable, pf.AR1, pf.Kernel, or {_ALLOWED}",
             instead=_INSTEAD,
         ) from error
     if read.ndim != 2 or read.shape[0] != read.shape[1] or not read.size:
-        raise Misuse(f"The covariance has shape {read.shape}.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(f"The covariance has shape {read.shape}.", allowed=_ALLOWED, instead=_INSTEAD)
     if not np.isfinite(read).all():
-        raise Misuse("The covariance has a NaN or infinite entry.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("The covariance has a NaN or infinite entry.", allowed=_ALLOWED, instead=_INSTEAD)
     variances = read.diagonal()
     _check_variances(variances)
     spread = np.sqrt(np.where(variances > 0, variances, 1.0))
@@ -297,14 +297,14 @@ def _check_variances(variances: Floats) -> None:
     low = int(variances.argmin())
     if variances[low] == 0:
         refuse_belief(
-            Misuse(
+            UsageError(
                 f"The row at position {low} has the variance 0: it has one value, and hides none.",
                 allowed="variances above 0",
                 instead=f"a number above 0 as entry ({low}, {low}): a row that correlates with no other one moves none",
             )
         )
     if variances[low] < 0:
-        raise Misuse(
+        raise UsageError(
             f"The row at position {low} has the variance {variances[low]:g}.", allowed=_ALLOWED, instead=_INSTEAD
         )
 
@@ -312,9 +312,9 @@ def _check_variances(variances: Floats) -> None:
 def _check_correlations(correlations: Floats) -> None:
     """Refuse a matrix that is no covariance, and two rows that fix each other."""
     if (np.abs(correlations - correlations.T) > _SLACK).any():
-        raise Misuse("The covariance is not symmetric.", allowed=_ALLOWED, instead="(C + C.T) / 2")
+        raise UsageError("The covariance is not symmetric.", allowed=_ALLOWED, instead="(C + C.T) / 2")
     if not semidefinite(correlations):
-        raise Misuse(
+        raise UsageError(
             "The covariance gives a weighted sum of rows a negative variance.", allowed=_ALLOWED, instead=_INSTEAD
         )
     size = np.abs(np.triu(correlations, 1))

@@ -9,7 +9,7 @@ from typing import Any, final
 import polars as pl
 
 from pufferflow.arguments import read_name, set_fields
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Domain
 from pufferflow.scenario.fitting.reference import digest_of, read_reference
 from pufferflow.scenario.priors.prior import DECLARED, Prior, Provenance, stored_provenance
@@ -44,7 +44,7 @@ class Empirical(Prior, kind="empirical"):
         source = read_reference(reference)
         names = read_name(secret, "secret"), read_name(released, "released")
         if secret == released or PROBABILITY in names:
-            raise Misuse(
+            raise UsageError(
                 f"secret is {secret!r} and released is {released!r}.",
                 allowed=f"two different columns, neither of them named {PROBABILITY!r}",
                 instead="pf.Secret with pf.Independent(), where the value itself is asked about",
@@ -108,13 +108,13 @@ def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> Non
         kind = counted.schema[name]
         texts = isinstance(kind, pl.String | pl.Categorical | pl.Enum | pl.Boolean)
         if not (texts or kind.is_integer() or (kind.is_float() and counted[name].is_finite().all())):
-            raise Misuse(
+            raise UsageError(
                 f"The column {name!r} of {reference!r} is of type {kind}, or not finite.",
                 allowed="whole or finite numbers, texts or booleans",
                 instead=f"frame.with_columns(pl.col({name!r}).cast(pl.Float64))",
             )
     if counted[names[0]].n_unique() < 2:
-        raise Misuse(
+        raise UsageError(
             f"The secret {names[0]!r} has fewer than two values in {reference!r}: nothing could be told apart.",
             allowed="a secret with two values or more",
             instead="another column, or a reference that has all its values",

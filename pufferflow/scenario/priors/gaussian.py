@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.law import GaussianLaw
 from pufferflow.scenario.domain import Bins
 from pufferflow.scenario.fitting.reference import Reference
@@ -177,7 +177,7 @@ class GaussianPrior(Prior, kind="gaussian"):
             hidden_column(secret, secret.tuples)
             return
         if self.across is not None:
-            raise Misuse(
+            raise UsageError(
                 "A covariance across columns, and the secret has one column.",
                 allowed="across together with several secret columns",
                 instead='secret=[pf.Secret("load", pf.Interval(0, 10)), pf.Secret("temp", pf.Interval(-20, 40))]',
@@ -185,7 +185,7 @@ class GaussianPrior(Prior, kind="gaussian"):
         if not isinstance(secret, Secret | Initial):
             raise wrong_secret("pf.GaussianPrior", secret, allowed=_ALLOWED, instead=_INSTEAD)
         if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
-            raise Misuse(
+            raise UsageError(
                 "The prior pf.GaussianPrior with a domain of labels.", allowed=_ALLOWED, instead="pf.AnyCorrelation()"
             )
 
@@ -202,13 +202,13 @@ class GaussianPrior(Prior, kind="gaussian"):
         (0.9, 0.82)
         """
         if self.across is not None:
-            raise Misuse(
+            raise UsageError(
                 "The laws of one column under a covariance of several.",
                 allowed="a prior of this column alone",
                 instead="pf.GaussianPrior(covariance, variance=1.0)",
             )
         if not self.covariance.known:
-            raise Misuse(
+            raise UsageError(
                 "The laws under a class of covariances.", allowed="one covariance", instead="pf.AR1(0.9), one number"
             )
         places = np.asarray(positions, dtype=np.float64)
@@ -243,7 +243,7 @@ def _variance(given: object, covariance: Covariance) -> float | None:
     allowed, instead = "a finite number > 0", "variance=1.0"
     if covariance.has_variances:
         if given is not None:
-            raise Misuse(
+            raise UsageError(
                 "A variance beside a covariance matrix.",
                 allowed="one of them: the matrix has the variances on its diagonal",
                 instead="leaving variance out",
@@ -252,5 +252,5 @@ def _variance(given: object, covariance: Covariance) -> float | None:
     number = finite_number(1.0 if given is None else given, "variance", allowed=allowed, instead=instead)
     if not number > 0:
         hides = ": every row has one value, and hides none" if number == 0 else ""
-        raise Misuse(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)
+        raise UsageError(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)
     return number

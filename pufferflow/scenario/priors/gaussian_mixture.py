@@ -10,13 +10,13 @@ import numpy as np
 from pufferflow.arguments import finite_number, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Interval
 from pufferflow.scenario.priors.covariance import Covariance, Matrix
 from pufferflow.scenario.priors.gaussian import GaussianPrior
 from pufferflow.scenario.priors.prior import Prior, as_list, read_law, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Initial, Secret, ValueSecret
-from pufferflow.scenario.secret_pairs import Closer
+from pufferflow.scenario.secret_pairs import WithinDistance
 from pufferflow.suggestions import suggests_arguments
 
 _MOST_CLASSES = 5
@@ -46,8 +46,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
     own (1 if left out). Given the class a change of one row translates the others; and its value makes one class more
     likely than another. One Gaussian with the same covariance moves otherwise, and promises too much.
 
-    The column has an Interval as its domain, whose pairs are named, or those of pf.Closer, which are all bounded. The
-    nearer they are, the less they tell of the class; with Gaussian noise values that tell too much are refused.
+    The column has an Interval as its domain, whose pairs are named, or those of pf.WithinDistance, which are all
+    bounded. The nearer they are, the less they reveal of the class; with Gaussian noise values that reveal too much
+    are refused.
 
     >>> from pufferflow.scenario.priors import AR1
     >>> GaussianMixture([0.6, 0.4], means=[0, 2], covariances=[AR1(0.8), AR1(0.3)]).describe()
@@ -66,9 +67,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
             found = (
                 f"{len(shares)} weights, {len(centres)} means, {len(given)} covariances and {len(spreads)} variances"
             )
-            raise Misuse(f"A mixture with {found}.", allowed=_ALLOWED, instead=_INSTEAD)
+            raise UsageError(f"A mixture with {found}.", allowed=_ALLOWED, instead=_INSTEAD)
         if min(shares) < _LEAST_WEIGHT:
-            raise Misuse(
+            raise UsageError(
                 "A class with the weight 0.", allowed="weights above 0", instead="a mixture without that class"
             )
         numbers = [
@@ -77,7 +78,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         members = tuple(map(GaussianPrior, given, spreads, numbers))
         set_fields(self, weights=shares, members=members)
         if len({len(one.covariance.entries) for one in members if isinstance(one.covariance, Matrix)}) > 1:
-            raise Misuse(
+            raise UsageError(
                 "Covariance matrices of different sizes.",
                 allowed="matrices of one size: the rows of a group are the same ones in every class",
                 instead="a matrix of each class for all rows",
@@ -92,13 +93,13 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         return 1 if all(one.repeats == 1 for one in self.members) else None
 
     def check(self, secret: AnySecret) -> None:
-        allowed = "pf.Secret or pf.Initial with a pf.Interval, and pairs that are named or pf.Closer"
-        instead = "pf.Secret(column, domain=pf.Interval(0, 10), pairs=pf.Closer(1))"
+        allowed = "pf.Secret or pf.Initial with a pf.Interval, and pairs that are named or pf.WithinDistance"
+        instead = "pf.Secret(column, domain=pf.Interval(0, 10), pairs=pf.WithinDistance(1))"
         if not isinstance(secret, Secret | Initial):
             raise wrong_secret("pf.GaussianMixture", secret, allowed=allowed, instead=instead)
         if not isinstance(secret.domain, Interval):
             # a value that is read as another is a mixture of those that are, each with classes of its own
-            raise Misuse("The prior pf.GaussianMixture with values in classes.", allowed=allowed, instead=instead)
+            raise UsageError("The prior pf.GaussianMixture with values in classes.", allowed=allowed, instead=instead)
 
     def describe(self) -> str:
         weights, means = (
@@ -139,7 +140,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         return np.unique(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64), axis=0)
 
     def pairs(self, secret: ValueSecret) -> list[PosteriorPairs]:
-        """Return the class given the values of all pairs of a secret; of pf.Closer cell by cell of the interval.
+        """Return the class given the values of all pairs of a secret; of pf.WithinDistance cell by cell.
 
         Named pairs that lie equally far apart are together.
         """
@@ -158,7 +159,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         """Return all cells of an interval with those that have values within the distance of some of theirs."""
         domain = cast(Interval, secret.domain)
         low, width = float(domain.low), float(domain.high) - float(domain.low)
-        distance = min(secret.pairs.distance, width) if isinstance(secret.pairs, Closer) else width
+        distance = min(secret.pairs.distance, width) if isinstance(secret.pairs, WithinDistance) else width
         cells = min(int(np.ceil(width / distance * _CELLS_OF_A_PAIR)), _MOST_CELLS)
         edges = np.linspace(low, float(domain.high), cells + 1)
         reach = int(np.ceil(distance / (width / cells) * (1 + 1e-9))) + 1

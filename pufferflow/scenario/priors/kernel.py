@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, refuse_belief, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors.covariance import Covariance, Sides, by_sign, fixed, semidefinite, whole
 from pufferflow.scenario.priors.simulator import identity_of, name_of
@@ -69,7 +69,7 @@ class Kernel(Covariance, kind="kernel"):
 
     def stored(self) -> dict[str, Any]:
         if self._table is None:
-            raise Misuse(
+            raise UsageError(
                 f"The kernel is the Python function {name_of(self.function)}, which cannot be stored.",
                 allowed="a list of correlations at the lags 0, 1, 2, … up to twice as far as rows lie apart; or pf.AR1",
                 instead="pf.Kernel(function(np.arange(1000.0)))",
@@ -91,7 +91,7 @@ class Kernel(Covariance, kind="kernel"):
             )
         rows = positions[:_MOST_FACTORED]
         if not semidefinite(self._correlations(np.abs(rows[:, None] - rows[None, :]))):
-            raise Misuse(
+            raise UsageError(
                 "The kernel gives a weighted sum of rows a negative variance: it is no correlation.",
                 allowed="a positive semidefinite kernel",
                 instead=_INSTEAD,
@@ -161,7 +161,7 @@ class Kernel(Covariance, kind="kernel"):
         given = identity.given
         shared = min(len(given), count)
         if (np.abs(values[:shared] - given[:shared]) > _SLACK).any():
-            raise Misuse(
+            raise UsageError(
                 f"The kernel's function {name_of(self.function)} gives another correlation for a lag than before.",
                 allowed="a function that always gives the same",
                 instead="a new function for another belief: pf.Kernel(lambda lag: np.exp(-((lag / 48) ** 2)))",
@@ -179,7 +179,7 @@ def _listed(given: object) -> tuple[float, ...]:
     listed: list[Any] = [*cast(Any, given)] if isinstance(given, Sequence | np.ndarray) else []
     if not listed:
         kind = type(cast(object, given)).__name__
-        raise Misuse(f"The kernel is of type {kind}, or empty.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(f"The kernel is of type {kind}, or empty.", allowed=_ALLOWED, instead=_INSTEAD)
     read = [finite_number(one, "a correlation", allowed=_ALLOWED, instead=_INSTEAD) for one in listed]
     return tuple(_checked(np.array(read)).tolist())
 
@@ -188,22 +188,24 @@ def _called(function: Function, lags: Floats) -> Floats:
     try:
         values = np.asarray(function(lags), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise Misuse(
+        raise UsageError(
             f"The kernel's function failed on an array of lags: {error}".partition("\n")[0],
             allowed=_ALLOWED,
             instead=_INSTEAD,
         ) from error
     if values.shape != lags.shape:
-        raise Misuse(f"The kernel gives shape {values.shape} for {len(lags)} lags.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(
+            f"The kernel gives shape {values.shape} for {len(lags)} lags.", allowed=_ALLOWED, instead=_INSTEAD
+        )
     return _checked(values)
 
 
 def _checked(values: Floats) -> Floats:
     """Return the correlations of the lags 0, 1, 2, …; only a row and itself have the correlation 1."""
     if not (np.abs(values) <= 1 + _SLACK).all():
-        raise Misuse("The kernel gives a NaN, or a number beyond 1.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("The kernel gives a NaN, or a number beyond 1.", allowed=_ALLOWED, instead=_INSTEAD)
     if abs(float(values[0]) - 1) > _SLACK:
-        raise Misuse("The correlation at lag 0 is not 1.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError("The correlation at lag 0 is not 1.", allowed=_ALLOWED, instead=_INSTEAD)
     fixing = np.flatnonzero(np.abs(values) >= 1)
     if (beyond := fixing[fixing > 0]).size:
         lag = int(beyond[0])

@@ -7,7 +7,7 @@ import numpy as np
 
 from pufferflow.arguments import check_not_masked, refuse_belief, shown
 from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.priors.prior import wrong_secret
@@ -29,7 +29,7 @@ def read_kernels(transition: Any) -> tuple[Floats, bool]:
     if (np.abs(sums - 1) > SUM_TOLERANCE).any():
         place = np.unravel_index(int(np.abs(sums - 1).argmax()), sums.shape)
         where = f"Row {place[1]}" if single else f"Row {place[1]} of matrix {place[0]}"
-        raise Misuse(f"{where} of transition has sum {sums[place]:.12g}.", allowed=_TRANSITION, instead=_EXAMPLE)
+        raise UsageError(f"{where} of transition has sum {sums[place]:.12g}.", allowed=_TRANSITION, instead=_EXAMPLE)
     return normalised(kernels), single
 
 
@@ -39,11 +39,11 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
     try:
         kernels = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse(f"{name} is not made of numbers.", allowed=allowed, instead=_EXAMPLE) from error
+        raise UsageError(f"{name} is not made of numbers.", allowed=allowed, instead=_EXAMPLE) from error
     single = kernels.ndim == 2
     kernels = kernels[None] if single else kernels
     if kernels.ndim != 3 or kernels.shape[1] != kernels.shape[2] or kernels.shape[1] < 2 or not kernels.size:
-        raise Misuse(f"{name} has shape {kernels.shape[single:]}.", allowed=allowed, instead=_EXAMPLE)
+        raise UsageError(f"{name} has shape {kernels.shape[single:]}.", allowed=allowed, instead=_EXAMPLE)
     if kernels.shape[1] > _MOST_STATES:
         raise Refused(
             f"A chain of {kernels.shape[1]} states.",
@@ -51,7 +51,7 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
             instead="pf.Bins with fewer classes",
         )
     if not (np.isfinite(kernels).all() and (kernels >= 0).all() and (kernels <= 1 + SUM_TOLERANCE).all()):
-        raise Misuse(f"{name} has an entry that is no probability.", allowed=allowed, instead=_EXAMPLE)
+        raise UsageError(f"{name} has an entry that is no probability.", allowed=allowed, instead=_EXAMPLE)
     return kernels, single
 
 
@@ -59,7 +59,7 @@ def check_period(period: object, matrices: int) -> None:
     """Refuse a period that is not the number of matrices."""
     whole = isinstance(period, int) and not isinstance(period, bool)
     if period is not None and not (whole and period == matrices):
-        raise Misuse(
+        raise UsageError(
             f"period is {shown(period)} for {matrices} {'matrix' if matrices == 1 else 'matrices'}.",
             allowed="as many matrices as the period has phases",
             instead="pf.MarkovChain([P0, …, P23], period=24)",
@@ -73,15 +73,15 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
         if initial not in ("stationary", "free"):
             near = nearest(initial, ("stationary", "free"))
             instead = f"initial='{near[0] if near else 'stationary'}'"
-            raise Misuse(f"initial is {shown(initial)}.", allowed=allowed, instead=instead)
+            raise UsageError(f"initial is {shown(initial)}.", allowed=allowed, instead=instead)
         return initial
     try:
         law = np.array(initial, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse("initial is not made of numbers.", allowed=allowed, instead="initial='stationary'") from error
+        raise UsageError("initial is not made of numbers.", allowed=allowed, instead="initial='stationary'") from error
     good = law.shape == (states,) and np.isfinite(law).all() and (law >= 0).all()
     if not good or abs(law.sum() - 1) > SUM_TOLERANCE:
-        raise Misuse(
+        raise UsageError(
             "initial is no law on the states: it has a wrong length, sum or sign.",
             allowed=allowed,
             instead="initial='stationary'",
@@ -99,14 +99,14 @@ def check_states(states: int, secret: AnySecret) -> None:
             instead="pf.Secret(column, domain=[…]), whose i-th value is state i",
         )
     if not secret.domain.finite:
-        raise Misuse(
+        raise UsageError(
             f"A chain of {states} states for a column that is {secret.domain.describe()}.",
             allowed="a domain with one value for each state",
             instead="pf.Bins(edges, values), which reads the column in classes",
         )
     if len(secret.domain.points) != states:
         values, more = len(secret.domain.present.points), " and a state for missing ones" * secret.domain.skips
-        raise Misuse(
+        raise UsageError(
             f"A chain of {states} states for a domain of {values} values{more}.",
             allowed=f"as many values as states: state i is the i-th value{', the last is missing' * bool(more)}",
             instead="a transition with one row for each value of the domain",
@@ -117,7 +117,7 @@ def whole_positions(positions: Floats) -> Indices:
     """Return positions counted in whole steps."""
     steps = np.asarray(positions)
     if not (steps == np.floor(steps)).all() or max(-steps[0], steps[-1]) > 2**52:
-        raise Misuse(
+        raise UsageError(
             "Positions along a chain are not whole numbers of steps.",
             allowed="whole numbers",
             instead='a step that divides all gaps between rows; or pl.col("hour").round(), where they nearly are whole',
@@ -231,7 +231,7 @@ def check_possible(possible: Possible, secret: AnySecret, chain: str) -> None:
         if not may_be:
             where = "the first step" if first else "any step"
             refuse_belief(
-                Misuse(
+                UsageError(
                     f"The prior {chain} gives {secret.column} = {value!r} no probability at {where}, so that it would "
                     "be hidden from nobody.",
                     allowed="values with a probability above 0: of the first step for pf.Initial, else of some step",

@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.arguments import set_fields
 from pufferflow.arrays import Array
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Domain, Label
 from pufferflow.scenario.fitting.reference import Reference
 from pufferflow.scenario.priors.near import Around, slack_in_words
@@ -59,7 +59,7 @@ class LatentClass(Prior, kind="latent class"):
         laws = tuple(read_law(law, f"rows[{c}]") for c, law in enumerate(as_list(rows, "rows")))
         lengths = {len(law) for law in laws}
         if len(laws) != len(shares) or len(lengths) != 1 or min(lengths) < 2:
-            raise Misuse(
+            raise UsageError(
                 f"{len(shares)} weights and {len(laws)} rows, of lengths {sorted(lengths)}.",
                 allowed="a row for each class, with a probability for each of the two or more values of a domain",
                 instead="pf.LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.2, 0.8]])",
@@ -128,7 +128,7 @@ class LatentClass(Prior, kind="latent class"):
         weights, rows = self.arrays
         never = [point for point, masses in zip(domain.points, rows.T, strict=True) if not (weights * masses).sum() > 0]
         if never and isinstance(secret, Secret):
-            raise Misuse(
+            raise UsageError(
                 f"The prior never produces {secret.column} = {never[0]!r}.",
                 allowed="a domain whose points have a probability above 0 in some class",
                 instead="a domain without it, and rows without its column",
@@ -170,7 +170,7 @@ class LatentClassesNear(Prior, kind="latent classes"):
     def __post_init__(self) -> None:
         weights, rows = self.regions
         if len(weights) != 1 or weights.states != len(rows) or rows.states <= 1:
-            raise Misuse(
+            raise UsageError(
                 "The weights of a class of latent classes do not fit its rows.",
                 allowed="what pf.LatentClass.fit gave",
                 instead="pf.LatentClass.fit(reference, column, group_class, within, slack='confidence')",
@@ -192,7 +192,7 @@ class LatentClassesNear(Prior, kind="latent classes"):
             return
         never = np.flatnonzero(np.array(self.rows.high).max(axis=0) == 0).tolist()
         if never:
-            raise Misuse(
+            raise UsageError(
                 f"The prior never produces {domain.points[never[0]]!r}.",
                 allowed="a domain whose points have a probability above 0 in some class",
                 instead="a domain without it, and a reference read with that domain",
@@ -216,7 +216,7 @@ def named_classes(secret: Derived, count: int) -> dict[Label, int]:
     """Return the classes by the names that a secret gives them."""
     names = secret.values if secret.values is not None else tuple(range(count))
     if len(names) != count:
-        raise Misuse(
+        raise UsageError(
             f"The secret {secret.name!r} has {len(names)} values, and the prior {count} classes.",
             allowed="a name for each class, in their order",
             instead=f"pf.Derived({secret.name!r}, values={list(range(count))}, …)",
@@ -230,7 +230,7 @@ def check_secret(secret: AnySecret, points: int) -> Domain:
         allowed = "pf.Secret(column, domain), or pf.Derived for the class: rows have no first one, and all are there"
         raise wrong_secret("LatentClass", secret, allowed=allowed, instead="pf.Secret, or another prior")
     if secret.reads is None:
-        raise Misuse(
+        raise UsageError(
             "The prior LatentClass, with a secret that names no column.",
             allowed="a secret with the column that is asked about, and its domain",
             instead='pf.Derived("class", column="level", domain=[0, 1])',
@@ -238,7 +238,7 @@ def check_secret(secret: AnySecret, points: int) -> Domain:
     domain = secret.reads[1]
     if not domain.finite or len(domain.points) != points:
         found = f"{len(domain.points)} points" if domain.finite else "all points of an interval"
-        raise Misuse(
+        raise UsageError(
             f"The rows of the prior LatentClass have {points} entries, and the domain {found}.",
             allowed="a list of values or pf.Bins, with one entry for each point, in their order",
             instead=f"domain={list(range(points))}",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pufferflow.arguments import instance, set_fields
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import Chain, Chains, stationary
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.fitting.reference import Reference
 from pufferflow.scenario.priors.chain_products import (
@@ -147,7 +147,7 @@ class ChainPrior(Prior):
         steps, first = whole_positions(positions), int(whole_positions(np.array([start]))[0])
         count = len(self._arrays[0])
         if self.period is None and steps[-1] - first > count:
-            raise Misuse(
+            raise UsageError(
                 f"A row {steps[-1] - first} steps after the first, and {self.given} for {count} steps.",
                 allowed=f"positions up to {count}",
                 instead=f"a period after which the {self.given} repeat",
@@ -188,11 +188,13 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
         allowed = "0 <= low <= high <= 1, rows of low with sum <= 1, rows of high with sum >= 1"
         instead = "pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]])"
         if least.shape != most.shape or single != other:
-            raise Misuse(f"low and high have shapes {least.shape} and {most.shape}.", allowed=allowed, instead=instead)
+            raise UsageError(
+                f"low and high have shapes {least.shape} and {most.shape}.", allowed=allowed, instead=instead
+            )
         if (least > most).any():
-            raise Misuse("low is above high in some entry.", allowed=allowed, instead=instead)
+            raise UsageError("low is above high in some entry.", allowed=allowed, instead=instead)
         if (least.sum(axis=2) > 1 + SUM_TOLERANCE).any() or (most.sum(axis=2) < 1 - SUM_TOLERANCE).any():
-            raise Misuse("No matrix of probabilities lies between low and high.", allowed=allowed, instead=instead)
+            raise UsageError("No matrix of probabilities lies between low and high.", allowed=allowed, instead=instead)
         if least.shape[1] > _MOST_STATES_OF_A_CLASS:
             raise Refused(
                 f"A class of chains with {least.shape[1]} states.",
@@ -201,7 +203,7 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
             )
         self._set([least, most], initial, period, provenance, single=single)
         if self.initial == "stationary" and self.period is None:
-            raise Misuse(
+            raise UsageError(
                 "A stationary law for matrices that are all different.",
                 allowed="initial as a vector or 'free', or a period after which the matrices repeat",
                 instead="initial='free'",
@@ -294,7 +296,7 @@ class MarkovChain(ChainPrior, kind="markov chain"):
             )
         law = stationary(self.kernels)
         if law is None:
-            raise Misuse(
+            raise UsageError(
                 "The chain has more than one stationary law, so 'stationary' does not say how it starts.",
                 allowed="a chain whose states all lead to one and the same class of states",
                 instead="initial as a vector, or initial='free'",

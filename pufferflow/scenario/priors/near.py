@@ -9,7 +9,7 @@ import numpy as np
 from pufferflow.arguments import set_fields
 from pufferflow.arrays import Floats
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.stored import Stored
 
 Rows = tuple[tuple[float, ...], ...]
@@ -35,7 +35,7 @@ class Around(Stored):
         shapes = {part.shape for part in (laws, least, most)}
         ordered = len(shapes) == 1 and laws.ndim == 2 and bool(((least >= 0) & (least <= laws) & (laws <= most)).all())
         if not ordered or balls.shape != laws.shape[:1] or (np.abs(laws.sum(axis=1) - 1) > _SUM).any():
-            raise Misuse(
+            raise UsageError(
                 "A region of laws whose bounds do not hold its centre.",
                 allowed="what a fit on a public reference gave",
                 instead="pf.Table.fit(reference, columns, slack='confidence')",

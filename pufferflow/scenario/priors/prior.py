@@ -16,7 +16,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number
 from pufferflow.arrays import Array
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.domain import Domain, Label
 from pufferflow.scenario.fitting.reference import FrameOrigin
@@ -99,8 +99,8 @@ class Prior(Stored, abc.ABC, family="prior"):
         """Describe the belief of an adversary in words."""
 
     @classmethod
-    def unknown(cls, kind: object) -> Misuse:
-        return Misuse(
+    def unknown(cls, kind: object) -> UsageError:
+        return UsageError(
             f"The stored prior is of kind {kind!r}.",
             allowed=f"one of {sorted(cls.kinds)}",
             instead="a newer pufferflow",
@@ -189,9 +189,11 @@ def stored_provenance(stored: dict[str, Any]) -> Provenance:
     return DECLARED if fields is None else Provenance.restored(fields)
 
 
-def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> Misuse:
+def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> UsageError:
     """Return the error for a secret that a prior cannot speak of."""
-    return Misuse(f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead)
+    return UsageError(
+        f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead
+    )
 
 
 Probability = Fraction | float
@@ -251,5 +253,5 @@ def _number(given: Any, name: str, *, rational: bool) -> Probability:
     return Fraction(int(given) if whole else given) if rational else number + 0.0
 
 
-def _bad(name: str, what: str) -> Misuse:
-    return Misuse(f"{name} has {what}.", allowed=_ALLOWED, instead=_INSTEAD)
+def _bad(name: str, what: str) -> UsageError:
+    return UsageError(f"{name} has {what}.", allowed=_ALLOWED, instead=_INSTEAD)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pufferflow.arguments import finite_number, finite_number_at_least_zero, set_fields
 from pufferflow.arrays import Floats
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.rounding import SMALLEST, UNIT, lifted
 from pufferflow.scenario.domain import Bins
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
@@ -87,7 +87,7 @@ class WeaklyDependent(Prior, kind="weakly dependent"):
         if not isinstance(secret, Secret | Initial):
             raise wrong_secret("pf.WeaklyDependent", secret, allowed=allowed, instead=instead)
         if not secret.domain.numeric:
-            raise Misuse("The prior pf.WeaklyDependent with a domain of labels.", allowed=allowed, instead=instead)
+            raise UsageError("The prior pf.WeaklyDependent with a domain of labels.", allowed=allowed, instead=instead)
 
 
 @final
@@ -124,7 +124,7 @@ class Diffusion(Prior, kind="diffusion"):
         if not isinstance(secret, Initial):
             raise wrong_secret("pf.Diffusion", secret, allowed=allowed, instead=instead)
         if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
-            raise Misuse("The prior pf.Diffusion with a domain of labels.", allowed=allowed, instead=instead)
+            raise UsageError("The prior pf.Diffusion with a domain of labels.", allowed=allowed, instead=instead)
 
     def shares(self, positions: Floats) -> Floats:
         """Return which share of a difference at the start is left at each position, e^(−C·t), rounded up.

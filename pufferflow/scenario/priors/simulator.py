@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.arguments import finite_number, set_fields
-from pufferflow.errors import Misuse, Refused
+from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.domain import Label
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
 from pufferflow.scenario.secret import AnySecret, Derived, Secret
@@ -95,14 +95,14 @@ class Simulator(Prior):
 
     def __post_init__(self) -> None:
         if not callable(cast(object, self.fn)):
-            raise Misuse(
+            raise UsageError(
                 f"fn is of type {type(self.fn).__name__}.",
                 allowed="a function fn(value, row, statistic, draws, rng) that returns an array of answers",
                 instead="lambda value, row, statistic, draws, rng: rng.normal(value, 1.0, draws)",
             )
         draws = cast(object, self.draws)
         if isinstance(draws, bool) or not isinstance(draws, numbers.Integral) or draws < 1:
-            raise Misuse(f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000")
+            raise UsageError(f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000")
         allowed, instead = "a number with 0 < confidence < 1", "confidence=0.999"
         confidence = finite_number(
             self.confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
@@ -118,13 +118,13 @@ class Simulator(Prior):
             allowed = "pf.Secret(column, domain) or pf.Derived(name, values): what fn is given as its value"
             raise wrong_secret("Simulator", secret, allowed=allowed, instead="pf.Derived(name, values=[0, 1])")
         if isinstance(secret, Derived) and secret.values is None:
-            raise Misuse(
+            raise UsageError(
                 f"The secret {secret.name!r} has no values, and a simulator does not know them either.",
                 allowed="a derived secret with its values",
                 instead=f"pf.Derived({secret.name!r}, values=[0, 1])",
             )
         if isinstance(secret, Secret) and not secret.domain.finite:
-            raise Misuse(
+            raise UsageError(
                 f"The domain of {secret.column!r} is an interval: its ends need not be the worst two values.",
                 allowed="a list of values, or pf.Bins",
                 instead=f"pf.Secret({secret.column!r}, domain=[0, 1, 2])",
@@ -136,7 +136,7 @@ class Simulator(Prior):
         try:
             drawn = np.asarray(self.fn(value, row, statistic, self.draws, rng), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise Misuse(
+            raise UsageError(
                 f"{self.name} failed, or returned no array of numbers ({error}).".replace("\n", " "),
                 allowed=allowed,
                 instead="fn(value, row, statistic, draws, rng)",
@@ -145,7 +145,7 @@ class Simulator(Prior):
             drawn = drawn[:, None]
         if drawn.shape != (self.draws, statistic.answers) or not np.isfinite(drawn).all():
             problem = f"the shape {drawn.shape}" if np.isfinite(drawn).all() else "NaN or infinite answers"
-            raise Misuse(f"{self.name} returned {problem}.", allowed=allowed, instead="one answer for each draw")
+            raise UsageError(f"{self.name} returned {problem}.", allowed=allowed, instead="one answer for each draw")
         return drawn
 
     @property

@@ -12,7 +12,7 @@ import polars as pl
 from pufferflow.arguments import set_fields, shown
 from pufferflow.arrays import Array
 from pufferflow.chains import LawRegions
-from pufferflow.errors import Misuse
+from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Domain, Label, Listed
 from pufferflow.scenario.fitting.reference import Reference
 from pufferflow.scenario.priors.near import Around, slack_in_words
@@ -167,7 +167,7 @@ class Table(Prior, kind="table"):
         if domain.name in self.names:
             return self
         if not set(domain.columns) <= set(self.names) - set(self.shared):
-            raise Misuse(
+            raise UsageError(
                 f"Several secret columns, {', '.join(map(repr, domain.columns))}, and a table of "
                 f"{', '.join(map(repr, self.names))}" + (f", with {list(self.shared)} shared." if self.shared else "."),
                 allowed="a table that has all of them, and shares none of them between rows",
@@ -247,7 +247,7 @@ class TablesNear(Prior, kind="tables"):
             if one.laws.regions.centre.shape == (sizes[one.hidden], math.prod(sizes[name] for name in one.columns))
         }
         if len(self.laws) != len({(one.hidden, one.columns) for one in self.laws}) or set(known) != set(self.names):
-            raise Misuse(
+            raise UsageError(
                 "The laws of a class of tables do not fit its columns.",
                 allowed="what pf.Table.fit gave",
                 instead="pf.Table.fit(reference, columns, slack='confidence')",
@@ -317,7 +317,7 @@ def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
     for name in (hidden, secret.reads[0] if secret.reads else hidden):
         if name not in known:
             near = nearest(name, known)
-            raise Misuse(
+            raise UsageError(
                 f"The prior {kind} has no column {name!r}.{did_you_mean(name, known)}",
                 allowed=f"one of {list(known)[:6]}",
                 instead=f"pf.{type(secret).__name__}({near[0]!r}, …), or a prior with the column {name!r}"
@@ -333,7 +333,7 @@ def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
 def _check_domain(values: Values, reads: tuple[str, Domain], *, exactly: bool) -> None:
     name, domain = reads
     if not domain.finite:
-        raise Misuse(
+        raise UsageError(
             f"The domain of {name!r} is an interval, and the prior is about single values.",
             allowed="a list of values, or pf.Bins",
             instead=f"domain={list(values)[:6]}",
@@ -342,7 +342,7 @@ def _check_domain(values: Values, reads: tuple[str, Domain], *, exactly: bool) -
         never = value not in values
         if never or value not in domain.points:
             says = "The prior never produces" if never else "The domain does not list"
-            raise Misuse(
+            raise UsageError(
                 f"{says} {name} = {value!r}.",
                 allowed="a domain with the values that have a probability above 0",
                 instead=f"domain={list(values)[:6]}",
@@ -403,5 +403,5 @@ def _merged(cells: list[Values], law: tuple[Probability, ...]) -> dict[Values, P
     return merged
 
 
-def _bad(problem: str, allowed: str = _ALLOWED, instead: str = _INSTEAD) -> Misuse:
-    return Misuse(problem, allowed=allowed, instead=instead)
+def _bad(problem: str, allowed: str = _ALLOWED, instead: str = _INSTEAD) -> UsageError:
+    return UsageError(problem, allowed=allowed, instead=instead)

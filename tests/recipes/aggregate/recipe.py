@@ -19,7 +19,7 @@ METHOD = '''
     def private_sum_of_squares(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
         """Ask for the sum of squares of a column, or of a function of it.
 
-        >>> _example().private_sum_of_squares("level").questions.outputs
+        >>> _example().private_sum_of_squares("level").request.outputs
         ('level_squares',)
         """
         values = self._read(column)

@@ -25,4 +25,4 @@ def test_it_answers_people_and_programs():
 def test_what_is_no_promise_is_a_mistake():
     """An order below 1 exits with 2."""
     code, out = convert("0.5", "--alpha", "0.5", "--json")
-    assert (code, json.loads(out)["error"]["kind"]) == (2, "Misuse")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "UsageError")

@@ -33,5 +33,5 @@ def test_a_table_is_released_where_it_is(address):
 def test_a_column_of_an_odd_type_is_refused(address):
     """The error names the column and its type."""
     scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["odd"])
-    with pytest.raises(pf.Misuse, match=r"'odd'.*BLOB"):
+    with pytest.raises(pf.UsageError, match=r"'odd'.*BLOB"):
         pf.protect(pf.table(address, "meters"), scenario)

@@ -111,7 +111,7 @@ class DatabaseSink(Sink):
                 return work(database)
         except sqlite3.Error as error:
             kind = type(error).__name__
-        raise pf.SinkFailed(
+        raise pf.SinkError(
             f"The file {self._file.name[:200]!r} could not be read or written: {kind}.",
             allowed="a SQLite file that can be written",
             instead="running the job again",

@@ -42,13 +42,13 @@ def test_another_ledgers_release_is_not_replaced(job, tmp_path):
     """Where the ledger went away, nothing is drawn, and the row stays."""
     job.run(DAY)
     (tmp_path / "ledger.db").rename(tmp_path / "away.db")
-    with pytest.raises(pf.Misuse, match=r"published\.db"):
+    with pytest.raises(pf.UsageError, match=r"published\.db"):
         job.run(DAY)
 
 
 def test_a_file_that_is_no_database_fails_as_a_sink_does(job, tmp_path):
     """The error is one that may go well later, and says nothing of what the file holds."""
     (tmp_path / "published.db").write_text("no database " * 100)
-    with pytest.raises(pf.SinkFailed, match=r"published\.db") as caught:
+    with pytest.raises(pf.SinkError, match=r"published\.db") as caught:
         job.run(DAY)
     assert "no database" not in str(caught.value)

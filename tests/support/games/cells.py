@@ -242,7 +242,7 @@ def reserving(rng, kind):
         frame = pl.DataFrame({"t": range(size), "day": range(size), "x": [0] * size})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x")
         noises = (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))
-        asked.append(Question(f"row 0 of {size}", batch, values, noises, options={"floor": None}))
+        asked.append(Question(f"row 0 of {size}", batch, values, noises, options={"row_privacy": False}))
 
     def reserve(limit):
         size, delta = max(limit.epsilon, 0.4), limit.delta

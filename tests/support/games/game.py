@@ -57,7 +57,7 @@ class Dealer:
     """Makes releases for a menu: of random questions and sizes, and such that fill up what a first one leaves."""
 
     def __init__(self, rng, limit, referee, questions, bins=24):
-        self.rng, self.limit, self.referee, self.questions, self.bins = rng, limit, referee, questions, bins
+        self.rng, self.limit, self.referee, self.request, self.bins = rng, limit, referee, questions, bins
 
     def any_of(self, some):
         """Return one of some things."""
@@ -80,7 +80,7 @@ class Dealer:
             options = {}
         try:
             plan = question.batch.plan(promise, noise=noise, **options)
-        except (pf.Refused, pf.Misuse):
+        except (pf.Refused, pf.UsageError):
             return None
         name = f"{question.name} {promise!r} {getattr(noise, '__name__', noise)}"
         if question.release is not None:
@@ -95,7 +95,7 @@ class Dealer:
 
     def random(self, own=0.15):
         """Return a release of a random question and size; None if it is refused."""
-        question = self.any_of(self.questions)
+        question = self.any_of(self.request)
         own = self.rng.random() < own or None in question.noises
         return self.release(question, self.any_of(question.noises), float(self.any_of(SHARES)), own=own)
 

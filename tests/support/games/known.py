@@ -113,7 +113,7 @@ def longer_file():
     def release(rows, promise, noise, column="x"):
         frame = pl.DataFrame({"t": range(rows), "x": [0.0] * rows})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum(column, name="x")
-        return release_of(f"{rows} rows {promise!r}", batch.plan(promise, noise=noise, floor=None), first)
+        return release_of(f"{rows} rows {promise!r}", batch.plan(promise, noise=noise, row_privacy=False), first)
 
     return scenario, World.given([0, 1], [0.5, 0.5], [0, 1]), release
 

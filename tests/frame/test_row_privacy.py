@@ -94,7 +94,7 @@ def plan_of(belief, asked, promise, **more):
 def movements(belief, asked):
     """Return how far every change of one row moves all exact sums of a batch: an array of (changes, cells, sums)."""
     plan = plan_of(belief, asked, "pure", bound=pf.Group())
-    secret = plan.questions.scenario.secret
+    secret = plan.request.scenario.secret
     points = secret.domain.points if secret.domain.finite else (0.0, 0.7, 2.0)
     pairs = itertools.pairwise(points) if secret.pairs == "adjacent" else itertools.combinations(points, 2)
     changes = [(row, *pair) for pair in pairs for row in range(HOURS)]  # the units look alike
@@ -103,7 +103,7 @@ def movements(belief, asked):
 
 def exact_sums(plan, row, value):
     """Return the exact sums behind the answers if one row has this value, in their own units."""
-    questions = plan.questions
+    questions = plan.request
     frame = rows.with_columns(LEVEL.cast(pl.Float64).scatter(row, value)).lazy()
     for predicate in questions.filters:
         frame = frame.filter(predicate)
@@ -124,7 +124,7 @@ def independent(plan, moved):
     decision = plan._decision
     if decision.facts.combined is None:
         return np.array([noise.scale for noise in decision.noises_in_units]), np.abs(moved)
-    steps = moved / [float(measure.values.unit) for measure in plan.questions.measures]
+    steps = moved / [float(measure.values.unit) for measure in plan.request.measures]
     factors = np.array(decision.facts.combined.factors, dtype=float)
     return np.array([noise.scale for noise in decision.noises]), np.abs(steps @ factors.T)
 
@@ -218,12 +218,12 @@ def test_the_floor_is_what_independent_rows_need():
 
 
 def test_lowering_the_floor_is_said():
-    """floor=None makes noise for the prior alone, and sentence, certificate and comparison say what is kept so."""
-    plan = plan_of("rows that take turns", "a sum", "pure", floor=None)
+    """row_privacy=False makes noise for the prior alone; sentence, certificate and comparison say what is kept."""
+    plan = plan_of("rows that take turns", "a sum", "pure", row_privacy=False)
     scale = plan.noises["level_sum"].scale
     assert scale < 0.01
     assert plan.ordinary.epsilon == pytest.approx(1 / scale, rel=1e-6)
-    (note,) = [note for note in plan.certificate.notes if "floor=None" in note]
+    (note,) = [note for note in plan.certificate.notes if "row_privacy=False" in note]
     assert "of one row alone it keeps Pure(epsilon=" in note
     assert note in plan.explain()
     assert plan.certificate.ordinary == plan.ordinary
@@ -250,8 +250,8 @@ def test_pairs_that_are_not_all_are_named():
 
 def test_a_floor_is_the_row_or_none():
     """Anything else is refused before planning."""
-    with pytest.raises(pf.Misuse, match="floor is 'rows'"):
-        plan_of("independent rows", "a sum", "pure", floor="rows")
+    with pytest.raises(pf.UsageError, match="floor is 'rows'"):
+        plan_of("independent rows", "a sum", "pure", row_privacy="rows")
 
 
 def first_value(initial, **options):
@@ -281,7 +281,7 @@ def test_first_values_have_a_floor_where_they_are_asked_about():
             (pf.Approx(1.0, 1e-6), {"noise": pf.Gaussian}),
             (pf.Renyi(4, 1.0), {}),
             (pf.RenyiCurve([2, 4], [0.5, 1.0]), {}),
-            (pf.Pure(1.0), {"floor": None}),
+            (pf.Pure(1.0), {"row_privacy": False}),
         ],
         0.29,
         unpack=True,
@@ -294,7 +294,7 @@ def test_some_noise_is_left_where_nothing_is_to_be_hidden(promise, options, tmp_
     assert plan.noises["level_sum"].scale >= 1 / 4096
     if isinstance(promise, pf.Pure):
         with pf.Ledger(tmp_path / "ledger.db") as ledger:
-            account = ledger.open("starts", batch.questions.scenario, limit=pf.Pure(2.0))
+            account = ledger.open("starts", batch.request.scenario, limit=pf.Pure(2.0))
             for _ in range(3):
                 plan.release(account)
             assert account.spent().epsilon <= 1e-6
@@ -356,16 +356,16 @@ def test_units_and_derived_secrets_claim_no_row():
 
 
 def test_presence_has_no_floor_to_lower():
-    """Where the promise is differential privacy already, floor=None changes nothing and says nothing."""
+    """Where the promise is differential privacy already, row_privacy=False changes nothing and says nothing."""
     presence = pf.Scenario(pf.Presence("unit", "level", [0, 1], rows=6), pf.Independent())
     batch = pf.protect(rows.with_columns(LEVEL), presence).private_sum("level")
-    lowered = batch.plan(pf.Pure(1.0), floor=None)
+    lowered = batch.plan(pf.Pure(1.0), row_privacy=False)
     assert lowered.noises == batch.plan(pf.Pure(1.0)).noises
     assert not any("floor" in note for note in lowered.certificate.notes)
 
 
 def test_less_than_promised_is_not_called_differential_privacy_too():
     """If one row alone keeps less than the promise, the sentence says so in these words."""
-    text = plan_of("rows that take turns", "a sum", "pure", floor=None).explain()
+    text = plan_of("rows that take turns", "a sum", "pure", row_privacy=False).explain()
     assert "One row alone: less than is promised, if everything but one row is known" in text.replace(";", ",")
     assert "privacy too" not in text
