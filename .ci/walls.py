@@ -32,16 +32,16 @@ STOREYS = {
     ),
     "numbers": ("law", "transport", "noise", "chains", "channels", "bounds", "granularity", "tradeoff"),
     "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
-    "from belief to laws, from releases to totals": ("inference", "composition", "confounding"),
+    "from prior to laws, from releases to totals": ("inference", "composition", "confounding"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
     "telling": ("explain", "plan", "designed", "local", "learning", "frame", "namespace"),
     "using": ("audit", "beliefs", "jobs", "plugins", "cli", "__main__"),
 }
-"""Ground storey first: a room imports rooms of its own storey, without circles, and of those below."""
+"""Ground storey first: a package imports packages of its own storey, without circles, and of those below."""
 FLOOR = {room: floor for floor, rooms in enumerate(STOREYS.values()) for room in rooms}
 
 ENTERED_BEHIND = ("scenario.priors", "scenario.fitting", "report.evidence")
-"""Parts of rooms with a door of their own; every other room is entered by what its `__init__` lists."""
+"""Parts of packages with a door of their own; every other room is entered by what its `__init__` lists."""
 
 ONLY_IN = {
     "ot": {"transport"},
@@ -54,9 +54,9 @@ ONLY_IN = {
 """Packages that live in one room."""
 
 NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "conversions", "guarantees", *STOREYS["numbers"]}
-"""Rooms that never see a dataframe, nor import a room that does."""
+"""Rooms that never see a dataframe, nor import a package that does."""
 NO_FRAMES = {"composition", "confounding", "ledger"}
-"""Rooms that name no function of Polars, although rooms they import do."""
+"""Rooms that name no function of Polars, although packages they import do."""
 
 COLLECTS = {
     *("collect", "collect_async", "collect_batches", "fetch"),
@@ -83,7 +83,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The room of the file; the door (`pufferflow/__init__.py`) is a room of its own."""
+        """The room of the file; the public API (`pufferflow/__init__.py`) is a package of its own."""
         parts = self.name.split(".")
         return parts[1] if len(parts) > 1 else ""
 
@@ -125,7 +125,7 @@ def breaches(root: Path) -> list[str]:
     found = [line for module in product for line in _in_product(module, names)]
     found += [line for module in connectors for line in _in_connectors(module, names)]
     found += [f"circle: {trail}" for trail in _circles(_edges(product, names))]
-    found += [f"circle of rooms: {trail}" for trail in _circles(_room_edges(product, names))]
+    found += [f"circle of packages: {trail}" for trail in _circles(_room_edges(product, names))]
     found += _frames_behind_numbers(product, names)
     return found + [line for module in product + connectors for line in _lengths(module)]
 
@@ -140,7 +140,7 @@ def _lengths(module: Module) -> Iterator[str]:
 
 def _in_product(module: Module, names: set[str]) -> Iterator[str]:
     if module.room and module.room not in FLOOR:
-        yield f"{module.path}: the room '{module.room}' stands on no floor; add it to STOREYS in .ci/walls.py"
+        yield f"{module.path}: the package '{module.room}' stands on no floor; add it to STOREYS in .ci/walls.py"
         return
     for name, line in module.imports():
         at, package = f"{module.path}:{line}", name.partition(".")[0]
@@ -159,19 +159,19 @@ def _in_product(module: Module, names: set[str]) -> Iterator[str]:
 
 
 def _entered(at: str, room: str, name: str, names: set[str]) -> Iterator[str]:
-    """Yield what is wrong with an import of `name` from inside of a room."""
+    """Yield what is wrong with an import of `name` from inside of a package."""
     target = _resolved(name, names)
     other = target.split(".")[1] if "." in target else ""
     if not other:
-        yield f"{at}: {room} imports the door; import the room that has the name"
+        yield f"{at}: {room} imports the public API; import the package that has the name"
     elif FLOOR.get(other, 0) > FLOOR[room]:
         yield f"{at}: {room} imports {other}, which stands above it"
     elif other != room and not _by_a_door(name, target):
-        yield f"{at}: {room} imports {target}; a room is entered by what its __init__ lists"
+        yield f"{at}: {room} imports {target}; a package is entered by what its __init__ lists"
 
 
 def _by_a_door(name: str, target: str) -> bool:
-    """Return whether a target is a room's `__init__`, a file that is a room, or has a door of its own."""
+    """Return whether a target is a package's `__init__`, a file that is a package, or has a door of its own."""
     inner = ".".join(target.split(".")[2:])
     full = ".".join(target.split(".")[1:])
     return not inner or full in ENTERED_BEHIND or (name == target and name.rpartition(".")[0].count(".") == 1)
@@ -197,7 +197,7 @@ def _room_edges(product: list[Module], names: set[str]) -> dict[str, set[str]]:
 
 
 def _frames_behind_numbers(product: list[Module], names: set[str]) -> Iterator[str]:
-    """Yield the rooms of numbers that import, by however many steps, a file that imports Polars."""
+    """Yield the packages of numbers that import, by however many steps, a file that imports Polars."""
     edges = _edges(product, names)
     frames = {module.name for module in product if any(name.split(".")[0] == "polars" for name, _ in module.imports())}
     for module in product:
@@ -245,7 +245,7 @@ def main() -> int:
     """Print the breaches of the tree given on the command line, or of this one."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent
     found = breaches(root)
-    print("\n".join(found) if found else f"walls: {len(modules(root, PRODUCT))} files, all in their rooms")
+    print("\n".join(found) if found else f"walls: {len(modules(root, PRODUCT))} files, all in their packages")
     return 1 if found else 0
 
 

@@ -1,10 +1,11 @@
-"""How well private models predict where rows depend on each other, over 20 seeds, at one promise about every value.
+"""How well private models predict where rows depend on each other, over 20 seeds, at one guarantee about every value.
 
-The promise is (1, 10⁻⁶) about every value of every hour, although the other hours of its group move with it. Excess
+The guarantee is (1, 10⁻⁶) about every value of every hour, although the other hours of its group move with it. Excess
 losses (mean squared errors, or logarithmic ones, above those of the best model) stand where seconds do in other
-benchmarks. Beside ours under the belief that rows were made by:
+benchmarks. Beside ours under the prior that rows were made by:
 
-* DP-SGD with group privacy (`peers/dp_sgd.py`), for rows that are exchanged, which is what our promise is about (values
+* DP-SGD with group privacy (`peers/dp_sgd.py`), for rows that are exchanged, which is what our guarantee is about
+(values
   change); and for rows that are added or removed, which is weaker: a sum of clipped gradients moves half as far;
 * diffprivlib with the ε that group privacy leaves to a row;
 * our own models if hours of a group may depend on each other in any way;
@@ -66,7 +67,7 @@ def compared(task: Task) -> list[Row]:
 
 
 def row(name: str, own: float, peer: str, theirs: float, *, limit: float | None = 0.5) -> Row:
-    """Return a row, with a limit where the promise is the same and settings were chosen in the same way."""
+    """Return a row, with a limit where the guarantee is the same and settings were chosen in the same way."""
     return Row(name, peer, own, theirs, own / theirs, limit if peer == EXCHANGED else None)
 
 

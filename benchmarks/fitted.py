@@ -156,7 +156,7 @@ def tuned(name: str, task: Task, runs: Sequence[Settings]) -> Found:
 
 
 def dp_sgd(task: Task, epsilon: float, *, exchanged: bool, rates: Sequence[float] = (1.0,)) -> Found:
-    """Return what textbook DP-SGD reaches whose promise is about all rows of a group; clipping is by a search.
+    """Return what textbook DP-SGD reaches whose guarantee is about all rows of a group; clipping is by a search.
 
     Speeds are step sizes times the clipped length, so each number of steps is tried with the same ways to go.
     """

@@ -1,10 +1,10 @@
 """Tables of hours that depend on each other, and what is believed of them: generated people, and a measured household.
 
-All columns are within [−1, 1], and the target is `y`. Of the generated people the belief is the way they were made:
+All columns are within [−1, 1], and the target is `y`. Of the generated people the prior is the way they were made:
 their numbers follow one autoregression within each person, and people are independent. The household's days stand where
 people do, and days are taken to be independent; `PUFFERFLOW_TABLES` names the folder that it is in. Classes of numbers
-have no translation (M15): models of them are fitted under the belief in any correlation, group privacy. Of further
-people three switches and a class are chains: their hours are states of one Markov chain, which is the belief.
+have no translation (M15): models of them are fitted under the prior in any correlation, group privacy. Of further
+people three switches and a class are chains: their hours are states of one Markov chain, which is the prior.
 """
 
 import itertools

@@ -1,8 +1,8 @@
 """P15: a plan by `bound="auto"` against the quickest single bound: at most twice its time, and .3 s.
 
 One day, month and year of one unit in files of 10^4 to 10^6 hourly rows, under a chain; families of 1 to 15 who share a
-class, for a pure promise and for (ε, δ); log and sqrt of a column over a domain. The peer is the quickest of the bounds
-that `auto` may choose, each asked for by name.
+class, for a pure guarantee and for (ε, δ); log and sqrt of a column over a domain. The peer is the quickest of the
+bounds that `auto` may choose, each asked for by name.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""P19: ordinary differential privacy of units that come and go, beside OpenDP's own queries at the same promise.
+"""P19: ordinary differential privacy of units that come and go, beside OpenDP's own queries at the same guarantee.
 
 Errors are at most 1.05 times OpenDP's: mean absolute errors of counts, sums and means in known groups of unknown size,
 with one row of a unit and with ten. Noise is drawn from the scales that either library asks for. Answers by group are

@@ -1,7 +1,7 @@
 """Noise, as users pay it: the scales that each bound asks for, for the cases of RPP's examples (no timing).
 
 Example 1: X₁ + X₂ of two correlated coins. Example 2: the mean of two salaries. An outlier of probability .003. A count
-over a Markov chain of 20 steps. Promises: (4, 1)-Rényi for three noises, and ε = 1 with Laplace noise.
+over a Markov chain of 20 steps. Guarantees: (4, 1)-Rényi for three noises, and ε = 1 with Laplace noise.
 """
 
 import json
@@ -65,7 +65,7 @@ PROMISES = {
 
 
 if __name__ == "__main__":
-    table = Table("answer", "noise and promise", *BOUNDS, "GWM / exact", title="scales of noise")
+    table = Table("answer", "noise and guarantee", *BOUNDS, "GWM / exact", title="scales of noise")
     rows = []
     for answer, pair in CASES.items():
         for promise, (noise, guarantee) in PROMISES.items():

@@ -1,6 +1,6 @@
 """A year of daily releases in an account: the time of each stays the same, and the total is what was forecast.
 
-One case for each belief, with a limit of the kind for which a schedule may never end. Every day is planned and released
+One case for each prior, with a limit of the kind for which a schedule may never end. Every day is planned and released
 as a job would do it, through `pf.Ledger` and `plan.release(account, id=...)`. A row of the table compares the releases
 of the last thirty days with those of the first thirty after a week: the ratio of medians is at most 2. Beside it stand
 the total after a year, what the first day forecast for ever, and what `remaining` and `forecast` take at the end. The
@@ -27,7 +27,7 @@ MONTH = 30
 
 @dataclass(frozen=True)
 class Case:
-    """A belief, what a day promises, the limit of the account, and the noise if it is not the default."""
+    """A prior, what a day guarantees, the limit of the account, and the noise if it is not the default."""
 
     scenario: pf.Scenario
     promise: pf.Guarantee

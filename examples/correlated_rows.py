@@ -1,7 +1,7 @@
 """Six kinds of correlated data, and the noise that one sum needs in each: under what is believed, and under nothing.
 
-Every scenario names a secret and a belief; the library derives the laws of the answer and the noise for ε = 1. The last
-column is what a differential-privacy library's noise (one row moves the sum) really promises there.
+Every scenario names a secret and a prior; the library derives the laws of the answer and the noise for ε = 1. The last
+column is what a differential-privacy library's noise (one row moves the sum) really guarantees there.
 """
 
 import numpy as np

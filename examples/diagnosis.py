@@ -1,10 +1,10 @@
-"""Tests, a diagnosis, and three releases: what they tell of it together, in both directions.
+"""Tests, a diagnosis, and three releases: what they reveal about it together, in both directions.
 
 A diagnosis S is made from tests X that are released with noise, so it is no column of the data. Three ways of counting
 what three releases cost are printed side by side: adding their losses, multiplying their laws as if they were
 independent given the diagnosis, and the truth on the joint law. Copies of one test cost less than either says. If the
 diagnosis is whether two tests disagree, each release alone costs nothing, and all together tell it. Then the third test
-is designed: the least error that a promise for all three leaves. Run it as `python examples/diagnosis.py`.
+is designed: the least error that a guarantee for all three leaves. Run it as `python examples/diagnosis.py`.
 """
 
 import itertools
@@ -60,7 +60,7 @@ def main() -> None:
 
     past = each[:2]
     spent = cost(disagree, past, secret=HIDDEN)
-    print(f"After blood and scan, ε {spent.pure:.3f} is spent; beliefs move by a factor {spent.posterior.ratio:.3f}.")
+    print(f"After blood and scan, ε {spent.pure:.3f} is spent; priors move by a factor {spent.posterior.ratio:.3f}.")
     for promise in (pf.Pure(1.5), pf.Pure(2.0), pf.Approx(1.0, 0.1)):
         best = design(two_of_three, past, promise, "zero-one", secret=HIDDEN, query="swab")
         total = cost(two_of_three, [*past, best.channel], secret=HIDDEN)

@@ -58,8 +58,8 @@ def main() -> None:
         "Each number says how far the count moves when noon changes from low to high: on average (W_1, W_2), at most "
         "(W_∞), and at most if a share δ of the cases is left out (near). If hours were independent it would move by "
         "1; with memory it moves further, and noise made for independent rows is too small. W_∞ is what noise has to "
-        "hide for a pure promise. The whole day (group privacy) is what it would have to hide if nothing were known "
-        "about how hours hang together."
+        "hide for a pure guarantee. The whole day (group privacy) is what it would have to hide if nothing were known "
+        "about how hours depend on each other."
     )
 
 

@@ -31,12 +31,12 @@ def people(rng: np.random.Generator) -> pl.DataFrame:
 
 
 def scenario(prior: pf.Prior) -> pf.Scenario:
-    """Return the scenario for one belief about how the people of a household hang together."""
+    """Return the scenario for one prior about how the people of a household depend on each other."""
     return pf.Scenario(pf.Secret("income", domain=CLASSES, missing=0), prior, within="household", public=["town"])
 
 
 def main() -> None:
-    """Print the mean income class of each town, and what other beliefs would have cost."""
+    """Print the mean income class of each town, and what other priors would have cost."""
     frame = people(np.random.default_rng(11))
     beliefs = {
         "independent people": pf.Independent(),
@@ -52,7 +52,7 @@ def main() -> None:
         for name, prior in beliefs.items()
     }
     console = Console()
-    table = Table(title="Noise that the belief asks for: scale on each town's sum of incomes")
+    table = Table(title="Noise that the prior asks for: scale on each town's sum of incomes")
     table.add_column("people of a household are believed to be")
     table.add_column("scale", justify="right")
     for name, plan in plans.items():

@@ -1,9 +1,9 @@
-"""Draw what noise does: two laws of an answer, their noisy densities, and how far the promise is used up.
+"""Draw what noise does: two laws of an answer, their noisy densities, and how far the guarantee is used up.
 
 The answer is a count over twenty hours of one household. Its law depends on a secret, whether the use was high at noon,
 and the two laws overlap the more noise is added. For each bound the script calibrates Laplace noise to ε = 1 in the
 Rényi sense of order 4 and draws, side by side, both noisy densities (above) and the log of their ratio with the band
-that a pure promise of the same ε would allow (below). The exact bound needs the least noise. Run it as
+that a pure guarantee of the same ε would allow (below). The exact bound needs the least noise. Run it as
 `python examples/noisy_laws.py [FILE.svg]`; without matplotlib (`pip install "pufferflow[report]"`) it prints the table
 alone.
 """

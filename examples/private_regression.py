@@ -1,4 +1,4 @@
-"""One regression under three beliefs: the same promise, and what each belief costs in accuracy.
+"""One regression under three priors: the same guarantee, and what each prior costs in accuracy.
 
 Meters of 500 households, a day each: consumption explained by temperature and occupancy, all of them private. Hours of
 a household resemble each other. Run as `python examples/private_regression.py`.
@@ -27,7 +27,7 @@ def generated() -> pl.DataFrame:
 
 
 def main() -> None:
-    """Fit ridge regression under each belief, and print what comes out."""
+    """Fit ridge regression under each prior, and print what comes out."""
     rows = generated()
     secrets = [pf.Secret(name, pf.Interval(low, high)) for name, (low, high) in COLUMNS.items()]
     beliefs = {

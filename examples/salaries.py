@@ -23,13 +23,13 @@ def staff(rng: np.random.Generator) -> pl.DataFrame:
 
 
 def scenario(prior: pf.Prior) -> pf.Scenario:
-    """Return the scenario for one belief about how salaries hang together."""
+    """Return the scenario for one prior about how salaries depend on each other."""
     secret = pf.Secret("salary", domain=pf.Interval(LOW, HIGH), pairs=pf.WithinDistance(10), missing=LOW)
     return pf.Scenario(secret, prior, order_by="person", public=["team"])
 
 
 def main() -> None:
-    """Print the mean salary of the firm under three beliefs, and the one that is published."""
+    """Print the mean salary of the firm under three priors, and the one that is published."""
     frame = staff(np.random.default_rng(5))
     beliefs = {
         "independent": pf.Independent(),

@@ -87,7 +87,9 @@ def draw(spent: np.ndarray, alone: float, group: float, forever: float, picture:
         axes.annotate(f"{totals[-1]:.3g}", (days[-1], totals[-1]), (5, 0), textcoords="offset points", va="center")
         middle = len(days) // 2
         axes.annotate(label, (days[middle], totals[middle]), (0, height), textcoords="offset points", color=colour)
-    axes.set(xlabel="days", ylabel="total ε", yscale="log", title=f"What {len(days)} daily releases tell of one hour")
+    axes.set(
+        xlabel="days", ylabel="total ε", yscale="log", title=f"What {len(days)} daily releases reveal about one hour"
+    )
     axes.set_ylim(top=float(group * days[-1]) * 3)
     axes.set_xlim(right=len(days) * 1.12)
     figure.savefig(picture, dpi=120)

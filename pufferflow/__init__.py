@@ -1,4 +1,4 @@
-"""Publish statistics of correlated data with a promise that holds although rows depend on each other.
+"""Publish statistics of correlated data with a guarantee that holds although rows depend on each other.
 
 What to do first, on rows of your own:
 
@@ -204,5 +204,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the names at the door."""
+    """List the names in the public API."""
     return sorted(__all__)

@@ -17,7 +17,7 @@ from pufferflow.rounding import float_above
 
 T = TypeVar("T")
 _LONGEST, _LONGEST_INT = 40, 8192
-_refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored belief", default=None)
+_refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored prior", default=None)
 
 
 def shown(value: object) -> str:
@@ -35,7 +35,7 @@ def shown(value: object) -> str:
 
 
 def in_few_digits(number: float) -> str:
-    """Return a number in few digits where they suffice: two numbers must not look alike."""
+    """Return a number in few digits where they suffice: two numbers must not look the same."""
     brief = f"{number:g}"
     return brief if float(brief) == number else repr(number)
 
@@ -47,7 +47,7 @@ def set_fields(value: object, **fields: object) -> None:
 
 @contextmanager
 def stored_belief() -> Generator[list[str]]:
-    """Let beliefs be restored that are refused now; what was wrong with them is in the list.
+    """Let priors be restored that are refused now; what was wrong with them is in the list.
 
     A ledger of an older version may count on them, and has to be read for ever.
     """
@@ -60,7 +60,7 @@ def stored_belief() -> Generator[list[str]]:
 
 
 def refuse_belief(refusal: UsageError) -> None:
-    """Refuse a belief that hides nothing, or remember why it is refused if it was stored."""
+    """Refuse a prior that hides nothing, or remember why it is refused if it was stored."""
     refusals = _refusals.get()
     if refusals is None:
         raise refusal
@@ -68,15 +68,15 @@ def refuse_belief(refusal: UsageError) -> None:
 
 
 def reads_stored_belief() -> bool:
-    """Return whether a belief is being restored that was accepted once."""
+    """Return whether a prior is being restored that was accepted once."""
     return _refusals.get() is not None
 
 
 def belief_refused(why: str) -> UsageError:
-    """Return the error for plans under a belief that an older version accepted."""
+    """Return the error for plans under a prior that an older version accepted."""
     return UsageError(
-        f"The scenario's belief is refused by now: {why}",
-        allowed="its account can be read, verified and exported; new plans need another belief",
+        f"The scenario's prior is refused by now: {why}",
+        allowed="its account can be read, verified and exported; new plans need another prior",
         instead="ledger.replace_prior(name, scenario) with a sound prior, and plans of that scenario",
     )
 

@@ -1,4 +1,4 @@
-"""The types of arrays, named once, and what several rooms work out with them."""
+"""The types of arrays, named once, and what several packages work out with them."""
 
 from typing import Any
 

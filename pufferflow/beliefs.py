@@ -1,7 +1,7 @@
-"""Which belief fits a public reference, what it costs for a batch, and what would be left if it were wrong.
+"""Which prior fits a public reference, what it costs for a batch, and what would be left if it were wrong.
 
 Everything that is fitted is public, and plans read public columns alone: no suggestion depends on a private value. The
-choice stays a person's: that a belief fits a reference says nothing of how near the reference is to the data.
+choice stays a person's: that a prior fits a reference says nothing of how near the reference is to the data.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ _ESTIMATED = "lie in joint"
 @final
 @dataclass(frozen=True)
 class Suggestion:
-    """A belief: what the reference says `against` it, what it costs on one output, and what is left if wrong.
+    """A prior: what the reference says `against` it, what it costs on one output, and what is left if wrong.
 
     `prior` is ready for a `pf.Scenario`, and refused where none could be fitted (`fitted` is None there). `note` says
     why there is no answer.
@@ -68,7 +68,7 @@ class Suggestion:
         if self.fitted is not None:
             return self.fitted
         raise Refused(
-            f"No prior was fitted for the belief that {self.belief}: {self.note or 'the reference allows none'}",
+            f"No prior was fitted for the prior that {self.belief}: {self.note or 'the reference allows none'}",
             allowed="a row of suggestions whose `fitted` is a prior",
             instead="next(row.prior for row in found.rows if row.fitted is not None)",
         )
@@ -77,7 +77,7 @@ class Suggestion:
 @final
 @dataclass(frozen=True)
 class Suggestions:
-    """The beliefs that `pf.suggest` tried, those that cost least first; printed as text, written as a page.
+    """The priors that `pf.suggest` tried, those that cost least first; printed as text, written as a page.
 
     >>> row = Suggestion("rows are independent of each other", Independent(), error=2.0)
     >>> print(Suggestions("a study", "load", Pure(1.0), (row,)).table["expected_error"][0])
@@ -91,7 +91,7 @@ class Suggestions:
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row for each belief; errors are in the unit of the answer."""
+        """One row for each prior; errors are in the unit of the answer."""
         return pl.DataFrame(
             {
                 "belief": [row.belief for row in self.rows],
@@ -104,7 +104,7 @@ class Suggestions:
         )
 
     def __str__(self) -> str:
-        lines = [f"Beliefs about {self.output}, looked at in {self.reference!r}; {promise_in_words(self.promise)}."]
+        lines = [f"Priors about {self.output}, looked at in {self.reference!r}; {promise_in_words(self.promise)}."]
         for row in self.rows:
             error = f"expected error {plain(row.error)}" if row.error is not None else f"no answer: {row.note}"
             left = f"; if it is wrong epsilon {at_most(row.left)} is left" if row.left is not None else ""
@@ -122,11 +122,11 @@ class Suggestions:
 
 @suggests_arguments
 def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None) -> Suggestions:
-    """Return which beliefs a public reference speaks for or against, and what each costs for a batch.
+    """Return which priors a public reference speaks for or against, and what each costs for a batch.
 
     The reference has the columns of the batch's scenario: the secret's, `within`, `order_by`; public columns that all
-    rows of a group share are tried as its class. Beliefs are fitted with slack="confidence". The batch's own prior does
-    not matter, nor is a private row read. A belief without anything against it is not proven: it is what the reference
+    rows of a group share are tried as its class. Priors are fitted with slack="confidence". The batch's own prior does
+    not matter, nor is a private row read. A prior without anything against it is not proven: it is what the reference
     could tell.
 
     >>> import polars as pl, pufferflow as pf
@@ -165,7 +165,7 @@ Fit = Callable[[], tuple[Prior, tuple[str, ...]]]
 
 
 def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -> Iterator[tuple[str, Fit]]:
-    """Yield the names of beliefs, and how each is fitted; those that make no sense for the columns are left out."""
+    """Yield the names of priors, and how each is fitted; those that make no sense for the columns are left out."""
     column, within, order, domain = secret.column, list(scenario.within), scenario.order_by, secret.domain
     step: Any = scenario.step_in_words if scenario.timed else scenario.step
     numeric = not domain.finite or domain.numeric
@@ -252,7 +252,7 @@ def _fitted(prior: Prior) -> tuple[Prior, tuple[str, ...]]:
 
 
 def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
-    """Return what a belief takes; where it cannot be fitted or planned with, the reason."""
+    """Return what a prior takes; where it cannot be fitted or planned with, the reason."""
     try:
         prior, against = fit()
     except PufferflowError as refusal:

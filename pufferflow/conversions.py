@@ -19,7 +19,7 @@ DEFAULT_ORDERS: tuple[float, ...] = (
     *(float(n) for n in range(10, 64)),
     *(64.0 * 2 ** (n / 4) for n in range(25)),
 )
-"""The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday promises convert best."""
+"""The Rényi orders tried where none are named: 1 + 1/64 to 4096, densest where everyday guarantees convert best."""
 _LEAST = 1e-300
 _TOLERANCE = 1e-9
 

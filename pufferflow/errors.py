@@ -81,7 +81,7 @@ class NoSuchAttribute(UsageError, AttributeError):
 
 
 class Refused(PufferflowError):
-    """The request is well formed, but mathematics gives no such promise."""
+    """The request is well formed, but mathematics gives no such guarantee."""
 
 
 class LimitReached(PufferflowError):
@@ -131,4 +131,4 @@ def _calls_within() -> int:
 
 
 class InternalError(PufferflowError):
-    """A promise the library makes to itself did not hold: our bug, not the caller's."""
+    """A guarantee the library makes to itself did not hold: our bug, not the caller's."""

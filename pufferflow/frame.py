@@ -352,10 +352,10 @@ class Batch(Suggesting):
         seconds: float | None = None,
         per_group: bool = True,
     ) -> Plan:
-        """Return how noisy the answers have to be for one promise about all of them together.
+        """Return how noisy the answers have to be for one guarantee about all of them together.
 
         `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are found by themselves if left out,
-        whichever give the least expected error; `accuracy` asks the other way round, for the strongest promise that
+        whichever give the least expected error; `accuracy` asks the other way round, for the strongest guarantee that
         allows so much error. `shares` divides the budget among the queries, by name; left out, equally. Noise is never
         below what one row needs whose neighbours reveal nothing of it, so that every release is differentially private
         too; `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks

@@ -62,7 +62,7 @@ _DOMAIN: Final = (
     'group by private_sum("level", bounds={"north": (0, 5)}) after a group_by'
 )
 _UNIT: Final = 'pf.Presence("meter", rows=10) as the secret: at most so many rows of one meter are read'
-_PROMISE: Final = ".plan(pf.Pure(1.0)) or .release(epsilon=1.0), after all queries: one promise for all of them"
+_PROMISE: Final = ".plan(pf.Pure(1.0)) or .release(epsilon=1.0), after all queries: one guarantee for all of them"
 _SCALE: Final = "plan(pf.Pure(1.0)), which finds the scale, or plan(accuracy=pf.Within(5)) for an error"
 _RANDOM: Final = "nothing: noise of a release comes from the system's random bits"
 _VALUES: Final = _each(
@@ -127,8 +127,8 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
         epsilon__eps__delta=_PROMISE,
     ),
     "MarkovChain": _each(P__matrix__transitions__kernel="transition=[[0.9, 0.1], [0.2, 0.8]]"),
-    "Laplace": _each(epsilon__sensitivity="pf.Laplace(sensitivity / epsilon), or pf.calibrate for a promise"),
-    "Gaussian": _each(sigma__std__stddev="scale=1.0", epsilon__sensitivity__delta="pf.calibrate, for a promise"),
+    "Laplace": _each(epsilon__sensitivity="pf.Laplace(sensitivity / epsilon), or pf.calibrate for a guarantee"),
+    "Gaussian": _each(sigma__std__stddev="scale=1.0", epsilon__sensitivity__delta="pf.calibrate, for a guarantee"),
     "Pure": _each(
         eps="pf.Pure(epsilon=1.0)", delta="pf.Approx(1.0, 1e-6)", alpha="pf.Renyi(4, 1.0)", rho="pf.Zcdp(0.5)"
     ),

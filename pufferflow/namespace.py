@@ -29,7 +29,7 @@ class Puffer:
     if not TYPE_CHECKING:  # which knows the one method
 
         def __getattr__(self, name: str) -> object:
-            from pufferflow.suggestions import no_attribute  # the door loads nothing that is not used
+            from pufferflow.suggestions import no_attribute  # the public API loads nothing that is not used
 
             raise no_attribute(Puffer, name)
 

@@ -1,4 +1,4 @@
-"""A plan: what a release would publish, how noisy, and why that keeps its promise; no private row has been read."""
+"""A plan: what a release would publish, how noisy, and why that keeps its guarantee; no private row has been read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +99,7 @@ class DecidedPlan(Suggesting):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(DecidedPlan):
-    """Noise for every sum of a batch, calibrated for one promise about all answers together.
+    """Noise for every sum of a batch, calibrated for one guarantee about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
     the budget.
@@ -134,12 +134,15 @@ class Plan(DecidedPlan):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise about all answers together."""
+        """The guarantee about all answers together."""
         return self._decision.promise
 
     @property
     def key_delta(self) -> float:
-        """The part of the promise's δ for keys that the data chooses (`keys="discover"`); the noise is for the rest."""
+        """The part of the guarantee's δ for keys that the data chooses (`keys="discover"`).
+
+        The noise is for the rest.
+        """
         return self._decision.key_delta
 
     @property
@@ -224,7 +227,7 @@ class Plan(DecidedPlan):
         return sensitivities(self._decision, p)
 
     def compare(self) -> pl.DataFrame:
-        """Return the noise that every bound, and group privacy, asks for to keep the same promise."""
+        """Return the noise that every bound, and group privacy, asks for to keep the same guarantee."""
         return compare(self._decision)
 
     def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
@@ -288,7 +291,7 @@ class Plan(DecidedPlan):
         >>> evidence.pair.first, evidence.pair.second, evidence.cells[0].largest
         ('0', '1', 2.0)
         >>> evidence.what_if[1].wrong, evidence.what_if[1].left
-        ('if beliefs are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
+        ('if priors are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
         budget = None if account is None else account.budget(self, every)
         return evidence(self._decision, budget, job=job, period=period, dataset=dataset)
@@ -312,7 +315,7 @@ class Plan(DecidedPlan):
         return file
 
     def __repr__(self) -> str:
-        """Show the queries, the promise, the noise and the bound."""
+        """Show the queries, the guarantee, the noise and the bound."""
         calibration = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
         queries = queries_in_words(self.request)

@@ -1,4 +1,4 @@
-"""Monotone searches that end on the side they promise, whatever the tolerance."""
+"""Monotone searches that end on the side they guarantee, whatever the tolerance."""
 
 import math
 import struct
@@ -87,7 +87,7 @@ def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, floa
     at_high, factor = excess(high), 2.0
     if not (at_high <= 0 and math.isfinite(high)):
         raise InternalError(
-            "A search was started where the promise is not kept.", instead="reporting the call to the maintainers"
+            "A search was started where the guarantee is not kept.", instead="reporting the call to the maintainers"
         )
     while True:
         low = high / factor

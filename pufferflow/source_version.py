@@ -2,7 +2,7 @@
 
 Whatever is done to a lazy frame, its plan keeps the scans below; so the version stands there too, as a text in a column
 that is left out again, and that no query ever makes. A certificate says which versions were read, and no more: a digest
-of contents would tell of rows.
+of contents would reveal about rows.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Suggestions of beliefs: what is tried, what it costs, what speaks against it, and that nothing private is read."""
+"""Suggestions of priors: what is tried, what it costs, what speaks against it, and that nothing private is read."""
 
 import numpy as np
 import polars as pl
@@ -82,7 +82,7 @@ def test_what_cannot_be_fitted_says_why():
 
 
 def test_texts_tables_and_pages_say_the_same(tmp_path):
-    """All three name the reference, every belief and what speaks against it; names are escaped on the page."""
+    """All three name the reference, every prior and what speaks against it; names are escaped on the page."""
     found = pf.suggest(pf.Reference("a <study>", STUDY), batch())
     page = found.report(tmp_path / "beliefs.html").read_text(encoding="utf-8")
     assert "a &lt;study&gt;" in page

@@ -1,4 +1,7 @@
-"""The door: every promised name is there, documented with an example that runs, and nothing loads before it is used."""
+"""The public API.
+
+Every guaranteed name is there, documented with an example that runs, and nothing loads before it is used.
+"""
 
 import doctest
 import subprocess

@@ -1,6 +1,6 @@
-"""Every noise and every promise at the door goes the whole way: calibrated, planned, released, kept, shown, scheduled.
+"""Every noise and guarantee of the public API is calibrated, planned, released, kept, shown and scheduled.
 
-Both are found at the door, so that a new one is held to this by being there.
+Both are found in the public API, so that a new one is held to this by being there.
 """
 
 import functools
@@ -18,7 +18,7 @@ import pufferflow as pf
 
 
 def concrete(base):
-    """Return the classes at the door below one of them that can be made."""
+    """Return the classes in the public API below one of them that can be made."""
     found = [getattr(pf, name) for name in dir(pf)]
     return [one for one in found if inspect.isclass(one) and issubclass(one, base) and not inspect.isabstract(one)]
 
@@ -27,7 +27,7 @@ NOISES = [one for one in concrete(pf.Noise) if one is not pf.Noise]
 PROMISES = [one for one in concrete(pf.Guarantee) if one is not pf.Guarantee]
 NUMBERS = {"alpha": 4.0, "delta": 1e-4, "tv": 0.28, "alphas": (2.0, 8.0), "epsilons": (0.6, 2.0)}
 OWN = {"k": 4.0, "epsilon": 1.0}
-"""What promises and families of noise take beside an epsilon and a scale."""
+"""What guarantees and families of noise take beside an epsilon and a scale."""
 UNNAMED_PROMISES = {"RenyiCurve"}
 """Those that job files have no words for: they take numbers of their own."""
 PAIR = pf.Law.point(0), pf.Law.point(1)
@@ -40,7 +40,7 @@ sink = {{ report = false }}
 
 
 def promise_of(kind, epsilon=0.6):
-    """Return a promise of a kind, each of its numbers by its name."""
+    """Return a guarantee of a kind, each of its numbers by its name."""
     return kind(**numbers_of(kind, epsilon))
 
 
@@ -53,7 +53,7 @@ def numbers_of(kind, epsilon):
 
 @functools.cache
 def family_of(noise, kind):
-    """Return how a noise is asked for, so that it keeps a promise of a kind; or the error that says why it cannot."""
+    """Return how a noise is asked for, so that it keeps a guarantee of a kind; or the error that says why it cannot."""
     ways, errors = [noise], []
     if hasattr(noise, "of"):
         needed = [name for name, one in inspect.signature(noise.of).parameters.items() if one.default is one.empty]
@@ -69,7 +69,7 @@ def family_of(noise, kind):
 
 
 def is_slow(noise, kind):
-    """Staircase noise has numeric losses but for pure promises."""
+    """Staircase noise has numeric losses but for pure guarantees."""
     return noise is pf.Staircase and kind is not pf.Pure
 
 
@@ -88,7 +88,7 @@ def batch():
 
 
 def test_what_is_at_the_door_is_found():
-    """Laplace noise and pure promises are among what was found, and nothing below them was left out."""
+    """Laplace noise and pure guarantees are among what was found, and nothing below them was left out."""
     assert pf.Laplace in NOISES
     assert pf.Pure in PROMISES
     for base, known in ((pf.Noise, NOISES), (pf.Guarantee, PROMISES)):
@@ -98,13 +98,13 @@ def test_what_is_at_the_door_is_found():
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_every_noise_keeps_some_promise(noise):
-    """No noise at the door is refused for every promise."""
+    """No noise in the public API is refused for every guarantee."""
     assert any(family_of(noise, kind)[1] is None for kind in PROMISES)
 
 
 @pytest.mark.parametrize("kind", PROMISES)
 def test_every_promise_is_kept_by_some_noise(kind):
-    """No promise at the door is refused for every noise, and one is found where none is named."""
+    """No guarantee in the public API is refused for every noise, and one is found where none is named."""
     assert any(family_of(noise, kind)[1] is None for noise in NOISES)
     assert type(batch().plan(promise_of(kind)).guarantee) is kind
 
@@ -151,7 +151,7 @@ def assert_kept(plan, promise, noise, folder):
 
 
 def opened(ledger, promise):
-    """Return an account whose limit is of the kind of a promise, or an (epsilon, delta) limit if it can be none."""
+    """Return an account whose limit is of the kind of a guarantee, or an (epsilon, delta) limit if it can be none."""
     try:
         return ledger.open("ons", SCENARIO, limit=promise_of(type(promise), epsilon=6.0))
     except pf.PufferflowError as error:
@@ -161,7 +161,7 @@ def opened(ledger, promise):
 
 @pytest.mark.parametrize("one", thinned([*NOISES, *(kind for kind in PROMISES if kind is not pf.Pure)], 0.25))
 def test_every_noise_and_every_promise_is_shown_on_pages(one, tmp_path):
-    """The pages of the plan and of the release name the noise and the promise, that of the ledger the account."""
+    """The pages of the plan and of the release name the noise and the guarantee, that of the ledger the account."""
     noises, kinds = (
         ([one], sorted(PROMISES, key=lambda kind: len(numbers_of(kind, 1.0))))
         if one in NOISES
@@ -201,7 +201,7 @@ def schema(tmp_path_factory):
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    """Return a function that writes a job with a noise and a promise, runs it, and returns the document."""
+    """Return a function that writes a job with a noise and a guarantee, runs it, and returns the document."""
     monkeypatch.chdir(tmp_path)
 
     def run(promise, limit, noise="auto"):
@@ -214,7 +214,7 @@ def job(tmp_path, monkeypatch):
 
 
 def table(kind, epsilon=0.6):
-    """Return a promise as job files write it."""
+    """Return a guarantee as job files write it."""
     numbers = {name: list(one) if isinstance(one, tuple) else one for name, one in numbers_of(kind, epsilon).items()}
     return "{ " + ", ".join(f"{name} = {number}" for name, number in numbers.items()) + " }"
 
@@ -240,7 +240,7 @@ def test_every_noise_is_named_in_job_files(noise, schema, job):
 
 @pytest.mark.parametrize("kind", PROMISES)
 def test_every_promise_is_named_in_job_files(kind, job):
-    """`[guarantee]` and the account's limit take every promise of an epsilon, and the run keeps and shows it."""
+    """`[guarantee]` and the account's limit take every guarantee of an epsilon, and the run keeps and shows it."""
     code, document = job(table(kind), table(kind, 6.0))
     if kind.__name__ in UNNAMED_PROMISES:
         assert (code, document["error"]["kind"]) == (2, "UsageError")

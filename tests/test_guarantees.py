@@ -1,4 +1,4 @@
-"""The promises: conversions hold for the divergences of random laws, are tight where they claim it, and round up."""
+"""The guarantees: conversions hold for the divergences of random laws, are tight where they claim it, and round up."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from thinned import thinned
 
 import pufferflow as pf
 
-CONVERSIONS = [  # (promise, total delta, epsilon): M29, computed independently
+CONVERSIONS = [  # (guarantee, total delta, epsilon): M29, computed independently
     (pf.Renyi(2, 1.0), 1e-5, 11.126631103850338),
     (pf.Renyi(10, 0.5), 1e-5, 1.4180106367839718),
     (pf.Renyi(32, 0.1), 1e-6, 0.4021150002391148),
@@ -119,7 +119,7 @@ def test_approx_spends_spare_delta():
 
 
 def test_curve_uses_its_best_order():
-    """A curve converts to the least ε among its orders, each of which is a promise of its own."""
+    """A curve converts to the least ε among its orders, each of which is a guarantee of its own."""
     curve = pf.RenyiCurve.of(lambda alpha: alpha / 8)
     single = [pf.Renyi(alpha, alpha / 8).to_approx(1e-6).epsilon for alpha in curve.alphas]
     assert curve.to_approx(1e-6).epsilon == min(single)
@@ -134,7 +134,7 @@ def test_renyi_gives_no_pure_promise():
 
 @given(st.floats(0, 5), st.floats(1.01, 50), st.floats(0, 0.5))
 def test_pure_implies_what_follows(epsilon, alpha, delta):
-    """Pure is the strongest kind: it implies each weaker promise it converts to, and no stronger one."""
+    """Pure is the strongest kind: it implies each weaker guarantee it converts to, and no stronger one."""
     pure = pf.Pure(epsilon)
     assert pure.implies(pure.to_approx(delta))
     assert pure.implies(pf.Renyi(alpha, pure.renyi_epsilon(alpha)))
@@ -143,7 +143,7 @@ def test_pure_implies_what_follows(epsilon, alpha, delta):
 
 
 def test_implication_is_an_order():
-    """Every promise implies itself, and implication passes on along chains of three."""
+    """Every guarantee implies itself, and implication passes on along chains of three."""
     for a, b, c in itertools.product(EXAMPLES, repeat=3):
         assert a.implies(a)
         if a.implies(b) and b.implies(c):
@@ -152,7 +152,7 @@ def test_implication_is_an_order():
 
 @pytest.mark.parametrize("promise", EXAMPLES, ids=repr)
 def test_promise_round_trips(promise):
-    """A stored promise comes back equal, through JSON, pickle and its own repr, and hashes alike."""
+    """A stored guarantee comes back equal, through JSON, pickle and its own repr, and hashes alike."""
     assert pf.Guarantee.from_json(promise.to_json()) == promise
     assert type(promise).from_json(promise.to_json()) == promise
     assert pickle.loads(pickle.dumps(promise)) == promise
@@ -185,9 +185,9 @@ def test_promise_round_trips(promise):
         (lambda: pf.Tv("0.1"), "eta is of type str"),
         (lambda: pf.loss([(pf.Law.point(0), pf.Law.point(1))], pf.Laplace(1.0), pf.Tv), "kind is Tv"),
         (lambda: pf.Pure(1).to_approx(1), "delta is 1.0"),
-        (lambda: pf.Guarantee.from_json("{}"), "no stored promise"),
-        (lambda: pf.Guarantee.from_json("not json"), "no stored promise"),
-        (lambda: pf.Guarantee.from_json('{"promise":"Pure","epsilon":-3}'), "no stored promise: epsilon is -3"),
+        (lambda: pf.Guarantee.from_json("{}"), "no stored guarantee"),
+        (lambda: pf.Guarantee.from_json("not json"), "no stored guarantee"),
+        (lambda: pf.Guarantee.from_json('{"promise":"Pure","epsilon":-3}'), "no stored guarantee: epsilon is -3"),
         (lambda: pf.Approx.from_json(pf.Pure(1).to_json()), "kind Pure"),
     ],
 )
@@ -203,7 +203,7 @@ def test_bad_numbers_are_refused(make, says):
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 36.66, 200.0])
 @pytest.mark.parametrize("short", [2**-53, 3 * 2**-53, 1e-9, 0.3])
 def test_conversion_near_delta_one_does_not_cancel(epsilon, short):
-    """For δ next to 1 the ε of a pure promise is not below the exact formula, in rational arithmetic of the inputs."""
+    """For δ next to 1 the ε of a pure guarantee is not below the exact formula, in rational arithmetic."""
     delta = 1 - short
     kept = Decimal(epsilon).exp() * (1 - Decimal(delta)) - Decimal(delta)
     exact = max(0.0, float(kept.ln())) if kept > 0 else 0.0
@@ -211,7 +211,7 @@ def test_conversion_near_delta_one_does_not_cancel(epsilon, short):
 
 
 def test_tiny_and_huge_promises_convert():
-    """An ε of 1e−200 implies no Rényi promise of 0, and one of 1e200 converts without overflow."""
+    """An ε of 1e−200 implies no Rényi guarantee of 0, and one of 1e200 converts without overflow."""
     assert not pf.Pure(1e-200).implies(pf.Renyi(2, 0))
     assert pf.Pure(1e-200).renyi_epsilon(2) > 0
     assert pf.Pure(1e200).renyi_epsilon(2) == 1e200
@@ -219,7 +219,7 @@ def test_tiny_and_huge_promises_convert():
 
 
 def test_rational_promises_are_rounded_up():
-    """A third has no float; the promise recorded is the float above it, never a stronger one than was given."""
+    """A third has no float; the guarantee recorded is the float above it, never a stronger one than was given."""
     third = Fraction(1, 3)
     assert Fraction(pf.Pure(third).epsilon) >= third
     assert Fraction(pf.Approx(1, third).delta) >= third
@@ -267,7 +267,7 @@ def test_suggested_deltas_work(promise):
     assert eval(f"promise.{caught.value.instead}").epsilon >= 0  # noqa: S307 - our own words
 
 
-# Concentrated, Gaussian and trade-off promises
+# Concentrated, Gaussian and trade-off guarantees
 
 
 ORDERS = 1 + np.logspace(-4, 3, 400)[:, None]
@@ -411,7 +411,7 @@ def test_trade_off_numbers_are_cut_to_what_they_can_be():
 
 
 def test_a_total_variation_that_says_nothing_costs_nothing():
-    """A pure loss has the ε of its own trade-off promise, whose total variation says nothing: no rounding."""
+    """A pure loss has the ε of its own trade-off guarantee, whose total variation says nothing: no rounding."""
     for epsilon in np.linspace(0.01, 4, 100).tolist():
         promise = pf.TradeOff(epsilon, 0.0, 1.0)
         assert promise.kind.loss_from(pf.Pure(epsilon)) == epsilon

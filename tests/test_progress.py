@@ -163,7 +163,7 @@ def test_terminals_that_cannot_show_it(monkeypatch):
 
 
 def test_nothing_is_loaded_until_it_is_shown():
-    """Importing the room, and work that nobody sees, load no display."""
+    """Importing the package, and work that nobody sees, load no display."""
     code = (
         "import sys; from pufferflow.progress import working\n"
         "with working('Reading') as work: work.advance()\n"

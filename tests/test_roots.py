@@ -1,4 +1,4 @@
-"""Monotone searches end on the side they promise."""
+"""Monotone searches end on the side they guarantee."""
 
 import math
 

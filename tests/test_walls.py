@@ -35,7 +35,7 @@ BREACHES = {
         "errors imports law",
     ),
     "a relative import that points up": ({"pufferflow/errors.py": "from .law import Law\n"}, "errors imports law"),
-    "an import of the door": ({"pufferflow/law.py": "import pufferflow as pf\n"}, "law imports the door"),
+    "an import of the public API": ({"pufferflow/law.py": "import pufferflow as pf\n"}, "law imports the public API"),
     "a circle": (
         {
             "pufferflow/transport/line.py": "from pufferflow.transport.space import a\n",
@@ -58,32 +58,32 @@ BREACHES = {
         "law knows numbers only, and reaches polars by pufferflow.dtypes",
     ),
     "rows read outside the engine": ({"pufferflow/frame.py": "frame.lazy().collect()\n"}, ".collect() only in engine"),
-    "a room entered behind its door": (
+    "a package entered behind its door": (
         {"pufferflow/frame.py": "from pufferflow.engine.read import read\n"},
-        "frame imports pufferflow.engine.read; a room is entered by what its __init__ lists",
+        "frame imports pufferflow.engine.read; a package is entered by what its __init__ lists",
     ),
-    "rooms in a circle": (
+    "packages in a circle": (
         {
             "pufferflow/plan.py": "from pufferflow.frame import protect\n",
             "pufferflow/frame.py": "from pufferflow.explain import words\n",
             "pufferflow/explain/__init__.py": "from pufferflow.explain.words import words\n",
             "pufferflow/explain/words.py": "from pufferflow.plan import Plan\n",
         },
-        "circle of rooms: ",
+        "circle of packages: ",
     ),
     "a connector imported by the product": (
         {"pufferflow/law.py": "import pufferflow_connectors\n"},
         "never imports pufferflow_connectors",
     ),
-    "a connector behind the door": (
+    "a connector behind the public API": (
         {"connectors/pufferflow_connectors/x.py": "from pufferflow.law import Law\n"},
         "plugins only, not",
     ),
-    "a module behind the door": (
+    "a module behind the public API": (
         {"connectors/pufferflow_connectors/x.py": "import pufferflow.law\n"},
         "plugins only, not",
     ),
-    "a room on no floor": ({"pufferflow/utils.py": ""}, "the room 'utils' stands on no floor"),
+    "a package on no floor": ({"pufferflow/utils.py": ""}, "the package 'utils' stands on no floor"),
     "a file that is too long": ({"pufferflow/law.py": "x = 1\n" * 501}, "asking to be two"),
     "a file that is too short": ({"pufferflow/law.py": "x = 1\n" * 49}, "asking to be part of another"),
 }

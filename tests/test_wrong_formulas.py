@@ -1,4 +1,4 @@
-"""Formulas that are printed, or lie near at hand, and promise too much: each would add too little noise unseen.
+"""Formulas that are printed, or lie near at hand, and guarantee too much: each would add too little noise unseen.
 
 Every test works out the wrong number, and shows on a case that it is below the truth and that the product's is not.
 """
@@ -27,7 +27,7 @@ def test_diffusions_forget_half_as_fast_as_printed():
 
 
 def test_marginal_distances_do_not_add_up_to_a_joint_one():
-    """X₁ a coin, X₂ = X₁ ⊕ S: each alone tells nothing of S, both together everything (M23)."""
+    """X₁ a coin, X₂ = X₁ ⊕ S: each alone reveals nothing about S, both together everything (M23)."""
     table = {"s": [0, 0, 1, 1], "first": [0, 1, 0, 1], "second": [0, 1, 1, 0], "probability": [0.25] * 4}
     marginals = []
     for column in ("first", "second"):

@@ -1,4 +1,4 @@
-"""Textbook DP-SGD (Abadi et al. 2016) whose promise is about k rows together, in NumPy and dp-accounting.
+"""Textbook DP-SGD (Abadi et al. 2016) whose guarantee is about k rows together, in NumPy and dp-accounting.
 
 Each step reads every row with a probability `rate`, clips the gradient of each row, and adds Gaussian noise to their
 sum; all iterates are counted, so an average of them costs nothing more. Rows are in [−1, 1], the target last (−1 and 1
@@ -39,7 +39,7 @@ class Promise(NamedTuple):
 
     @property
     def of_row(self) -> "Promise":
-        """The promise about one row from which that about the group follows."""
+        """The guarantee about one row from which that about the group follows."""
         epsilon = self.epsilon / self.group
         delta = self.delta * math.expm1(epsilon) / math.expm1(self.epsilon)
         return Promise(epsilon, delta, 1, self.exchanged)
@@ -62,7 +62,7 @@ def delta_of(event: object, steps: int, epsilon: float) -> float:
 
 
 def least(keeps: object, start: float) -> float:
-    """Return the least deviation that keeps a promise, to a thousandth, on the private side."""
+    """Return the least deviation that keeps a guarantee, to a thousandth, on the private side."""
     low = high = start
     while not keeps(high):
         low, high = high, 1.1 * high

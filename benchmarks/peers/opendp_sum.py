@@ -2,7 +2,7 @@
 
 - `documented`: its Context, which searches for the noise, and `collect`, which takes Polars' engine in memory.
 - `quickest`: the measurement made by hand with the noise that the search finds, and collected by the streaming engine,
-  which OpenDP allows to those who promise to collect only once (`honest-but-curious`).
+  which OpenDP allows to those who guarantee to collect only once (`honest-but-curious`).
 """
 
 import sys

@@ -52,7 +52,7 @@ def printed(steps: int, correlations: Correlations) -> float:
 
 
 def fitted() -> pf.GaussianPrior:
-    """Return the belief that a public reference suggests: how hours of a meter's load follow each other."""
+    """Return the prior that a public reference suggests: how hours of a meter's load follow each other."""
     rng, loads = np.random.default_rng(4), []
     for _ in range(40):
         load = rng.normal()

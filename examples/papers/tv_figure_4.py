@@ -1,7 +1,7 @@
 """Figure 4 of "Total Variation Meets Differential Privacy": one release and five, with and without their η.
 
 ε = 1, δ = 0, α = .3, that is η = .7·tanh(½). The curve of ε alone (Kairouz et al.) is below that of ε and η, so it
-promises less. Staircase noise with γ = .0139 attains the curve. Run it as
+guarantees less. Staircase noise with γ = .0139 attains the curve. Run it as
 `python examples/papers/tv_figure_4.py [FILE.svg]`; without matplotlib (`pip install "pufferflow[report]"`) it prints
 the table alone.
 """

@@ -2,7 +2,7 @@
 
 Noise is calibrated from upper bounds that theorems prove. This room knows none of these theorems: it draws noisy
 answers with the sampler that releases use, looks for an event that tells the two secrets apart, and counts. A lower
-bound above the promise shows that something is wrong, whatever it is; one below it proves nothing.
+bound above the guarantee shows that something is wrong, whatever it is; one below it proves nothing.
 
 >>> import pufferflow as pf
 >>> audit = pf.audit.attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))], promise=pf.Pure(1.0), trials=20_000)

@@ -46,7 +46,7 @@ class Test:
     sign: int
     cuts: Floats
     expected: float
-    """How large a part of the promise, or which ε, the bound is likely to be."""
+    """How large a part of the guarantee, or which ε, the bound is likely to be."""
 
     def counts(self, scores: Floats) -> npt.NDArray[np.int64]:
         """Return how many answers each event holds."""
@@ -57,7 +57,7 @@ class Test:
 @final
 @dataclass(frozen=True)
 class Stakes:
-    """What is to be shown: a promise of one of these, with which error, by how many draws."""
+    """What is to be shown: a guarantee of one of these, with which error, by how many draws."""
 
     targets: tuple[Guarantee, ...]
     error: float
@@ -66,13 +66,13 @@ class Stakes:
     """Whether the ε are claims, and not 0 for want of one."""
 
     def size(self, target: Guarantee, loss: float) -> float:
-        """Return a loss as a part of what was promised."""
+        """Return a loss as a part of what was guaranteed."""
         promised = target.loss
         return loss / promised if self.claimed and promised > 0 else loss
 
 
 def choose_test(scores: tuple[Floats, Floats], stakes: Stakes) -> Test:
-    """Return the test that promises most, for the scores of answers of both worlds."""
+    """Return the test that guarantees most, for the scores of answers of both worlds."""
     candidates: list[_Candidate] = []
     for first, towards in ((0, 1), (1, -1)):
         for score in range(len(scores[0])):
@@ -100,7 +100,7 @@ class _Candidate:
 
 
 def _best_event(first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes) -> _Candidate:
-    """Return the best single event of a score, for the part of the promise that it says most about."""
+    """Return the best single event of a score, for the part of the guarantee that it says most about."""
     own, other = (np.sort(sign * scores[side][score]) for side in (first, 1 - first))
     cuts, counts = _cuts(own, other, stakes.draws)
     p, q = _bounds(counts, stakes, events=1)
@@ -222,10 +222,10 @@ _MOST_LOOKED_AT = 500_000
 class Attack:
     """What an attack has shown: the ε that answers really tell is above `lower`, with a probability of `confidence`.
 
-    `promised` is the promise that was attacked, None if noise came without one, and `against` the part of it that
+    `promised` is the guarantee that was attacked, None if noise came without one, and `against` the part of it that
     `lower` is about: of a curve one order, else all of it. `trials` are the draws under each secret, `event` says by
     what the secrets were told apart, and `pair` which of them, the one that makes the event likely first. So many
-    trials are `needed` to see, probably, that half as much again as was promised is lost; with fewer, an attack that
+    trials are `needed` to see, probably, that half as much again as was guaranteed is lost; with fewer, an attack that
     finds nothing says nothing.
     """
 
@@ -240,18 +240,21 @@ class Attack:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the promise holds against this attack; None if there were too few trials to tell, or no promise."""
+        """Whether the guarantee holds against this attack.
+
+        None if there were too few trials to tell, or no guarantee.
+        """
         if self.broken:
             return False
         return True if self.promised is not None and self.trials >= self.needed else None
 
     @property
     def broken(self) -> bool:
-        """Whether more than was promised was shown; by chance alone with a probability of 1 − confidence at most."""
+        """Whether more than was guaranteed was shown; by chance alone with a probability of 1 − confidence at most."""
         return self.against is not None and self.lower > self.against.loss
 
     def __repr__(self) -> str:
-        """Show the bound, the promise, and the attack."""
+        """Show the bound, the guarantee, and the attack."""
         promised = "" if self.promised is None else f"promised={self.promised!r}, broken={self.broken}, "
         if self.promised is not None and self.holds is None:
             promised += f"too few trials, needed={self.needed:g}, "
@@ -274,8 +277,9 @@ def attack(  # noqa: PLR0913 - the last four have defaults
 
     A plan, or what `pf.calibrate` returns, is attacked through the pair that cost most. A noise needs `laws`, pairs as
     `pf.calibrate` takes them, and may have a `promise`, or its kind, such as `pf.Renyi.of(alpha=4)`; without one the
-    bound is that of a pure promise. Of `trials` draws under each secret one half chooses an event, the other is counted
-    with it. Noise comes from the sampler of releases, with the operating system's randomness unless `rng` is given.
+    bound is that of a pure guarantee. Of `trials` draws under each secret one half chooses an event, the other is
+    counted with it. Noise comes from the sampler of releases, with the operating system's randomness unless `rng` is
+    given.
 
     >>> import numpy as np, pufferflow as pf
     >>> pair = pf.Law.point(0), pf.Law.point(1)
@@ -306,7 +310,7 @@ def _trials_for(counted: float) -> float:
 
 
 def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guarantee | None, Guarantee]:
-    """Return the pairs to tell apart, the promise if there is one, and of which kind the bound is."""
+    """Return the pairs to tell apart, the guarantee if there is one, and of which kind the bound is."""
     if isinstance(target, Noise):
         if laws is None:
             raise UsageError(
@@ -324,8 +328,8 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
         )
     if laws is not None or promise is not None:
         raise UsageError(
-            f"A {type(target).__name__.lower()} has laws and a promise of its own.",
-            allowed="laws and promise together with a noise",
+            f"A {type(target).__name__.lower()} has laws and a guarantee of its own.",
+            allowed="laws and guarantee together with a noise",
             instead="attack(plan), or attack(plan.calibration.noise, laws)",
         )
     guarantee = target.calibration.guarantee if isinstance(target, Plan) else target.guarantee

@@ -1,8 +1,8 @@
-"""From probabilities of events to a loss: what a promise costs at least if P(S) is so large and Q(S) so small.
+"""From probabilities of events to a loss: what a guarantee costs at least if P(S) is so large and Q(S) so small.
 
-S is one event, or several that lie within each other. A promise speaks of all events, and whatever is worked out of an
-answer keeps it (data processing), so every S gives a lower bound. All of them rise with P(S) and fall with Q(S): bounds
-of the probabilities give bounds of the loss.
+S is one event, or several that lie within each other. A guarantee speaks of all events, and whatever is worked out of
+an answer keeps it (data processing), so every S gives a lower bound. All of them rise with P(S) and fall with Q(S):
+bounds of the probabilities give bounds of the loss.
 
 From counts to probabilities: the bounds of Clopper and Pearson, which hold for every true probability.
 
@@ -55,7 +55,7 @@ def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
 def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
     """Return what events that lie within each other show together; probabilities fall from the first to the last.
 
-    For Rényi promises they cut the answers into levels. D_α = sup_g α/(α−1)·log E_P e^{(α−1)g} − log E_Q e^{αg}, and
+    For Rényi guarantees they cut the answers into levels. D_α = sup_g α/(α−1)·log E_P e^{(α−1)g} − log E_Q e^{αg}, and
     for a g that rises with the levels the first mean only grows with P(S), the second with Q(S). So the bounds may
     stand for the laws themselves, if their ratio rises with the levels, which pooling neighbours sees to.
 

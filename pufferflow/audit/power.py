@@ -1,7 +1,7 @@
-"""How many draws an attack needs to see that a promise is broken: what a silent attack is worth depends on it.
+"""How many draws an attack needs to see that a guarantee is broken: what a silent attack is worth depends on it.
 
-An attack that finds nothing says that the promise holds only if it would have found a breach. The breach that is asked
-for loses half as much again as was promised; it is looked for by the events that the attack has chosen.
+An attack that finds nothing says that the guarantee holds only if it would have found a breach. The breach that is
+asked for loses half as much again as was guaranteed; it is looked for by the events that the attack has chosen.
 """
 
 from typing import Any, Final
@@ -13,13 +13,13 @@ from pufferflow.audit.event_losses import at_least, at_most, of_events
 from pufferflow.guarantees import Guarantee
 
 WORSE: Final = 1.5
-"""The loss of the breach that has to be seen, as a part of the promised one."""
+"""The loss of the breach that has to be seen, as a part of the guaranteed one."""
 _HALVINGS: Final = 100
 _MOST: Final = 1 << 40
 
 
 def draws_needed(target: Guarantee, shares: Any, error: float) -> float:
-    """Return how many draws, counted under each secret, are likely to show a loss half as large again as promised.
+    """Return how many draws, counted under each secret, are likely to show a loss half as large again as guaranteed.
 
     `shares` are the probabilities of events under the secret that makes them likely; of those above a half the half is
     taken, since what is likely under one secret is not rare under the other. Likely means: also if counts fall a
@@ -43,7 +43,7 @@ def draws_needed(target: Guarantee, shares: Any, error: float) -> float:
 
 def _events_of(target: Guarantee, shares: Floats) -> tuple[Floats, Floats]:
     """Return the probabilities P(S) and Q(S) of events at the breach; of those that can show it at all."""
-    if target.loss <= 0:  # all of the promise is its δ
+    if target.loss <= 0:  # all of the guarantee is its δ
         possible = shares > WORSE * target.delta
         return shares[possible], shares[possible] - WORSE * target.delta
     low, high = np.full_like(shares, 1e-300), shares.copy()
@@ -56,7 +56,7 @@ def _events_of(target: Guarantee, shares: Floats) -> tuple[Floats, Floats]:
 
 
 def _shows(target: Guarantee, p: Floats, q: Floats, draws: int, error: float) -> bool:
-    """Return whether so many draws are likely to show more than was promised by one of the events."""
+    """Return whether so many draws are likely to show more than was guaranteed by one of the events."""
     off_p, off_q = (np.sqrt(draws * share * (1 - share)) for share in (p, q))
     least = at_least(np.floor(np.maximum(draws * p - off_p, 0)), draws, error / 2)
     most = at_most(np.ceil(np.minimum(draws * q + off_q, draws)), draws, error / 2)

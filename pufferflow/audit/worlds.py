@@ -4,7 +4,7 @@ Generated rows: the states of one sequence given the state of one of its rows, s
 
 Given X_t the future is a chain, and so is the past, read backwards by Bayes. Several answers about a long sequence are
 too many for a law to list; drawn they are few numbers. Only answers about cells near the row are kept, and only rows
-from the first to the last of them are drawn: what is left out is post-processing, and the promise holds without it.
+from the first to the last of them are drawn: what is left out is post-processing, and the guarantee holds without it.
 """
 
 from collections.abc import Sequence
@@ -119,7 +119,10 @@ class Mechanism:
 @final
 @dataclass(frozen=True, eq=False)
 class Duel:
-    """Two worlds that a mechanism has to make look alike: `names` of both secrets, and what is special about them."""
+    """Two worlds that a mechanism has to make indistinguishable.
+
+    `names` of both secrets, and what is special about them.
+    """
 
     worlds: tuple[World, World]
     mechanism: Mechanism

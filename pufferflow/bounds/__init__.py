@@ -1,4 +1,4 @@
-"""Bounds on the loss of a noisy answer, and the least noise that keeps a promise under them (M3–M7, M19, M20)."""
+"""Bounds on the loss of a noisy answer, and the least noise that keeps a guarantee under them (M3–M7, M19, M20)."""
 
 from typing import Literal, get_args
 

@@ -38,7 +38,7 @@ class LossCurve(abc.ABC):
     """The movement that the noise is measured against: W_∞, Δ_δ or the group's span."""
     certainty: Certainty
     own_delta: float = 0.0
-    """The probability that the bound leaves out of its promise."""
+    """The probability that the bound leaves out of its guarantee."""
     tolerance: float = TOLERANCE
     """How closely it is worth calibrating, relatively."""
 
@@ -78,7 +78,7 @@ class LossCurve(abc.ABC):
         return cached[1]
 
     def excess(self, noise: Noise, guarantee: Guarantee) -> float:
-        """Return log(loss / allowed loss), the largest of all: not above 0 exactly if the promise is kept."""
+        """Return log(loss / allowed loss), the largest of all: not above 0 exactly if the guarantee is kept."""
         return max(_log_ratio(loss, allowed) for loss, allowed, _ in self.losses(noise, guarantee))
 
     def excess_drawn(self, noise: Noise, guarantee: Guarantee) -> float:
@@ -86,7 +86,7 @@ class LossCurve(abc.ABC):
         return self.excess(noise, guarantee)
 
     def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Witness]]:
-        """Return every loss that the promise limits, its limit, and the pair that has it."""
+        """Return every loss that the guarantee limits, its limit, and the pair that has it."""
         rows: list[tuple[float, float, Witness]] = []
         for one in guarantee.singles:
             match one.divergence:
@@ -104,7 +104,7 @@ class LossCurve(abc.ABC):
         return rows
 
     def least_loss(self, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
-        """Return the least loss with which a promise of a kind is kept; with `at_most` it is known to be."""
+        """Return the least loss with which a guarantee of a kind is kept; with `at_most` it is known to be."""
         example = kind.example
         if example.divergence is not Divergence.HOCKEY_STICK:
             ((value, _, _),) = self.losses(noise, example)
@@ -126,7 +126,7 @@ class LossCurve(abc.ABC):
         return smallest(lambda epsilon: _log_ratio(self.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that keeps the promise, at most `tolerance` above the least one that this bound knows."""
+        """Return a scale that keeps the guarantee, at most `tolerance` above the least one that this bound knows."""
         self.check(guarantee)
         if self.excess(family(0.0), guarantee) <= 0:
             return 0.0
@@ -135,7 +135,7 @@ class LossCurve(abc.ABC):
         )
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
-        """Return a scale ≥ above that keeps the promise, the least one known.
+        """Return a scale ≥ above that keeps the guarantee, the least one known.
 
         Losses fall as noise grows, but for plans of transport that are not quite the best: there steps grow as well.
         """
@@ -148,7 +148,7 @@ class LossCurve(abc.ABC):
         return scale
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that keeps the promise, found by doubling."""
+        """Return a scale that keeps the guarantee, found by doubling."""
         scale = 2.0 ** math.floor(math.log2(self.sensitivity)) if 0 < self.sensitivity < math.inf else 1.0
         while self.excess(family(scale), guarantee) > 0:
             if scale > _LARGEST:
@@ -157,11 +157,11 @@ class LossCurve(abc.ABC):
         return scale
 
     def check(self, guarantee: Guarantee) -> None:
-        """Refuse a promise with less room than the bound takes."""
+        """Refuse a guarantee with less room than the bound takes."""
         if self.own_delta > guarantee.delta:
             raise Refused(
                 f"pf.GAWM leaves out a share {self.own_delta:g}, and {guarantee!r} has room for {guarantee.delta:g}.",
-                allowed=f"a promise with delta >= {self.own_delta:g}: pf.Approx or pf.ApproxRenyi",
+                allowed=f"a guarantee with delta >= {self.own_delta:g}: pf.Approx or pf.ApproxRenyi",
                 instead=f"pf.Approx(epsilon, {self.own_delta:g}), or a smaller delta for pf.GAWM",
             )
 
@@ -170,7 +170,7 @@ class Bound(abc.ABC):
     """Base of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
 
     To add one, write a frozen dataclass with this method, and a `LossCurve`; with the class attributes below it has its
-    place in `bound=`, in "auto", in comparisons and on pages as soon as the room's `__init__` offers it.
+    place in `bound=`, in "auto", in comparisons and on pages as soon as the package's `__init__` offers it.
     """
 
     name: ClassVar[str | None] = None
@@ -192,7 +192,7 @@ class Bound(abc.ABC):
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> "Sequence[Bound]":
-        """Return the bounds of this kind that "auto" tries for a promise; none if it has nothing to say of it."""
+        """Return the bounds of this kind that "auto" tries for a guarantee; none if it has nothing to say of it."""
         return [cls()]
 
     @classmethod
@@ -262,7 +262,7 @@ class BallLoss(LossCurve):
         return Worst(total * (1 + 4 * UNIT) if rest else self.own_delta, self.witness)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return radius / u for the largest u whose ball at scale 1 keeps the promise; u does not depend on pairs."""
+        """Return radius / u for the largest u whose ball at scale 1 keeps the guarantee; u does not depend on pairs."""
         self.check(guarantee)
         if self.radius == 0 and self.excess(family(0.0), guarantee) <= 0:
             return 0.0
@@ -280,7 +280,7 @@ class BallLoss(LossCurve):
             raise Refused(
                 f"{type(unit).__name__} noise for {guarantee!r} and movements as long as {self.radius:g}: its scale is "
                 "beyond all floats.",
-                allowed="answers and promises whose noise is a float",
+                allowed="answers and guarantees whose noise is a float",
                 instead="a larger epsilon, or the answer in larger units",
             )
         while self.excess(family(scale), guarantee) > 0:  # a rounding inside the noise's own formula
@@ -289,13 +289,13 @@ class BallLoss(LossCurve):
 
 
 def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
-    """Return the refusal of a promise that no scale of a noise keeps."""
+    """Return the refusal of a guarantee that no scale of a noise keeps."""
     instead = "a larger epsilon or delta, such as pf.Pure(1.0), or another noise"
     if isinstance(guarantee, Pure) and guarantee.epsilon > 0:
         instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
     return Refused(
         f"{type(noise).__name__} noise of any scale does not keep {guarantee!r} here.",
-        allowed="a promise whose loss this noise keeps finite and can bring down to it",
+        allowed="a guarantee whose loss this noise keeps finite and can bring down to it",
         instead=instead,
     )
 

@@ -1,4 +1,4 @@
-"""The least noise that keeps a promise, and the least promise that a noise keeps."""
+"""The least noise that keeps a guarantee, and the least guarantee that a noise keeps."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from pufferflow.workers import Workers
 
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
-    """Return the family that `noise=` stands for, if it can keep such a promise."""
+    """Return the family that `noise=` stands for, if it can keep such a guarantee."""
     given = noise
     if isinstance(given, str):
         noise = NOISES.get(given.casefold())
@@ -67,10 +67,10 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
 
 
 def read_kind(kind: Any) -> Kind:
-    """Return the kind of promise: what makes a promise of an ε, as `pf.Pure` and what `pf.Renyi.of` returns."""
-    allowed, instead = "a promise without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
+    """Return the kind of guarantee: what makes a guarantee of an ε, as `pf.Pure` and what `pf.Renyi.of` returns."""
+    allowed, instead = "a guarantee without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
-        raise UsageError(f"kind is {kind!r}, a promise with its epsilon.", allowed=allowed, instead=instead)
+        raise UsageError(f"kind is {kind!r}, a guarantee with its epsilon.", allowed=allowed, instead=instead)
     if kind is RenyiCurve or kind is Tv or not callable(kind):
         name = kind.__name__ if callable(kind) else f"of type {type(kind).__name__}"
         raise UsageError(f"kind is {name}.", allowed=allowed, instead=instead)
@@ -85,12 +85,12 @@ def read_kind(kind: Any) -> Kind:
             instead=instead,
         ) from error
     if not isinstance(example, Guarantee):
-        raise UsageError("kind makes no promise.", allowed=allowed, instead=instead)
+        raise UsageError("kind makes no guarantee.", allowed=allowed, instead=instead)
     return Kind(example)
 
 
 _CLOSE = 1e-9
-_NO_NOISE = "no noise is needed: without any the promise holds already"
+_NO_NOISE = "no noise is needed: without any the guarantee holds already"
 Pairs = Laws | Iterable[Laws | Pair | tuple[object, object]]
 Bounds = Bound | Sequence[Bound] | str
 
@@ -98,7 +98,7 @@ Bounds = Bound | Sequence[Bound] | str
 @final
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A noise that keeps a promise, and why.
+    """A noise that keeps a guarantee, and why.
 
     `loss` is the ε (of `pf.Zcdp` ρ, of `pf.Gdp` μ) that `bound` proves for it (of a curve: at the order that binds),
     `sensitivity` the movement the noise was measured against, `witness` the pair, in the order, that costs most, and
@@ -140,7 +140,7 @@ def calibrate(
     noise: Family = Laplace,
     bound: Bounds = "auto",
 ) -> Calibration:
-    """Return the least noise of a family with which an answer keeps a promise, whatever the pair and its order.
+    """Return the least noise of a family with which an answer keeps a guarantee, whatever the pair and its order.
 
     `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
     for a scenario; each is taken in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
@@ -164,7 +164,7 @@ def calibrate(
 def calibrate_each(
     demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
 ) -> list[Calibration]:
-    """Return the least noise with which several answers keep one promise, each by bounds of its own; one proof each.
+    """Return the least noise with which several answers keep one guarantee, each by bounds of its own; one proof each.
 
     The calibrations share their noise, which is proven for all of them, whether or not its losses fall as it grows.
     After `end`, on a monotonic clock, no bound is begun where there is a proof already.
@@ -175,8 +175,8 @@ def calibrate_each(
     >>> [(found.noise.scale, found.loss) for found in both]
     [(2.0, 0.5), (2.0, 1.5)]
     """
-    allowed = "a promise: pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve, pf.ApproxRenyi, pf.Zcdp or pf.Gdp"
-    instance(guarantee, Guarantee, "The promise", allowed=allowed, instead="pf.Pure(1.0)")
+    allowed = "a guarantee: pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve, pf.ApproxRenyi, pf.Zcdp or pf.Gdp"
+    instance(guarantee, Guarantee, "The guarantee", allowed=allowed, instead="pf.Pure(1.0)")
     pieces = [read_laws(pairs) for pairs, _ in demands]
     family = read_family(noise, guarantee)
     bounds = [read_bounds(bound, guarantee, family(1.0)) for _, bound in demands]
@@ -200,7 +200,7 @@ def calibrate_each(
 
 
 def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
-    """Return the proof, for the first of several answers, that a noise keeps a promise for all; None if there is none.
+    """Return the proof, for the first of several answers, that a noise keeps a guarantee for all; else None.
 
     >>> import pufferflow as pf
     >>> laws = read_laws([(pf.Law.point(0), pf.Law.point(3))])[0]
@@ -244,9 +244,9 @@ def _calibration(
 
 
 def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: Kind) -> float:
-    """Return the least ε that all loss curves keep with the δ of a promise they keep.
+    """Return the least ε that all loss curves keep with the δ of a guarantee they keep.
 
-    The curve with the largest δ at the promised ε need not be the one with the largest ε at the promised δ.
+    The curve with the largest δ at the guaranteed ε need not be the one with the largest ε at the guaranteed δ.
     """
     cost = 0.0
     for part in sorted(parts, key=lambda part: -part.sensitivity):
@@ -256,9 +256,9 @@ def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarante
 
 
 def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end: float | None = None) -> float:
-    """Return the least loss for which an answer with this noise provably keeps a promise of this kind; ∞ if none does.
+    """Return the least loss of a guarantee of this kind that an answer with this noise provably keeps; ∞ if none.
 
-    `kind` is a promise without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`,
+    `kind` is a guarantee without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`,
     `pf.TradeOff.of(delta=1e-6, tv=0.3)` or `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`; of `pf.Zcdp` and `pf.Gdp` the loss
     is ρ and μ. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
     clock, no further bound is begun.

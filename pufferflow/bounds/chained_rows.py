@@ -1,4 +1,4 @@
-"""What answers tell of a row of a chain, by what they tell of each row while all others stay (M37, M38).
+"""What answers reveal about a row of a chain, by what they reveal about each row while all others stay (M37, M38).
 
 Answers whose trade-off for any one row is no worse than that of two normal laws μ deviations apart are μ-Gaussian in
 each row; those of several releases are so with the root of the sum of squares, adaptively. There are two ways from
@@ -45,7 +45,7 @@ class ChainedRows:
     def loss(self, kind: Kind, row: float, group: float = math.inf) -> tuple[float, str]:
         """Return the loss of a kind, and the proof, of what is `row`-Gaussian in each row and `group`-Gaussian in all.
 
-        It is ∞ for promises that neither way leads to: pure ones, and those of all orders together.
+        It is ∞ for guarantees that neither way leads to: pure ones, and those of all orders together.
         """
         losses = [(self._coupled(kind, row, group), STEP_BY_STEP)]
         delta = kind.example.delta
@@ -55,7 +55,7 @@ class ChainedRows:
         return min(losses)
 
     def deviations(self, promise: Guarantee, group: float = math.inf) -> tuple[float, str]:
-        """Return the most deviations that answers may move with a row under a promise, and the proof; 0 if none.
+        """Return the most deviations that answers may move with a row under a guarantee, and the proof; 0 if none.
 
         All rows of a group together move them by `group` times as many at most.
         """

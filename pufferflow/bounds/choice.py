@@ -1,6 +1,6 @@
 """Which bounds `bound=` stands for: one by its name, several, or those that "auto" tries; all that pages know of them.
 
-The room's `__init__` offers the bounds of the house; each says of itself what it is called, for which promises "auto"
+The room's `__init__` offers the bounds of the house; each says of itself what it is called, for which guarantees "auto"
 tries it and when, whether plans are compared with it, and what it counts.
 """
 
@@ -63,7 +63,7 @@ def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
 
 
 def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
-    """Return the bounds worth trying for a promise that a slightly wrong prior does not break, the quick ones first.
+    """Return the bounds worth trying for a guarantee that a slightly wrong prior does not break, the quick ones first.
 
     Group privacy is always among them, so that there is an answer wherever there can be one.
     """

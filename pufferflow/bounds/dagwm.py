@@ -40,7 +40,7 @@ class DAGWM(Bound):
     On R the quantile coupling is optimal if the cost is convex in |x − y|: for Laplace and Gaussian noise, and for
     generalized Cauchy noise with k(α−1) ≥ 1; with generalized Cauchy noise this is the mechanism of RPP Cor. 4.1.
     Elsewhere POT looks for a better one; whatever it finds is a coupling, so the loss stays valid. For (ε, δ) the cost
-    is the hockey stick; for a pure promise nothing is gained over `pf.GWM`. Never above `pf.GWM`.
+    is the hockey stick; for a pure guarantee nothing is gained over `pf.GWM`. Never above `pf.GWM`.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -55,7 +55,7 @@ class DAGWM(Bound):
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
-        """Return none for pure promises, nor for those of all orders, where nothing is gained over `pf.GWM`."""
+        """Return none for pure guarantees, nor for those of all orders, where nothing is gained over `pf.GWM`."""
         gains = guarantee.divergence in (Divergence.RENYI, Divergence.HOCKEY_STICK)
         return [cls()] if gains else []
 

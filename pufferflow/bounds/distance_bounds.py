@@ -93,7 +93,7 @@ def _unbounded() -> Refused:
     return Refused(
         "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
         allowed="laws that a bounded movement connects",
-        instead="bound=pf.GAWM(delta) for a promise with a delta, or bound=pf.Exact() for Gaussian laws and noise",
+        instead="bound=pf.GAWM(delta) for a guarantee with a delta, or bound=pf.Exact() for Gaussian laws and noise",
     )
 
 
@@ -103,9 +103,9 @@ def _unbounded() -> Refused:
 class GAWM(Bound):
     """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
 
-    It needs a promise with room for `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where what the noise's own hockey stick
-    takes of the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not needed, and
-    `as_printed=True` adds it for comparison.
+    It needs a guarantee with room for `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where what the noise's own hockey
+    stick takes of the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not
+    needed, and `as_printed=True` adds it for comparison.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])

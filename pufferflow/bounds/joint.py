@@ -22,7 +22,7 @@ _WORTHWHILE: Final = 1 - 1e-6
 @final
 @dataclass(frozen=True, eq=False)
 class JointCalibration:
-    """Joint noise that keeps a promise for both outputs together, its proof, and the independent noise it is held to.
+    """Joint noise that keeps a guarantee for both outputs together, its proof, and the independent noise it is held to.
 
     `calibration` is about the outputs in the coordinates in which the noise is independent.
 

@@ -27,7 +27,7 @@ class Kantorovich(Bound):
     """A pure loss between GWM's and the exact one: max over atoms x of −log E[e^{−D_∞(x−y)} | x] under one coupling.
 
     Proof: ν∗ζ = E ζ_y ≥ E_x ζ_x·E[e^{−D_∞(x−y)} | x] ≥ min_x E[…|x] · μ∗ζ, and the same from the other side. The
-    coupling is the one that attains W_∞, so the loss is never above `pf.GWM`'s. It speaks of pure promises only.
+    coupling is the one that attains W_∞, so the loss is never above `pf.GWM`'s. It speaks of pure guarantees only.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.25, 0.75])
@@ -40,7 +40,7 @@ class Kantorovich(Bound):
     name = "kantorovich"
     explanation = (
         "Moves the answer's law under one secret to that under the other, and counts for each answer where its "
-        "probability comes from, not only the farthest way (pure promises)."
+        "probability comes from, not only the farthest way (pure guarantees)."
     )
     rank = 4
     for_constants = False
@@ -73,8 +73,8 @@ class CouplingLoss(LossCurve):
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         raise Refused(
             "pf.Kantorovich bounds pure losses only.",
-            allowed="pf.Pure promises",
-            instead="bound=pf.DAGWM() for Rényi and (epsilon, delta) promises",
+            allowed="pf.Pure guarantees",
+            instead="bound=pf.DAGWM() for Rényi and (epsilon, delta) guarantees",
         )
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:

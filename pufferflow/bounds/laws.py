@@ -168,7 +168,7 @@ class ListedLaws(Laws):
 
 @final
 class SeveralLaws(Laws):
-    """Laws of one answer from several priors or patterns: all of them have to look alike, one by one."""
+    """Laws of one answer from several priors or patterns: all of them have to be indistinguishable, one by one."""
 
     def __init__(self, pieces: Sequence[Laws]) -> None:
         self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])]

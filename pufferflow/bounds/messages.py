@@ -25,13 +25,13 @@ _LOUD = 2.0**40
 @suggests_arguments
 @dataclass(frozen=True)
 class Messages(Bound):
-    """Lipschitz messages (M20): a pure loss for chains of any length, and the promises that follow from it (M29).
+    """Lipschitz messages (M20): a pure loss for chains of any length, and the guarantees that follow from it (M29).
 
-    What the outputs before and after a row can tell of its state travels to it along the chain, and each step keeps no
-    more of it than the kernel lets through. It needs a prior that is a chain or a tree; pairs of laws alone do not do.
-    For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`. With `coarse`
-    a step looks at the largest of the differences that arrive, not at which states they are between: that takes little
-    time for chains of many states, and up to about twice the noise.
+    What the outputs before and after a row can reveal about its state travels to it along the chain, and each step
+    keeps no more of it than the kernel lets through. It needs a prior that is a chain or a tree; pairs of laws alone do
+    not do. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`. With
+    `coarse` a step looks at the largest of the differences that arrive, not at which states they are between: that
+    takes little time for chains of many states, and up to about twice the noise.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -43,7 +43,7 @@ class Messages(Bound):
 
     name = "messages"
     explanation = (
-        "Follows what the noisy answers can tell of one row from row to row along the chain; each step lets through "
+        "Follows what noisy answers can reveal about one row from row to row along the chain; each step lets through "
         "only what rows do not forget (M20)."
     )
     rank = 0
@@ -92,7 +92,7 @@ class PureLoss(LossCurve):
         return self._last[1]
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that keeps the promise; no scale does with noise that has no pure loss."""
+        """Return a scale that keeps the guarantee; no scale does with noise that has no pure loss."""
         if math.isinf(float(np.max(family(1.0).pure(1.0)))):
             if not self._given_away:
                 raise impossible(family(1.0), guarantee)

@@ -25,7 +25,7 @@ from pufferflow.workers import Workers
 LOWER = 1e-6
 """How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
 LITTLE = 0.05
-"""By how much less noise a bound has to promise for work beyond the budget."""
+"""By how much less noise a bound has to guarantee for work beyond the budget."""
 TRIFLE = 2e8
 """So many elementary operations, a fraction of a second, are never too many."""
 TOO_LONG = 1e10
@@ -41,7 +41,7 @@ _HALVINGS = 12
 @final
 @dataclass(frozen=True, eq=False)
 class AppliedBound:
-    """A bound and some laws: loss curves, all of which have to keep the promise."""
+    """A bound and some laws: loss curves, all of which have to keep the guarantee."""
 
     bound: Bound
     laws: Laws
@@ -49,14 +49,14 @@ class AppliedBound:
 
     @classmethod
     def of(cls, bound: Bound, laws: Laws, noise: Noise, guarantee: Guarantee) -> "AppliedBound":
-        """Apply a bound to some laws; refuse a promise with less room than the bound takes."""
+        """Apply a bound to some laws; refuse a guarantee with less room than the bound takes."""
         applied = cls(bound, laws, bound.parts(laws, noise))
         for part in applied.parts:
             part.check(guarantee)
         return applied
 
     def keeps(self, noise: Noise, guarantee: Guarantee) -> bool:
-        """Say whether the noise provably keeps the promise."""
+        """Say whether the noise provably keeps the guarantee."""
         return self.worst(noise, guarantee)[0] <= 0
 
     @property
@@ -75,7 +75,7 @@ class AppliedBound:
         return least_certain([self.laws.certainty, *(part.certainty for part in self.parts)])
 
     def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, LossCurve]:
-        """Return the largest log ratio of loss to promise, and the curve that has it."""
+        """Return the largest log ratio of loss to guarantee, and the curve that has it."""
         excesses = [part.excess_drawn(noise, guarantee) for part in self.parts]
         place = max(range(len(excesses)), key=excesses.__getitem__)
         return excesses[place], self.parts[place]
@@ -85,7 +85,7 @@ class AppliedBound:
         return self._until_kept(family, guarantee, self._farthest.least_scale(family, guarantee))
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
-        """Return a scale ≥ above that keeps the promise."""
+        """Return a scale ≥ above that keeps the guarantee."""
         return self._until_kept(family, guarantee, self._farthest.scale_above(family, guarantee, above))
 
     @property
@@ -103,7 +103,7 @@ class AppliedBound:
 def looked_at(
     every: Sequence[AppliedBound], noise: Noise, guarantee: Guarantee, workers: Workers
 ) -> list[tuple[float, AppliedBound]]:
-    """Return the largest log ratio of loss to promise of each, and the same bounds, whose loss is cached."""
+    """Return the largest log ratio of loss to guarantee of each, and the same bounds, whose loss is cached."""
     looked = list[tuple[float, AppliedBound]]()
     for place, applied in enumerate(every):
         began = time.thread_time()
@@ -120,7 +120,7 @@ def _looked_at(applied: AppliedBound, noise: Noise, guarantee: Guarantee) -> tup
 
 
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
-    """Return the quickest bound that proves a promise of these laws with this noise; None if none does."""
+    """Return the quickest bound that proves a guarantee of these laws with this noise; None if none does."""
     for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
         with suppress(Refused):
             applied = AppliedBound.of(bound, laws, noise, guarantee)
@@ -162,7 +162,7 @@ class Aim(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise, or one of its kind."""
+        """The guarantee, or one of its kind."""
         ...
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
@@ -181,7 +181,7 @@ class Aim(Protocol):
 @final
 @dataclass(frozen=True)
 class Scales:
-    """The least scale of a family with which a promise is kept."""
+    """The least scale of a family with which a guarantee is kept."""
 
     guarantee: Guarantee
     family: Family
@@ -200,7 +200,7 @@ class Scales:
         return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
 
     def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
-        """Return a scale with which the exact loss breaks a pure promise, by a few halvings close to the best."""
+        """Return a scale with which the exact loss breaks a pure guarantee, by a few halvings close to the best."""
         if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
             return 0.0
         low, high = 0.0, best * (1 - LOWER)
@@ -223,7 +223,7 @@ class Epsilons:
 
     @property
     def guarantee(self) -> Guarantee:
-        """A promise of the kind."""
+        """A guarantee of the kind."""
         return self.kind.at(1.0)
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:

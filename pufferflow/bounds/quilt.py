@@ -39,7 +39,7 @@ class Quilt(Bound):
 
     name = "quilt"
     explanation = (
-        "Hides a stretch of rows around the secret with noise, and adds what the rows beyond its ends still tell of "
+        "Hides a stretch of rows around the secret with noise, and adds what rows beyond its ends still reveal about "
         "it: the published method for chains, which mostly needs more noise than Messages (M19)."
     )
     by_movement = False

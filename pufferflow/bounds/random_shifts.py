@@ -19,7 +19,7 @@ _TOLERANCE = 1e-9
 
 
 def least(promises: Sequence[Guarantee], kind: Kind) -> float:
-    """Return the least loss of a kind that follows from one of some promises; ∞ if none does."""
+    """Return the least loss of a kind that follows from one of some guarantees; ∞ if none does."""
     return min((kind.loss_from(promise) for promise in promises), default=math.inf)
 
 
@@ -73,7 +73,7 @@ def _finite_mean_epsilon(shifts: Floats, masses: Floats, delta: float) -> float:
 
 
 def of_orders(loss: Callable[[float], float], kind: Kind) -> list[Guarantee]:
-    """Return the Rényi promises that a kind follows from, as far as their losses are finite."""
+    """Return the Rényi guarantees that a kind follows from, as far as their losses are finite."""
     alpha = kind.example.alpha
     orders = DEFAULT_ORDERS if alpha == math.inf else (alpha,)
     losses = [(order, loss(order)) for order in orders]

@@ -1,4 +1,4 @@
-"""What a promise is still worth if the prior is wrong (M30)."""
+"""What a guarantee is still worth if the prior is wrong (M30)."""
 
 import math
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ class Planned(Protocol):
 
     @property
     def key_delta(self) -> float:
-        """The part of the promise's δ that is not for the noise, but for keys that the data chooses."""
+        """The part of the guarantee's δ that is not for the noise, but for keys that the data chooses."""
         ...
 
 
 def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0) -> Guarantee:
-    """Return the promise that holds although the true prior is not in Θ, but near one member of it (M30).
+    """Return the guarantee that holds although the true prior is not in Θ, but near one member of it (M30).
 
     `prior_error` is Δ': under every secret, a movement of at most Δ' takes the answer's true law to the law under that
     member (W_∞). `ratio` is Δ: under every secret, no event of the data is more than e^Δ times as likely under one of
@@ -58,7 +58,7 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
         keys = promised.key_delta
         moved = float_above(Fraction(moved) * Fraction(promised.largest_weight))
         every = promised.calibrations
-    allowed = "a noise with its promise, as pf.calibrate returns it, or a plan"
+    allowed = "a noise with its guarantee, as pf.calibrate returns it, or a plan"
     instead = "pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)"
     read = [instance(one, Calibration, "The first argument", allowed=allowed, instead=instead) for one in every]
     guarantee = read[0].guarantee if moved == 0 else weakest([_moved(one, moved) for one in read])
@@ -67,7 +67,7 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
 
 
 def with_keys(promise: Guarantee, delta: float) -> Guarantee:
-    """Return the promise that holds for sums together with keys that take so much δ, rounded up.
+    """Return the guarantee that holds for sums together with keys that take so much δ, rounded up.
 
     >>> from pufferflow.guarantees import Approx
     >>> with_keys(Approx(1.0, 0.25), 0.25)
@@ -77,7 +77,7 @@ def with_keys(promise: Guarantee, delta: float) -> Guarantee:
 
 
 def weakest(promises: Sequence[Guarantee]) -> Guarantee:
-    """Return what holds where any one of several promises of one kind holds.
+    """Return what holds where any one of several guarantees of one kind holds.
 
     >>> from pufferflow.guarantees import Pure
     >>> weakest([Pure(1.0), Pure(2.0)])
@@ -88,7 +88,7 @@ def weakest(promises: Sequence[Guarantee]) -> Guarantee:
 
 
 def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
-    """Return what is left of a promise if all likelihoods may be off by a factor e^ratio, either way (M30).
+    """Return what is left of a guarantee if all likelihoods may be off by a factor e^ratio, either way (M30).
 
     >>> from pufferflow.guarantees import Renyi
     >>> stretched(Renyi(alpha=2, epsilon=1), 0.5)
@@ -99,13 +99,16 @@ def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
         raise Refused(
             f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
             allowed="pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve or pf.Zcdp",
-            instead="prior_error, a movement, which keeps every promise of a calibration",
+            instead="prior_error, a movement, which keeps every guarantee of a calibration",
         )
     return weaker
 
 
 def _moved(promised: Calibration, moved: float) -> Guarantee:
-    """Return the promise for a longer movement; where no movement was used, add the noise's loss of the error twice."""
+    """Return the guarantee for a longer movement.
+
+    Where no movement was used, add the noise's loss of the error twice.
+    """
     if promised.by_movement and math.isfinite(promised.sensitivity):
         return _farther(promised, float_above(Fraction(promised.sensitivity) + Fraction(2 * moved)))
     own = promised.noise.pure_within(moved, promised.witness.dimension)
@@ -120,13 +123,13 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
 
 
 def _farther(promised: Calibration, radius: float) -> Guarantee:
-    """Return the promise that the noise keeps for a longer movement."""
+    """Return the guarantee that the noise keeps for a longer movement."""
     ball = BallLoss(radius, promised.certainty, promised.witness, promised.own_delta)
     losses = [ball.least_loss(promised.noise, Kind(one)) for one in promised.guarantee.singles]
     if math.inf in losses:
         raise Refused(
-            f"{type(promised.noise).__name__} noise keeps no such promise for so wrong a prior.",
-            allowed="a smaller prior_error, or a promise with a delta",
+            f"{type(promised.noise).__name__} noise keeps no such guarantee for so wrong a prior.",
+            allowed="a smaller prior_error, or a guarantee with a delta",
             instead="pf.Approx",
         )
     return promised.guarantee.with_losses(losses)

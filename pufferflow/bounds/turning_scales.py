@@ -4,7 +4,7 @@ Jumps lie γ + j steps beside each atom. At the scales where jumps of two atoms 
 densities appear or vanish; between two such scales the densities' values stay, and lengths in steps are linear in
 1/scale. So there E e^((α−1)·loss) and the hockey stick of the two laws in one order are linear in 1/scale, and the
 pure loss is constant. (Under the best coupling they are least values of linear functions, so concave.) Whether some
-scale of a piece keeps a promise is seen at its ends, and the least one is found by halving. The search goes from the
+scale of a piece keeps a guarantee is seen at its ends, and the least one is found by halving. The search goes from the
 least scale up; what it returns was measured.
 """
 
@@ -22,14 +22,14 @@ from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.noise import Staircase
 
 HAIR: Final = 2.0**-40
-"""Noise is drawn with a scale up to so much above the proven one: both are in one piece, and keep the promise."""
+"""Noise is drawn with a scale up to so much above the proven one: both are in one piece, and keep the guarantee."""
 _ULPS: Final = 2.0**-50
 _CLOSE: Final = 1e-10
 _MOST_TURNS: Final = 1e6
 _SHARES: Final = tuple(2.0**-power for power in range(1, 41))
 
 Excess = Callable[[float], float]
-"""By how much a scale breaks a promise: not above 0 exactly if it keeps it."""
+"""By how much a scale breaks a guarantee: not above 0 exactly if it keeps it."""
 
 
 @final
@@ -54,9 +54,9 @@ class Turns:
 
 
 def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: float) -> float:
-    """Return the least scale ≥ low that keeps every promise, as far as work allows; `high` is known to do so.
+    """Return the least scale ≥ low that keeps every guarantee, as far as work allows; `high` is known to do so.
 
-    It and all scales up to a hair above it keep the promises.
+    It and all scales up to a hair above it keep the guarantees.
     """
     for start, end in itertools.pairwise([*turns.between(low, high), high]):
         found = _least_in_piece(excesses, start * (1 + _ULPS), end * (1 - _ULPS))
@@ -67,9 +67,9 @@ def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: f
 
 
 def _least_in_piece(excesses: Sequence[Excess], low: float, high: float) -> float | None:
-    """Return the least scale of a piece that keeps all promises; None if there is none.
+    """Return the least scale of a piece that keeps all guarantees; None if there is none.
 
-    Each excess is found once at most: what keeps a promise at the far end and here keeps it between.
+    Each excess is found once at most: what keeps a guarantee at the far end and here keeps it between.
     """
     if not 0 < low * (1 + HAIR) < high:
         return None
@@ -86,7 +86,7 @@ def _kept(excesses: Sequence[Excess], scale: float) -> bool:
 
 
 def _crossing(excess: Excess, low: float, high: float) -> float:
-    """Return the least scale, but for 1e-10 of it, that keeps a promise which `low` breaks and `high` keeps."""
+    """Return the least scale, but for 1e-10 of it, that keeps a guarantee which `low` breaks and `high` keeps."""
     while high > low * (1 + _CLOSE):
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
@@ -94,7 +94,7 @@ def _crossing(excess: Excess, low: float, high: float) -> float:
 
 
 def too_small(pair: Pair, stairs: Staircase, guarantee: Guarantee) -> float:
-    """Return a scale up to which stairs of this shape surely break a promise that the laws break without noise.
+    """Return a scale up to which stairs of this shape surely break a guarantee that the laws break without noise.
 
     Each atom keeps all but a share t of its noise closer than half the least gap, so the cells around the atoms have
     probabilities of at least μ(1 − t) and at most ν + t, whose loss no exact loss is below.

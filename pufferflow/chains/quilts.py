@@ -11,7 +11,7 @@ never grow with distance. So rows that share their influences share one table of
 is: a quilt that would reach past an end is no better than what is left of it, a smaller one without that side.
 
 Distances beyond 512 steps are tried on a grid of relative width 1/256, and sizes are rounded up to it: fewer quilts, so
-a promise that is never too small.
+a guarantee that is never too small.
 """
 
 import math

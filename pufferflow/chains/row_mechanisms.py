@@ -1,4 +1,4 @@
-"""What mechanisms with a loss per row tell of one row of a chain: losses with a δ (M37), Rényi losses (M38).
+"""What mechanisms with a loss per row reveal about one row of a chain: losses with a δ (M37), Rényi losses (M38).
 
 M20 is for pure losses. A mechanism that is (ε₀, δ₀)-private in each row, whatever it makes of the rows, carries a mass
 η beside the message s: with D = s + ε₀ a quasi-metric, what does not fit into D has at most the mass η, and a step

@@ -123,8 +123,8 @@ class Channel(Suggesting):
     def of_noise(cls, reads: str, inputs: Sequence[Any], outputs: Sequence[float], noise: Noise) -> Self:
         """Return the channel that adds noise to a number and publishes the output next to it.
 
-        Rounding noise is post-processing, so what `noise` promises holds, up to a relative 1e-12 by which the channel's
-        probabilities are off from those of the noise; what `cost` says of the channel is exact.
+        Rounding noise is post-processing, so what `noise` guarantees holds, up to a relative 1e-12 by which the
+        channel's probabilities are off from those of the noise; what `cost` says of the channel is exact.
 
         >>> import pufferflow as pf
         >>> Channel.of_noise("x", [0, 1], [0, 1], pf.Laplace(1.0)).probability(0, 1) < 0.31
@@ -205,7 +205,7 @@ class Channel(Suggesting):
         if self.family is None:
             raise UsageError(
                 "A channel given by its probabilities has no others of its kind.",
-                allowed="plan() without a promise, which says what the channel keeps; or a mechanism with an epsilon",
+                allowed="plan() without a guarantee, which says what the channel keeps; or a mechanism with an epsilon",
                 instead="pf.local.randomized_response(labels, epsilon=1.0)",
             )
         return self.family(epsilon)

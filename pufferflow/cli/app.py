@@ -19,7 +19,7 @@ from pufferflow.cli.run import Root, command
 app: Final = typer.Typer(
     name="pufferflow",
     cls=Root,
-    help="Publish statistics of correlated data with a promise, on a schedule, and count what all of them tell.",
+    help="Publish statistics of correlated data with a guarantee, on a schedule, and count what all of them tell.",
     epilog=f"Exit codes:\n{table()}\n\nA first job: pufferflow job init, then pufferflow plan job.toml",
     pretty_exceptions_enable=False,  # typer's show local variables, which are data
     context_settings={"help_option_names": ["--help", "-h"]},

@@ -41,7 +41,7 @@ MEANINGS: Final[dict[int, str]] = {
     0: "done",
     BUG: "a bug of ours, or the machine ran out of something",
     MISUSE: "an argument, a file or a setting is not as it has to be",
-    REFUSED: "there is no such promise, or an audit broke one",
+    REFUSED: "there is no such guarantee, or an audit broke one",
     4: "the release would pass the limit of its account",
     5: "data could not be read; nothing was released",
     6: "the ledger could not be read, written or verified",

@@ -1,4 +1,4 @@
-"""Promises for people in few words, and whether an account that exists is the one that a job file names."""
+"""Guarantees for people in few words, and whether an account that exists is the one that a job file names."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def in_words(promise: Guarantee) -> str:
-    """Return a promise as one would say it, its numbers rounded towards a weaker one.
+    """Return a guarantee as one would say it, its numbers rounded towards a weaker one.
 
     >>> from pufferflow.guarantees import Approx
     >>> in_words(Approx(0.5, 1e-6))
@@ -35,7 +35,7 @@ def of_limit(loss: float | None, limit: Guarantee) -> str:
 
 
 def loss_of(promise: Guarantee) -> float | None:
-    """Return the loss that a promise allows, its epsilon, rho or mu; None if it has several."""
+    """Return the loss that a guarantee allows, its epsilon, rho or mu; None if it has several."""
     return None if promise.kind is None else promise.loss
 
 

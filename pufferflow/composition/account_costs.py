@@ -1,6 +1,6 @@
-"""The costs of all releases of an account, and their total: for every belief, the tightest rule that applies (M20–M27).
+"""The costs of all releases of an account, and their total: for every prior, the tightest rule that applies (M20–M27).
 
-What all releases keep together if a belief is wrong are totals of the same noises under other beliefs. If rows are
+What all releases keep together if a prior is wrong are totals of the same noises under other priors. If rows are
 independent, the loss is that of a row's own change (M27): that is differential privacy, over the pairs of
 values that the scenario hides. If they may have anything to do with each other, all rows of a group may change (M7).
 """
@@ -43,7 +43,7 @@ _NOTHING_ASKED = "no release about any row"
 @final
 @dataclass(frozen=True)
 class Composed:
-    """The total of several releases: a promise that holds for all of them, and the rule that carries it.
+    """The total of several releases: a guarantee that holds for all of them, and the rule that carries it.
 
     `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under
     which their loss is the largest.
@@ -64,7 +64,7 @@ class Composed:
 
     @property
     def total(self) -> float:
-        """The loss of the promise, its ε, ρ or μ."""
+        """The loss of the guarantee, its ε, ρ or μ."""
         return self.guarantee.loss
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Composed:
 
 
 def single_kind(guarantee: Guarantee) -> Kind:
-    """Return a promise without its loss; refuse promises of several."""
+    """Return a guarantee without its loss; refuse guarantees of several."""
     if guarantee.kind is None:
         raise Refused(
             f"A total in the kind of {type(guarantee).__name__}: it has no single epsilon.",
@@ -87,7 +87,7 @@ def single_kind(guarantee: Guarantee) -> Kind:
 class AccountCosts:
     """The costs of an account, in the order in which they came; totals are computed on demand.
 
-    Of promises that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
+    Of guarantees that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
     first release that asks about a row: the choice of the proof must not depend on earlier answers. Answers
     about no row are noise alone, which has no loss whatever is chosen after it.
     """
@@ -111,7 +111,7 @@ class AccountCosts:
         self._running = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
         self._promises = list[float]()
-        """The promises of single releases, each once, in order."""
+        """The guarantees of single releases, each once, in order."""
         self._last: tuple[int, Composed] | None = None
         """The total that was worked out last, and of how many releases it is."""
 
@@ -165,11 +165,11 @@ class AccountCosts:
             running.add(cost)
 
     def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "AccountCosts":
-        """Return the same releases, or some others, as an adversary with one belief only sees them."""
+        """Return the same releases, or some others, as an adversary with one prior only sees them."""
         return self._anew(self._costs if costs is None else costs, self.meter, [prior])
 
     def believing(self, prior: Prior) -> "AccountCosts":
-        """Return the releases that select a row, under one of the beliefs; nothing can be added to them."""
+        """Return the releases that select a row, under one of the priors; nothing can be added to them."""
         view: AccountCosts = copy(self)
         view._costs, view._last, view.priors = list(self.costs), None, [prior]
         view._running = [running for running in self._running if running.prior is prior]
@@ -198,7 +198,7 @@ class AccountCosts:
             return self
 
     def first(self, count: int) -> "AccountCosts":
-        """Return the total of the first so many releases, under the present beliefs."""
+        """Return the total of the first so many releases, under the present priors."""
         return self._anew(self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running])
 
     def _anew(
@@ -306,7 +306,7 @@ class AccountCosts:
         return total_variation_passed(len(self) + len(more), others[0].delta)
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
-        """Return the total by one meter, that of the worst belief and the worst unit, and this belief."""
+        """Return the total by one meter, that of the worst prior and the worst unit, and this prior."""
         totals = [
             (least(of_unit, self._kind_of_sums, meter, fixed=fixed), of_unit.prior)
             for releases in by_belief
@@ -339,7 +339,7 @@ class AccountCosts:
         return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
 
     def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:
-        """Return the promise of a single release that selects rows, if it was made for all beliefs."""
+        """Return the guarantee of a single release that selects rows, if it was made for all priors."""
         costs = by_belief[0].costs
         if len(costs) != 1 or any(one.beyond_promises or one.digest not in costs[0].shape.priors for one in by_belief):
             return None
@@ -374,7 +374,7 @@ class AccountCosts:
         return None if math.isinf(total) else Composed(Pure(self.promised(total, more)), rule, belief=belief)
 
     def along(self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None) -> Composed | None:
-        """Return a total of movements along one sequence, that of the worst belief; None if there is none.
+        """Return a total of movements along one sequence, that of the worst prior; None if there is none.
 
         It takes no longer the more releases there were, and a schedule may go on for ever.
         """
@@ -394,9 +394,9 @@ class AccountCosts:
         return Composed(guarantee, total.rule, meter=None if self._pure else meter, belief=belief)
 
     def promised(self, total: float, more: Sequence[Cost]) -> float:
-        """Return the total; the promise of a release if calibration ended a hair below it.
+        """Return the total; the guarantee of a release if calibration ended a hair below it.
 
-        So a release that is the only one costs what it promises, and one that adds nothing costs nothing.
+        So a release that is the only one costs what it guarantees, and one that adds nothing costs nothing.
         """
         place = bisect_left(self._promises, total)
         shapes = {id(cost.shape): cost.shape for cost in more}.values()
@@ -404,7 +404,7 @@ class AccountCosts:
         return min((one for one in known if total <= one <= total * (1 + _HAIR)), default=total)
 
     def _epsilon(self, shape: Shape) -> float:
-        """Return the ε that a release promises; ∞ if its promise is of another kind than the totals."""
+        """Return the ε that a release guarantees; ∞ if its guarantee is of another kind than the totals."""
         return shape.promise.epsilon if self._pure and isinstance(shape.promise, Pure) else math.inf
 
 
@@ -426,7 +426,7 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
 
 
 def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
-    """Return the beliefs whose totals count: independence of rows, too, where a prior gives a value probability 0.
+    """Return the priors whose totals count: independence of rows, too, where a prior gives a value probability 0.
 
     At such positions the prior has nothing to hide. Noise is made for one row alone there, and so the limit of an
     account also bounds the loss about one row alone.
@@ -450,7 +450,7 @@ def differential_privacy(account: AccountCosts) -> Guarantee | None:
 
 
 def group_privacy(account: AccountCosts) -> Guarantee | None:
-    """Return the joint promise of releases under any dependence of the rows of one group; None if unknown."""
+    """Return the joint guarantee of releases under any dependence of the rows of one group; None if unknown."""
     return _guarantee(account.under(AnyCorrelation()))
 
 

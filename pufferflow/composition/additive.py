@@ -18,7 +18,7 @@ is at most a mean of those of single places. Of other noises this is not known, 
 convex: what is not said here counts all releases about a unit.
 
 Releases about different units add nothing, the worst unit counts (M25, M27). One release about a unit costs what it
-promises (M3–M6).
+guarantees (M3–M6).
 """
 
 import math
@@ -43,10 +43,10 @@ from pufferflow.scenario.priors import GaussianPrior, Independent, Prior
 
 @final
 class SingleRule(CompositionRule):
-    """A release that is the only one about its unit, whose pure promise was made for this belief."""
+    """A release that is the only one about its unit, whose pure guarantee was made for this prior."""
 
-    name = "one release alone, its own promise"
-    why = "a unit that is in one release only has its pure promise on every path"
+    name = "one release alone, its own guarantee"
+    why = "a unit that is in one release only has its pure guarantee on every path"
 
     def pure(self, releases: UnitReleases) -> float:
         if len(releases.costs) != 1:

@@ -97,7 +97,7 @@ class _Contribution:
 
 @final
 class Movements:
-    """The movements of releases under one belief; ∞ where they do not add up along one autoregressive sequence."""
+    """The movements of releases under one prior; ∞ where they do not add up along one autoregressive sequence."""
 
     def __init__(self, scenario: Scenario, prior: Prior, costs: Iterable[Cost] = ()) -> None:
         self._secret, self._prior = scenario.secret, prior

@@ -58,7 +58,7 @@ def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains,
 
 
 def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
-    """Return which two states must look alike, both ways round."""
+    """Return which two states must be indistinguishable, both ways round."""
     if not isinstance(secret, Secret | Initial):
         raise InternalError("A chain was asked about a secret that is no row's.", instead="reporting it")
     pairs = value_places(secret, secret.domain)
@@ -188,7 +188,7 @@ def _chain(releases: UnitReleases, first: int, last: int) -> tuple[Chain | Chain
 
 
 def _secrets(releases: UnitReleases, first: int, steps: int) -> Secrets:
-    """Return which two states of which rows must look alike."""
+    """Return which two states of which rows must be indistinguishable."""
     secret = releases.scenario.secret
     rows = np.arange(first, first + steps) == releases.costs[0].start if isinstance(secret, Initial) else None
     return secrets_of(secret, rows)

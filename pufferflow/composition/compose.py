@@ -26,7 +26,7 @@ def compose(
     """Return the total loss of releases about the secrets of a scenario; refused where no rule bounds it.
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
-    releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of promise to
+    releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of guarantee to
     total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on); left out, that of the releases.
 
     Later queries may have been chosen after seeing earlier answers where the result is `adaptive`. Pure totals are.
@@ -64,7 +64,7 @@ def compose(
 
 
 def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> str:
-    """Read an accounting method, which has to be one for the kind of promise."""
+    """Read an accounting method, which has to be one for the kind of guarantee."""
     known = meters_for(kind, scenario.priors)
     if fixed:
         raise UsageError(
@@ -111,13 +111,13 @@ def _cost(given: Any) -> Cost:
 
 
 def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
-    """Return a promise of the kind to total: δ is that of all releases together, 0 if their promises are pure."""
+    """Return a guarantee of the kind to total: δ is that of all releases together, 0 if their guarantees are pure."""
     if kind is not None:
         promise = kind.example if isinstance(kind, Kind) else kind(0.0) if callable(kind) else kind
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
-                "kind is no kind of promise.",
-                allowed="a promise without its epsilon",
+                "kind is no kind of guarantee.",
+                allowed="a guarantee without its epsilon",
                 instead="kind=pf.Renyi.of(alpha=4)",
             )
         return promise
@@ -128,8 +128,8 @@ def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
         return Approx(0.0, max(one.delta for one in kinds))
     if len(kinds) > 1:
         raise UsageError(
-            "The promises of the releases are of several kinds.",
-            allowed="the kind of promise to total",
+            "The guarantees of the releases are of several kinds.",
+            allowed="the kind of guarantee to total",
             instead="pf.compose(releases, scenario, kind=pf.Approx.of(delta=1e-6))",
         )
     return kinds.pop()

@@ -66,7 +66,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     setting: str
     """The digest of the scenario without its priors."""
     priors: tuple[str, ...]
-    """The digests of the priors that the promise was made for."""
+    """The digests of the priors that the guarantee was made for."""
     stored_noise: dict[str, str | int | float]
     dimension: int
     values: Table | None = None
@@ -137,7 +137,10 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
         return losses * (1 + (len(self.table) + 1) * UNIT)
 
     def of_one_row(self, of_sums: Floats) -> Floats:
-        """Return what a row of any kind loses from what each sum tells of it: the largest total of a kind's sums."""
+        """Return what a row of any kind loses from what each sum reveals about it.
+
+        The largest total of a kind's sums.
+        """
         kinds = self.kinds or (tuple(range(len(of_sums))),)
         return np.max([of_sums[list(kind)].sum(axis=0) for kind in kinds], axis=0)
 

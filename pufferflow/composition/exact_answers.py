@@ -55,7 +55,7 @@ def table_of(prior: Prior, secret: AnySecret) -> Table | None:
 @final
 @dataclass(frozen=True, eq=False)
 class JointAnswers:
-    """Exact answers of releases about the same rows, given the secret of one of them, in one belief.
+    """Exact answers of releases about the same rows, given the secret of one of them, in one prior.
 
     Sums that add the same for every row are one answer. `answers` has for every release the places of its sums.
     """

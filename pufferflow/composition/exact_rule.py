@@ -1,11 +1,11 @@
 """Releases some of which were designed for an account: the joint law of answers, at what was published (M23, M31).
 
-A channel that was designed for what had been published before keeps the promise on this path, and need not on others.
+A channel that was designed for what had been published before keeps the guarantee on this path, and need not on others.
 So its loss alone says little, and what counts is the ratio of likelihoods at the outputs that were published, times
 any output that is not published yet. Each is the end of one path of queries, so that later queries may depend on
 earlier outputs.
 
-Of a channel nothing but this law and, as for rows published one by one (M35), its exposures are looked at: a promise
+Of a channel nothing but this law and, as for rows published one by one (M35), its exposures are looked at: a guarantee
 that it would keep by itself is not known.
 """
 

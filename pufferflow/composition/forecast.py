@@ -1,10 +1,10 @@
 """The total cost of a schedule of releases, after some of them or if it never ends (M20: a fixed point, or infinity).
 
 A schedule is one release again and again, each time some steps later. An account shows one if releases of one kind
-follow each other. Two releases are of one kind if the same is asked, whatever the noise, the promise and the rows: days
-of 23 and 25 hours, months, files that grow and plans of another machine differ in these. Every release of one kind lies
-somewhere, by its steps and by what its filters say of times and numbers. The commonest distance of neighbours is the
-schedule's; so it is seen although a period is missing, or an old one was released again.
+follow each other. Two releases are of one kind if the same is asked, whatever the noise, the guarantee and the rows:
+days of 23 and 25 hours, months, files that grow and plans of another machine differ in these. Every release of one kind
+lies somewhere, by its steps and by what its filters say of times and numbers. The commonest distance of neighbours is
+the schedule's; so it is seen although a period is missing, or an old one was released again.
 """
 
 import math
@@ -46,7 +46,7 @@ _HAIR = 1e-8
 NO_RULE = "no rule bounds it"
 FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 OWN_NOISE = (
-    "with this plan's noise: where it matters when sequences began, plans of later rows may have less and tell more"
+    "with this plan's noise: where it matters when sequences began, plans of later rows may have less and reveal more"
 )
 _MOST_COUNTED = 1 << 40
 _FEW = 4096
@@ -58,7 +58,7 @@ HARDLY_EVER = (
     "a small part of delta covers that a row far away crosses a step of the grid, by the variance that the prior "
     "declares"
 )
-NO_REST = "what is told of one step does not fade on the way along this chain"
+NO_REST = "what is revealed about one step does not fade on the way along this chain"
 
 
 @final
@@ -173,7 +173,7 @@ class Recurring(NamedTuple):
 
 
 def _question(cost: Cost) -> Hashable:
-    """Return the key of a kind of releases: all but noise, promise and rows."""
+    """Return the key of a kind of releases: all but noise, guarantee and rows."""
     shape = cost.shape
     return shape.setting, shape.column, shape.values, shape.slopes
 
@@ -191,7 +191,7 @@ def recurring(account: AccountCosts, cost: Cost | None = None) -> Recurring | No
     """Return the schedule of the releases that are of a cost's kind, or of the newest one's; None if there is none.
 
     Filters of one kind are equal but for times; if no two releases are of one kind then, but for numbers as well, or
-    for texts by which no belief separates rows.
+    for texts by which no prior separates rows.
     """
     newest = list(islice(reversed(account.costs), _MOST_LOOKED_AT))[::-1]
     if cost is None and not newest:
@@ -392,7 +392,7 @@ class ScheduledReleases:
         return later(cost, every, max(known, default=-1) + 1, scenario)
 
     def _endless(self, prior: Prior) -> tuple[float, str, str]:
-        """Return the endless total under one belief, the rule, and why there is no end to it."""
+        """Return the endless total under one prior, the rule, and why there is no end to it."""
         account, cost, scenario = self._account, self._cost, self._scenario
         repeated = RepeatedRelease(cost, self._every.steps, math.inf)
         releases = UnitReleases(scenario, prior, account.costs, account.steps_seen, schedule=repeated)
@@ -416,7 +416,7 @@ class ScheduledReleases:
         return math.inf, NO_RULE, ANY_STEP if Movements.fit(scenario, prior) else FOR_EVER
 
     def _under(self, prior: Prior, count: int) -> float:
-        """Return the total of the first releases under one belief; ∞ if no rule bounds it."""
+        """Return the total of the first releases under one prior; ∞ if no rule bounds it."""
         try:
             return self._account.believing(prior).total(self._first(count)).total
         except Refused:

@@ -1,4 +1,4 @@
-"""Releases under a mixture of Gaussians: what a value tells of its class is charged once, movements add up (M54).
+"""Releases under a mixture of Gaussians: what a value reveals about its class is charged once, movements add up (M54).
 
 Given the class all rows are translated once and for all, so losses ε_c of releases add, adaptively, as they do under
 one Gaussian (M24); the other rows' part in telling classes apart is bounded by the losses of the whole group, which add

@@ -1,6 +1,6 @@
 """The best next release of an account: the program of M32 on the joint law of exact answers, after what was published.
 
-Only releases about the same rows matter: rows are independent, so releases about other rows tell nothing of these.
+Only releases about the same rows matter: rows are independent, so releases about other rows reveal nothing about these.
 """
 
 import math
@@ -50,7 +50,7 @@ class Past:
 
     @property
     def priors(self) -> list[Prior]:
-        """The beliefs of all scenarios, each once."""
+        """The priors of all scenarios, each once."""
         return list({digest_of(prior): prior for one in self.scenarios for prior in one.priors}.values())
 
     def about(self, sums: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
@@ -107,7 +107,7 @@ def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
     loss: Loss,
     outputs: Sequence[Any] | None,
 ) -> NextRelease:
-    """Return the channel of least expected loss for one sum that keeps a promise together with the past."""
+    """Return the channel of least expected loss for one sum that keeps a guarantee together with the past."""
     _check(past)
     (own,) = sums.sums
     possible = sums.rows * (max(own.terms) - min(own.terms)) // (math.gcd(*_differences(own)) or 1) + 1
@@ -129,7 +129,7 @@ def _differences(own: ExactSum) -> list[int]:
 
 
 def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guarantee) -> Target:
-    """Return the constraints: of a pure promise at what was published, of one with δ at all possible outputs."""
+    """Return the constraints: of a pure guarantee at what was published, of one with δ at all possible outputs."""
     if not past.limit.delta:
         return Target.after(joint.seen, joint.past, column, guarantee)
     unpublished = joint.with_releases([ExactRelease(one.exact_sums) for one in joint.releases])

@@ -18,7 +18,7 @@ _COUNTED = {
 
 
 class TotalVariationPassed(Refused):
-    """The releases have an ε, but more than the total variation that was promised with it."""
+    """The releases have an ε, but more than the total variation that was guaranteed with it."""
 
 
 class KeyDeltaPassed(Refused):
@@ -42,7 +42,7 @@ def total_variation_passed(count: int, variation: float) -> TotalVariationPassed
     """Return the refusal of so many releases that keep some ε, but not the total variation that goes with it."""
     return TotalVariationPassed(
         f"What {count} releases tell together may pass the total variation {variation:g} of "
-        f"the promise, whatever its epsilon.",
+        f"the guarantee, whatever its epsilon.",
         allowed="fewer releases or more noise, or a limit with a larger tv",
         instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
     )

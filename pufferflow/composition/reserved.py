@@ -72,7 +72,7 @@ class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, d
 
     @property
     def size(self) -> tuple[float, ...]:
-        """What orders profiles, those that tell less first."""
+        """What orders profiles, those that reveal less first."""
         return (*(delta for _, delta in self.points), *(epsilon for epsilon, _ in self.points))
 
     def near(self, other: "ReservedProfile") -> bool:
@@ -169,7 +169,7 @@ class ReservedProfiles:
         made: a choice that no later release changes, so that it depends on earlier answers only. Had a unit no part in
         some of them, the others would have profiles too: where one is left over, it goes to a later release, which
         leaves over another. Rows that a release did not see may move it farther; a later release about such rows is
-        refused where the earlier one would tell more of them than its profile.
+        refused where the earlier one would reveal more of them than its profile.
         """
         left, early = [one.times for one in self.profiles], _number_before_unseen_rows(releases)
         views = {True: releases.first(early), False: releases}
@@ -211,7 +211,7 @@ def _number_before_unseen_rows(releases: UnitReleases) -> int:
 
 def _profile_outgrown(number: int, count: int) -> NoneReserved:
     return NoneReserved(
-        f"Release {count} is about rows that earlier ones did not see. About such rows release {number} may tell more "
+        f"Release {count} is about rows that earlier ones did not see. About them release {number} may reveal more "
         "than the profile that it took.",
         allowed="releases that all see the same rows, where correlations do not fall off with the distance",
         instead="one file for all releases, or an account without reserve; nothing was read or charged",
@@ -234,7 +234,7 @@ def movement_of(releases: UnitReleases, shape: Shape) -> ReleaseMovement:
 
 
 def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> ReservedProfiles:
-    """Return profiles given as pairs: a plan or a promise, and how many releases are to be as private as that."""
+    """Return profiles given as pairs: a plan or a guarantee, and how many releases are to be as private as that."""
     if limit.divergence is not Divergence.HOCKEY_STICK or limit.delta == 0:
         raise Refused(
             f"Profiles are reserved under the limit {limit!r}.",
@@ -253,7 +253,7 @@ def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> Reserv
 
 def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]:
     """Read pairs of what is reserved, or scheduled, and how often."""
-    allowed, instead = "pairs of a plan, or of a promise, and a number of releases", "[(plan, 365)]"
+    allowed, instead = "pairs of a plan, or of a guarantee, and a number of releases", "[(plan, 365)]"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise UsageError(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
     pairs = list(cast(Iterable[Any], given))
@@ -267,7 +267,7 @@ def _times(given: object, instead: str) -> int:
 
 
 def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[float, float], ...]:
-    """Return the points of a promise, or of what a plan may tell under the scenario's worst prior."""
+    """Return the points of a guarantee, or of what a plan may tell under the scenario's worst prior."""
     if isinstance(given, Guarantee):
         return _points_of_promise(given, limit)
     cost = getattr(given, "cost", None)
@@ -290,7 +290,7 @@ def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[
 
 
 def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> tuple[tuple[float, float], ...]:
-    """Return points from ε = 0 to the largest loss, with the δ of the worst belief, both a hair above."""
+    """Return points from ε = 0 to the largest loss, with the δ of the worst prior, both a hair above."""
     raised = [replace(one, moved=one.moved * (1 + _HAIR)) for one in movements]
     if any(math.isinf(one.moved) for one in raised):
         raise Refused(
@@ -321,7 +321,7 @@ def _rare(limit: Guarantee) -> float:
 
 
 def _points_of_promise(promise: Guarantee, limit: Guarantee) -> tuple[tuple[float, float], ...]:
-    """Return the points that a promise states, or some that follow from it."""
+    """Return the points that a guarantee states, or some that follow from it."""
     if all(isinstance(one, Pure | Approx) for one in promise.singles):
         return tuple((one.epsilon, one.delta) for one in promise.singles)
     deltas = np.geomspace(_rare(limit), 0.5, _POINTS).tolist()

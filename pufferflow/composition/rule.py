@@ -20,7 +20,7 @@ from pufferflow.scenario.priors import Prior
 @final
 @dataclass(frozen=True, eq=False)
 class UnitReleases:
-    """The releases about one unit's rows, and one belief about these rows."""
+    """The releases about one unit's rows, and one prior about these rows."""
 
     scenario: Scenario
     prior: Prior
@@ -43,7 +43,7 @@ class UnitReleases:
 
     @property
     def beyond_promises(self) -> bool:
-        """Whether a release's promise may be too small for some row that it did not see.
+        """Whether a release's guarantee may be too small for some row that it did not see.
 
         The loss about such a row is at most that about the costliest two states of the rows that were seen, which are a
         pair of the secret if all states are.
@@ -126,11 +126,11 @@ class CompositionRule(abc.ABC):
         return math.inf
 
     def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
-        """Return the loss of a promise from how many deviations one row moves all answers, if all others stay."""
+        """Return the loss of a guarantee from how many deviations one row moves all answers, if all others stay."""
         return math.inf
 
     def fixed(self, releases: UnitReleases, kind: Kind) -> float:
-        """Return the loss of a promise about releases none of which was chosen after seeing another."""
+        """Return the loss of a guarantee about releases none of which was chosen after seeing another."""
         return math.inf
 
     def endless(self, releases: UnitReleases) -> float | None:  # noqa: B027 - most rules bound no endless schedule
@@ -170,10 +170,10 @@ def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:
 
 
 def from_pure(epsilon: float, kind: Kind) -> float:
-    """Return the loss of a promise that follows from a pure loss (M29)."""
+    """Return the loss of a guarantee that follows from a pure loss (M29)."""
     return kind.loss_from(Pure(epsilon)) if math.isfinite(epsilon) else math.inf
 
 
 def from_gaussian(deviations: float, kind: Kind) -> float:
-    """Return the loss of a promise that follows where answers move so many standard deviations of a Gaussian (M10)."""
+    """Return the loss of a guarantee where answers move so many standard deviations of a Gaussian (M10)."""
     return kind.loss_from(Gdp(deviations)) if math.isfinite(deviations) else math.inf

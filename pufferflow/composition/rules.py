@@ -1,4 +1,4 @@
-"""All rules of composition, and the least total that they prove of releases about one unit under one belief."""
+"""All rules of composition, and the least total that they prove of releases about one unit under one prior."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -48,7 +48,7 @@ class RuleTotal(NamedTuple):
 
 
 def meters_of(kind: Kind) -> list[str]:
-    """Return the accounting methods for a kind of promise: an account is counted by one of them.
+    """Return the accounting methods for a kind of guarantee: an account is counted by one of them.
 
     Pure losses, losses along one coupling, what single rows tell, or losses within hidden classes.
     """

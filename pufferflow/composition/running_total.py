@@ -49,7 +49,7 @@ def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, i
 
 @final
 class RunningTotal:
-    """The sums of all releases so far under one belief; releases that are added wait until a total is wanted."""
+    """The sums of all releases so far under one prior; releases that are added wait until a total is wanted."""
 
     def __init__(self, scenario: Scenario, prior: Prior) -> None:
         self.scenario, self.prior = scenario, prior
@@ -162,7 +162,7 @@ class RunningTotal:
 
 
 def _connected(costs: Sequence[Cost]) -> Iterator[list[Cost]]:
-    """Yield the costs in sets whose windows hang together; between two sets there may be very many steps."""
+    """Yield the costs in sets whose windows depend on each other; between two sets there may be very many steps."""
     some, reach = list[Cost](), -math.inf
     for cost in sorted(costs, key=lambda one: one.window[0]):
         low, high = cost.window

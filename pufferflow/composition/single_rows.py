@@ -1,4 +1,4 @@
-"""Releases about rows of a chain, by what they tell of each row while all others stay (M35, M37, M38).
+"""Releases about rows of a chain, by what they reveal about each row while all others stay (M35, M37, M38).
 
 Messages of M20 carry pure losses of sums. Gaussian noise has none, and a fitted model is no sum; but each is μ-Gaussian
 in every row, whatever the other rows are, and so are several releases with the root of the sum of squares. From single
@@ -105,7 +105,7 @@ def _endless(prior: ChainPrior, secret: Secret | Initial) -> ChainedRows:
 def _chained(
     prior: ChainPrior, secret: Secret | Initial | None, begin: int, steps: tuple[int, int], *, endless: bool
 ) -> ChainedRows:
-    """Return the rows of a chain; without a secret any two states have to look alike."""
+    """Return the rows of a chain; without a secret any two states have to be indistinguishable."""
     chain, _ = chain_of(prior, np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
     if isinstance(chain, Chain) and chain.states > _FINE_STATES:
         chain = replace(chain, coarse=True)

@@ -52,7 +52,7 @@ class StarRule(CompositionRule):
 def _touches(releases: UnitReleases) -> Touches | None:
     """Return the touches of all releases with a loss; None if they are unknown, or some loss is infinite.
 
-    Releases that expose a row alike and ask about as many are of one kind, whatever else they promise.
+    Releases that expose a row alike and ask about as many are of one kind, whatever else they guarantee.
     """
     if any(shape.rows is None or shape.values is None for shape in releases.shapes):
         return None

@@ -8,8 +8,8 @@ under the two secrets. No coupling gives less. The ratio at an output involves t
 pure totals hold for queries chosen adaptively.
 
 An answer without noise, or with noise that has no pure loss, may give its value away: the points are then split by it.
-Where the secret moves the probability of a part, nothing is promised, whatever the ratio would be: it would be for the
-prior alone to hide the secret.
+Where the secret moves the probability of a part, nothing is guaranteed, whatever the ratio would be: it would be for
+the prior alone to hide the secret.
 
 Rows are independent draws, so the one that holds the secret is all that matters (M2); releases that touch another row
 only have no more loss than if they touched this one.
@@ -277,7 +277,7 @@ def _vector_loss(row: RowReadings, kind: Kind) -> float:
 class ConditionalRule(CompositionRule):
     """Parts of a row that are independent given the secret, as a table says.
 
-    What a part loses is what `JointRule` finds, or for a release alone its promise. Rényi losses are added release by
+    What a part loses is what `JointRule` finds, or for a release alone its guarantee. Rényi losses are added release by
     release instead: a part's joint law is known only once all of it was asked.
     """
 
@@ -297,7 +297,7 @@ class ConditionalRule(CompositionRule):
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
         """Return the sum of what each release loses, given all answers before it and all other rows.
 
-        A release keeps its own promise if it is the first that reads its column, and this is independent, given the
+        A release keeps its own guarantee if it is the first that reads its column, and this is independent, given the
         secret, of all columns read before. Any other may tell any two values of the row apart (group privacy): what
         was read before may have left just these. No loss depends on what is asked later.
         """
@@ -329,7 +329,7 @@ def _of_any_two_values(releases: UnitReleases, shape: Shape, alpha: float) -> fl
 def _of_column_alone(
     releases: UnitReleases, row: "RowReadings", shape: Shape, columns: tuple[str, Sequence[str]], alpha: float
 ) -> tuple[float, float]:
-    """Return the promise of a release about a column that is independent of those before, but for a log ratio (M30)."""
+    """Return the guarantee of a release about a column independent of those before, but for a log ratio (M30)."""
     column, before = columns
     if releases.digest not in shape.priors or shape.row_by_row or shape.exact_sums is not None:
         return math.inf, math.inf
@@ -338,7 +338,7 @@ def _of_column_alone(
 
 
 class _Part(NamedTuple):
-    """The pure loss of all that is read of one part of a row, and the promise of a release that is alone in it."""
+    """The pure loss of all that is read of one part of a row, and the guarantee of a release that is alone in it."""
 
     pure: float
     promise: Guarantee | None

@@ -40,7 +40,7 @@ def compare_accounting(
     6.156 gaussian one coupling of the data, along which losses add (M24)
     10.0 pure one coupling of the data, along which losses add (M24)
     """
-    limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Approx(3.0, 1e-6)")
+    limit = instance(limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Approx(3.0, 1e-6)")
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
     pairs = read_pairs(schedule, "schedule")
     by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]

@@ -1,4 +1,7 @@
-"""Noise that is added to numbers of a row, and finite channels that tell more: cells where likelihoods hardly move."""
+"""Noise that is added to numbers of a row, and finite channels that reveal more.
+
+Cells where likelihoods hardly move.
+"""
 
 import math
 from collections.abc import Sequence

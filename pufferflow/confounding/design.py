@@ -1,4 +1,4 @@
-"""Task 1 of DCP: the best next release, within what the past has left of a promise (M32)."""
+"""Task 1 of DCP: the best next release, within what the past has left of a guarantee (M32)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ _LOSSES = '"absolute", "squared", "zero-one", a function of output and answer, o
 @final
 @dataclass(frozen=True)
 class Design:
-    """A channel that keeps a promise together with the past, and its expected loss.
+    """A channel that keeps a guarantee together with the past, and its expected loss.
 
     `solver_loss` is the loss that the linear program finds, which no channel with these outputs can be below by more
-    than the solver's tolerance; `expected_loss` that of the channel as it was made to keep the promise exactly.
+    than the solver's tolerance; `expected_loss` that of the channel as it was made to keep the guarantee exactly.
     """
 
     channel: Channel
@@ -60,17 +60,17 @@ def design(  # noqa: PLR0913 - what the program is about, and how far it may be 
     reads: str | Sequence[str] | None = None,
     published: Sequence[Any] | None = None,
 ) -> Design:
-    """Return the channel with the least expected loss that keeps a promise together with past releases (M32).
+    """Return the channel with the least expected loss that keeps a guarantee together with past releases (M32).
 
-    `table` and `secret` are as for `cost`; of several tables the worst counts, for the promise and for the loss. The
+    `table` and `secret` are as for `cost`; of several tables the worst counts, for the guarantee and for the loss. The
     answer is the `query`, a column (or several); left out, the only one beside the secret. `loss` is a number for every
     output and answer: by name, as a function of both, or as a matrix with a row for every answer in ascending order.
     `outputs` are the answers themselves unless given. The channel may read more columns than it answers about: `reads`.
 
-    A pure promise needs to be kept only for the outputs that were `published`, one for each past release, if they are
+    A pure guarantee needs to be kept only for the outputs that were `published`, one for each past release, if they are
     given; one with a delta is about all that were possible. The solver's answer is repaired in whole numbers until
-    every constraint holds exactly. Where the past has used the promise up at some output, down to the last digit, that
-    may be a channel that ignores what it reads.
+    every constraint holds exactly. Where the past has used the guarantee up at some output, down to the last digit,
+    that may be a channel that ignores what it reads.
 
     >>> import pufferflow as pf
     >>> law = {"ill": [0, 0, 0, 1, 1, 1], "x": [0, 1, 2] * 2, "probability": [0.25, 0.15, 0.1, 0.1, 0.15, 0.25]}

@@ -80,7 +80,7 @@ class Losses:
         return max(1 - pair.attack.area_below for _, pair in self.laws)
 
     def keeps(self, guarantee: Guarantee) -> bool:
-        """Say whether a pure or (ε, δ) promise is kept.
+        """Say whether a pure or (ε, δ) guarantee is kept.
 
         >>> import pufferflow as pf
         >>> table = pf.Table({"ill": [0, 1], "test": [0, 1], "probability": [0.5, 0.5]})
@@ -100,10 +100,10 @@ class Losses:
 
 
 def read_target(guarantee: object) -> tuple[float, float]:
-    """Return ε and δ of a promise that M31 and M32 speak of."""
+    """Return ε and δ of a guarantee that M31 and M32 speak of."""
     if not isinstance(guarantee, Pure | Approx):
         raise Refused(
-            f"The promise is {guarantee!r}." if isinstance(guarantee, Guarantee) else "That is no promise.",
+            f"The guarantee is {guarantee!r}." if isinstance(guarantee, Guarantee) else "That is no guarantee.",
             allowed="pf.Pure or pf.Approx",
             instead="pf.Pure(1.0), or pf.Approx(1.0, 1e-6)",
         )

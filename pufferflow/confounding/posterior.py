@@ -30,7 +30,7 @@ _HUGE = 1e300
 @final
 @dataclass(frozen=True)
 class Posterior:
-    """Bounds of what outputs do to beliefs, each the worst of all tables, outputs and values of the secret.
+    """Bounds of what outputs do to priors, each the worst of all tables, outputs and values of the secret.
 
     `ratio` is the least τ with prior/τ ≤ posterior ≤ τ·prior, `bayes_factor` the largest factor by which odds of two
     secrets change. `guess_before` and `guess_after` are the probabilities that the best guess of the secret is right,
@@ -56,7 +56,7 @@ class Posterior:
 
 
 def posterior_of(seen: Seen, releases: Sequence[Release], pure: float) -> Posterior:
-    """Return what releases do to beliefs."""
+    """Return what releases do to priors."""
     factor = upwards(math.exp(pure), 4 * UNIT) if pure < 700 else math.inf
     noisy = any(map(is_noisy, releases))
     found = _from_cells(seen, releases) if noisy else _from_outcomes(seen, releases)
@@ -169,7 +169,7 @@ def beliefs_after(table: Any, epsilon: float, *, secret: Any = None) -> list[Bel
     seen = see(table, secret, ())
     if len(seen.pairs) < len(seen.values) * (len(seen.values) - 1):
         raise Refused(
-            "Some pairs of the secret's values need not look alike, so nothing limits beliefs about them.",
+            "Some pairs of the secret's values need not be indistinguishable, so nothing limits priors about them.",
             allowed='a secret with pairs="all"',
             instead="cost(table, releases).posterior, for what given releases can do",
         )

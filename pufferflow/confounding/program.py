@@ -21,7 +21,7 @@ _Blocks = list[tuple[int, Any]]
 
 
 def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
-    """Return the γ of least expected loss under a promise, within the solver's tolerance, and that loss.
+    """Return the γ of least expected loss under a guarantee, within the solver's tolerance, and that loss.
 
     `expected` has for every table the loss of each input, times its probability, and output; the worst table counts.
     """

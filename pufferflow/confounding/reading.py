@@ -32,7 +32,7 @@ class Seen:
     secret: str
     values: tuple[Label, ...]
     pairs: tuple[tuple[int, int], ...]
-    """Both orders of the pairs of values that must look alike, by their places."""
+    """Both orders of the pairs of values that must be indistinguishable, by their places."""
     columns: tuple[str, ...]
     points: tuple[Values, ...]
     masses: tuple[Array, ...]
@@ -94,7 +94,7 @@ def named_secret(table: Any, secret: Any) -> str | None:
 
 
 def tables_of(table: Any) -> list[Table]:
-    """Return the tables of a belief: a table, several, or those of a scenario."""
+    """Return the tables of a prior: a table, several, or those of a scenario."""
     return _tables(table, None)[0]
 
 

@@ -1,4 +1,4 @@
-"""From a solver's answer to a mechanism that keeps its promise exactly, in whole numbers.
+"""From a solver's answer to a mechanism that keeps its guarantee exactly, in whole numbers.
 
 A solver's γ keeps its constraints up to a tolerance. Rounded to whole numbers, it is mixed with a mechanism that
 ignores what it reads: that one adds nothing to what the past has told, so it keeps every constraint that the past keeps
@@ -28,7 +28,7 @@ def repaired(target: Target, solved: Floats, chances: Floats) -> tuple[Array, in
     share = _share(target, rows, still)
     mixed, unit = _mixed(rows, still, share), _ROWS * _SHARES
     if not kept(target, mixed, unit):
-        raise InternalError("A repaired mechanism breaks its promise.", instead="reporting it to the maintainers")
+        raise InternalError("A repaired mechanism breaks its guarantee.", instead="reporting it to the maintainers")
     common = math.gcd(unit, *mixed.ravel().tolist())
     return mixed // common, unit // common
 

@@ -1,8 +1,8 @@
 """What the next release has to keep: the likelihoods of what it reads, jointly with every past output (M32).
 
 J_s(y_1, y) = Σ_x A_s(y_1, x)·γ(y|x) with A_s(y_1, x) = P(x, y_1 | s), which the past and the table fix. Past outputs
-whose likelihoods are proportional say the same and are one. A pure promise constrains only what was published, if that
-is given: the ratio at an output involves only the releases on its path (M23).
+whose likelihoods are proportional say the same and are one. A pure guarantee constrains only what was published, if
+that is given: the ratio at an output involves only the releases on its path (M23).
 """
 
 import math
@@ -32,13 +32,13 @@ from pufferflow.scenario.priors import Values
 
 _KNOTS = 48
 _ROUNDING = 2e-12
-"""By how much the cost of noisy answers may be rounded up, so that `cost` finds the promise kept as well."""
+"""By how much the cost of noisy answers may be rounded up, so that `cost` finds the guarantee kept as well."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A promise as constraints: J_s ≤ t·J_s′ for all outputs, or Σ(J_s − t·J_s′)_+ ≤ δ, exactly.
+    """A guarantee as constraints: J_s ≤ t·J_s′ for all outputs, or Σ(J_s − t·J_s′)_+ ≤ δ, exactly.
 
     `parts` has an array for every table, of shape (values of the secret, past outputs, inputs), in whole numbers of
     which `totals` make 1.
@@ -65,12 +65,12 @@ class Target:
         guarantee: Guarantee,
         published: Sequence[Any] | None,
     ) -> "Target":
-        """Return the constraints of a promise; refuse it if the past has broken it."""
+        """Return the constraints of a guarantee; refuse it if the past has broken it."""
         _, delta = read_target(guarantee)
         if published is not None and delta > 0:
             raise UsageError(
-                "published outputs and a promise with delta.",
-                allowed="published outputs for pure promises: delta is about all outputs that were possible (M23)",
+                "published outputs and a guarantee with delta.",
+                allowed="published outputs for pure guarantees: delta is about all outputs that were possible (M23)",
                 instead="leaving published out",
             )
         return cls.after(seen, _past_outcomes(seen, past, published), reads, guarantee, published)
@@ -93,7 +93,7 @@ class Target:
         guarantee: Guarantee,
         published: Sequence[Any] | None = None,
     ) -> "Target":
-        """Return the constraints of a promise after known outcomes; refuse it if these have broken it."""
+        """Return the constraints of a guarantee after known outcomes; refuse it if these have broken it."""
         (epsilon, delta), (_, unit, off) = read_target(guarantee), past
         inputs, parts = _parts(seen, past, reads)
         likelihood = likelihood_below(epsilon) * (1 - 4 * off)
@@ -124,7 +124,7 @@ class Target:
         return [pair for place, part in enumerate(self.parts) for pair in self.pairs(place, part.sum(axis=2))]
 
     def broken(self, guarantee: Guarantee, published: Sequence[Any] | None) -> Refused:
-        """Return the error for a promise that the past has broken, whatever is released next: and one it has not."""
+        """Return the error for a guarantee that the past has broken, whatever is released next: and one it has not."""
         every = self.of_past()
         epsilon, delta = read_target(guarantee)
         least = max(laws.epsilon(delta) for _, laws in every)
@@ -134,17 +134,17 @@ class Target:
             (one, other), _ = next(item for item in every if math.isinf(item[1].pure))
             return Refused(
                 f"The published output {shown_outputs(published)} cannot occur under {names[other]!r}, and can under "
-                f"{names[one]!r}: no pure promise is left for this pair.",
-                allowed="a promise about other pairs, or with delta",
+                f"{names[one]!r}: no pure guarantee is left for this pair.",
+                allowed="a guarantee about other pairs, or with delta",
                 instead="pf.Approx(epsilon, delta) for all outputs that were possible",
             )
         pair = max(every, key=lambda item: item[1].delta_at(self.likelihood))[0]
         words = f"{names[pair[0]]!r} and {names[pair[1]]!r}"
         costs = f"epsilon {least:.6g}" if not delta else f"epsilon {least:.6g} at this delta, or delta {share:.6g}"
-        above = f"{least - epsilon:.6g} more than the promise's" if math.isfinite(least) else "there is no finite one"
+        above = f"{least - epsilon:.6g} more than the guarantee's" if math.isfinite(least) else "there is no finite one"
         return Refused(
             f"The past alone tells {words} apart by {costs}: {above}.",
-            allowed="a promise that the past has kept",
+            allowed="a guarantee that the past has kept",
             instead=_feasible(epsilon, delta, least, share),
         )
 
@@ -232,7 +232,7 @@ def _told_by(seen: Seen, release: Additive | Tied) -> tuple[Channel, float]:
         raise Refused(
             f"A past release with {noise} noise on {len(release.reads)} columns, all of whose outputs the next one has "
             "to reckon with.",
-            allowed="channels, Laplace or staircase noise on one column; for a pure promise also what was published",
+            allowed="channels, Laplace or staircase noise on one column; for a pure guarantee also what was published",
             instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
         )
     exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]

@@ -1,4 +1,4 @@
-"""Noises of two numbers that hang together by a Gaussian copula: each keeps its own law, and both are told by cells.
+"""Noises of two numbers, correlated by a Gaussian copula: each keeps its own law, both are known by cells.
 
 With marks z = Φ⁻¹(F(v)) of both noises the density is f₁(v₁)·f₂(v₂)·c_ρ(z₁, z₂), and the mass of a rectangle is a
 difference of Φ_ρ. Within a cell log ratios of mixtures move by no more than the differences of slopes of log densities

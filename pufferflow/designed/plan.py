@@ -48,7 +48,7 @@ _ONE: Final = "designing one sum or count without groups, such as .private_sum(c
 class DesignedPlan(DecidedPlan):
     """A channel that publishes one sum, designed for an account; nothing of a private row was read.
 
-    It keeps the promise together with what the account had published: designed for that path, on others it would be
+    It keeps the guarantee together with what the account had published: designed for that path, on others it would be
     another channel. So it can be released with this account only, which counts on the joint law of the answers.
     """
 
@@ -71,7 +71,7 @@ class DesignedPlan(DecidedPlan):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise about all releases of the account about these rows together, this one included."""
+        """The guarantee about all releases of the account about these rows together, this one included."""
         return self._decision.calibration.guarantee
 
     def explain(self) -> str:
@@ -97,7 +97,7 @@ class DesignedPlan(DecidedPlan):
         """
         if account is None:  # pyright: ignore[reportUnnecessaryComparison] - callers without types
             raise UsageError(
-                "A designed release without an account: it keeps its promise together with what that has published.",
+                "A designed release without an account: it keeps its guarantee together with what that has published.",
                 allowed="the account that it was designed for",
                 instead="plan.release(account)",
             )
@@ -108,7 +108,7 @@ class DesignedPlan(DecidedPlan):
         return cast(DesignedChannel, self._decision.channel)
 
     def __repr__(self) -> str:
-        """Show the query, the promise and the channel."""
+        """Show the query, the guarantee and the channel."""
         return visible(
             f"<DesignedPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}; "
             f"expected loss {self.expected_loss:.6g}>",
@@ -158,7 +158,7 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
 
 
 def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
-    """Return the promise for all releases together, which the limit must follow from."""
+    """Return the guarantee for all releases together, which the limit must follow from."""
     if not isinstance(past.limit, Pure | Approx):
         raise Refused(
             f"The design of a release under the limit {past.limit!r}: it bounds no ratio of likelihoods.",
@@ -167,18 +167,18 @@ def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
         )
     if guarantee is None:
         return past.limit
-    instance(guarantee, Guarantee, "guarantee", allowed="a promise", instead=f"guarantee={past.limit!r}")
+    instance(guarantee, Guarantee, "guarantee", allowed="a guarantee", instead=f"guarantee={past.limit!r}")
     shares = isinstance(guarantee, Approx) and guarantee.loss == past.limit.loss and guarantee.delta > 0
     if type(guarantee) is not type(past.limit) or (past.limit.delta and not shares):
         raise UsageError(
             f"guarantee is {guarantee!r}, and the account's limit {past.limit!r}.",
-            allowed="a promise of the limit's kind; with a delta, the limit's epsilon and a smaller delta",
+            allowed="a guarantee of the limit's kind; with a delta, the limit's epsilon and a smaller delta",
             instead=f"guarantee={past.limit!r}",
         )
     if guarantee.loss > past.limit.loss or guarantee.delta > past.limit.delta:
         raise LimitReached(
             f"{guarantee!r} is above the account's limit {past.limit!r}.",
-            allowed="a promise within the limit",
+            allowed="a guarantee within the limit",
             instead=f"guarantee={past.limit!r}",
         )
     return guarantee
@@ -247,8 +247,8 @@ def _certificate(decision: Decision) -> Certificate:
             _SAME_ROWS.format(rows=channel.rows),
         ),
         notes=(
-            "the promise is about all releases of the account about these rows together: without them it is not known",
-            "no differential privacy of a row alone is promised: what others add hides it",
+            "the guarantee is about all releases of the account about these rows: without them it is not known",
+            "no differential privacy of a row alone is guaranteed: what others add hides it",
             *known.notes,
         ),
     )

@@ -1,6 +1,6 @@
 """Equality of runs of rows, decided exactly: digests only choose which runs to compare.
 
-A mistake here would promise for a group what holds for another one, so no two runs are one kind before all their rows
+A mistake here would guarantee for a group what holds for another one, so no two runs are one kind before all their rows
 have been compared.
 
 Key columns of any type become whole numbers, equal exactly where the values are, nulls too.
@@ -18,7 +18,7 @@ from pufferflow.arrays import Whole
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _BLOCK, _CACHED = 2**22, 2**14
 MOST = 64
-"""More distinct patterns than this are covered by one, whose promise holds for all of them."""
+"""More distinct patterns than this are covered by one, whose guarantee holds for all of them."""
 
 
 class Runs(NamedTuple):

@@ -1,4 +1,4 @@
-"""The rows that a model is fitted to: numbers of some columns, in an order that tells nothing of private values.
+"""The rows that a model is fitted to: numbers of some columns, in an order that reveals nothing about private values.
 
 Rows stand by group and position, and those that share both are shuffled with the operating system's randomness: the
 order of a source may tell what it was sorted by. So which places a group has follows from public columns alone.

@@ -124,7 +124,7 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
     if size > LONGEST:
         raise UsageError(
             f"More than {MOST} patterns of rows: what covers them all has more than {LONGEST} steps.",
-            allowed=f"groups that look alike but for {MOST} kinds, or whose rows are not that far apart",
+            allowed=f"groups that look the same but for {MOST} kinds, or whose rows are not that far apart",
             instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",
         )
     positions = _distinct_positions(places.positions(values), scenario)

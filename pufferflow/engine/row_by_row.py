@@ -105,7 +105,10 @@ class RowByRow:
 
 
 def _public(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a public column; what sorts alike also looks alike, else the order of such rows would be the source's."""
+    """Return a public column.
+
+    What sorts alike also looks the same, else the order of such rows would be the source's.
+    """
     return unsigned_zero(unsorted(name), dtype).cast(with_texts(dtype, enums=False)).alias(name)
 
 

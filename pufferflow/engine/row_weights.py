@@ -1,4 +1,4 @@
-"""Public weights of rows that hang together in known ways: the largest at each position, and by rank in a group.
+"""Public weights of rows that depend on each other in known ways: the largest at each position, and by rank in a group.
 
 What rows tell, and how far translated rows move a sum, grows with the size of each weight. So weights may be larger
 than they are: rows at one position have the largest that any row has there, whichever group it is in; and rows without

@@ -1,4 +1,4 @@
-"""The errors of a plan's outputs against the largest answers, and what the same promise costs under every bound."""
+"""The errors of a plan's outputs against the largest answers, and what the same guarantee costs under every bound."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -133,7 +133,7 @@ def summary(plan: Decision) -> pl.DataFrame:
 
 
 def compare(plan: Decision) -> pl.DataFrame:
-    """Return, for every bound, the noise that it asks for to keep the same promise; refusals say why."""
+    """Return, for every bound, the noise that it asks for to keep the same guarantee; refusals say why."""
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     schema |= {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
     rows = bound_rows(plan)
@@ -188,7 +188,7 @@ def _left_here(plan: Decision, noise: Noise) -> str:
     return (
         f"would keep {kind.example.measure} {at_most(left)} here"
         if math.isfinite(left)
-        else "would keep no such promise here"
+        else "would keep no such guarantee here"
     )
 
 

@@ -1,6 +1,6 @@
 """One number of all that is published: its two laws where the prior knows them, else how far it can move.
 
-The number is the sum of one function over the rows of one cell that belong to one group. A promise about all answers
+The number is the sum of one function over the rows of one cell that belong to one group. A guarantee about all answers
 holds for each of them.
 
 Where the worst pair of a plan comes from: which prior, seen through which functions, and which public pattern.

@@ -1,4 +1,4 @@
-"""A plan in words: what is hidden, from whom, how well, what carries the promise, what it costs if that is wrong.
+"""A plan in words: what is hidden, from whom, how well, what carries the guarantee, what it costs if that is wrong.
 
 What values are read as, in words: null, values outside the domain, classes; from schema and domain, never from rows.
 
@@ -286,7 +286,7 @@ def plan_in_words(plan: Decision) -> str:
 
 
 def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:
-    """Say what can be believed after a pure promise of a secret behind the data, where tables say how likely it is."""
+    """Say how likely a secret behind the data can become under a pure guarantee, where tables say how likely it is."""
     secret, tables = scenario.secret, [prior for prior in scenario.priors if isinstance(prior, Table)]
     known = len(tables) == len(scenario.priors) and all(one.independent_rows for one in tables)
     if not isinstance(promise, Pure) or not isinstance(secret, Derived) or secret.pairs != "all" or not known:
@@ -294,7 +294,7 @@ def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:
     found = beliefs_after(scenario, promise.epsilon)
     words = [f"{one.value!r} {_between(one.after)}, {_between(one.before)} before" for one in found]
     more = f"; {len(words) - _MOST} more values" if len(words) > _MOST else ""
-    return [f"In beliefs: who knows the table holds {secret.name} = {'; '.join(words[:_MOST])}{more}."]
+    return [f"In priors: who knows the table holds {secret.name} = {'; '.join(words[:_MOST])}{more}."]
 
 
 def _between(ends: tuple[float, float]) -> str:
@@ -335,7 +335,7 @@ def _scales(ends: Sequence[tuple[float, float]]) -> str:
 
 
 def carried_by(plan: Decision) -> str:
-    """Say which theorem and which belief the promise stands on."""
+    """Say which theorem and which prior the guarantee stands on."""
     calibration = plan.calibration
     certainties = {
         "exact": "exactly",
@@ -353,9 +353,9 @@ def ordinary_in_words(plan: Decision) -> str:
     """Say what the same noise keeps of one row as ordinary differential privacy."""
     secret = plan.request.scenario.secret
     if isinstance(secret, Presence):
-        return "the promise itself is differential privacy, of the unit that is there or not."
+        return "the guarantee itself is differential privacy, of the unit that is there or not."
     if plan.row_laws is None:
-        return f"no ordinary differential privacy of a row is promised: {_not_of_a_row(secret)}."
+        return f"no ordinary differential privacy of a row is guaranteed: {_not_of_a_row(secret)}."
     if plan.ordinary is None:
         return "what the noise keeps of it as ordinary differential privacy is not known."
     row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
@@ -363,7 +363,7 @@ def ordinary_in_words(plan: Decision) -> str:
     known = f"if everything but {row} is known"
     promise = promise_in_words(plan.ordinary)
     if _weaker(plan.ordinary, plan.calibration.guarantee):
-        return f"less than is promised{pairs}; {known}: {promise}."
+        return f"less than is guaranteed{pairs}; {known}: {promise}."
     return f"ordinary differential privacy too{pairs}, {known}: {promise}."
 
 
@@ -382,7 +382,7 @@ def assumptions(plan: Decision) -> list[str]:
     scenario = plan.request.scenario
     sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
-        sentences.append("rows hang together as is believed above")
+        sentences.append("rows depend on each other as is believed above")
     if scenario.numbers_rows and len(scenario.within) == 1:
         sentences.append("rows are independent of each other")
     elif scenario.within:
@@ -447,7 +447,7 @@ def _limit_in_words(request: Request) -> list[str]:
     groups = f" in each of its first {limit.groups} groups by {_join(limit.by)}" if limit.by else ""
     read = (
         f"at most {limit.rows} {'row' if limit.rows == 1 else 'rows'} of each {limit.unit}{groups} are read{first}: "
-        "the same in every release, chosen before any filter; of units that have more, answers tell less than there "
+        "the same in every release, chosen before any filter; of units that have more, answers reveal less than there "
         "is, and error bars do not allow for that"
     )
     return [read]
@@ -456,7 +456,7 @@ def _limit_in_words(request: Request) -> list[str]:
 def row_privacy_notes(plan: Decision) -> list[str]:
     """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
     consequence = (
-        "ordinary differential privacy of one row is kept there" if plan.row_privacy else "nothing is promised there"
+        "ordinary differential privacy of one row is kept there" if plan.row_privacy else "nothing is guaranteed there"
     )
     values = _join([repr(value) for value in impossible_values(plan.request.scenario)])
     lines = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {consequence}"]
@@ -479,13 +479,13 @@ def _note_of_raised_noise(plan: Decision) -> list[str]:
 
 
 def if_wrong(plan: Decision) -> str:
-    """Say what is left of the promise if rows hang together in another way, or if beliefs are a little off."""
+    """Say what is left of the guarantee if rows depend on each other in another way, or if priors are a little off."""
     parts = [f"{case.wrong}, {case.left}" for case in what_if(plan)]
     return "; ".join(parts) + "." if parts else "nothing can be said."
 
 
 def witness_in_words(plan: Decision) -> str:
-    """Say which two values of the secret are the hardest to hide and, of several beliefs, under which."""
+    """Say which two values of the secret are the hardest to hide and, of several priors, under which."""
     witness: Any = plan.calibration.witness
     several, believed = len(plan.request.scenario.priors) > 1, witness.prior
     prior = f", believing that {belief_in_words(believed)}" if several and believed is not None else ""

@@ -1,4 +1,7 @@
-"""What is left of a promise if an assumption is wrong: of how rows hang together (M7), or of the prior (M30)."""
+"""What is left of a guarantee if an assumption is wrong.
+
+Of how rows depend on each other (M7), or of the prior (M30).
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +25,7 @@ _NOTHING: Final = "practically no protection"
 
 
 def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
-    """Return what is left if rows hang together in another way, or if beliefs are a little off.
+    """Return what is left if rows depend on each other in another way, or if priors are a little off.
 
     Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
     """
@@ -37,12 +40,12 @@ def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence
 
 
 def nothing_assumed(plan: Decision) -> bool:
-    """Return whether rows of one group may hang together in any way already."""
+    """Return whether rows of one group may depend on each other in any way already."""
     return all(isinstance(prior, AnyCorrelation) for prior in plan.request.scenario.priors)
 
 
 def under_group(plan: Decision) -> float | None:
-    """Return the loss of the same kind of promise that the noise keeps if rows hang together in any way."""
+    """Return the loss of the same kind of guarantee that the noise keeps if rows depend on each other in any way."""
     kind = plan.calibration.guarantee.kind
     if kind is None:
         return None
@@ -58,8 +61,8 @@ def under_group(plan: Decision) -> float | None:
 def _any_correlation(plan: Decision) -> WhatIf:
     within = plan.request.scenario.group_in_words
     if not within:
-        return WhatIf("nothing was assumed of how rows hang together", "so that nothing of it can be wrong")
-    return WhatIf(_whatever_rows_do(within), "the promise holds as it is")
+        return WhatIf("nothing was assumed of how rows depend on each other", "so that nothing of it can be wrong")
+    return WhatIf(_whatever_rows_do(within), "the guarantee holds as it is")
 
 
 def _dependent_groups(plan: Decision) -> list[WhatIf]:
@@ -67,7 +70,7 @@ def _dependent_groups(plan: Decision) -> list[WhatIf]:
     within = plan.request.scenario.group_in_words
     if not within:
         return []
-    return [WhatIf(f"if rows of different {within} depend on each other", "nothing is promised about that")]
+    return [WhatIf(f"if rows of different {within} depend on each other", "nothing is guaranteed about that")]
 
 
 def _whatever_rows_do(within: str) -> str:
@@ -88,7 +91,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
 
 def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
-    wrong = f"if beliefs are off by a factor of up to {factor:g} either way"
+    wrong = f"if priors are off by a factor of up to {factor:g} either way"
     return _case_of(wrong, lambda: stretched(plan.promise, ratio))
 
 

@@ -1,7 +1,7 @@
 """The worst pair: the two laws of an answer that are the easiest to tell apart, in its own unit, for people to look at.
 
 The noise of a plan was made for weighted sums of all cells at once. Here is one number of them, divided by its weight.
-The promise about all of them holds for each: what is worked out of an answer tells no more than the answer does.
+The guarantee about all of them holds for each: what is worked out of an answer tells no more than the answer does.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from pufferflow.scenario import Presence
 from pufferflow.transport import winf
 
 _MOST_ATOMS = 400
-_NO_NOISE = "No noise is added: without any the promise holds already."
+_NO_NOISE = "No noise is added: without any the guarantee holds already."
 _ONE_OF = "one number of several that are published together"
 _BINNED = f"drawn in {_MOST_ATOMS} bins: the laws have more values"
 NAMELESS = ("one value", "another")

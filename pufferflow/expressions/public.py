@@ -33,7 +33,7 @@ def read_public(
 
     `known` are the public columns, best with their types: more can be let through where they are told; `refusal` is
     about all others. `never_fails`
-    refuses what may stop at a value: where it is secret which rows there are, that would tell of one.
+    refuses what may stop at a value: where it is secret which rows there are, that would reveal about one.
 
     >>> read_public(pl.col("hour").dt.hour() >= 6, {"hour"}, never_fails=True).meta.root_names()
     ['hour']

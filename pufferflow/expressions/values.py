@@ -2,7 +2,7 @@
 
 Every measure is a sum of such a φ over rows. Steps are whole, so sums are exact, whatever the order of the rows. The
 width of a step is a power of two, so that short binary fractions are met exactly; others are rounded to the grid, which
-is part of what is asked, not of the promise.
+is part of what is asked, not of the guarantee.
 """
 
 import abc

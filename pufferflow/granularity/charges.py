@@ -1,7 +1,7 @@
-"""Promises as charges that add up: ε, (ε, δ), ρ and μ², and how they grow with the distance of two data sets.
+"""Guarantees as charges that add up: ε, (ε, δ), ρ and μ², and how they grow with the distance of two data sets.
 
 Mechanisms of which each reads a part are together as private as the sums of their charges, adaptively (GRAN V.2, VI.4,
-VI.13, VI.21). Sums are exact fractions; promises and numbers that are made of them are rounded up.
+VI.13, VI.21). Sums are exact fractions; guarantees and numbers that are made of them are rounded up.
 """
 
 import math
@@ -16,7 +16,7 @@ from pufferflow.guarantees import Approx, Gdp, Guarantee, Pure, Zcdp
 from pufferflow.rounding import UNIT, float_above, upwards
 
 Charge = Fraction | float
-"""An exact charge; the only float is ∞, no promise at all."""
+"""An exact charge; the only float is ∞, no guarantee at all."""
 Charges = tuple[Charge, ...]
 Loss = float | Guarantee
 NumberKind = Literal["pure", "zcdp", "gdp"]
@@ -25,7 +25,7 @@ NumberKind = Literal["pure", "zcdp", "gdp"]
 @final
 @dataclass(frozen=True)
 class PromiseKind:
-    """A kind of promise by its additive charges: how one is read, grown with a distance, and made again."""
+    """A kind of guarantee by its additive charges: how one is read, grown with a distance, and made again."""
 
     name: str
     read: Callable[[Loss], Charges]
@@ -37,21 +37,21 @@ class PromiseKind:
     """Whether the charges grow step by step only, between neighbours of neighbours."""
 
     def at(self, charges: Charges, distance: float) -> Charges:
-        """Return the charges between two data sets that are so far apart; nothing is promised at the distance ∞."""
+        """Return the charges between two data sets that are so far apart; nothing is guaranteed at the distance ∞."""
         if distance == 0:
             return (Fraction(0),) * len(charges)
         if math.isinf(distance):
             return (math.inf,) * len(charges)
         if self.whole_steps and distance != int(distance):
             raise Refused(
-                f"A promise with a δ, and data sets at the distance {distance:g}.",
+                f"A guarantee with a δ, and data sets at the distance {distance:g}.",
                 allowed="distances in whole steps, by which δ grows",
-                instead="a canonical metric, Space.of(databases, neighbours), or a pure promise",
+                instead="a canonical metric, Space.of(databases, neighbours), or a pure guarantee",
             )
         return self.grow(charges, Fraction(distance))
 
     def made(self, charges: Charges) -> Loss:
-        """Return the number or promise with these charges, rounded up."""
+        """Return the number or guarantee with these charges, rounded up."""
         numbers = [math.inf if isinstance(one, float) else float_above(one) for one in charges]
         if self.squared:
             numbers = [math.inf if isinstance(one, float) else root_above(Fraction(one)) for one in charges]
@@ -59,11 +59,11 @@ class PromiseKind:
 
 
 def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
-    """Return the kind that all losses have: of promises their own, of plain numbers the one that is named."""
+    """Return the kind that all losses have: of guarantees their own, of plain numbers the one that is named."""
     if not losses:
         raise UsageError(
             "No losses are given.",
-            allowed="a number or promise for each group",
+            allowed="a number or guarantee for each group",
             instead="[0.3, 0.5], or [pf.Pure(0.3)]",
         )
     promised = {type(loss) for loss in losses if isinstance(loss, Guarantee)}
@@ -72,21 +72,21 @@ def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
     if len(promised) > 1 or not all(isinstance(loss, Guarantee) for loss in losses):
         raise UsageError(
             "The losses are of several kinds.",
-            allowed="promises of one kind, or plain numbers of one kind",
+            allowed="guarantees of one kind, or plain numbers of one kind",
             instead="[pf.Approx(1.0, 0.0), pf.Approx(0.5, 1e-6)]",
         )
     kind_of_promise = next((known for cls, known in _PROMISED.items() if cls in promised), None)
     if kind_of_promise is None:
         raise Refused(
-            f"The losses are promises of the kind {promised.pop().__name__}, of which no sum over groups is known.",
+            f"The losses are guarantees of the kind {promised.pop().__name__}, of which no sum over groups is known.",
             allowed=f"{', '.join(f'pf.{cls.__name__}' for cls in _PROMISED)}, or plain numbers",
-            instead="promise.to_approx(delta), or plain numbers with kind='zcdp' or kind='gdp'",
+            instead="guarantee.to_approx(delta), or plain numbers with kind='zcdp' or kind='gdp'",
         )
     return kind_of_promise
 
 
 def at_distance(loss: Loss, distance: float, kind: NumberKind = "pure") -> Loss:
-    """Return what a promise for neighbours is for data sets that are `distance` steps apart: a unit of k rows.
+    """Return what a guarantee for neighbours is for data sets that are `distance` steps apart: a unit of k rows.
 
     kε; δ·(e^{kε} − 1)/(e^ε − 1); k²ρ; kμ (M27). Plain numbers are ε, or ρ and μ by their `kind`.
 
@@ -132,7 +132,7 @@ def root_above(square: Fraction) -> float:
 
 
 def number_read(given: object, name: str) -> Fraction:
-    """Return a number of a promise, which is at least 0."""
+    """Return a number of a guarantee, which is at least 0."""
     allowed = "a finite number >= 0"
     return Fraction(finite_number(given, name, allowed=allowed, instead="0.5", fits=lambda number: number >= 0))
 
@@ -169,7 +169,7 @@ def _made_approx(numbers: Sequence[float]) -> Loss:
 
 
 def _finite(promise: Callable[[float], Guarantee]) -> Callable[[Sequence[float]], Loss]:
-    """Return what makes a promise of one number, which has to be finite."""
+    """Return what makes a guarantee of one number, which has to be finite."""
 
     def make(numbers: Sequence[float]) -> Loss:
         if math.isinf(numbers[0]):
@@ -180,11 +180,11 @@ def _finite(promise: Callable[[float], Guarantee]) -> Callable[[Sequence[float]]
 
 
 def nothing_promised() -> Refused:
-    """Return the error for a loss that is no promise: an infinite ε, or a δ of 1."""
+    """Return the error for a loss that is no guarantee: an infinite ε, or a δ of 1."""
     return Refused(
         "Together these tell neighbouring data sets apart: no ε is finite, or δ is 1 or more.",
-        allowed="promises that hold for every way in which neighbours may differ in the part that is read",
-        instead="promises for adding, removing and replacing a row, or smaller ones",
+        allowed="guarantees that hold for every way in which neighbours may differ in the part that is read",
+        instead="guarantees for adding, removing and replacing a row, or smaller ones",
     )
 
 
@@ -199,7 +199,7 @@ def _named(kind: object) -> PromiseKind:
 
 
 def _read(*names: str) -> Callable[[Loss], Charges]:
-    """Return what reads the numbers of a promise as charges."""
+    """Return what reads the numbers of a guarantee as charges."""
     return lambda loss: tuple(Fraction(getattr(cast(Any, loss), name)) for name in names)
 
 

@@ -1,9 +1,10 @@
 """Releases about groups of rows: what one row, one replacement or one unit can lose of all of them (M27).
 
-Each mechanism reads the rows of one group. Its promise holds for adding, removing **and** replacing a row of its group,
-as it does where it holds for neighbours among whole tables: then the groups that a change touches add up, and others
-lose nothing (GRAN IV.11, IV.13). A mechanism that is private for replacements inside its group only promises nothing
-where rows may change groups: counts without noise keep ε = 0 there, and together they tell everything (GRAN II.9).
+Each mechanism reads the rows of one group. Its guarantee holds for adding, removing **and** replacing a row of its
+group, as it does where it holds for neighbours among whole tables: then the groups that a change touches add up, and
+others lose nothing (GRAN IV.11, IV.13). A mechanism that is private for replacements inside its group only guarantees
+nothing where rows may change groups: counts without noise keep ε = 0 there, and together they tell everything (GRAN
+II.9).
 """
 
 import abc
@@ -41,8 +42,9 @@ class _Groups(abc.ABC):
     def total(self, losses: Losses, neighbours: Neighbours = unbounded, kind: NumberKind = "pure") -> Loss:
         """Return what releases about the groups keep together: the largest sum over the groups that a change touches.
 
-        `losses` are the promises of the groups in their order, or by their names: of one kind, or plain numbers, which
-        are ε, or ρ or μ by their `kind`. `neighbours` is `unbounded`, `bounded`, `in_place`, or `k_rows` of these.
+        `losses` are the guarantees of the groups in their order, or by their names: of one kind, or plain numbers,
+        which are ε, or ρ or μ by their `kind`. `neighbours` is `unbounded`, `bounded`, `in_place`, or `k_rows` of
+        these.
         """
         rows = _rows(neighbours)
         listed = self._in_order(losses)
@@ -62,7 +64,7 @@ class _Groups(abc.ABC):
         if not fits:
             raise UsageError(
                 f"The losses do not fit {len(self)} groups.",
-                allowed="a number or promise for each group, in their order or by their names",
+                allowed="a number or guarantee for each group, in their order or by their names",
                 instead=f"[{', '.join(['0.5'] * min(len(self), 3))}]",
             )
         return listed

@@ -1,4 +1,4 @@
-"""Notions of neighbouring data sets: which two must look alike (GRAN II.3, II.4, III.1).
+"""Notions of neighbouring data sets: which two must be indistinguishable (GRAN II.3, II.4, III.1).
 
 A table is any collection of rows that can be hashed, such as a tuple; only for `in_place` does it matter where a row
 stands. Graphs are values of `Graph`.
@@ -17,7 +17,7 @@ from pufferflow.errors import UsageError
 @final
 @dataclass(frozen=True)
 class Neighbours:
-    """A symmetric relation of data sets: neighbours have to look alike.
+    """A symmetric relation of data sets: neighbours have to be indistinguishable.
 
     >>> neighbours = Neighbours("one step apart", lambda one, other: abs(one - other) == 1)
     >>> neighbours.related(3, 4), neighbours.related(3, 5), neighbours.related(3, 3)
@@ -174,7 +174,7 @@ edges: Final = _stepwise("one edge more or less", _edges_apart, None)
 nodes: Final = Neighbours("one node more or less, with its edges", _one_node_more)
 """One node is added or removed, with all edges that it has."""
 free_lunch: Final = Neighbours("any two", lambda one, other: one != other, lambda one, other: float(one != other))
-"""Any two data sets are neighbours: a promise for these implies all others."""
+"""Any two data sets are neighbours: a guarantee for these implies all others."""
 
 
 def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:

@@ -1,7 +1,7 @@
-"""Finite classes of data sets with a metric: what is promised between any two of them (GRAN III).
+"""Finite classes of data sets with a metric: what is guaranteed between any two of them (GRAN III).
 
 The canonical metric of a notion counts the neighbours on a shortest way inside the class, so a class that leaves out
-data sets may have longer ways, or none. Between data sets that no way connects nothing is promised at all: where none
+data sets may have longer ways, or none. Between data sets that no way connects nothing is guaranteed at all: where none
 is connected even the identity is private (GRAN III.4). Such classes are refused.
 """
 
@@ -207,7 +207,7 @@ def _check_metric(distances: Floats) -> None:
 def _not_connected(neighbours: Neighbours, *, alone: bool) -> Refused:
     which = "no data set of the class has a neighbour" if alone else "some data sets of the class are not connected"
     return Refused(
-        f"By the notion {neighbours.name!r} {which}: a promise for neighbours would say nothing between them.",
+        f"By the notion {neighbours.name!r} {which}: a guarantee for neighbours would say nothing between them.",
         allowed="a class in which neighbours lead from each data set to each other one",
         instead="bounded for tables with one number of rows, unbounded with smaller and larger tables in the class",
     )

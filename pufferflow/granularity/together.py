@@ -3,7 +3,7 @@
 A part is a function of the whole. Its mechanism is private for the parts (`space` is theirs), or for the whole data
 sets (common domain). In the first case its loss between D and D' is that between f(D) and f(D'); in the second that
 between the closest data sets with these parts, of which it reads the same. Losses add, whether or not mechanisms were
-chosen after seeing answers of others. The promise for neighbours is the largest sum; it is often no multiple of a
+chosen after seeing answers of others. The guarantee for neighbours is the largest sum; it is often no multiple of a
 metric, and so may be less than that of the pairs far away divided by their distance.
 
 GRAN's δ^f (VI.7) is taken over all data sets at the distance, of whatever parts, and is false as printed: here δ grows
@@ -29,7 +29,7 @@ Reading = Callable[[Any], Any]
 @final
 @dataclass(frozen=True)
 class Part:
-    """What one mechanism reads of a data set, and what it promises.
+    """What one mechanism reads of a data set, and what it guarantees.
 
     `promise` holds for neighbours in `space`, the class of the parts with its metric; without it, for neighbours of the
     whole data sets.
@@ -72,7 +72,7 @@ class Together:
         """What is kept between neighbours: the largest loss."""
         if not self.space.pairs:
             raise Refused(
-                "No two data sets of the class are neighbours, and any promise would hold.",
+                "No two data sets of the class are neighbours, and any guarantee would hold.",
                 allowed="a class with neighbours",
                 instead="Space.of(databases, neighbours), with more data sets",
             )
@@ -95,7 +95,7 @@ class Together:
 def together(space: Space, parts: Iterable[Part], kind: NumberKind = "pure") -> Together:
     """Return what mechanisms that read parts of a data set keep together, in any order and adaptively.
 
-    Promises are all of one kind; plain numbers are ε, or ρ or μ by their `kind`.
+    Guarantees are all of one kind; plain numbers are ε, or ρ or μ by their `kind`.
 
     >>> from pufferflow.granularity import unbounded
     >>> tables = Space.of(["", "a", "b", "aa", "ab", "bb"], unbounded)
@@ -107,7 +107,7 @@ def together(space: Space, parts: Iterable[Part], kind: NumberKind = "pure") -> 
     listed = list(parts) if isinstance(parts, Iterable) else [parts]  # pyright: ignore[reportUnnecessaryIsInstance]
     for part in listed:
         instead = "Part(lambda table: …, pf.Pure(0.5))"
-        instance(part, Part, "A part", allowed="what a mechanism reads, and its promise", instead=instead)
+        instance(part, Part, "A part", allowed="what a mechanism reads, and its guarantee", instead=instead)
     return Together(_space(space), listed, kind)
 
 
@@ -132,7 +132,7 @@ def _space(given: object) -> Space:
 
 
 def _distances(space: Space, part: Part) -> Floats:
-    """Return the distances at which the promise of a part is taken, between any two data sets of a class."""
+    """Return the distances at which the guarantee of a part is taken, between any two data sets of a class."""
     read = [part.reads(database) for database in space.databases]
     if part.space is not None:
         places = np.array([part.space.place(one) for one in read])

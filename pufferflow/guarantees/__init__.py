@@ -1,4 +1,4 @@
-"""What releases promise: pure and approximate, Rényi and concentrated, Gaussian and total-variation privacy."""
+"""What releases guarantee: pure and approximate, Rényi and concentrated, Gaussian and total-variation privacy."""
 
 from typing import TYPE_CHECKING
 

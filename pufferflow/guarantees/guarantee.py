@@ -1,9 +1,9 @@
-"""What a release promises, and the two promises about odds, pure and approximate, to which all others convert.
+"""What a release guarantees, and the two guarantees about odds, pure and approximate, to which all others convert.
 
 Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. What
-a promise is converted to is rounded up.
+a guarantee is converted to is rounded up.
 """
-# a promise's own number stands in for the base's property:
+# a guarantee's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
 
 import abc
@@ -27,11 +27,11 @@ _READERS: Final[Mapping[str, Callable[[object], float]]] = {
     "alpha": order_above_one,
     "delta": lambda given: probability_below_one(given, "delta"),
 }
-"""How the numbers of promises are read that are not just at least 0, by their names."""
+"""How the numbers of guarantees are read that are not just at least 0, by their names."""
 
 
 class Divergence(Enum):
-    """What a promise bounds between the laws of the output under two secrets.
+    """What a guarantee bounds between the laws of the output under two secrets.
 
     A log ratio, a mass, a divergence of one order, those of all orders in proportion, or a trade-off of errors.
     """
@@ -58,15 +58,15 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
 
 
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
-    """Base of the promises: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
+    """Base of the guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
 
-    To add one, write a final struct with numbers, divergence, words and conversions, and import it in the room's
+    To add one, write a final struct with numbers, divergence, words and conversions, and import it in the package's
     `__init__`.
     """
 
     divergence: ClassVar[Divergence]
     words: ClassVar[str]
-    """What the promise means, with places for its numbers."""
+    """What the guarantee means, with places for its numbers."""
     measure: ClassVar[str] = "epsilon"
     """The name of its `loss`: what is counted, and what plans are made for."""
 
@@ -78,7 +78,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     @property
     def loss(self) -> float:
-        """How much the promise allows to be lost, the number that its `kind` leaves open; infinite if it has several.
+        """How much the guarantee allows to be lost, the number that its `kind` leaves open; infinite if it has several.
 
         >>> Approx(1.0, 1e-6).loss
         1.0
@@ -87,22 +87,22 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     @property
     def epsilon(self) -> float:
-        """The promise's ε; infinite if it has none, or several."""
+        """The guarantee's ε; infinite if it has none, or several."""
         return math.inf
 
     @property
     def delta(self) -> float:
-        """The promise's δ, the probability that it leaves out; 0 if it has none."""
+        """The guarantee's δ, the probability that it leaves out; 0 if it has none."""
         return 0.0
 
     @property
     def alpha(self) -> float:
-        """The promise's Rényi order; infinite if it is not about a single one."""
+        """The guarantee's Rényi order; infinite if it is not about a single one."""
         return math.inf
 
     @property
     def kind(self) -> "Kind | None":
-        """The promise without its `loss`; None if it has several.
+        """The guarantee without its `loss`; None if it has several.
 
         >>> Approx(0.5, 1e-6).kind.at(1.0)
         Approx(epsilon=1.0, delta=1e-06)
@@ -111,16 +111,16 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     @property
     def singles(self) -> "Sequence[Guarantee]":
-        """The promises with a single loss that are promised together: the promise itself, if it has one loss."""
+        """The guarantees with a single loss that are guaranteed together: the guarantee itself, if it has one loss."""
         return (self,)
 
     def with_losses(self, losses: Sequence[float]) -> "Guarantee":
-        """Return a promise like this one with a loss for each of its `singles`."""
+        """Return a guarantee like this one with a loss for each of its `singles`."""
         (loss,) = losses
         return msgspec.structs.replace(self, **{self.measure: loss})
 
     def portion(self, share: float) -> "Guarantee":
-        """Return the promise for a part of several releases: portions whose shares sum to 1 together keep this one.
+        """Return the guarantee for a part of several releases: portions whose shares sum to 1 together keep this one.
 
         >>> Approx(1.0, 1e-6).portion(0.25)
         Approx(epsilon=0.25, delta=2.5e-07)
@@ -130,7 +130,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         return msgspec.structs.replace(part, delta=part.delta * share) if part.delta else part
 
     def sparing(self, share: float) -> "Guarantee":
-        """Return the promise that has to hold but for an event of a probability, so that this one holds."""
+        """Return the guarantee that has to hold but for an event of a probability, so that this one holds."""
         if not self.delta:
             return self
         return msgspec.structs.replace(self, delta=max(math.nextafter(self.delta - share, 0.0), 0.0))
@@ -140,12 +140,12 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         return None
 
     def numbers(self) -> dict[str, float]:
-        """Return the promise's numbers by their names, as far as they are single ones, its loss first."""
+        """Return the guarantee's numbers by their names, as far as they are single ones, its loss first."""
         names = sorted(self.__struct_fields__, key=lambda name: (name != self.measure, name == "alpha"))
         return {name: value for name in names if isinstance(value := getattr(self, name), float)}
 
     def in_words(self, number: Callable[[float], str], fold: Callable[[float], str]) -> str:
-        """Say what the promise means; `number` writes a number, `fold` writes e to the power of one."""
+        """Say what the guarantee means; `number` writes a number, `fold` writes e to the power of one."""
         odds = fold(self.epsilon) if self.divergence.about_odds else ""
         own = {name: number(value) for name, value in {"epsilon": self.epsilon, **self.numbers()}.items()}
         return self.words.format(**{**own, "alpha": f"{self.alpha:g}"}, orders=len(self.singles), odds=odds)
@@ -175,13 +175,16 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         return pure_to_gdp(self._approx(0.0))
 
     def loss_from(self, other: "Guarantee") -> float:
-        """Return the least loss known with which a promise of this one's kind follows from another; ∞ if none does."""
+        """Return the least loss known with which a guarantee of this one's kind follows from another.
+
+        ∞ if none does.
+        """
         if self.divergence is Divergence.RENYI:
             return other.renyi_epsilon(self.alpha, self.delta)
         return other.approx_epsilon(self.delta)
 
     def follows_from(self, other: "Guarantee") -> bool:
-        """Say whether `other` is strong enough for this promise, by its best conversions."""
+        """Say whether `other` is strong enough for this guarantee, by its best conversions."""
         return all(one.loss_from(other) <= one.loss for one in self.singles)
 
     @abc.abstractmethod
@@ -193,9 +196,9 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         """Return `renyi_epsilon` for a valid order and delta."""
 
     def to_approx(self, delta: float) -> "Approx":
-        """Return the (ε, delta) promise that follows from this one, with the least ε known (M29).
+        """Return the (ε, delta) guarantee that follows from this one, with the least ε known (M29).
 
-        `delta` is that of the result, so it is at least the promise's own; a promise of one or more finite Rényi
+        `delta` is that of the result, so it is at least the guarantee's own; a guarantee of one or more finite Rényi
         orders gives no ε for delta 0.
 
         >>> Pure(1.0).to_approx(0.01)
@@ -206,7 +209,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         if epsilon == math.inf:
             raise Refused(
                 f"{self!r} gives no finite epsilon at delta={delta:g}.",
-                allowed="a delta above 0, and not below the promise's own",
+                allowed="a delta above 0, and not below the guarantee's own",
                 instead=f"to_approx({self._enough_delta():g})",
             )
         return Approx(epsilon, delta)
@@ -216,24 +219,26 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         return 1e-6
 
     def implies(self, other: "Guarantee") -> bool:
-        """Say whether everything that keeps this promise provably keeps the other, by the conversions known here.
+        """Say whether everything that keeps this guarantee provably keeps the other, by the conversions known here.
 
         >>> Pure(1).implies(Approx(0.9, 0.1)), Approx(0.9, 0.1).implies(Pure(1))
         (True, False)
         """
         if not isinstance(other, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
-                f"A promise is compared with {type(other).__name__}.", allowed="another promise", instead="pf.Pure(1.0)"
+                f"A guarantee is compared with {type(other).__name__}.",
+                allowed="another guarantee",
+                instead="pf.Pure(1.0)",
             )
         return self == other or other.follows_from(self)
 
     def to_json(self) -> str:
-        """Return the promise as JSON text, which `from_json` reads back unchanged."""
+        """Return the guarantee as JSON text, which `from_json` reads back unchanged."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the promise that `to_json` wrote; called on one kind, it takes only that kind.
+        """Return the guarantee that `to_json` wrote; called on one kind, it takes only that kind.
 
         >>> Guarantee.from_json(Pure(1).to_json())
         Pure(epsilon=1.0)
@@ -242,13 +247,13 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
             guarantee = msgspec.json.decode(text, type=every_promise())
         except (ValueError, TypeError, RecursionError) as error:
             raise UsageError(
-                f"The text is no stored promise: {str(error).splitlines()[0]}",
+                f"The text is no stored guarantee: {str(error).splitlines()[0]}",
                 allowed="what to_json wrote",
                 instead="pf.Pure(1.0).to_json()",
             ) from error
         if not isinstance(guarantee, cls):
             raise UsageError(
-                f"The text stores a promise of kind {type(guarantee).__name__}.",
+                f"The text stores a guarantee of kind {type(guarantee).__name__}.",
                 allowed=f"a stored {cls.__name__}",
                 instead="pf.Guarantee.from_json, which takes every kind",
             )
@@ -256,19 +261,22 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
 
 def every_promise() -> Any:
-    """Return the union of all promises, which is what stored ones are read as."""
+    """Return the union of all guarantees, which is what stored ones are read as."""
     return Union[*Guarantee.__subclasses__()]
 
 
 @final
 @dataclass(frozen=True)
 class Kind:
-    """A promise without its loss, as `Renyi.of(alpha=4)`, shown by an `example`; called with one, it is the promise."""
+    """A guarantee without its loss, as `Renyi.of(alpha=4)`, shown by an `example`.
+
+    Called with one, it is the guarantee.
+    """
 
     example: Guarantee
 
     def at(self, loss: float) -> Guarantee:
-        """Return the promise with this loss."""
+        """Return the guarantee with this loss."""
         return self.example.with_losses([loss])
 
     __call__ = at
@@ -278,12 +286,12 @@ class Kind:
         return Kind(self.example.sparing(share))
 
     def loss_from(self, guarantee: Guarantee) -> float:
-        """Return the least loss known with which a promise of this kind follows from another; ∞ if none does."""
+        """Return the least loss known with which a guarantee of this kind follows from another; ∞ if none does."""
         return self.example.loss_from(guarantee)
 
 
 AnyKind = Callable[[float], Guarantee]
-"""What the door takes for a kind of promise: a `Kind`, or `Pure` itself."""
+"""What the public API takes for a kind of guarantee: a `Kind`, or `Pure` itself."""
 
 
 @final
@@ -334,7 +342,7 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, delta: float) -> Kind:
-        """Return the kind of promise with this δ and an ε yet to be found, for `pf.loss`.
+        """Return the kind of guarantee with this δ and an ε yet to be found, for `pf.loss`.
 
         >>> Approx.of(delta=1e-6)(1.0)
         Approx(epsilon=1.0, delta=1e-06)
@@ -342,7 +350,7 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
         return Kind(cls(0.0, delta))
 
     def _approx(self, delta: float) -> float:
-        """Spend what `delta` exceeds the promise's own on a smaller ε, by the dominating pair of (ε, δ)."""
+        """Spend what `delta` exceeds the guarantee's own on a smaller ε, by the dominating pair of (ε, δ)."""
         spare = spare_delta(delta, self.delta)
         return math.inf if spare is None else two_point_epsilon(self.epsilon, spare)
 
@@ -378,8 +386,8 @@ def stretched_delta(delta: float, ratio: float) -> float:
     grown = multiplied(delta, ratio)
     if grown >= 1:
         raise Refused(
-            "The delta of the promise grows to 1: nothing is left of it.",
+            "The delta of the guarantee grows to 1: nothing is left of it.",
             allowed="a smaller ratio",
-            instead="a promise with a smaller delta",
+            instead="a guarantee with a smaller delta",
         )
     return grown

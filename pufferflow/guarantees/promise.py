@@ -1,4 +1,4 @@
-"""The promise that has some numbers, each given by its name, as job files give them."""
+"""The guarantee that has some numbers, each given by its name, as job files give them."""
 
 from pufferflow.errors import UsageError
 from pufferflow.guarantees.guarantee import Approx, Guarantee, Pure
@@ -15,13 +15,13 @@ def promise_of(  # noqa: PLR0913 - the numbers that promises have
     mu: float | None = None,
     tv: float | None = None,
 ) -> Guarantee:
-    """Return the promise that has these numbers and no others.
+    """Return the guarantee that has these numbers and no others.
 
     >>> promise_of(0.5, delta=1e-6), promise_of(rho=0.1), promise_of(tv=0.1)
     (Approx(epsilon=0.5, delta=1e-06), Zcdp(rho=0.1), Approx(epsilon=0.0, delta=0.1))
     >>> promise_of(0.5, rho=0.1)
     Traceback (most recent call last):
-    pufferflow.errors.UsageError: A promise with epsilon, rho.
+    pufferflow.errors.UsageError: A guarantee with epsilon, rho.
       allowed: epsilon, alone or with delta, alpha, both, tv, or delta and tv; rho, mu or tv alone
       try: epsilon = 0.5, or epsilon = 0.5 with delta = 1e-6
     """
@@ -39,7 +39,7 @@ def promise_of(  # noqa: PLR0913 - the numbers that promises have
             return _of_epsilon(epsilon, **others)
         case given:
             raise UsageError(
-                f"A promise with {', '.join(given) or 'no numbers'}.",
+                f"A guarantee with {', '.join(given) or 'no numbers'}.",
                 allowed="epsilon, alone or with delta, alpha, both, tv, or delta and tv; rho, mu or tv alone",
                 instead="epsilon = 0.5, or epsilon = 0.5 with delta = 1e-6",
             )

@@ -1,5 +1,5 @@
-"""Promises about Rényi divergences: of one order, of several, but for a probability, and of all orders (zCDP)."""
-# a promise's own number stands in for the base's property:
+"""Guarantees about Rényi divergences: of one order, of several, but for a probability, and of all orders (zCDP)."""
+# a guarantee's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
 
 import math
@@ -34,7 +34,7 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, alpha: float) -> Kind:
-        """Return the kind of promise of this order with an ε yet to be found, for `pf.loss`.
+        """Return the kind of guarantee of this order with an ε yet to be found, for `pf.loss`.
 
         >>> Renyi.of(alpha=4)(0.5)
         Renyi(alpha=4.0, epsilon=0.5)
@@ -144,7 +144,7 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, alpha: float, delta: float) -> Kind:
-        """Return the kind of promise of this order and δ with an ε yet to be found, for `pf.loss`.
+        """Return the kind of guarantee of this order and δ with an ε yet to be found, for `pf.loss`.
 
         >>> ApproxRenyi.of(alpha=10, delta=1e-3)(0.5)
         ApproxRenyi(alpha=10.0, epsilon=0.5, delta=0.001)
@@ -157,7 +157,7 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
         return math.inf if spare is None else renyi_to_approx(self.alpha, self.epsilon, spare)
 
     def _renyi(self, alpha: float, delta: float) -> float:
-        """Return ε for every order up to α, if as much may be cut off as the promise cuts off."""
+        """Return ε for every order up to α, if as much may be cut off as the guarantee cuts off."""
         return self.epsilon if alpha <= self.alpha and delta >= self.delta else math.inf
 
     def _enough_delta(self) -> float:

@@ -1,5 +1,5 @@
-"""Promises about the two errors of whoever tells two secrets apart, and their trade-off: TradeOff, Tv, Gdp (M26)."""
-# a promise's own number stands in for the base's property:
+"""Guarantees about the two errors of whoever tells two secrets apart, and their trade-off: TradeOff, Tv, Gdp (M26)."""
+# a guarantee's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
 
 import math
@@ -39,7 +39,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     """(ε, δ)-Pufferfish privacy with total variation at most tv: `Approx(epsilon, delta)` and `Approx(0, tv)`, both.
 
     A tv above the most that (ε, δ) allows says nothing more and is cut to it (so tv = 1 means unknown), and a δ above
-    tv is lowered to tv. At other δ the best promise is that of the trade-off curve with three pieces (M26).
+    tv is lowered to tv. At other δ the best guarantee is that of the trade-off curve with three pieces (M26).
 
     >>> TradeOff(1.0, 1e-6, tv=0.3).to_approx(0.1)
     Approx(epsilon=0.7633..., delta=0.1)
@@ -63,7 +63,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         delta = min(delta, tv)
         if delta >= 1:
             raise UsageError(
-                "delta and tv are both 1, which promises nothing.",
+                "delta and tv are both 1, which guarantees nothing.",
                 allowed="0 <= delta <= 1 and 0 <= tv <= 1, not both 1",
                 instead="pf.TradeOff(1.0, 1e-6, tv=0.3)",
             )
@@ -72,7 +72,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, delta: float, tv: float) -> Kind:
-        """Return the kind of promise with this δ and total variation, and an ε yet to be found, for `pf.loss`.
+        """Return the kind of guarantee with this δ and total variation, and an ε yet to be found, for `pf.loss`.
 
         >>> TradeOff.of(delta=1e-6, tv=0.3)(1.0)
         TradeOff(epsilon=1.0, delta=1e-06, tv=0.3)
@@ -85,7 +85,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     @property
     def singles(self) -> Sequence[Guarantee]:
-        """The two promises; the first alone if the second follows from it."""
+        """The two guarantees; the first alone if the second follows from it."""
         first = Approx(self.epsilon, self.delta)
         return (first,) if self._tv_follows else (first, Approx(0.0, self.tv))
 
@@ -94,7 +94,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         return self.tv >= min(tv_limit(self.epsilon, self.delta), 1.0)
 
     def with_losses(self, losses: Sequence[float]) -> Guarantee:
-        """Return the promise with another ε, and with the total variation that (a second ε, tv) leaves."""
+        """Return the guarantee with another ε, and with the total variation that (a second ε, tv) leaves."""
         epsilon, *others = losses
         tv = self.tv if not others or self.tv >= 1 else min(tv_limit(others[0], self.tv), 1.0)
         return TradeOff(epsilon, self.delta, tv)
@@ -131,7 +131,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
 
 
 def Tv(eta: float) -> Approx:  # noqa: N802 - the name of a promise at the door
-    """Return the promise that the total variation is at most eta: no event gains or loses more than eta of probability.
+    """Return the guarantee of a total variation of at most eta: no event gains or loses more probability than eta.
 
     It is `Approx(0, eta)`, and that is what is stored and shown.
 

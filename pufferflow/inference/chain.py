@@ -65,7 +65,7 @@ class ChainLaws(AlongLaws[Chain]):
 
     @property
     def certainty(self) -> Certainty:
-        """With several initial laws every pair of their laws has to look alike, also where no mixture has both."""
+        """With several initial laws every pair of laws has to be indistinguishable, also where no mixture has both."""
         return Certainty.EXACT if len(self._chain.initial) == 1 else Certainty.UPPER_BOUND
 
     def winf(self, norm: float) -> Reach:

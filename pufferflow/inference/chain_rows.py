@@ -24,7 +24,7 @@ C = TypeVar("C", Chain, Chains)
 
 
 def value_places(secret: AnySecret, domain: Domain) -> Indices:
-    """Return the pairs of values that must look alike by their places in the domain, of shape (pairs, 2)."""
+    """Return the pairs of values that must be indistinguishable by their places in the domain, of shape (pairs, 2)."""
     if not isinstance(secret, Secret | Initial):
         raise InternalError("A chain was asked about a secret it had refused.", instead="reporting it")
     if secret.domain == domain:

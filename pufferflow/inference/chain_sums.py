@@ -132,7 +132,7 @@ def _too_large() -> Refused:
     return Refused(
         "The joint law of these answers along a chain has too many values, or some too unlikely for a float.",
         allowed="joint laws of at most 20000 values",
-        instead="bound=pf.Messages() for a pure promise (which also keeps a Rényi or (epsilon, delta) one), "
+        instead="bound=pf.Messages() for a pure guarantee (which also keeps a Rényi or (epsilon, delta) one), "
         "or pf.Group()",
     )
 

@@ -1,4 +1,4 @@
-"""Gaussian rows in hidden classes: each class's translation, and what a value tells of the class (M54).
+"""Gaussian rows in hidden classes: each class's translation, and what a value reveals about the class (M54).
 
 Given the class the secret's value translates the other rows, and answers lose ε_c. The value also makes one class more
 likely than another, by π_a(c)/π_b(c): that ratio is charged once, whatever is asked. With v_c how likely an output is
@@ -213,7 +213,7 @@ class MixtureLaws(Laws):
     def pairs(self) -> NoReturn:
         raise Refused(
             "The laws of sums under a mixture of Gaussians, whose values are read into an interval.",
-            allowed="bound=pf.Messages(), which counts movements and what a value tells of the class, or pf.Group()",
+            allowed="bound=pf.Messages(), which counts movements and what values reveal of the class, or pf.Group()",
             instead='bound="auto"',
         )
 

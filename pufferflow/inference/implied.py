@@ -77,7 +77,7 @@ def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:
     True
     """
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
-    allowed = "a pf.Statistic of one group of rows that hang together"
+    allowed = "a pf.Statistic of one group of rows that depend on each other"
     instance(query, Statistic, "The query", allowed=allowed, instead="pf.Statistic.total(24)")
     scenario.check_sound()
     return SeveralLaws([implied(prior, query, scenario.secret) for prior in scenario.priors])

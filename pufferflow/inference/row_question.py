@@ -65,7 +65,7 @@ class Question:
 
     @property
     def pairs(self) -> Sequence[tuple[Label, Label]]:
-        """The pairs of values that must look alike."""
+        """The pairs of values that must be indistinguishable."""
         return self.secret.value_pairs()
 
     @property

@@ -134,6 +134,6 @@ class SampledLaws(Laws):
 def _no_list() -> Refused:
     return Refused(
         "Laws of a pf.Simulator, of which only draws are known: W_∞, spans and losses of samples bound nothing.",
-        allowed="bound=pf.GAWM(delta), for a promise with room for delta",
+        allowed="bound=pf.GAWM(delta), for a guarantee with room for delta",
         instead="pf.Approx(epsilon, delta=0.05) with bound=pf.GAWM(0.05), or a prior whose laws can be worked out",
     )

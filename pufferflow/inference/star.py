@@ -1,4 +1,4 @@
-"""A hidden class and the rows that share it: what outputs tell of a secret, for any noise (M20 on a star)."""
+"""A hidden class and the rows that share it: what outputs reveal about a secret, for any noise (M20 on a star)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -215,7 +215,10 @@ class DependentStar(DependentRows):
         return cls(star, shifts, counts, rows.first[first], len(tables))
 
     def loss(self, noise: Noise) -> tuple[float, Place]:
-        """Return the largest of ℓ_r + g_post(D), D what the other rows tell of the class (M20); the worse order."""
+        """Return the largest of ℓ_r + g_post(D), D what the other rows reveal about the class (M20).
+
+        The worse order.
+        """
         losses = self.exposures(noise)
         if losses is None:
             return math.inf, self._place(0, self.star.both_orders[0])

@@ -44,17 +44,17 @@ class Promise(TomlTable, frozen=True):
     tv: Probability | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no promise."""
+        """Refuse what is no guarantee."""
         _ = self.guarantee
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise as the library has it."""
+        """The guarantee as the library has it."""
         return promise_of(self.epsilon, self.delta, self.alpha, rho=self.rho, mu=self.mu, tv=self.tv)
 
 
 class Accuracy(TomlTable, frozen=True):
-    """How accurate: the strongest promise is sought whose errors stay within `error`, with this confidence."""
+    """How accurate: the strongest guarantee is sought whose errors stay within `error`, with this confidence."""
 
     error: Positive
     confidence: Probability = 0.95
@@ -62,7 +62,7 @@ class Accuracy(TomlTable, frozen=True):
     alpha: Annotated[float, Meta(gt=1)] | None = None
     tv: Probability | None = None
     measure: Annotated[
-        Literal["epsilon", "rho", "mu"], Meta(description="which number of the promise is to be small")
+        Literal["epsilon", "rho", "mu"], Meta(description="which number of the guarantee is to be small")
     ] = "epsilon"
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Accuracy(TomlTable, frozen=True):
 
     @property
     def kind(self) -> Kind:
-        """The kind of promise that is sought."""
+        """The kind of guarantee that is sought."""
         loss = {self.measure: 1.0}
         promise = promise_of(**loss, delta=self.delta, alpha=self.alpha, tv=self.tv)
         return cast(Kind, promise.kind)  # it has one loss
@@ -162,7 +162,7 @@ class JobFile(TomlTable, frozen=True):
         BoundNames | BoundTable,
         Meta(description='how noise is proven to be enough, or a table such as { name = "gawm", delta = 1e-3 }'),
     ] = "auto"
-    shares: Annotated[dict[str, Positive], Meta(description="how the promise is divided among outputs")] | None = None
+    shares: Annotated[dict[str, Positive], Meta(description="how the guarantee is divided among outputs")] | None = None
     row_privacy: Annotated[
         bool, Meta(description="whether noise is at least enough for one row alone, or only for what the prior says")
     ] = True
@@ -176,7 +176,7 @@ class JobFile(TomlTable, frozen=True):
     retries: Retries = Retries()
 
     def __post_init__(self) -> None:
-        """Refuse a file without a promise, or with two."""
+        """Refuse a file without a guarantee, or with two."""
         if (self.guarantee is None) == (self.accuracy is None):
             raise UsageError(
                 "The file has a guarantee and an accuracy, or neither.",

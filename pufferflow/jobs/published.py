@@ -52,7 +52,7 @@ def check_not_older(sink: Sink, ledger: Ledger) -> None:
 
 
 def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
-    """Yield a note if a stored release has another promise than the job asks for today."""
+    """Yield a note if a stored release has another guarantee than the job asks for today."""
     today, released = file.guarantee and file.guarantee.guarantee, release.certificate.promise
     if today is not None and today != released:
         yield f"it was released with {released!r}, before the job asked for {today!r}"
@@ -96,7 +96,7 @@ def write_page(
 ) -> list[str]:
     """Write the page of a release and its evidence beside it, unless they are there; a failure becomes a note.
 
-    The release is what was promised. Where rows or priors are gone by now, its page is written without evidence.
+    The release is what was guaranteed. Where rows or priors are gone by now, its page is written without evidence.
     """
     if not sink.lacks_page(label):
         return []

@@ -1,4 +1,4 @@
-"""Learning from correlated rows: what the last iterate of a noisy iteration tells of a secret (M33, M34, M37, M38).
+"""Learning from correlated rows: what the last noisy iterate reveals about a secret (M33, M34, M37, M38).
 
 Noise that is added after a row was read hides it further, as long as steps bring iterates no farther apart: the loss of
 the last iterate is far below that of all of them.

@@ -40,7 +40,7 @@ class ChainRows:
     `distances[e][f]` is how far apart the rows of the states e and f are, at most. `rows` are the places of the
     sequence's rows among the rows of the descent, in the order of the chain (all, as they are visited, if left
     out), `positions` their times in steps of the chain, which begins at the first of them. Other rows are
-    independent of the sequence. `pairs` are the pairs of states that must look alike; all, if left out.
+    independent of the sequence. `pairs` are the pairs of states that must be indistinguishable; all, if left out.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(rows=40, step_size=0.1, noise=1.0, lipschitz=1.0, smoothness=1.0)

@@ -1,4 +1,4 @@
-"""How much one Gaussian or one pure loss may tell under a promise: the budget that noise is calibrated for.
+"""How much one Gaussian or one pure loss may tell under a guarantee: the budget that noise is calibrated for.
 
 The last iterate of a descent amounts to one Gaussian shift (M34), and so do sums with Gaussian noise (M10).
 """
@@ -19,7 +19,7 @@ DRAWN: Final = 1 + 2.0**-27
 
 @cache
 def deviations_of(promise: Guarantee) -> float:
-    """Return the most standard deviations that one Gaussian may be shifted under a promise.
+    """Return the most standard deviations that one Gaussian may be shifted under a guarantee.
 
     >>> import pufferflow as pf
     >>> round(deviations_of(pf.Zcdp(0.5)), 6), round(deviations_of(pf.Approx(1.0, 1e-6)), 3)
@@ -27,8 +27,8 @@ def deviations_of(promise: Guarantee) -> float:
     """
     if isinstance(promise, Pure):
         raise Refused(
-            "A pure promise, and Gaussian noise keeps none.",
-            allowed="promises with a delta, pf.Zcdp, pf.Gdp or Rényi orders",
+            "A pure guarantee, and Gaussian noise keeps none.",
+            allowed="guarantees with a delta, pf.Zcdp, pf.Gdp or Rényi orders",
             instead=f"epsilon={promise.epsilon:g}, delta=1e-6, which is pf.Approx({promise.epsilon:g}, 1e-6); or "
             "pf.learning.PrivateRidge, of sums with Laplace noise",
         )
@@ -37,7 +37,7 @@ def deviations_of(promise: Guarantee) -> float:
 
 @cache
 def pure_of(promise: Guarantee) -> float:
-    """Return the largest pure loss from which a promise follows (M29).
+    """Return the largest pure loss from which a guarantee follows (M29).
 
     >>> import pufferflow as pf
     >>> pure_of(pf.Pure(1.5))
@@ -52,7 +52,7 @@ def _not_zero(budget: float, promise: Guarantee) -> float:
     if budget > 0:
         return budget
     raise Refused(
-        f"The promise {promise!r} leaves nothing to tell: a model would be noise alone.",
-        allowed="promises with an epsilon above 0",
+        f"The guarantee {promise!r} leaves nothing to tell: a model would be noise alone.",
+        allowed="guarantees with an epsilon above 0",
         instead="pf.Approx(1.0, 1e-6)",
     )

@@ -1,4 +1,4 @@
-"""The base of private estimators: what to fit, under which scenario and promise, and how scikit-learn sees it.
+"""The base of private estimators: what to fit, under which scenario and guarantee, and how scikit-learn sees it.
 
 `fit(frame, y="column")` takes a table under a scenario. Arrays have neither groups nor times, so they are taken only
 where rows are independent or may depend on each other in any way.
@@ -36,7 +36,7 @@ _ARRAYS = (
 
 
 class PrivateModel(Estimator, abc.ABC):
-    """Base of the private linear models; each is fitted once per charge, with noise for the promise it was given."""
+    """Base of the private linear models; each is fitted once per charge, with noise for the guarantee it was given."""
 
     scenario: Scenario | None
     guarantee: Guarantee | None
@@ -95,7 +95,7 @@ class PrivateModel(Estimator, abc.ABC):
         """Return the model with its settings in words, which name it in ledgers."""
 
     def _promise(self) -> Guarantee:
-        """Return the promise: as it was given, or of an epsilon and a delta."""
+        """Return the guarantee: as it was given, or of an epsilon and a delta."""
         if self.delta is None:
             return cast(Guarantee, read_promise(self.guarantee, self.epsilon, None))
         if self.guarantee is not None or self.epsilon is None:

@@ -1,4 +1,4 @@
-"""What the last iterate of a noisy iteration tells of a secret, by the proofs that apply (M33, M34)."""
+"""What the last iterate of a noisy iteration reveals about a secret, by the proofs that apply (M33, M34)."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from pufferflow.learning.trajectory_laws import TrajectoryLaws
 @final
 @dataclass(frozen=True)
 class IterationLoss:
-    """The loss of an iteration, the promise that is kept, the proof, and the pair of secrets that loses most.
+    """The loss of an iteration, the guarantee that is kept, the proof, and the pair of secrets that loses most.
 
     `losses` has what each proof gives that was tried; `value` is the least of them.
     """
@@ -33,14 +33,14 @@ class IterationLoss:
 
 
 def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> IterationLoss:
-    """Return the least loss for which the last iterate provably keeps a promise of a kind, rounded up.
+    """Return the least loss for which the last iterate provably keeps a guarantee of a kind, rounded up.
 
     `moved` says how far the steps move between two secrets: an array of displacements with a column per step and a row
     per pair of secrets, `pf.learning.Displacements`, a coupling of whole trajectories (`pf.learning.Trajectories`, or a
     list with one per pair of secrets), `pf.learning.TrajectoryLaws`, `pf.learning.GaussianRows`,
     `pf.learning.ChainRows`, or `pf.learning.Marginals` of inputs that are independent given the secret. Where several
     proofs apply the one with the least loss counts.
-    `kind` is a promise without its loss, as for `pf.loss`. The first iterate and the noise are not published.
+    `kind` is a guarantee without its loss, as for `pf.loss`. The first iterate and the noise are not published.
 
     >>> import pufferflow as pf
     >>> iteration = pf.learning.Iteration(steps=10, noise=pf.Gaussian(2.0))
@@ -66,7 +66,7 @@ def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> Iteration
     if value == math.inf:
         raise Refused(
             "No proof gives the iteration a finite loss of this kind.",
-            allowed="finite displacements, and promises that the noise can keep",
+            allowed="finite displacements, and guarantees that the noise can keep",
             instead="pf.Approx.of(delta=1e-6), or a bound on how far inputs move a step",
         )
     return IterationLoss(value, known.at(value), proof, secret, {name: loss for name, (loss, _) in proofs.items()})
@@ -75,8 +75,8 @@ def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> Iteration
 def _check_kind(iteration: Iteration, kind: Kind) -> None:
     if isinstance(kind.example, Pure) and iteration.gaussian:
         raise Refused(
-            "A pure promise with Gaussian noise, which has no pure loss.",
-            allowed="promises with a delta, of Rényi orders, pf.Zcdp or pf.Gdp; or Laplace noise in one dimension",
+            "A pure guarantee with Gaussian noise, which has no pure loss.",
+            allowed="guarantees with a delta, of Rényi orders, pf.Zcdp or pf.Gdp; or Laplace noise in one dimension",
             instead="pf.Approx.of(delta=1e-6)",
         )
 

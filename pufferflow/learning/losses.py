@@ -39,7 +39,7 @@ def gaussian_promises(shift: float) -> list[Guarantee]:
 
 
 def likely_pairs(iteration: Iteration, moved: Trajectories, kind: Kind) -> float:
-    """Return the mean loss of a coupling's pairs: of a Rényi order, or at a δ (M1); ∞ for other promises."""
+    """Return the mean loss of a coupling's pairs: of a Rényi order, or at a δ (M1); ∞ for other guarantees."""
     masses = moved.masses / moved.masses.sum()
     if iteration.gaussian:
         shifts = deviations(iteration, moved.displacements)

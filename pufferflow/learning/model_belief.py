@@ -27,7 +27,7 @@ _LONGEST = 2**53
 @final
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """The scale of the noise that a proof needs under a belief, and the coupling along which movements count."""
+    """The scale of the noise that a proof needs under a prior, and the coupling along which movements count."""
 
     scale: float
     proof: str
@@ -66,8 +66,8 @@ class ModelBelief:
         ]
         if not possible:
             raise Refused(
-                "A promise so strong that a grid costs all of it.",
-                allowed="weaker promises",
+                "A guarantee so strong that a grid costs all of it.",
+                allowed="weaker guarantees",
                 instead="fewer features; for a descent fewer batches or passes",
             )
         return min(possible, key=lambda one: one.scale)

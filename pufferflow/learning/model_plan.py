@@ -1,4 +1,4 @@
-"""A planned model: its noise, promise, cost and certificate, before a private row is read; and its release, once.
+"""A planned model: its noise, guarantee, cost and certificate, before a private row is read; and its release, once.
 
 How far a model moves between two secrets is counted in the deviations of one Gaussian (or in ε, of Laplace noise),
 along one coupling of whole data sets. So an account adds it to other releases along that coupling (M24).
@@ -67,7 +67,7 @@ class Mechanism(Protocol):
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """The proof of each belief, with the noise that it needs."""
+        """The proof of each prior, with the noise that it needs."""
         ...
 
     def movement(self, coupling: Coupling) -> float:
@@ -82,7 +82,7 @@ class Mechanism(Protocol):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelPlan(Suggesting):
-    """A model that is to be fitted: the promise that it keeps, its noise and what it costs; only public facts are read.
+    """A model that is to be fitted: its guarantee, its noise and what it costs; only public facts are read.
 
     An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
@@ -225,7 +225,7 @@ class ModelPlan(Suggesting):
 
     def _assumptions(self) -> list[str]:
         scenario = self.request.scenario
-        said = [f"rows hang together as is believed: {prior.describe()}" for prior in scenario.priors]
+        said = [f"rows depend on each other as is believed: {prior.describe()}" for prior in scenario.priors]
         if scenario.within:
             said.append(f"rows that differ in {', '.join(scenario.within)} are independent of each other")
         return [*said, "everybody may know which rows there are, and the declared bounds of all columns"]
@@ -233,7 +233,7 @@ class ModelPlan(Suggesting):
     def _notes(self) -> list[str]:
         if all(belief.exact for belief in self.beliefs):
             return []
-        return ["no better coupling is known of this belief: all rows of a group were taken to move in any way (M7)"]
+        return ["no better coupling is known of this prior: all rows of a group were taken to move in any way (M7)"]
 
     @property
     def name(self) -> str:
@@ -299,7 +299,7 @@ class ModelPlan(Suggesting):
         return in_own_units(self.columns, self.mechanism.fit(rows, self.start))
 
     def __repr__(self) -> str:
-        """Show the model and the promise."""
+        """Show the model and the guarantee."""
         (query,) = self.request.queries
         return visible(f"<ModelPlan {query.words}; {self.guarantee!r}>", one_line=True)
 

@@ -34,7 +34,7 @@ class Estimator(BaseEstimator):
         """Return an unfitted copy with the same settings and the same account, which charges each fit."""
         if any(isinstance(caller, _SEARCH) for caller in _fitting()):
             raise Refused(
-                "A search over settings by scores on private rows: which are best tells of them, and nobody counts.",
+                "A search over settings by scores on private rows: which are best depends on them, and nobody counts.",
                 allowed="settings that follow from public numbers, or that were found on a public reference",
                 instead="model.plan(frame, y=…).expected_error for each of the settings",
             )
@@ -42,7 +42,7 @@ class Estimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags: Any = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # null and NaN are read as a declared value: an error would tell of them
+        tags.input_tags.allow_nan = True  # null and NaN are read as a declared value: an error would reveal about them
         tags.non_deterministic = True
         tags.target_tags.required = True
         if tags.classifier_tags is not None:

@@ -81,7 +81,7 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
     `row_norm` (to which rows of features are cut), and `clip` (to which the gradient of each row is cut: noise is as
     large as the longest; None leaves them as they are), never from the rows. Noise is made for the last iterate: what
     rows moved is hidden by the noise of all steps after them. Settings that are "auto" follow from the number of rows
-    and columns. The promise is a `guarantee`, or an `epsilon` with a `delta`; a descent keeps no pure one. `width` is
+    and columns. The guarantee is a `guarantee`, or an `epsilon` with a `delta`; a descent keeps no pure one. `width` is
     where Huber's loss becomes linear, in units of half the target's range. `bounds` are those of features that no
     domain has: a pair for all, a list of pairs, or a mapping.
 

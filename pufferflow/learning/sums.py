@@ -48,7 +48,7 @@ _SHARES: Final = 1.0 / _RATIO ** np.arange(6000)
 @final
 @dataclass(frozen=True, eq=False)
 class SumsOfProducts:
-    """The noisy sums for columns of which some are `hidden`, the target last, calibrated for some beliefs."""
+    """The noisy sums for columns of which some are `hidden`, the target last, calibrated for some priors."""
 
     order: PublicOrder
     hidden: Flags
@@ -146,7 +146,7 @@ class SumsOfProducts:
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """The proof of each belief, with the noise that it needs."""
+        """The proof of each prior, with the noise that it needs."""
         return self._carried(self.family)
 
     def _carried(self, family: type[Laplace] | type[Gaussian]) -> tuple[Carried, ...]:
@@ -158,7 +158,7 @@ class SumsOfProducts:
         return tuple(belief.carried(length, promise, pure=pure, spare=spare) for belief in self.beliefs)
 
     def _possible(self, family: type[Laplace] | type[Gaussian]) -> bool:
-        """Whether the promise leaves noise of a family anything to tell."""
+        """Whether the guarantee leaves noise of a family anything to tell."""
         try:
             self._calibrated(family)
         except Refused:

@@ -42,7 +42,7 @@ _ROUND: Final = 1 + 2.0**-36
 @final
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A descent on rows with `hidden` columns (the target last), with noise calibrated for some beliefs."""
+    """A descent on rows with `hidden` columns (the target last), with noise calibrated for some priors."""
 
     order: PublicOrder
     hidden: Flags
@@ -70,7 +70,7 @@ class Training:
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """The proof of each belief, with the noise that it needs."""
+        """The proof of each prior, with the noise that it needs."""
         spare, promise = self._by_grid, self.promise
 
         def length(coupling: Coupling) -> float:

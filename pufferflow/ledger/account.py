@@ -104,12 +104,12 @@ class Account:
 
     @property
     def limit(self) -> Guarantee:
-        """The limit: the weakest promise that all releases together may reach."""
+        """The limit: the weakest guarantee that all releases together may reach."""
         return self._limit
 
     @property
     def reserved(self) -> tuple[ReservedProfile, ...]:
-        """The profiles that were reserved when the account was opened, those that tell less first (M26)."""
+        """The profiles that were reserved when the account was opened, those that reveal less first (M26)."""
         profiles = self._opening.reserved
         return () if profiles is None else tuple(profiles.profiles)
 
@@ -129,11 +129,11 @@ class Account:
         return self.scenarios[-1]
 
     def spent(self) -> Guarantee:
-        """Return the joint promise of all releases so far, including those reserved and never committed."""
+        """Return the joint guarantee of all releases so far, including those reserved and never committed."""
         return self._total(lambda spent: spent.total().guarantee)
 
     def after(self, plan: Costly) -> Guarantee:
-        """Return the joint promise of all releases after one more of a plan.
+        """Return the joint guarantee of all releases after one more of a plan.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -152,7 +152,7 @@ class Account:
         return self._with_plan(plan, _remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> AccountForecast:
-        """Return the joint promise after releases of a plan at regular intervals: until a time, or for ever.
+        """Return the joint guarantee after releases of a plan at regular intervals: until a time, or for ever.
 
         `every` is in steps of the scenario, or a duration where steps are durations. `until` is so too, and counts from
         the next release on; or it is a date, a moment, a period (`pf.Period`) or the name of one, such as "2026-12-31",
@@ -204,7 +204,7 @@ class Account:
         """Return the spending over time, and totals of further releases, as plain values for a page.
 
         Releases go on as the plan, one `every` so often; left out, as the last two of one kind did, if they tell.
-        Where nothing can be told of the future, `note` says why.
+        Where nothing can be revealed about the future, `note` says why.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -249,7 +249,7 @@ class Account:
         """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
         That is what is left if rows have nothing to do with each other: then a row's own change is all that answers
-        tell of it. It is over the pairs of values that the scenario hides from each other, of the first row of a
+        reveal about it. It is over the pairs of values that the scenario hides from each other, of the first row of a
         sequence for `pf.Initial`. Of `pf.Presence`, `pf.Derived` and columns that are not the secret's nothing is said.
 
         >>> import tempfile, polars as pl, pufferflow as pf
@@ -264,14 +264,14 @@ class Account:
         return self._total(differential_privacy)
 
     def group_privacy(self) -> Guarantee | None:
-        """Return the joint promise of all releases under any dependence of the rows of one group (M7).
+        """Return the joint guarantee of all releases under any dependence of the rows of one group (M7).
 
         None where that is not known: of rows that are believed to be independent nobody looked at the groups.
         """
         return self._total(group_privacy)
 
     def explain(self) -> str:
-        """Return in words the spending, its cause, and the joint promise of the releases if a belief is wrong."""
+        """Return in words the spending, its cause, and the joint guarantee of the releases if a prior is wrong."""
         spending = self._total(spending_of)
         spent = (
             "nobody can tell how much"

@@ -1,7 +1,7 @@
 """An account's budget as plain values for a page: the spending and its cause, and that of further releases.
 
 Totals of the past and of a schedule (M20–M27), and sentences that say why a total is what it is and what the releases
-keep together if a belief is wrong.
+keep together if a prior is wrong.
 """
 
 import math
@@ -132,7 +132,7 @@ def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool
     """Return the total after each release; of very many after some, spread over time, with the first and the last.
 
     Those of the newest releases are worked out as long as that is soon done, the last one always. Of the others it is
-    known that they are at most what was proven when they were charged (by the beliefs of then) and no later total.
+    known that they are at most what was proven when they were charged (by the priors of then) and no later total.
     """
     last, places = len(entries) - 1, places_among(len(entries), MOST_CHARGES)[::-1]
     until, left, totals = time.monotonic() + _SECONDS, _MOST_TOTALLED, dict[int, ChargedTotal]()
@@ -170,12 +170,12 @@ def _total(spent: AccountCosts) -> ChargedTotal | None:
 
 
 def spending_of(spent: AccountCosts) -> Spending:
-    """Return the spending and its cause, and the promise that holds if beliefs are wrong."""
+    """Return the spending and its cause, and the guarantee that holds if priors are wrong."""
     try:
         composed = spent.total()
     except Refused as refusal:
         return Spending(None, note=refusal.problem)
-    refusal = f"the belief is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
+    refusal = f"the prior is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
     return Spending(composed.total, _why(spent, composed), _if_wrong(spent), refusal)
 
 
@@ -202,9 +202,9 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     group = _group(scenario)
     begun = group[:1].upper() + group[1:]
     if belief.independent_rows:
-        return "Rows tell nothing of each other, so only releases about the same row add up."
+        return "Rows reveal nothing about each other, so only releases about the same row add up."
     if isinstance(belief, AnyCorrelation):
-        return f"{begun} may have anything to do with each other, so what all releases tell of them adds up."
+        return f"{begun} may have anything to do with each other, so what all releases reveal about them adds up."
     if isinstance(belief, LatentClass | LatentClassesNear | GaussianMixture):
         return f"{begun} share a class, of which every release tells, whichever of these rows it is about."
     if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
@@ -226,7 +226,7 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
     if isinstance(scenario.secret, ValueSecret):
         what = f"The first {scenario.secret.column!r}" if initial else f"A row's {scenario.secret.column!r}"
     if measure_of_memory(belief) is None:
-        return f"{what} is told of by releases about rows near it; how soon it is forgotten is not one number."
+        return f"{what} is revealed about by releases about rows near it; how soon it is forgotten is not one number."
     steps = forgotten_after(belief)
     if steps is None:  # as along chains that go round, or stay
         return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
@@ -242,7 +242,7 @@ def _group(scenario: Scenario) -> str:
 
 
 def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
-    """Return the joint promise of all releases if rows are independent, and if they depend on each other in any way."""
+    """Return the joint guarantee of all releases if rows are independent, and if they are correlated in any way."""
     scenario, secret = spent.scenario, spent.scenario.secret
     row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
     some_pairs = isinstance(secret, ValueSecret) and secret.pairs != "all"

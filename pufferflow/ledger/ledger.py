@@ -166,17 +166,17 @@ class Ledger:
         would forget what the other spends, unless `separate` says that they are about different people.
 
         `reserve` says beforehand how many releases there will be and how private each is at least, as pairs of a plan
-        or a promise and a number: `reserve=[(plan, 365)]`. Under a limit with a δ they are then counted together by the
-        laws of their losses (M26), which often leaves room for many times as many; queries may still depend on earlier
-        answers. `pf.compare_accounting` compares this with the other ways.
+        or a guarantee and a number: `reserve=[(plan, 365)]`. Under a limit with a δ they are then counted together by
+        the laws of their losses (M26), which often leaves room for many times as many; queries may still depend on
+        earlier answers. `pf.compare_accounting` compares this with the other ways.
 
         `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
         keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered (nothing of a
         `pf.Tv`), else nothing. It is fixed here, since answers must not decide whether keys or sums take it.
         """
         scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
-        limit = instance(limit, Guarantee, "The limit", allowed="a promise", instead="limit=pf.Pure(3.0)")
-        AccountCosts([scenario], limit)  # refuses promises that have no single epsilon
+        limit = instance(limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Pure(3.0)")
+        AccountCosts([scenario], limit)  # refuses guarantees that have no single epsilon
         request = AccountRequest(
             *(name, scenario, limit),
             None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
@@ -277,7 +277,7 @@ class Ledger:
         ...     print(ledger.compare(place)[0].differs, (place / "certificate.json").write_text(text) > 0)
         ...     print(ledger.compare(place)[0].differs)
         () True
-        ('the certificate was edited: promise, cost',)
+        ('the certificate was edited: guarantee, cost',)
         """
         if isinstance(published, Sequence) and not isinstance(published, str):
             copies = published

@@ -27,7 +27,7 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True)
 class Entry:
-    """A charged release: its promise, and the total of all releases up to it.
+    """A charged release: its guarantee, and the total of all releases up to it.
 
     `state` is "reserved" until the release is kept, then "committed". Times are the writers' clocks, in UTC. A release
     is charged as soon as some proof keeps to the limit: `at_most` is what that proof gave, an epsilon of the kind of
@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def total(self) -> float:
-        """The total of all releases up to this one, under the present beliefs; of the newest, the spending.
+        """The total of all releases up to this one, under the present priors; of the newest, the spending.
 
         It is worked out when it is first asked for. What cannot be told any more is `at_most`.
         """

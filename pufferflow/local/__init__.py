@@ -1,6 +1,6 @@
 """Local privacy: rows published one by one, each through a random channel, and what channels can do at all.
 
-`batch.private_local("level")` perturbs a column row by row, with a promise under the scenario (M35). The rest are
+`batch.private_local("level")` perturbs a column row by row, with a guarantee under the scenario (M35). The rest are
 channels and numbers of theirs: mechanisms for an ε and a total variation η, and how much of a difference of rows comes
 through (the TV paper, section VII).
 

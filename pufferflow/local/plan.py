@@ -38,7 +38,7 @@ from pufferflow.scenario import Domain, Interval, Label, Presence, Secret
 from pufferflow.suggestions import Suggesting
 from pufferflow.transport import Certainty
 
-COMPOSITION: Final = "each row through a channel of its own, by what it tells of the row (M35)"
+COMPOSITION: Final = "each row through a channel of its own, by what it reveals about the row (M35)"
 _MOST_EPSILON: Final = 20.0
 _CLOSE: Final = 1e-6
 _TRIES: Final = 8
@@ -57,7 +57,7 @@ class PerturbedColumn(Query):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Perturbation(Suggesting):
-    """A column that is to be published row by row; `plan` finds the channel for a promise, `release` publishes.
+    """A column that is to be published row by row; `plan` finds the channel for a guarantee, `release` publishes.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
@@ -70,10 +70,10 @@ class Perturbation(Suggesting):
     column: str
     channel: Channel
     given: bool = True
-    """Whether somebody chose the channel, so that it is used as it is where no promise is asked for."""
+    """Whether somebody chose the channel, so that it is used as it is where no guarantee is asked for."""
 
     def plan(self, guarantee: Guarantee | None = None, *, epsilon: float | None = None) -> "LocalPlan":
-        """Return the channel with the largest ε that keeps a promise; without one, the promise that the channel keeps.
+        """Return the channel with the largest ε that keeps a guarantee; without one, the channel's own guarantee.
 
         The channel is found among those of its kind. Reads public columns only.
 
@@ -112,14 +112,14 @@ class Perturbation(Suggesting):
         return self.plan(guarantee, epsilon=epsilon).release(path, account, id)
 
     def _keeping(self, losses: RowLosses, promise: Guarantee) -> Channel:
-        """Return the channel with the largest ε that keeps a promise; the given one where it has no family."""
+        """Return the channel with the largest ε that keeps a guarantee; the given one where it has no family."""
         pure = _pure_for(promise)
         if self.channel.family is None:
             own = losses.of(self.channel.epsilon).value
             if own > pure:
                 raise Refused(
                     f"The channel has epsilon {self.channel.epsilon:.6g}, of which {own:.6g} is lost here.",
-                    allowed=f"at most {pure:.6g}, for the promise",
+                    allowed=f"at most {pure:.6g}, for the guarantee",
                     instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
                 )
             return self.channel
@@ -130,8 +130,8 @@ class Perturbation(Suggesting):
                 return channel
             epsilon *= 1 - _CLOSE
         raise Refused(
-            f"The promise leaves epsilon {epsilon:g} for a row, which the chances of a channel do not show.",
-            allowed="a weaker promise, or groups of fewer rows",
+            f"The guarantee leaves epsilon {epsilon:g} for a row, which the chances of a channel do not show.",
+            allowed="a weaker guarantee, or groups of fewer rows",
             instead="pf.Pure(1.0)",
         )
 
@@ -145,7 +145,7 @@ class Perturbation(Suggesting):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalPlan(DecidedPlan):
-    """A channel for every row of a column, and the promise that it keeps under the scenario about all rows together.
+    """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
 
     An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
@@ -154,7 +154,7 @@ class LocalPlan(DecidedPlan):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise about all rows together."""
+        """The guarantee about all rows together."""
         return self._decision.calibration.guarantee
 
     @property
@@ -187,8 +187,8 @@ class LocalPlan(DecidedPlan):
         """Read the private rows once and publish them: to a Parquet file, row by row, or without a path in memory.
 
         Every release draws anew, and whoever sees several averages them: with an account each is charged, once. The
-        same id gives the same rows. A file appears whole, in an order that tells nothing of the rows' own, and is never
-        overwritten.
+        same id gives the same rows. A file appears whole, in an order that reveals nothing about the rows' own, and is
+        never overwritten.
         """
         return publish_rows(Perturbed(self._decision, self.channel, self._rows), path, account, id)
 
@@ -207,7 +207,7 @@ class LocalPlan(DecidedPlan):
         )
 
     def __repr__(self) -> str:
-        """Show the column, the channel and the promise."""
+        """Show the column, the channel and the guarantee."""
         return visible(
             f"<LocalPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
         )
@@ -334,7 +334,7 @@ def _certificate(decision: Decision, channel: Channel) -> Certificate:
 
 
 def _pure_for(promise: Guarantee) -> float:
-    """Return the largest pure loss from which a promise follows (M29)."""
+    """Return the largest pure loss from which a guarantee follows (M29)."""
     if isinstance(promise, Pure):
         return promise.epsilon
     return largest(lambda epsilon: promise.follows_from(Pure(epsilon)), 2 * _MOST_EPSILON)

@@ -113,7 +113,7 @@ class LocalRelease(Suggesting):
         return counted(self.frame, by, self.column)
 
     def __repr__(self) -> str:
-        """Show the column, the promise and the entry of the ledger."""
+        """Show the column, the guarantee and the entry of the ledger."""
         entry = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
         where = "in memory" if self.path is None else f"in {str(self.path)!r}"
         return visible(

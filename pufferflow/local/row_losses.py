@@ -1,9 +1,9 @@
 """From a channel's ε on every row to the loss under a scenario, and back (M35).
 
-Whatever mechanism publishes rows, what it tells of one row given all others, its exposure, bounds the loss: ε itself if
-rows are independent; along chains and trees what messages make of it, as they do for noisy sums with these exposures;
-k·ε under any prior at all where a group has k published rows. The least of these that apply counts. Of the secret's own
-column it is never below ε: each release is ordinarily differentially private for one row, too.
+Whatever mechanism publishes rows, what it reveals about one row given all others, its exposure, bounds the loss: ε
+itself if rows are independent; along chains and trees what messages make of it, as they do for noisy sums with these
+exposures; k·ε under any prior at all where a group has k published rows. The least of these that apply counts. Of the
+secret's own column it is never below ε: each release is ordinarily differentially private for one row, too.
 """
 
 import math

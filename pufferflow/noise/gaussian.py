@@ -20,7 +20,7 @@ from pufferflow.suggestions import suggests_arguments
 class Gaussian(Noise):
     """Gaussian noise of standard deviation `scale`; on R^d its ball is that of the norm 2 (M10).
 
-    It gives Rényi and (ε, δ) promises, but no pure one: far out the ratio of two shifted densities has no limit.
+    It gives Rényi and (ε, δ) guarantees, but no pure one: far out the ratio of two shifted densities has no limit.
 
     >>> noise = Gaussian(2.0)
     >>> round(noise.renyi(1.0, alpha=8), 9), noise.pure(1.0), noise.variance

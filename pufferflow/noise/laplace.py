@@ -1,4 +1,4 @@
-"""Laplace noise: pure promises at the least expected error among the usual noises (M9)."""
+"""Laplace noise: pure guarantees at the least expected error among the usual noises (M9)."""
 
 import math
 from dataclasses import dataclass

@@ -76,7 +76,7 @@ class Noise(abc.ABC):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family to calibrate for a promise where only the class was named."""
+        """Return the family to calibrate for a guarantee where only the class was named."""
         return cls
 
     def convex(self, alpha: float) -> bool:
@@ -123,7 +123,7 @@ class Noise(abc.ABC):
 
     @classmethod
     def shaped(cls, scale: float, shape: float, epsilon: float | None) -> "Noise":
-        """Return the noise of this class with such a `shape` (0 if it is not known), drawn for a promise of epsilon."""
+        """Return the noise of this class with such a `shape` (0 if not known), drawn for a guarantee of epsilon."""
         values = (scale, shape) if shape else (scale,)
         return cls(**dict(zip(_fields_of(cls), values, strict=False)))
 

@@ -1,4 +1,4 @@
-"""Staircase noise: the least expected error any noise can have for a pure promise (M12)."""
+"""Staircase noise: the least expected error any noise can have for a pure guarantee (M12)."""
 
 import functools
 import itertools
@@ -61,7 +61,7 @@ class Staircase(Noise):
     def of(cls, epsilon: float | None = None, gamma: float | None = None) -> "StaircaseFamily":
         """Return the family with this fall per step, to be calibrated by its sensitivity.
 
-        Left out, epsilon is what suits the promise: its own ε if it is pure. So is `gamma`.
+        Left out, epsilon is what suits the guarantee: its own ε if it is pure. So is `gamma`.
 
         >>> Staircase.of(epsilon=1.0, gamma=0.5)(3.0)
         Staircase(sensitivity=3.0, epsilon=1.0, gamma=0.5)
@@ -70,7 +70,7 @@ class Staircase(Noise):
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:
-        """Return the family of the shape that leaves a promise the least expected error."""
+        """Return the family of the shape that leaves a guarantee the least expected error."""
         return cls.of().family(guarantee)
 
     @classmethod
@@ -268,7 +268,7 @@ class StaircaseFamily:
         Staircase(0.0, 1.0 if self.epsilon is None else self.epsilon, self.gamma)  # reads both
 
     def family(self, guarantee: Guarantee) -> Family:
-        """Return the family whose shape leaves a promise the least expected error, as far as it is not given."""
+        """Return the family whose shape leaves a guarantee the least expected error, as far as it is not given."""
         if self.epsilon is not None:
             return self
         promises = tuple(guarantee.singles)
@@ -280,8 +280,8 @@ class StaircaseFamily:
     def __call__(self, scale: float) -> Staircase:
         if self.epsilon is None:
             raise UsageError(
-                "Staircase noise without its epsilon, and no promise that says which.",
-                allowed="an epsilon, or a promise to calibrate for",
+                "Staircase noise without its epsilon, and no guarantee that says which.",
+                allowed="an epsilon, or a guarantee to calibrate for",
                 instead="pf.Staircase.of(epsilon=1.0)(1.0)",
             )
         return Staircase(scale, self.epsilon, self.gamma)

@@ -1,8 +1,8 @@
-"""The shape of stairs for a promise: which fall per step, and where in the step, leave the least expected error (M12).
+"""The shape of stairs for a guarantee: the fall per step, and its place, of the least expected error (M12).
 
 Between two shifts at which jumps meet, both integrals of a staircase, E e^((α−1)·loss) and the hockey stick, are linear
-in the shift. So the longest shift that keeps a promise is known in closed form from a few losses, for every shape, and
-the shape of the least expected error is looked for. What comes out is only a shape: a bound proves its scale.
+in the shift. So the longest shift that keeps a guarantee is known in closed form from a few losses, for every shape,
+and the shape of the least expected error is looked for. What comes out is only a shape: a bound proves its scale.
 """
 
 import functools
@@ -75,9 +75,9 @@ def best_gamma(epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def best_shape(promises: tuple[Guarantee, ...], gamma: float | None, stairs: Callable[[Shape], Stairs]) -> Shape:
-    """Return the shape with the least expected error among those that keep promises for a movement of one unit.
+    """Return the shape with the least expected error among those that keep guarantees for a movement of one unit.
 
-    For a pure promise the fall is its ε (M12, Geng and others). Numbers that are looked for have few digits, so that
+    For a pure guarantee the fall is its ε (M12, Geng and others). Numbers that are looked for have few digits, so that
     all machines find the same.
     """
     first = promises[0]
@@ -94,14 +94,14 @@ def best_shape(promises: tuple[Guarantee, ...], gamma: float | None, stairs: Cal
     if tried[best] == math.inf:
         raise Refused(
             f"Staircase noise of any shape for {', '.join(map(repr, promises))}.",
-            allowed="a promise with epsilon or delta above 0",
+            allowed="a guarantee with epsilon or delta above 0",
             instead="a larger epsilon",
         )
     return _refined(best, tried[best], error, fixed=gamma is not None)
 
 
 def longest_shift(unit: Stairs, shape: Shape, promises: Sequence[Guarantee]) -> float:
-    """Return how long a shift may be that keeps promises, up to _MOST_STEPS steps; to about nine digits."""
+    """Return how long a shift may be that keeps guarantees, up to _MOST_STEPS steps; to about nine digits."""
     return min(_longest(unit, shape, one) for one in promises)
 
 
@@ -139,7 +139,7 @@ def _steps(losses: Floats, most: float) -> float:
 
 
 def _fall_of(promise: Guarantee, steps: int, stairs: Callable[[Shape], Stairs]) -> float:
-    """Return the largest fall with which so many steps keep a promise whose loss follows from the pure one."""
+    """Return the largest fall with which so many steps keep a guarantee whose loss follows from the pure one."""
     return largest(
         lambda fall: fall == 0 or _longest(stairs(Shape(fall, 0.5)), Shape(fall, 0.5), promise) >= steps, _STEEPEST
     )
@@ -148,7 +148,7 @@ def _fall_of(promise: Guarantee, steps: int, stairs: Callable[[Shape], Stairs]) 
 def _candidates(
     promises: Sequence[Guarantee], gamma: float | None, stairs: Callable[[Shape], Stairs]
 ) -> Iterator[Shape]:
-    """Yield shapes: those that a promise's own ε suggests, and a coarse grid."""
+    """Yield shapes: those that a guarantee's own ε suggests, and a coarse grid."""
     own = [one.epsilon / steps for one in promises for steps in (1, 2) if 0 < one.epsilon < 1e3]
     totals = [one.delta for one in promises if one.epsilon == 0 and one.delta > 0]
     own += [_fall_of(one, steps, stairs) for one in promises if one.divergence in _OF_PURE for steps in (1, 2, 3)]
@@ -175,7 +175,7 @@ def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
 
 
 def _refined(best: Shape, least: float, error: Callable[[Shape], float], *, fixed: bool) -> Shape:
-    """Return the best shape near one, by steps that are halved; a fall that the promise names is not lost."""
+    """Return the best shape near one, by steps that are halved; a fall that the guarantee names is not lost."""
     step = 0.5
     while step > _FINEST:
         falls = [_rounded(best.epsilon * factor) for factor in (1 / (1 + step), 1 + step)]

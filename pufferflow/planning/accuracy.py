@@ -1,4 +1,4 @@
-"""The noise that an accuracy allows, and the strongest promise that such noise keeps where it differs by cell."""
+"""The noise that an accuracy allows, and the strongest guarantee that such noise keeps where it differs by cell."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ DIGITS: Final = 16 * UNIT
 """By how many last digits noise may be wider than aimed at: the widest is so much less, and no digit decides."""
 _WORTHWHILE: Final = 0.999
 _GROWTHS: Final = (1 + 1e-7, 1.011)
-"""By how much a promise is weakened: for the ends of calibrations, and for cells that have the noise of others."""
+"""By how much a guarantee is weakened: for the ends of calibrations, and for cells that have the noise of others."""
 
 
 def widest(
@@ -36,9 +36,9 @@ def widest(
     for query, sums in request.reads:
         if not query.linear:
             raise Refused(
-                f"The error of {query.name!r} depends on the data, so that no promise about it can be made beforehand.",
+                f"The error of {query.name!r} depends on the data, so nothing can be guaranteed about it beforehand.",
                 allowed="an accuracy of sums, counts, means and histograms",
-                instead="a batch without it, or a promise with an epsilon",
+                instead="a batch without it, or a guarantee with an epsilon",
             )
         size, cells = facts.size_of(query), len(facts.cells.rows)
         own = query.measure_in(size)
@@ -58,7 +58,7 @@ def widest(
 
 
 def strongest_by_cell(decision: Decision, demand: Demand, accuracy: Within) -> Decision:
-    """Return the decision with the strongest promise that noise by cell keeps within an accuracy, if it is stronger.
+    """Return the decision with the strongest guarantee that noise by cell keeps within an accuracy, if it is stronger.
 
     Cells that need less noise may be those whose answers allow the least.
     """

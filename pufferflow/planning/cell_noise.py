@@ -84,7 +84,10 @@ class CellNoise:
 @final
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """How it is proven that noise keeps a promise: by some `bounds`; and for one row alone, if it has to be hidden."""
+    """How it is proven that noise keeps a guarantee: by some `bounds`.
+
+    And for one row alone, if it has to be hidden.
+    """
 
     promise: Guarantee
     bounds: Sequence[Any]

@@ -1,4 +1,4 @@
-"""The certificate of a release: the promise, the noise that keeps it, and the assumptions it rests on."""
+"""The certificate of a release: the guarantee, the noise that keeps it, and the assumptions it rests on."""
 
 import hashlib
 import itertools
@@ -98,7 +98,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     null, values outside the domain and classes are read, whether or not there are any. `ordinary` is the differential
     privacy of a single row under the same noise, over the pairs of the secret. `sources` are the versions of the tables
     that were read, of those that have versions, and `engine` is what read them, if it is not Polars. `quieter` are
-    groups of the answer with less noise, where others need more for the same promise. `keys` says when a key appears,
+    groups of the answer with less noise, where others need more for the same guarantee. `keys` says when a key appears,
     where the data chooses keys. `correlations` are those of the noise of `sums`, in their order; none where it is
     independent. `answered` has the noisy sums of rows that are draws from a table, of which an account makes the joint
     law. `period` is the period of a scheduled release.
@@ -180,7 +180,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return hashlib.sha256(self.facts.to_json().encode()).hexdigest()
 
     def asks_as(self, other: "Certificate") -> bool:
-        """Return whether another certificate has the same queries and promise, up to rounding.
+        """Return whether another certificate has the same queries and guarantee, up to rounding.
 
         Older versions made noise for every name of a sum: then queries are compared by their words.
         """
@@ -190,7 +190,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise, typed as any promise."""
+        """The guarantee, typed as any guarantee."""
         return self.promise
 
     def __str__(self) -> str:

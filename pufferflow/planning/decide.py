@@ -38,7 +38,7 @@ _SLIGHTLY = 1e-12
 
 
 def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], Certificate]) -> Decision:
-    """Return the least noise for a promise or, given an accuracy, the strongest promise that allows it.
+    """Return the least noise for a guarantee or, given an accuracy, the strongest guarantee that allows it.
 
     All public columns that the decision depends on are read here.
     """
@@ -53,7 +53,7 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
         raise Refused(
             "A simulator draws answers of one statistic, and nobody can check that they are those of this batch.",
             allowed="other priors in a batch",
-            instead="pf.calibrate(pf.laws(scenario, statistic), promise), for one statistic",
+            instead="pf.calibrate(pf.laws(scenario, statistic), guarantee), for one statistic",
         )
     of_sums = _of_sums(terms) if request.discovers else terms
     shares = read_shares(terms.shares, request.queries)
@@ -123,7 +123,7 @@ class _Sums:
 class _Effort:
     """What is tried for the least noise: a family, the bounds for the scenario's laws, and until when.
 
-    The terms are those of the sums: keys of the answer may take a part of the promise.
+    The terms are those of the sums: keys of the answer may take a part of the guarantee.
     """
 
     terms: Terms
@@ -143,7 +143,7 @@ def _decided(sums: _Sums, terms: Terms, effort: _Effort, certify: Callable[[Deci
 
 
 def _of_sums(terms: Terms) -> Terms:
-    """Return the terms for noisy sums, where the keys of the answer take a part of the promise."""
+    """Return the terms for noisy sums, where the keys of the answer take a part of the guarantee."""
     promise = terms.promise
     kept = for_sums(promise) if isinstance(promise, Guarantee) else Kind(for_sums(promise.example))
     return replace(terms, promise=kept)
@@ -194,7 +194,7 @@ def _by_cell(decision: Decision, end: float | None) -> Decision:
 
 
 def _families(terms: Terms, secret: AnySecret) -> list[Family]:
-    """Return the families to try: for a pure promise Laplace, for others Gaussian too; the smaller error decides.
+    """Return the families to try: for a pure guarantee Laplace, for others Gaussian too; the smaller error decides.
 
     For first values Laplace alone: chains forget them, so from some step on Gaussian noise would have the smaller
     error, which an account could not add to its total, and which only a coupling of all rows bounds along a chain.
@@ -222,7 +222,7 @@ def _weights(facts: PublicFacts, shares: Floats, family: Family, terms: Terms) -
 def _need(  # noqa: PLR0913, PLR0917 - what is asked, with what noise, and how it is shared
     facts: PublicFacts, rows: Floats, family: Family, terms: Terms, weights: Floats, share: float
 ) -> float:
-    """Return the scale that weighted sums need with a share of a promise, or what is in proportion to it.
+    """Return the scale that weighted sums need with a share of a guarantee, or what is in proportion to it.
 
     In the l1 norm shares are of ε; in the l2 norm of ε², which is what Gaussian noise adds up. Other noise is
     calibrated for each query, if they are few. Where no other row follows a row, it moves between the pairs of the
@@ -263,7 +263,7 @@ class _Search:
     effort: _Effort
 
     def calibration(self) -> Calibration:
-        """Return the least noise for the promise, or for the strongest promise that an accuracy allows."""
+        """Return the least noise for the guarantee, or for the strongest guarantee that an accuracy allows."""
         if self.terms.accuracy is not None:
             return self._within(self.terms.accuracy)
         promise = self.terms.example
@@ -271,7 +271,7 @@ class _Search:
         return not_silent(self._least(promise), self.laws, self.effort.bound, floor)
 
     def _least(self, promise: Guarantee) -> Calibration:
-        """Return the least noise for a promise; the bound of the effort is that of the scenario's laws."""
+        """Return the least noise for a guarantee; the bound of the effort is that of the scenario's laws."""
         bounds = [self.effort.bound, *(["auto"] * (len(self.laws) - 1))]
         return calibrate_each(list(zip(self.laws, bounds, strict=True)), promise, self.effort.family, self.effort.end)[
             0
@@ -289,7 +289,7 @@ class _Search:
         )
         if math.isinf(epsilon):
             raise Refused(
-                f"No promise of this kind holds with errors within {accuracy.error:g}.",
+                f"No guarantee of this kind holds with errors within {accuracy.error:g}.",
                 allowed="larger errors, or another noise",
                 instead=f"pf.Within({4 * accuracy.error:g})",
             )

@@ -76,7 +76,7 @@ class CellsAlike:
 @final
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Noise for all sums of a request, weighted into units of their own, and the promise that it keeps.
+    """Noise for all sums of a request, weighted into units of their own, and the guarantee that it keeps.
 
     Where noise is correlated the sums here are combinations of those of the request (`facts.combined`).
     The calibration is about all cells, and its noise is enough for each; some of the `cells` may have less.
@@ -109,14 +109,14 @@ class Decision:
 
     @property
     def promise(self) -> Guarantee:
-        """The promise about all answers together: that of the sums, and what keys take that the data chooses."""
+        """The guarantee about all answers together: that of the sums, and what keys take that the data chooses."""
         if not self.request.discovers:
             return self.calibration.guarantee
         return self.terms.example.with_losses([self.calibration.guarantee.loss])
 
     @property
     def key_delta(self) -> float:
-        """The part of the promise's δ that keys take which the data chooses."""
+        """The part of the guarantee's δ that keys take which the data chooses."""
         return keys_share(self.terms.example) if self.request.discovers else 0.0
 
     @cached_property
@@ -288,7 +288,7 @@ class Decision:
     def at(self, reserved: Cost) -> "Decision":
         """Return the decision with the noise of a reserved cost, perhaps another machine's; refuse one without proof.
 
-        Noise is drawn a little above what is charged, so it is the charged noise that has to keep the promise.
+        Noise is drawn a little above what is charged, so it is the charged noise that has to keep the guarantee.
         """
         if reserved == self.cost:
             return self
@@ -327,7 +327,7 @@ class Decision:
 def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
     """Return the noise of every sum for one of the weighted sums, larger by a few roundings than necessary.
 
-    So the loss stays below a promise that is no short binary fraction, and ten times .1 fit into 1.
+    So the loss stays below a guarantee that is no short binary fraction, and ten times .1 fit into 1.
     """
     scales = [upwards(noise.scale / weight, _ROUNDINGS) if weight > 0 else 0.0 for weight in weights.tolist()]
     return tuple(noise.at(scale) for scale in scales)

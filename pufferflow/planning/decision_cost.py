@@ -84,7 +84,7 @@ def _too_many_values(decision: Decision) -> bool:
 def _rows_move_less(decision: Decision) -> bool:
     """Return whether a row of less weight loses less than that with the largest, of which the terms are.
 
-    Where weights tell kinds of rows, none is between 0 and the largest. Else under each belief: w·φ with noise tells as
+    Where weights tell kinds of rows, none is between 0 and the largest. Else under each prior: w·φ with noise tells as
     much as φ with noise of 1/w times the scale, and of these families louder noise is a quieter one with more noise
     added.
     """
@@ -144,7 +144,7 @@ def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
     """Return how far an independent row moves all sums from any value to any other.
 
     Of rows with weights by what was planned with, too, if that is of any two values: it knows of a row on an interval
-    how far it moves each sum, without the room for roundings that corners have. What was planned with is of any two
+    how far it moves each sum, without the margin for roundings that corners have. What was planned with is of any two
     values of the row only where nothing else of it is hidden: a table has laws given the secret instead.
     """
     facts, secret, norm = decision.facts, decision.request.scenario.secret, decision.calibration.noise.norm

@@ -52,7 +52,7 @@ class DesignedChannel:
     def draw(self, steps: int) -> int:
         """Return the place of an output for a sum of so many steps, with the operating system's randomness.
 
-        Sums that the table holds impossible are read as the nearest possible one, and no error tells of them.
+        Sums that the table holds impossible are read as the nearest possible one, and no error reveals about them.
         """
         nearest = min(self._steps, key=lambda one: (abs(one - steps), one))
         return int(self.channel.draw(np.array([self._steps.index(nearest)], dtype=np.intp))[0])

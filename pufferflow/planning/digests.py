@@ -38,7 +38,7 @@ def digest_of_groups(groups: CellGroups | None) -> str:
 
 
 def digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
-    """Return a text that depends on the largest weights and, where rows hang together, on those of groups."""
+    """Return a text that depends on the largest weights and, where rows depend on each other, on those of groups."""
     largest = weights.largest()
     known = largest and of_groups
     groups = f"{digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if known else ""

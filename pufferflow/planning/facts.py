@@ -281,7 +281,10 @@ class PublicFacts:
 
     @cached_property
     def groups_in_cells(self) -> CellGroups | None:
-        """The sizes of the groups in each cell; None where an engine does not know, or all cells hang together."""
+        """The sizes of the groups in each cell.
+
+        None where an engine does not know, or all cells depend on each other.
+        """
         request, (_, cells) = self.request, self._reading
         if not self.may_differ_by_cell or cells is None or cells.keys is None:
             return None

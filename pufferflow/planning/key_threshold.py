@@ -62,13 +62,13 @@ class KeyThreshold:
 
 
 def keys_share(promise: Guarantee) -> float:
-    """Return the part of a promise's δ that keys may take; refuse promises without one."""
+    """Return the part of a guarantee's δ that keys may take; refuse guarantees without one."""
     _check_delta(promise)
     return promise.delta / 2
 
 
 def for_sums(promise: Guarantee) -> Guarantee:
-    """Return the promise that noisy sums have to keep, so that they keep this one together with their keys."""
+    """Return the guarantee that noisy sums have to keep, so that they keep this one together with their keys."""
     return structs.replace(promise, delta=promise.delta - keys_share(promise))
 
 
@@ -130,9 +130,9 @@ def _of_any(chance: float, times: int) -> float:
 def _check_delta(promise: Guarantee) -> None:
     if not isinstance(promise, Approx | ApproxRenyi):
         raise Refused(
-            f'keys="discover" under {promise!r}: that a key appears tells of its rows, and with some probability of '
+            f'keys="discover" under {promise!r}: that a key appears depends on its rows, and with some probability of '
             "one unit alone.",
-            allowed="a promise with a delta, pf.Approx or pf.ApproxRenyi; or listed keys",
+            allowed="a guarantee with a delta, pf.Approx or pf.ApproxRenyi; or listed keys",
             instead=f"pf.Approx({1.0 if math.isinf(promise.epsilon) else promise.epsilon:g}, 1e-6)",
         )
     if promise.delta < LEAST_KEYS_DELTA:

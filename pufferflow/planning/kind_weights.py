@@ -1,10 +1,10 @@
 """Weights of sums of kinds of rows, such as groups with bounds of their own: each kind has the noise that it needs.
 
 A row moves the sums of its own kind only. Shares of the budget make equal noise of the range of each sum; but units of
-one kind may have more rows than those of another, or hang together more closely. So the weights of each kind's sums may
-be raised as far as its rows, were there no others, need the noise of the kind that needs most. What units of several
-kinds need is found afterwards, by the calibration of all sums together; where there are many, equal shares may be
-better, and the smaller error decides.
+one kind may have more rows than those of another, or depend on each other more closely. So the weights of each kind's
+sums may be raised as far as its rows, were there no others, need the noise of the kind that needs most. What units of
+several kinds need is found afterwards, by the calibration of all sums together; where there are many, equal shares may
+be better, and the smaller error decides.
 """
 
 from dataclasses import replace

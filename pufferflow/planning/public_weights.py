@@ -3,8 +3,8 @@
 A row moves a sum by its weight times what it moves φ. So tables are those of a row with the largest weight, of which
 others move less. Of independent rows only one moves, by the weights that it has together: weights that are 0 or 1 say
 which groups a row is in, and of groups that no row shares the largest loss counts (M27). Rows that may move together,
-in any way, move a cell by all their weights, whatever their signs. Rows that hang together in known ways have shares of
-the largest weight in patterns: what they tell, and how far translated ones move a sum, grows with them.
+in any way, move a cell by all their weights, whatever their signs. Rows that depend on each other in known ways have
+shares of the largest weight in patterns: what they tell, and how far translated ones move a sum, grows with them.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ class PublicWeights:
         return bool(self.grids) and any(bool((parts != 0).any(axis=0).all()) for parts in self.cells.weights.values())
 
     def of_rows(self, prior: Prior, own: Patterns, placed: Patterns | None) -> tuple[Pattern, ...]:
-        """Return the patterns of groups whose rows hang together in known ways, each row with its largest weights.
+        """Return the patterns of groups with correlated rows in known places, each row with its largest weights.
 
         They are those with `placed` rows, where these are known; else `own`, whose rows all have the largest weight.
         """
@@ -243,12 +243,12 @@ class PublicWeights:
         return by_weight(self.request.engine, selection, weights) if weights else selection
 
     def check(self) -> None:
-        """Refuse weights that are no numbers or that beliefs have no rule for, and those that nothing is divided by."""
+        """Refuse weights that are no numbers or that priors have no rule for, and those that nothing is divided by."""
         if not weights_of(self.request.measures):
             return
         if not self.request.counts_are_public:
             raise InternalError("A weight of private rows has no bounds.", instead="asking the batch anew")
-        self.request.check_weighable()  # a batch may be planned with other beliefs than it was made with
+        self.request.check_weighable()  # a batch may be planned with other priors than it was made with
         for query in self.request.queries:
             if isinstance(query, WeightedMean):
                 query.check(self.cells)

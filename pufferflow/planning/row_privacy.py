@@ -2,7 +2,7 @@
 
 A prior may hide a row by itself: a value has probability 0, or rows cancel each other out. Noise made for the prior
 alone would then be small, or none at all, and an attacker who knows more than the prior would see the row. So noise is
-never below the need of the same batch and promise under `pf.Independent()`: every release is at the same time
+never below the need of the same batch and guarantee under `pf.Independent()`: every release is at the same time
 differentially private for the value of one row.
 """
 
@@ -23,7 +23,7 @@ from pufferflow.scenario.priors import Independent
 
 _LOUDEST = 2.0**12
 _DOUBLINGS = 16
-_HARDLY = "hardly any noise is needed for the promise: the little that is added lets an account add releases up"
+_HARDLY = "hardly any noise is needed for the guarantee: the little that is added lets an account add releases up"
 
 
 def row_laws(facts: PublicFacts, weights: Floats, laws: Laws | None) -> Laws | None:
@@ -70,13 +70,13 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
 
 
 def _proven(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
-    """Return whether a noise is proven to keep a promise as it is drawn, at every order of a curve."""
+    """Return whether a noise is proven to keep a guarantee as it is drawn, at every order of a curve."""
     demands = [(own, bound if place == 0 else "auto") for place, own in enumerate(laws)]
     return proof_of(demands, promise, noise) is not None
 
 
 def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> float:
-    """Return a scale not far below one row's movement of the weighted sums, less for promises that hide very little.
+    """Return a scale not far below one row's movement of the weighted sums, less for guarantees that hide very little.
 
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
     release. The floor is too small to be visible in the answers.

@@ -1,4 +1,4 @@
-"""The shares of one promise between the sums of a batch: the units in which their movements are added up.
+"""The shares of one guarantee between the sums of a batch: the units in which their movements are added up.
 
 A batch is one vector of sums (M23). Each is measured in a unit of its own, all get noise of one scale in these units,
 and that scale is calibrated for the vector as a whole. So the units alone divide the budget. They have short binary
@@ -58,7 +58,7 @@ def balanced(
     need: Callable[[Floats, float], float],
     exclusive: Collection[tuple[int, ...]] = (),
 ) -> Floats:
-    """Return the weight of each sum: with noise of scale 1 each query alone has what its share of the promise needs.
+    """Return the weight of each sum: with noise of scale 1 each query alone has what its share of the guarantee needs.
 
     So no query needs more beside others than alone. `shares` are those of the sums of each query, `ranges` those of the
     sums' functions; `need` returns the scale that weighted sums need with a share. A sum that no row moves has weight

@@ -1,4 +1,7 @@
-"""The terms of a plan: a promise or an accuracy (`Within`), and the choices of noise, bound, shares and row privacy."""
+"""The terms of a plan.
+
+A guarantee or an accuracy (`Within`), and the choices of noise, bound, shares and row privacy.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,7 +52,10 @@ class Within:
 @final
 @dataclass(frozen=True)
 class Terms:
-    """A promise; or an accuracy, with the kind of promise whose ε is to be found. Noise and bound may be left open."""
+    """A guarantee; or an accuracy, with the kind of guarantee whose ε is to be found.
+
+    Noise and bound may be left open.
+    """
 
     promise: Guarantee | Kind
     noise: Family | type[JointGaussian] | str = "auto"
@@ -65,12 +71,12 @@ class Terms:
 
     @property
     def example(self) -> Guarantee:
-        """A promise of the required kind."""
+        """A guarantee of the required kind."""
         return self.promise if isinstance(self.promise, Guarantee) else self.promise.at(1.0)
 
     @property
     def kind(self) -> Kind:
-        """The kind of promise, where an accuracy is given."""
+        """The kind of guarantee, where an accuracy is given."""
         return PURE if isinstance(self.promise, Guarantee) else self.promise
 
 
@@ -111,18 +117,18 @@ def read_row_privacy(given: object) -> bool:
 
 
 def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
-    """Return the promise, or its kind where an accuracy is given."""
+    """Return the guarantee, or its kind where an accuracy is given."""
     if epsilon is not None:
         if guarantee is not None:
             raise UsageError(
-                "Both a promise and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
+                "Both a guarantee and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
             )
         guarantee = Pure(epsilon)
     if accuracy is not None:
         if isinstance(guarantee, Guarantee):
             raise UsageError(
-                "Both a promise and an accuracy are given.",
-                allowed="an accuracy with a kind of promise (pf.Pure, if left out), or a promise alone",
+                "Both a guarantee and an accuracy are given.",
+                allowed="an accuracy with a kind of guarantee (pf.Pure, if left out), or a guarantee alone",
                 instead="plan(pf.Renyi.of(alpha=4), accuracy=pf.Within(5))",
             )
         instance(accuracy, Within, "accuracy", allowed="pf.Within(error)", instead="pf.Within(5)")
@@ -133,17 +139,17 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
 
 
 def _no_promise(given: object) -> UsageError:
-    """Return the error for an object that is no promise, as a number, which has no kind."""
+    """Return the error for an object that is no guarantee, as a number, which has no kind."""
     problem = "left out" if given is None else f"{shown(given)}, which does not say of which kind it is"
     if isinstance(given, type) and issubclass(given, Guarantee):
         return UsageError(
-            f"The promise is pf.{given.__name__} without its numbers.",
-            allowed="a promise, or a kind of promise together with an accuracy",
+            f"The guarantee is pf.{given.__name__} without its numbers.",
+            allowed="a guarantee, or a kind of guarantee together with an accuracy",
             instead=f"plan({EXAMPLES.get(given.__name__, 'pf.Pure(1.0)')}), or accuracy=pf.Within(5)",
         )
     epsilon = given if isinstance(given, int | float) and 0 < given < 1e6 else 1.0
     return UsageError(
-        f"The promise is {problem}.",
-        allowed="a promise, such as pf.Pure, pf.Approx, pf.Zcdp, pf.Gdp or pf.Renyi, or an epsilon",
+        f"The guarantee is {problem}.",
+        allowed="a guarantee, such as pf.Pure, pf.Approx, pf.Zcdp, pf.Gdp or pf.Renyi, or an epsilon",
         instead=f"pf.Pure({float(epsilon):g}), or epsilon={float(epsilon):g}",
     )

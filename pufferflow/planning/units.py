@@ -66,7 +66,7 @@ def more_may_leave(unit: str, within: Sequence[str]) -> Refused:
     """Return the error for units that may come and go together with an unlimited number of others in their group."""
     together = ", ".join(map(repr, within))
     return Refused(
-        f"Rows hang together within {together}, and the secret is whether the rows of one {unit!r} are there.",
+        f"Rows depend on each other within {together}, and the secret is whether the rows of one {unit!r} are there.",
         allowed=f"pf.AnyCorrelation() with within={unit!r}, or pf.Independent()",
-        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all that hangs together",
+        instead=f"pf.Presence({within[0]!r}, rows=...), which hides all that depend on each other",
     )

@@ -2,7 +2,7 @@
 
 Each row gets the number of its key, made of public columns row by row, and engines group by that number as by any other
 derived column. Which rows are others follows from the row and from the listed keys alone, and the group is part of the
-answer whether or not there are any: it tells nothing of other rows.
+answer whether or not there are any: it reveals nothing about other rows.
 """
 
 from collections.abc import Mapping, Sequence

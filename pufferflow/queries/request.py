@@ -272,7 +272,7 @@ class Request:
         return bounds
 
     def check_weighable(self, what: str = "Public weights") -> None:
-        """Refuse weights of secrets that are no values of rows, and where groups hang together in known ways.
+        """Refuse weights of secrets that are no values of rows, and where groups depend on each other in known ways.
 
         `what` needs them.
         """
@@ -379,7 +379,7 @@ class Request:
         if keys is None and not self.counts_are_public:
             raise UsageError(
                 "Which groups there are is private: whether rows are there at all is the secret.",
-                allowed=f'the keys of the answer, listed; or keys="{DISCOVER}", which a promise with a delta pays for',
+                allowed=f'the keys of the answer, listed; or keys="{DISCOVER}", under a guarantee with a delta',
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
         if keys is None:

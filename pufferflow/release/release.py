@@ -207,7 +207,7 @@ class Release(Suggesting):
         return {**vars(self), "plan_evidence": None}
 
     def __repr__(self) -> str:
-        """Show the numbers, the promise, and the entry of the ledger."""
+        """Show the numbers, the guarantee, and the entry of the ledger."""
         counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
         return f"{visible(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
 

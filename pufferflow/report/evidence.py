@@ -1,4 +1,4 @@
-"""What a plan, an account and a ledger tell of themselves for a page: plain values, kept as JSON beside a release.
+"""What a plan, an account and a ledger reveal about themselves for a page: plain values, kept as JSON beside a release.
 
 Nothing here depends on a private value.
 """
@@ -11,9 +11,9 @@ from pufferflow.errors import UsageError
 
 VERSION = 1
 GROUP_PRIVACY = "group privacy"
-"""The row of what it costs to know nothing of how the rows of a group hang together."""
+"""The row of what it costs to know nothing of how the rows of a group depend on each other."""
 ORDINARY = "differential privacy (rows independent)"
-"""The row of what ordinary differential privacy of a row asks for, which does not see that rows hang together."""
+"""The row of ordinary differential privacy of a row, which takes rows for independent."""
 
 
 @final
@@ -34,8 +34,8 @@ class WorstPair(msgspec.Struct, frozen=True):
     """The two secrets that an answer could give away most easily, and its law under each, in the unit of the answer.
 
     `noise`, `scale` and `shape` (the k of a generalized Cauchy noise, the epsilon of a staircase, else 0) are what is
-    added to `answer`. `epsilon` is the promise on the ratio of the two noisy densities, but for a probability of
-    `delta`; None for promises of another kind. `note` says what the laws are if they are not the answer's own:
+    added to `answer`. `epsilon` is the guarantee on the ratio of the two noisy densities, but for a probability of
+    `delta`; None for guarantees of another kind. `note` says what the laws are if they are not the answer's own:
     stand-ins for a movement, one number of several, or a coarser picture.
     """
 
@@ -54,7 +54,7 @@ class WorstPair(msgspec.Struct, frozen=True):
 
 @final
 class BoundRow(msgspec.Struct, frozen=True):
-    """What one bound asks for to keep the same promise; `note` says why, where it asks for nothing.
+    """What one bound asks for to keep the same guarantee; `note` says why, where it asks for nothing.
 
     A bound that was not `worked_out` had to do without the laws that it needs; its noise says nothing of the bound.
     """
@@ -86,7 +86,10 @@ class Cell(msgspec.Struct, frozen=True):
 
 @final
 class WhatIf(msgspec.Struct, frozen=True):
-    """What is left of the promise if an assumption is wrong; `epsilon` (ρ, μ) as far as it is one number, `measure`."""
+    """What is left of the guarantee if an assumption is wrong.
+
+    `epsilon` (ρ, μ) as far as it is one number, `measure`.
+    """
 
     wrong: str
     left: str
@@ -168,7 +171,7 @@ class Budget(msgspec.Struct, frozen=True):
     `ahead` are totals after 1, 2, … further releases, `endless` the total of a schedule that never ends (None if there
     is none or nobody can tell), `fits` how many further releases fit (None for any number, or if nobody can tell). Of
     very many `releases` some are among the charges, the first and the last with them. `why` says why so much is spent,
-    and `what_if` what the releases keep together if a belief is wrong.
+    and `what_if` what the releases keep together if a prior is wrong.
     """
 
     account: str

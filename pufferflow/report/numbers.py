@@ -1,6 +1,6 @@
 """Numbers as people read them: as many digits as mean something, thousands apart, a true minus sign.
 
-Promises in words, for somebody who reads the answers.
+Guarantees in words, for somebody who reads the answers.
 """
 
 import math
@@ -43,7 +43,7 @@ def plain(value: float | None, digits: int = 4) -> str:
 def total(value: float) -> str:
     """Return what is spent, or a limit on that, rounded up: a page never says that less is spent than is.
 
-    It has as many digits as in a terminal, so that one number looks alike everywhere.
+    It has as many digits as in a terminal, so that one number looks the same everywhere.
 
     >>> total(0.50012345), total(0.5), total(1.0000000000000002), total(0.0), total(float("inf"))
     ('0.500124', '0.5', '1', '0', '∞')
@@ -73,7 +73,7 @@ def downwards(value: float, digits: int = 4) -> float:
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """Return a number of a promise as text that can be typed again: with so many digits, rounded up.
+    """Return a number of a guarantee as text that can be typed again: with so many digits, rounded up.
 
     >>> at_most(0.84901), at_most(2.5), at_most(1e-6), at_most(float("inf"))
     ('0.8491', '2.5', '1e-06', 'inf')
@@ -215,7 +215,7 @@ _DIGITS = 6
 
 
 def promise_in_words(guarantee: Guarantee) -> str:
-    """Say how strong a promise is, and what it means.
+    """Say how strong a guarantee is, and what it means.
 
     >>> from pufferflow.guarantees import Pure
     >>> print(promise_in_words(Pure(0.5)))

@@ -253,7 +253,7 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
     shares, kind = published_shares(outputs_of(frame, intervals)), "Release: numbers with their noise"
     record = sections.certificate(certificate_rows, evidence)
     if evidence is None:
-        missing = sections.unknown("sentence", "What was promised", _NO_EVIDENCE)
+        missing = sections.unknown("sentence", "What was guaranteed", _NO_EVIDENCE)
         title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
         parts = [missing, numbers, _signal_section(shares), record]
         return page(kind, title, _summary_of_certificate(certificate_rows), parts, _RELEASE_CLOSING, about=about)

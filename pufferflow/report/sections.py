@@ -25,8 +25,8 @@ _BOUNDS: Final = explanations()
 _MODELS: Final = {
     GROUP_PRIVACY: _BOUNDS["Group"],
     ORDINARY: (
-        "Hides one row as if no other row told anything of it: what most libraries promise, and less than it seems "
-        "where rows hang together."
+        "Hides one row as if no other row told anything of it: what most libraries guarantee, and less than it seems "
+        "where rows depend on each other."
     ),
 }
 _CLASS: Final = re.compile(r"(\w+)\(")
@@ -112,8 +112,8 @@ def worst(evidence: Evidence) -> Section:
 
 _HOW: Final = (
     "W_∞ is the farthest that probability has to move to turn the law of the answer under one secret into that under "
-    "the other; W_1 and W_2 are averages over the movement. Near is the distance within which all but the promise's δ "
-    "has to move. Each bound makes its noise from one of them: GWM from W_∞, GAWM from a nearness, DAGWM from a whole "
+    "the other; W_1 and W_2 are averages over the movement. Near is the distance within which all but the δ "
+    "of the guarantee has to move. Each bound makes its noise from one of them: GWM from W_∞, GAWM from a nearness, DAGWM from a whole "
     "transport, and Exact from the two laws."
 )
 _COMPUTED: Final = (
@@ -165,13 +165,13 @@ def memory(evidence: Evidence) -> Section | None:
 
 
 def models(evidence: Evidence) -> Section | None:
-    """Give the noise of the same promise by how much is believed of how rows hang together."""
+    """Give the noise of the same guarantee by how much is believed of how rows depend on each other."""
     beliefs = models_of(evidence.bounds)
     if len(beliefs) < 2:
         return None
     introduction = paragraph(
-        "How rows are believed to hang together decides how much noise a promise takes. Ordinary differential privacy "
-        "takes rows to tell nothing of each other; group privacy takes nothing for granted."
+        "How rows depend on each other under the prior decides how much noise a guarantee needs. Ordinary "
+        "differential privacy takes rows to reveal nothing about each other; group privacy takes nothing for granted."
     )
     lines = [
         f"{link(model.name, anchor_of(model.name))}: noise of scale {text(plain(model.scale))} on {text(model.output)}"
@@ -179,12 +179,12 @@ def models(evidence: Evidence) -> Section | None:
         for model in beliefs
     ]
     body = introduction + models_figure(beliefs) + listed_markup(lines)
-    return Section("models", "The same promise under other beliefs", body)
+    return Section("models", "The same guarantee under other priors", body)
 
 
 def bounds(evidence: Evidence) -> Section:
     """Give the noise of other bounds beside this plan's, and which bounds had to refuse or were not worked out."""
-    anchor, title = "bounds", "The same promise, worked out in other ways"
+    anchor, title = "bounds", "The same guarantee, worked out in other ways"
     merged = merge_bounds(evidence.bounds)
     if not merged:
         return unknown(anchor, title, "No other bounds were worked out.")
@@ -214,22 +214,22 @@ def finished(parts: Iterable[Section | None], evidence: Evidence) -> list[Sectio
 
 
 def breakable(evidence: Evidence) -> Section:
-    """Give what has to be true of the world, and what is left of the promise if it is not."""
+    """Give what has to be true of the world, and what is left of the guarantee if it is not."""
     body = "<h3>What has to be true</h3>" + (listed(evidence.assumptions) or paragraph("Nothing is assumed."))
     body += "<h3>What is left if it is not</h3>"
     if evidence.what_if:
         columns = [
             Column("What if …", [case.wrong.removeprefix("if ") for case in evidence.what_if]),
-            Column("what is left of the promise", [case.left for case in evidence.what_if]),
+            Column("what is left of the guarantee", [case.left for case in evidence.what_if]),
             Column(
                 next((case.measure for case in evidence.what_if if case.epsilon is not None), "epsilon"),
                 [UNKNOWN if case.epsilon is None else plain(upwards(case.epsilon)) for case in evidence.what_if],
                 number=True,
             ),
         ]
-        body += table("What is left of the promise if an assumption is wrong", columns)
+        body += table("What is left of the guarantee if an assumption is wrong", columns)
     else:
-        body += paragraph("Nobody can tell from here: no weaker promise is known.", "quiet")
+        body += paragraph("Nobody can tell from here: no weaker guarantee is known.", "quiet")
     return Section("assumptions", "Assumptions, and what happens if they are wrong", body)
 
 
@@ -269,7 +269,7 @@ def rough(evidence: Evidence | None) -> list[str]:
 
 
 def _line(line: str, explained: Collection[str]) -> str:
-    """Return a line of the sentence; the bound that carries the promise leads to its explanation."""
+    """Return a line of the sentence; the bound that carries the guarantee leads to its explanation."""
     labelled = _LABEL.fullmatch(line)
     if labelled is None:
         return paragraph(line)
@@ -325,7 +325,7 @@ def account(budget: Budget, name: str = "") -> str:
             Column("if", [case.wrong.removeprefix("if ") for case in budget.what_if]),
             Column("what is left", [case.left for case in budget.what_if]),
         ]
-        body += table("What is left if a belief is wrong", columns)
+        body += table("What is left if a prior is wrong", columns)
     if budget.charges or budget.ahead:
         body += budget_figure(budget, name)
     if budget.ahead and budget.rule and not budget.rule.startswith(_NO_RULE):

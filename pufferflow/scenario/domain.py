@@ -356,7 +356,7 @@ def _list_instead(given: object, name: str) -> str:
     elif hasattr(given, "categories"):
         instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
     elif hasattr(given, "to_list"):
-        instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would tell of them"
+        instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would reveal about them"
     elif isinstance(given, int | float) and not isinstance(given, bool) and 0 < abs(given) < _READABLE:
         instead = f"{name}=pf.Interval({min(given, 0)}, {max(given, 0)})"
         instead += f", or {name}=list(range({given}))" if isinstance(given, int) and given > 1 else ""

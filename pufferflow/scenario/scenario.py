@@ -30,16 +30,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @suggests_arguments
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows hang together.
+    """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows depend on each other.
 
     `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
-    `within` (a column or several) may depend on each other, others are independent; left out, all rows hang together.
-    `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a number.
-    `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and the value
-    there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a duration.
-    `public` names the columns that everybody may know, row by row; only they can filter and group. `order_by` and
-    `within` are among them. Under `pf.Presence` everybody may know which values they can have, and nobody whose row has
-    which: that is hidden with the row.
+    `within` (a column or several) may depend on each other, others are independent; left out, all rows depend on each
+    other. `order_by` puts them in order: a row's position is the value itself, counted in `step`, a duration or a
+    number. `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and
+    the value there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a
+    duration. `public` names the columns that everybody may know, row by row; only they can filter and group. `order_by`
+    and `within` are among them. Under `pf.Presence` everybody may know which values they can have, and nobody whose row
+    has which: that is hidden with the row.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(
@@ -64,7 +64,7 @@ class Scenario:
     public: tuple[str, ...]
     timed: bool
     refusal: str = field(compare=False)
-    """Why beliefs of a scenario that an older version stored are refused now; empty for all others."""
+    """Why priors of a scenario that an older version stored are refused now; empty for all others."""
 
     def __init__(  # noqa: PLR0913 - the parts of a scenario, each by its name
         self,
@@ -182,7 +182,7 @@ class Scenario:
         else:
             assumed = "none is assumed to be independent of the others"
             if all(prior.independent_rows for prior in self.priors):
-                assumed = "what one tells of others is as believed"
+                assumed = "what one reveals about others is as believed"
             lines.append(f"All rows belong together; {assumed}.")
         if self.order_by is not None:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
@@ -230,7 +230,7 @@ class Scenario:
 
     @property
     def group_in_words(self) -> str:
-        """What the rows of one group share, for sentences; empty where all rows hang together."""
+        """What the rows of one group share, for sentences; empty where all rows depend on each other."""
         return ", ".join("unit" if name == ROW else name for name in self.within)
 
     @property
@@ -333,14 +333,14 @@ class Scenario:
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
-        """Return a scenario that any version stored; if its beliefs are refused now, it serves no new plans."""
+        """Return a scenario that any version stored; if its priors are refused now, it serves no new plans."""
         with stored_belief() as refusals:
             scenario = cls.from_json(text)
         set_fields(scenario, refusal=" ".join(dict.fromkeys(refusals)))
         return scenario
 
     def check_sound(self) -> None:
-        """Refuse a scenario of an older ledger whose beliefs are refused now."""
+        """Refuse a scenario of an older ledger whose priors are refused now."""
         if self.refusal:
             raise belief_refused(self.refusal)
 

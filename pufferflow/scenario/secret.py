@@ -111,7 +111,7 @@ class ValueSecret(AnySecret):
         return f"{self.where.format(repr(self.column))} ({self.domain.describe()}), {rule_in_words(self.pairs)}"
 
     def value_pairs(self) -> Sequence[tuple[Label, Label]]:
-        """Return the pairs of values that must look alike, each once."""
+        """Return the pairs of values that must be indistinguishable, each once."""
         return self._value_pairs
 
     @cached_property
@@ -132,7 +132,7 @@ class ValueSecret(AnySecret):
 
     @property
     def every_pair(self) -> bool:
-        """Whether any two values of a finite domain must look alike."""
+        """Whether any two values of a finite domain must be indistinguishable."""
         values = len(self.domain.points)
         return not isinstance(self.domain, Interval) and (
             self.pairs == "all" or len(np.unique(np.sort(self.pair_places), axis=0)) == values * (values - 1) // 2
@@ -142,7 +142,7 @@ class ValueSecret(AnySecret):
 @final
 @dataclass(frozen=True, init=False)
 class Secret(ValueSecret, kind="value"):
-    """The value of `column` in each row: any two values of the domain (or the pairs named) must look alike.
+    """The value of `column` in each row: any two values of the domain (or the pairs named) must be indistinguishable.
 
     `domain` is a list of values, `pf.Interval(low, high)` or `pf.Bins(edges, values)`; a tuple of two numbers may mean
     either of the first two, and is refused. `pairs` is "all", "adjacent", `pf.WithinDistance(distance)` or a list of
@@ -158,10 +158,10 @@ class Secret(ValueSecret, kind="value"):
 
     @classmethod
     def together(cls, *secrets: "Secret", pairs: object = "all") -> "Secret":
-        """Return the secret that is a row's tuple of values: any two tuples must look alike, so every column is hidden.
+        """Return the secret of a row's tuple of values: any two tuples must be indistinguishable.
 
         A list of secrets in a scenario means this. With pairs="one column" only tuples that differ in one column have
-        to look alike: a column is then not hidden from those who know what others tell of it.
+        to be indistinguishable: a column is then not hidden from those who know what others reveal about it.
 
         >>> both = Secret.together(Secret("a", domain=[0, 1]), Secret("b", domain=[0, 1]))
         >>> both.describe()
@@ -470,7 +470,7 @@ def _check_part(secret: object) -> None:
     if secret.pairs != "all":
         raise UsageError(
             f"Several secrets, and that about {secret.column!r} has pairs of its own.",
-            allowed='pairs="all" for each: any two tuples of values must look alike',
+            allowed='pairs="all" for each: any two tuples of values must be indistinguishable',
             instead='pf.Secret.together(…, pairs="one column"), which hides less, or a scenario for this column alone',
         )
 

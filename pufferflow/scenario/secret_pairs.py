@@ -1,4 +1,4 @@
-"""Which two values of a secret must look alike."""
+"""Which two values of a secret must be indistinguishable."""
 
 import itertools
 import math
@@ -72,7 +72,7 @@ def _with_missing(given: object, domain: Domain) -> Rule:
         return "all"
     if isinstance(domain, Interval):
         raise Refused(
-            'Some pairs of an interval, and missing="skip": any value and a missing one must look alike too.',
+            'Some pairs of an interval, and missing="skip": any value and a missing one must be indistinguishable too.',
             allowed='pairs="all", for which noise is hardly larger: a row that is missing adds nothing to a sum',
             instead='pairs="all", or pf.Bins(edges, values) as the domain',
         )

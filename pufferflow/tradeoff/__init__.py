@@ -1,6 +1,6 @@
 """Trade-off accounting: what releases with an (ε, δ) and a total variation tell together, exactly (M26).
 
-Its preconditions: the secret with the belief fixes the data (ordinary and group differential privacy), or releases are
+Its preconditions: the secret with the prior fixes the data (ordinary and group differential privacy), or releases are
 independent given the secret, or the profiles are those of one (x, x') of a coupling and are averaged afterwards.
 
 >>> import pufferflow as pf

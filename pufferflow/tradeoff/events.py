@@ -1,6 +1,6 @@
 """dp-accounting's events, read by the names of their classes and attributes: the library itself is not needed.
 
-An event is about ordinary differential privacy of independent rows. What one means for a promise depends on what
+An event is about ordinary differential privacy of independent rows. What one means for a guarantee depends on what
 neighbours are: if rows are added or removed, answers with values of norm C move by C; if one is replaced, by 2C.
 """
 

@@ -33,7 +33,7 @@ _ALL_TOLD = 1e100
 @suggests_arguments
 @dataclass(frozen=True, init=False)
 class Profile:
-    """What one release tells of a secret, whatever the outputs before it: the pair of laws that dominates it (M26).
+    """What one release reveals about a secret, whatever the outputs before it: its dominating pair of laws (M26).
 
     `Profile(epsilon, delta, tv)` is a release that is (ε, δ)-private with total variation at most `tv`; the worst such
     release, which all others can be made from, has a loss of ε, 0, −ε or ∞. Bounds are cut where others say more: tv to

@@ -55,7 +55,7 @@ def poisson(profile: Profile, rate: float, *, prior: Any) -> Profile:
     `profile` is that of the release on all rows, if one row is added or removed. The result tells both orders apart:
     its first law is that of the data with the row. With (P, Q) the pair of the profile it is
     ((1 − rate)·Q + rate·P, Q), by joint convexity over who else is in the sample; both orders are counted. `prior` is
-    the belief about the rows, which have to be independent.
+    the prior about the rows, which have to be independent.
 
     >>> import pufferflow as pf
     >>> step = poisson(Profile.of(pf.Gaussian(1.0)), 0.01, prior=pf.Independent())
@@ -148,12 +148,12 @@ def independent(prior: Any) -> None:
     if not known or not all(isinstance(one, bool) for one in known):
         raise UsageError(
             f"The prior of sampled rows is of type {type(prior).__name__}.",
-            allowed="the belief about the rows, whose rows are independent",
+            allowed="the prior about the rows, whose rows are independent",
             instead="prior=pf.Independent()",
         )
     if not all(known):
         raise Refused(
-            "Sampling correlated rows: those that are drawn tell of those that are not (M26).",
+            "Sampling correlated rows: those that are drawn reveal about those that are not (M26).",
             allowed="prior=pf.Independent(), if the rows are independent",
             instead="the release without sampling, or the loss of each row, sampling included, as an exposure (M35)",
         )

@@ -111,7 +111,7 @@ def _price(coupling: Coupling, matrix: Floats, p: float) -> float:
 def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
     """Return cheapest plans from a to b, and functions that prove them so; what both have in common stays.
 
-    They are of many small problems with one matrix of costs. Nothing is promised of them: whoever uses a plan proves
+    They are of many small problems with one matrix of costs. Nothing is guaranteed of them: whoever uses a plan proves
     what it is worth.
     """
     import ot  # pyright: ignore[reportMissingTypeStubs]  # see `_pot`

@@ -158,7 +158,7 @@ def test_the_operating_systems_randomness():
 
 
 def test_noise_alone_is_measured_without_a_promise():
-    """Without a promise the bound is of a pure one, with a kind it is of that kind; nothing can be broken."""
+    """Without a guarantee the bound is of a pure one, with a kind it is of that kind; nothing can be broken."""
     found = attack(pf.Laplace(1.0), POINTS, trials=20_000, rng=seeded())
     assert (found.promised, found.against, found.broken) == (None, None, False)
     assert 0.85 < found.lower < 1
@@ -168,7 +168,10 @@ def test_noise_alone_is_measured_without_a_promise():
 
 
 def test_a_calibration_is_attacked_through_its_witness():
-    """What pf.calibrate returns has noise, promise and pair; of several pairs the costliest is found without it too."""
+    """What pf.calibrate returns has noise, guarantee and pair.
+
+    Of several pairs the costliest is found without it too.
+    """
     pairs = [(pf.Law.point(0), pf.Law.point(x)) for x in (0.2, 3.0, 1.0)]
     calibrated = pf.calibrate(pairs, pf.Pure(1.0))
     found = attack(calibrated, trials=20_000, rng=seeded())

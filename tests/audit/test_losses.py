@@ -73,6 +73,6 @@ def test_a_share_that_may_be_left_out_counts_for_nothing(alpha):
 
 
 def test_a_curve_is_many_promises():
-    """A curve of orders is attacked order by order, any other promise as it is."""
+    """A curve of orders is attacked order by order, any other guarantee as it is."""
     assert list(pf.RenyiCurve([2, 4], [0.5, 1.0]).singles) == [pf.Renyi(2, 0.5), pf.Renyi(4, 1.0)]
     assert list(pf.Pure(1.0).singles) == [pf.Pure(1.0)]

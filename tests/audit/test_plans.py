@@ -64,7 +64,7 @@ def seeded(seed=1):
 @pytest.mark.parametrize("days", [False, True], ids=["one sum", "a sum a day"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_prior_withstands(name, days):
-    """Plans under every kind of prior are not broken, and the attack names secrets, belief and event."""
+    """Plans under every kind of prior are not broken, and the attack names secrets, prior and event."""
     batch = asked(SCENARIOS[name])
     if days and name != "presence":
         batch = batch.group_by("day")
@@ -84,7 +84,7 @@ def test_every_prior_withstands(name, days):
 )
 @pytest.mark.parametrize("name", ["independent", "chain", "gaussian"])
 def test_every_promise_of_a_plan(name, promise):
-    """Rényi and approximate promises withstand too, by whichever noise the plan has chosen."""
+    """Rényi and approximate guarantees withstand too, by whichever noise the plan has chosen."""
     plan = asked(SCENARIOS[name]).private_sum("level").plan(promise)
     found = attack(plan, trials=3_000, rng=seeded())
     assert not found.broken

@@ -1,4 +1,4 @@
-"""Noise for promises about all orders and all tests: never less than exact divergences of random laws need."""
+"""Noise for guarantees about all orders and all tests: never less than exact divergences of random laws need."""
 
 import math
 
@@ -26,7 +26,7 @@ def pairs_of(seed, count):
 
 
 def share_used(pair, noise, promise):
-    """Return the largest exact loss, computed slowly, over what the promise allows there."""
+    """Return the largest exact loss, computed slowly, over what the guarantee allows there."""
     match promise:
         case pf.Zcdp(rho):
             return max(noisy.renyi(*pair, noise, alpha) / (rho * alpha) for alpha in (1.05, 1.5, 3.0, 12.0))
@@ -42,7 +42,7 @@ def share_used(pair, noise, promise):
 @every_family
 @every_promise
 def test_the_noise_keeps_the_promise(family, promise):
-    """The exact loss of random laws is within the promise under every bound, and finer bounds need no more noise."""
+    """The exact loss of random laws is within the guarantee under every bound, and finer bounds need no more noise."""
     for pair in pairs_of(11, 2):
         found = [pf.calibrate([pair], promise, noise=family, bound=bound).noise for bound in BOUNDS]
         assert [noise.scale for noise in found] == sorted(noise.scale for noise in found)
@@ -53,7 +53,7 @@ def test_the_noise_keeps_the_promise(family, promise):
 
 @pytest.mark.parametrize(("family", "promise"), [*((pf.Gaussian, one) for one in PROMISES), (pf.Laplace, PROMISES[2])])
 def test_a_tenth_less_noise_breaks_the_promise(family, promise):
-    """Where one answer moves to another, and the loss of the noise is known exactly, nine tenths of it tell more."""
+    """Where one answer moves to another, and the loss of the noise is known exactly, nine tenths of it reveal more."""
     noise = pf.calibrate([POINTS], promise, noise=family).noise
     assert share_used(POINTS, noise, promise) <= 1 + 1e-6
     assert share_used(POINTS, family(0.9 * noise.scale), promise) > 1.01
@@ -92,7 +92,7 @@ def test_gaussian_laws_have_exact_losses_of_all_orders():
 
 
 def test_no_part_is_left_out_of_all_orders():
-    """`pf.GAWM` leaves out a share of the laws, for which neither promise has room; a total variation has."""
+    """`pf.GAWM` leaves out a share of the laws, for which neither guarantee has room; a total variation has."""
     pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
     for promise in PROMISES[:2]:
         with pytest.raises(pf.Refused, match="leaves out"):
@@ -103,7 +103,7 @@ def test_no_part_is_left_out_of_all_orders():
 
 
 def test_robustness_of_the_new_promises():
-    """A prior that is off by a movement or a factor leaves promises that noise proves or conversions know."""
+    """A prior that is off by a movement or a factor leaves guarantees that noise proves or conversions know."""
     for promise in PROMISES[:3]:
         made = pf.calibrate([POINTS], promise, noise=pf.Gaussian)
         left = pf.robustness(made, 0.5)

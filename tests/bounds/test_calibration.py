@@ -46,7 +46,7 @@ INVERSE = [
 
 @pytest.mark.parametrize(("family", "kind", "bound"), thinned(INVERSE, 0.39, unpack=True))
 def test_loss_and_calibrate_are_inverse(family, kind, bound):
-    """The loss at the scale found is the ε asked for, in every kind of promise."""
+    """The loss at the scale found is the ε asked for, in every kind of guarantee."""
     found = pf.calibrate([OUTLIER], kind(0.9), noise=family, bound=bound)
     assert pf.loss([OUTLIER], found.noise, kind, bound=bound) == pytest.approx(0.9, rel=1e-5)
     assert found.loss == pytest.approx(0.9, rel=1e-5)
@@ -55,7 +55,7 @@ def test_loss_and_calibrate_are_inverse(family, kind, bound):
 
 @pytest.mark.slow
 def test_auto_takes_the_least_scale_of_the_robust_bounds():
-    """ "auto" is the minimum over GWM, DAGWM, GAWM and Kantorovich, whatever the promise, and never Exact."""
+    """ "auto" is the minimum over GWM, DAGWM, GAWM and Kantorovich, whatever the guarantee, and never Exact."""
     cases = {
         pf.Pure(1.0): [pf.GWM(), pf.Kantorovich()],
         pf.Renyi(3, 1.0): [pf.GWM(), pf.DAGWM()],
@@ -149,7 +149,7 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.calibrate([(POINTS[0], 3)], pf.Pure(1.0)), "types"),
         (lambda: pf.calibrate([(POINTS[0], pf.GaussianLaw(0, 1))], pf.Pure(1.0)), "finite and a Gaussian"),
         (lambda: pf.calibrate([POINTS, (pf.Law.point([0, 0]),) * 2], pf.Pure(1.0)), "dimensions"),
-        (lambda: pf.calibrate([POINTS], 1.0), "promise is of type float"),
+        (lambda: pf.calibrate([POINTS], 1.0), "guarantee is of type float"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Laplace(1.0)), "noise is Laplace"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise="laplac"), "noise is 'laplac'"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound="best"), "bound is 'best'"),
@@ -158,7 +158,7 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.GWM(norm=3), "norm is 3"),
         (lambda: pf.GAWM(1.0), "delta is 1.0"),
         (lambda: pf.loss([POINTS], pf.Laplace, pf.Pure), "no noise with a scale"),
-        (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Pure(1.0)), "a promise with its epsilon"),
+        (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Pure(1.0)), "a guarantee with its epsilon"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Renyi), "needs more than an epsilon"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.RenyiCurve), "kind is RenyiCurve"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), "pure"), "of type str"),
@@ -195,7 +195,7 @@ def _scale_of_two_atoms(size, family, bound):
 
 
 def test_far_light_atoms_are_not_lost():
-    """A mass of 1e−17 at 1e6 is hidden by GWM to its full distance, and Exact keeps the promise about it too."""
+    """A mass of 1e−17 at 1e6 is hidden by GWM to its full distance, and Exact keeps the guarantee about it too."""
     pair = pf.Law([0.0, 1.0], [0.5, 0.5]), pf.Law([0.0, 1.0, 1e6], [0.5, 0.5 - 1e-17, 1e-17])
     assert pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM()).noise.scale == pytest.approx(1e6)
     exact = pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.Exact()).noise
@@ -206,7 +206,7 @@ def test_far_light_atoms_are_not_lost():
 
 @pytest.mark.parametrize("kind", [pf.Pure, pf.Approx.of(1e-6), pf.Renyi.of(3), pf.ApproxRenyi.of(3, 1e-6)])
 def test_the_loss_is_that_of_all_laws_in_any_order(kind):
-    """Where no laws need any of the δ at the promised ε, the loss is still the largest of theirs."""
+    """Where no laws need any of the δ at the guaranteed ε, the loss is still the largest of theirs."""
     pieces = [ListedLaws([pf.Pair(pf.Law.point([0, 0]), pf.Law.point([far, 1]))]) for far in (2, 3)]
     for order in (pieces, pieces[::-1]):
         found = pf.calibrate(SeveralLaws(order), kind(1.0), noise=pf.Laplace, bound=pf.DAGWM())
@@ -230,7 +230,7 @@ def test_many_pairs_are_calibrated_together():
 @settings(max_examples=25)
 @given(exact_laws(), exact_laws(), st.sampled_from([0.1, 1.0, 4.0]))
 def test_rational_laws_keep_the_order(mu, nu, epsilon):
-    """On laws of Fractions: exact ≤ kantorovich ≤ gwm ≤ group for pure promises."""
+    """On laws of Fractions: exact ≤ kantorovich ≤ gwm ≤ group for pure guarantees."""
     bounds = [pf.Exact(), pf.Kantorovich(), pf.GWM(), pf.Group()]
     scales = [pf.calibrate([(mu, nu)], pf.Pure(epsilon), noise=pf.Laplace, bound=bound).noise.scale for bound in bounds]
     assert scales == sorted(scales)
@@ -240,7 +240,7 @@ def test_rational_laws_keep_the_order(mu, nu, epsilon):
 @given(float_laws(), float_laws())
 @pytest.mark.slow
 def test_float_laws_keep_the_order(mu, nu):
-    """On float laws of very uneven weights: exact ≤ dagwm ≤ gwm ≤ group for Rényi promises."""
+    """On float laws of very uneven weights: exact ≤ dagwm ≤ gwm ≤ group for Rényi guarantees."""
     check_order_of_float_laws(mu, nu)
 
 
@@ -292,7 +292,7 @@ def test_vectors_with_delta_use_the_best_order():
     pair = pf.Law.point([0, 0]), pf.Law.point([1, 2])
     promise = pf.Approx(1.0, 1e-5)
     found = pf.calibrate([pair], promise, noise=pf.Laplace, bound=pf.GWM())
-    assert found.noise.scale <= 3.0  # what the pure promise of the same ε needs
+    assert found.noise.scale <= 3.0  # what the pure guarantee of the same ε needs
     curve = pf.RenyiCurve.of(lambda alpha: found.noise.renyi(3.0, alpha))
     assert curve.to_approx(1e-5).epsilon <= 1.0 + 1e-6 or found.noise.scale == 3.0
     gaussian = pf.calibrate([pair], promise, noise=pf.Gaussian, bound=pf.GWM())

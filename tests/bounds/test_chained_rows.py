@@ -1,4 +1,7 @@
-"""Rows along a chain by what answers tell of each of them: never below exact losses, and budgets that are used up."""
+"""Rows along a chain by what answers reveal about each of them.
+
+Never below exact losses, and budgets that are used up.
+"""
 
 import itertools
 import math
@@ -80,7 +83,7 @@ def test_a_group_that_moves_less_than_its_rows_together_caps_the_loss():
     ids=repr,
 )
 def test_budgets_keep_the_promise_and_use_it_up(promise):
-    # with a tenth more than the budget the promise is not kept by the same proof
+    # with a tenth more than the budget the guarantee is not kept by the same proof
     rows = chained([[0.9, 0.1], [0.2, 0.8]], 24)
     row, proof = rows.deviations(promise, group=24.0)
     assert row > 0
@@ -120,7 +123,7 @@ def test_what_is_not_hidden_at_all_is_lost():
 
 
 def test_nothing_told_of_rows_is_nothing_told():
-    # no movement at all has no loss under any promise
+    # no movement at all has no loss under any guarantee
     rows = chained([[0.9, 0.1], [0.2, 0.8]], 9)
     assert rows.loss(pf.Approx.of(delta=1e-6), 0.0)[0] == 0
     assert rows.loss(pf.Renyi.of(alpha=2), 0.0)[0] == 0

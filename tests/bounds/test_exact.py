@@ -154,7 +154,7 @@ def test_gaussian_noise_never_has_no_delta():
 
 @pytest.mark.parametrize("delta", [1e-6, 1e-9, 1e-12, 0.0])
 def test_tiny_deltas_cost_no_more_than_none(delta):
-    """Laplace noise for (1, δ) is never more than for a pure promise; at δ = 0 it is the same."""
+    """Laplace noise for (1, δ) is never more than for a pure guarantee; at δ = 0 it is the same."""
     pure = pf.calibrate([OUTLIER], pf.Pure(1.0), noise=pf.Laplace, bound=EXACT).noise.scale
     found = pf.calibrate([OUTLIER], pf.Approx(1.0, delta), noise=pf.Laplace, bound=EXACT)
     assert found.noise.scale <= pure * (1 + 1e-8)

@@ -1,4 +1,4 @@
-"""Correlated Gaussian noise of two outputs: its joint loss over reachable shifts, and the least for a promise."""
+"""Correlated Gaussian noise of two outputs: its joint loss over reachable shifts, and the least for a guarantee."""
 
 import itertools
 
@@ -103,7 +103,7 @@ def test_reference_losses_in_the_plane(case):
 @pytest.mark.parametrize("bound", [pf.DAGWM(), pytest.param(pf.Exact(), marks=pytest.mark.slow)], ids=repr)
 @pytest.mark.parametrize("seed", range(2))
 def test_calibrated_joint_noise_keeps_the_promise(seed, bound):
-    """The Rényi loss in the plane, on a grid in the outputs' own coordinates, is at most the promise's."""
+    """The Rényi loss in the plane, on a grid in the outputs' own coordinates, is at most the guarantee's."""
     rng = np.random.default_rng(seed)
     atoms = [(x, x + y) for x in range(3) for y in range(2)]
     laws = [pf.Law([atoms[i] for i in rng.choice(6, 3, replace=False)], rng.dirichlet(np.ones(3))) for _ in range(2)]
@@ -116,7 +116,7 @@ def test_calibrated_joint_noise_keeps_the_promise(seed, bound):
 
 
 def test_the_noise_of_a_worst_pair_is_the_least():
-    """Of points nothing is left to chance: the loss is the promise's, and .9 of the noise breaks it."""
+    """Of points nothing is left to chance: the loss is the guarantee's, and .9 of the noise breaks it."""
     pairs = [(point((0, 0)), point(shift)) for shift in OVERLAPPING]
     joint = pf.calibrate_joint(pairs, pf.Approx(1.0, 1e-5))
     assert joint.noise.delta(OVERLAPPING, 1.0) <= 1e-5 * (1 + 1e-9)

@@ -56,7 +56,7 @@ def impossible(family, promise):
 
 
 def true_loss(pair, noise, promise):
-    """What the promise speaks of, computed slowly, against what it allows."""
+    """What the guarantee speaks of, computed slowly, against what it allows."""
     match promise:
         case pf.Pure(epsilon):
             return noisy.pure(*pair, noise), epsilon
@@ -75,7 +75,7 @@ def true_loss(pair, noise, promise):
 @every_promise
 @every_part
 def test_promises_are_kept(family, promise, part):
-    """With the calibrated noise the true loss is not above the promise; with `Exact` a hair less noise breaks it."""
+    """With the calibrated noise the true loss is not above the guarantee; with `Exact` a hair less noise breaks it."""
     if impossible(family, promise):
         return
     for pair in pairs_of(1, 4)[part::2]:
@@ -104,7 +104,7 @@ def test_finer_bounds_need_no_more_noise(family, promise, part):
 
 @every_family
 def test_finer_bounds_prove_no_more_loss(family):
-    """exact ≤ kantorovich, dagwm ≤ gwm ≤ group in loss, for each kind of promise."""
+    """exact ≤ kantorovich, dagwm ≤ gwm ≤ group in loss, for each kind of guarantee."""
     for pair in pairs_of(3, 5):
         noise = family(1.7)
         for kind in (pf.Pure, pf.Renyi.of(3), pf.Approx.of(0.01)):
@@ -119,7 +119,7 @@ def test_finer_bounds_prove_no_more_loss(family):
 @every_family
 @every_promise
 def test_exact_is_least(family, promise):
-    """One per cent less noise than `Exact` asks for breaks the promise."""
+    """One per cent less noise than `Exact` asks for breaks the guarantee."""
     if impossible(family, promise):
         return
     broken = 0
@@ -137,7 +137,7 @@ def test_exact_is_least(family, promise):
 @every_promise
 @every_part
 def test_calibration_ends_on_the_private_side(family, promise, part):
-    """The bound's own loss at the scale found is within the promise; a little below the scale it is not."""
+    """The bound's own loss at the scale found is within the guarantee; a little below the scale it is not."""
     if impossible(family, promise):
         return
     for pair in pairs_of(5, 3)[part::2]:
@@ -218,7 +218,7 @@ def test_the_witness_is_in_the_order_that_costs():
 
 @pytest.mark.parametrize("family", thinned([pf.Laplace, pf.Gaussian], 0.5), ids=["laplace", "gaussian"])
 def test_vectors_keep_the_order(family):
-    """On R² too: exact ≤ dagwm ≤ gwm ≤ group, for Rényi promises."""
+    """On R² too: exact ≤ dagwm ≤ gwm ≤ group, for Rényi guarantees."""
     rng = np.random.default_rng(9)
     for _ in range(3):
         pair = tuple(float_law_of(random_law(rng, dimension=2, span=4, most=4)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""What is left of a promise when the prior is wrong (M30)."""
+"""What is left of a guarantee when the prior is wrong (M30)."""
 
 import math
 from fractions import Fraction
@@ -41,7 +41,7 @@ weights = st.lists(st.integers(1, 9), min_size=3, max_size=3).map(lambda w: np.a
 @settings(max_examples=25)
 @given(weights, weights, weights, weights)
 def test_the_grown_promise_holds_for_the_wrong_prior(mu, nu, true_mu, true_nu):
-    """Under the true laws the exact loss is never above what robustness promises for their distance."""
+    """Under the true laws the exact loss is never above what robustness guarantees for their distance."""
     check_grown_promise(mu, nu, true_mu, true_nu)
 
 
@@ -71,7 +71,7 @@ def check_grown_promise(mu, nu, true_mu, true_nu):
 
 
 def test_messages_grow_by_the_noise_of_the_error():
-    """A promise that messages prove has no movement to add to: the noise's own loss of the error counts twice."""
+    """A guarantee that messages prove has no movement to add to: the noise's own loss of the error counts twice."""
     scenario = pf.Scenario(
         secret=pf.Secret("on", domain=[0, 1]), prior=pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), order_by="hour"
     )
@@ -80,7 +80,7 @@ def test_messages_grow_by_the_noise_of_the_error():
 
 
 def test_a_share_left_out_stays_left_out():
-    """GAWM's δ is part of the grown promise, and its loss is that of the longer movement."""
+    """GAWM's δ is part of the grown guarantee, and its loss is that of the longer movement."""
     pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
     promised = pf.calibrate([pair], pf.ApproxRenyi(4, 1.0, 0.003), bound=pf.GAWM(0.003))
     grown = pf.robustness(promised, 0.5)
@@ -97,7 +97,7 @@ def test_errors_that_are_no_distance_are_refused(bad):
 
 
 def test_gaussian_laws_move_by_more_than_their_means_alone_say():
-    """With the exact loss of two Gaussian laws the error is added to their distance, so the promise only weakens."""
+    """With the exact loss of two Gaussian laws the error is added to their distance, so the guarantee only weakens."""
     pair = pf.GaussianLaw(0, 1), pf.GaussianLaw(10, 1)
     promised = pf.calibrate([pair], pf.Renyi(2, 1.0), noise=pf.Gaussian, bound=pf.Exact())
     assert pf.robustness(promised, 0.5).epsilon >= 1.21
@@ -105,7 +105,7 @@ def test_gaussian_laws_move_by_more_than_their_means_alone_say():
 
 
 def test_a_share_left_out_for_one_prior_counts_for_all():
-    """If one piece is proven by GAWM and the worst by GWM, GAWM's share is still part of the grown promise."""
+    """If one piece is proven by GAWM and the worst by GWM, GAWM's share is still part of the grown guarantee."""
     own = Fraction(15, 10000)
     first = pf.Law.point(0), pf.Law([Fraction(11, 10), 1000], [1 - own, own])
     second = pf.Law.point(0), pf.Law.point(Fraction(12, 10))
@@ -117,7 +117,7 @@ def test_a_share_left_out_for_one_prior_counts_for_all():
 
 
 def test_large_errors_are_answered_or_refused():
-    """A movement keeps the promise's δ; likelihood factors beyond floats are refused, not an overflow."""
+    """A movement keeps the guarantee's δ; likelihood factors beyond floats are refused, not an overflow."""
     promised = pf.calibrate(POINTS, pf.Approx(1.0, 0.5), bound=pf.GWM())
     for error in (1.0, 10.0, 1000.0):
         assert pf.robustness(promised, error).delta == 0.5

@@ -313,7 +313,7 @@ class Uneven(LossCurve):
 
 
 def test_a_loss_that_rises_with_noise_does_not_hold_up_the_search():
-    """The search goes up in growing steps to where every curve keeps the promise; in equal ones it would not end."""
+    """The search goes up in growing steps to where every curve keeps the guarantee; in equal ones it would not end."""
     curves = [Uneven(1.05), Uneven(0.9, step_up=1.01)]
     applied = search.AppliedBound(pf.GWM(), ListedLaws([]), curves)
     scale = applied.least_scale(pf.Laplace, pf.Pure(1.0))

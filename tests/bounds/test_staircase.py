@@ -20,7 +20,7 @@ PROMISES = {
 
 
 def losses(pair, noise, promise):
-    """Return every loss that a promise limits and its limit, worked out on a grid of their own."""
+    """Return every loss that a guarantee limits and its limit, worked out on a grid of their own."""
     rows = []
     for one in promise.singles:
         match one:
@@ -34,7 +34,7 @@ def losses(pair, noise, promise):
 
 
 def keeps(pair, noise, promise):
-    """Whether the exact losses keep a promise, by their own measurement (`test_order` holds it to quadrature)."""
+    """Whether the exact losses keep a guarantee, by their own measurement (`test_order` holds it to quadrature)."""
     part = EXACT.parts([pf.Pair(*pair)], noise)[0]
     return part.excess(noise, promise) <= 0
 
@@ -61,7 +61,10 @@ def law_from(rng):
     ],
 )
 def test_the_least_safe_scale_is_found(promise, family):
-    """At the scale and a hair above it the promise holds, measured anew; at every smaller one of a scan it does not."""
+    """At the scale and a hair above it the guarantee holds, measured anew.
+
+    At every smaller one of a scan it does not.
+    """
     promise = PROMISES[promise]
     for pair in pairs_of(3, 1):
         noise = pf.calibrate([pair], promise, noise=family, bound=EXACT).noise
@@ -171,6 +174,6 @@ def test_total_variation_is_traded_for_error(tv):
     ],
 )
 def test_bad_shapes_are_refused(make, says):
-    """What is no shape, or a promise that no stairs keep, is said."""
+    """What is no shape, or a guarantee that no stairs keep, is said."""
     with pytest.raises(pf.PufferflowError, match=says):
         make()

@@ -1,4 +1,7 @@
-"""Laws in regions: no pair of members has a larger ratio than is promised, and a few states are worked out exactly."""
+"""Laws in regions.
+
+No pair of members has a larger ratio than is guaranteed, and a few states are worked out exactly.
+"""
 
 import itertools
 

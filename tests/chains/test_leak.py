@@ -57,7 +57,7 @@ def brute_force(chain, values, weights, scale):
 
 
 def exposures_of(values, weights, scale):
-    """One matrix for each row: what all outputs that touch it tell of it."""
+    """One matrix for each row: what all outputs that touch it reveal about it."""
     moves = np.abs(values[:, None] - values[None, :])
     return np.abs(weights).sum(axis=0)[:, None, None] * moves[None] / scale
 
@@ -182,7 +182,7 @@ def test_kernels_that_take_turns_are_followed():
 
 
 def test_what_never_forgets_adds_up():
-    """A chain that never moves: every row tells of every other."""
+    """A chain that never moves: every row reveals about every other."""
     chain = chain_of([np.eye(2)], 40, [0.5, 0.5])
     found = leak(chain, Exposures(0.1 * (1 - np.eye(2))[None], constant(40)), every_pair(2))
     assert found.value == pytest.approx(4.0, rel=1e-9)

@@ -1,4 +1,4 @@
-"""What is beyond floats tells everything: a growth of delta is never lost, and no promise is kept without noise."""
+"""What is beyond floats tells everything: a growth of delta is never lost, and no guarantee is kept without noise."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_two_rows_that_are_alike_let_delta_grow_however_large_epsilon_is(rows, e
 
 @pytest.mark.parametrize("epsilon", [700.0, 800.0, 1500.0])
 def test_the_largest_shift_under_a_huge_epsilon_is_no_larger_than_its_own_loss_allows(epsilon):
-    # rows that are alike move together: twice the shift has to keep the promise
+    # rows that are alike move together: twice the shift has to keep the guarantee
     chain = Chain(np.eye(2)[None], np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
     rows = ChainedRows(chain, BOTH_WAYS)
     assert RowBridge(chain, BOTH_WAYS).deviations(epsilon, 1e-6) < 1e3

@@ -47,7 +47,7 @@ def cut(chain, head, turn, length):
 
 
 def brute(chain, exposures):
-    """The largest log ratio of what outputs tell of a row, over all outputs of randomised response per row.
+    """The largest log ratio of what outputs reveal about a row, over all outputs of randomised response per row.
 
     Row t says f with a weight e^{−ℓ/2} or e^{ℓ/2}: its likelihoods for two states are e^ℓ apart.
     """

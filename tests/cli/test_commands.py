@@ -140,7 +140,7 @@ def test_run_is_one_line_a_period(make, give):
 
 
 def test_run_for_programs(make, give):
-    """The document of a run tells of each period, and of the account."""
+    """The document of a run reveals about each period, and of the account."""
     make()
     found = give("run", "job.toml", "--period", DAY, "--json").document
     check(found, "run")
@@ -258,7 +258,7 @@ def test_report_uses_the_evidence_beside_a_release(give):
 
 
 def test_audit(make, give, monkeypatch):
-    """An attack that breaks nothing exits with 0; a promise that is broken exits with 3, loudly."""
+    """An attack that breaks nothing exits with 0; a guarantee that is broken exits with 3, loudly."""
     make()
     found = give("audit", "job.toml", "--trials", 20_000, "--json")
     check(found.document, "audit")

@@ -65,7 +65,7 @@ def test_a_plan_counts_what_is_reserved_once(make, give):
 
 
 def test_a_plan_reads_its_ledger_once(make, give, monkeypatch):
-    """Two readings find the account; all that a plan tells of its cost is one more, and one the last time zone."""
+    """Two readings find the account; all that a plan reveals about its cost is one more, and one the last time zone."""
     make()
     spent(give, DAY)
     readings, true = [], Database.read

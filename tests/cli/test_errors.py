@@ -15,7 +15,7 @@ from pufferflow.jobs import folder_sink
 PRIVATE = 987654321
 RAISED = {
     "a bug inside": ("raise pf.InternalError('It broke.')", "InternalError", 1),
-    "no such promise": ("raise pf.Refused('No.', allowed='less', instead='more')", "Refused", 3),
+    "no such guarantee": ("raise pf.Refused('No.', allowed='less', instead='more')", "Refused", 3),
     "misuse": ("raise pf.UsageError('No.', allowed='less', instead='more')", "UsageError", 2),
     "a limit": ("raise pf.LimitReached('No.')", "LimitReached", 4),
     "a source": ("raise pf.SourceError('No.')", "SourceError", 5),
@@ -143,7 +143,7 @@ def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_pat
 
 
 def test_the_table_has_every_kind():
-    """Each kind of error at the door has a code of the table, subclasses included; anything else is a bug."""
+    """Each kind of error in the public API has a code of the table, subclasses included; anything else is a bug."""
     kinds = [kind for kind in vars(pf.errors).values() if isinstance(kind, type) and issubclass(kind, PufferflowError)]
     assert {exit_code(kind("x")) for kind in kinds} == {*MEANINGS} - {0, 130}
     assert set(EXITS.values()) == {*MEANINGS} - {0}
@@ -198,7 +198,7 @@ def test_what_a_job_prints_is_no_part_of_a_document(make, give):
 
 
 def test_a_password_is_never_shown(give):
-    """A server that cannot be reached is told of without the password, in words and in documents."""
+    """A server that cannot be reached is revealed about without the password, in words and in documents."""
     pytest.importorskip("psycopg")
     for more in ([], ["--json"]):
         found = give("ledger", "show", "postgresql+psycopg://me:s3cret@localhost:1/ledger", *more)

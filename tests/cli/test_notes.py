@@ -47,7 +47,7 @@ def test_a_file_that_disagrees_with_its_account_is_noted(give, change):
 
 
 def test_evidence_of_another_plan_makes_no_page(make, give):
-    """A page from a folder tells of its own release: evidence that promises otherwise is refused, with 2."""
+    """A page from a folder reveals about its own release: evidence that guarantees otherwise is refused, with 2."""
     make()
     job = pf.Job.read("job.toml")
     folder = job.run("2026-10-20").folder

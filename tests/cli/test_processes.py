@@ -56,7 +56,7 @@ def until(happened, seconds=30):
 
 
 def test_help_and_version_load_little():
-    """Help and version load neither numbers nor databases, and Polars only as far as the door does."""
+    """Help and version load neither numbers nor databases, and Polars only as far as the public API does."""
     code = f"""
 import sys
 from pufferflow.cli.app import app
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_a_command_calmly(make, tmp_path, how):
 
 @pytest.mark.slow
 def test_a_schedule_ends_calmly(make, tmp_path):
-    """SIGTERM ends a schedule with 0, after it has told of what was missed and of the next run."""
+    """SIGTERM ends a schedule with 0, after it has revealed about what was missed and of the next run."""
     make()
     process = start("schedule", "job.toml", "--json", cwd=tmp_path)
     lines = [process.stderr.readline(), process.stderr.readline()]

@@ -66,7 +66,7 @@ def test_many_windows_never_cost_less_than_they_tell(seed):
 
 
 def test_less_noise_costs_more_than_the_total():
-    """With nine tenths of the noise some of these cases tell more than their totals: these are near the truth."""
+    """With nine tenths of the noise some of these cases reveal more than their totals: these are near the truth."""
     assert any(truth > found.total for truth, found in (truth_of(seed, 0.9) for seed in range(12)))
 
 
@@ -146,14 +146,14 @@ def test_groups_that_are_named_apart_do_not_add():
 
 
 def test_days_of_one_group_do_add_under_any_correlation():
-    """Rows of one group on different days may hang together in any way, so that these releases add."""
+    """Rows of one group on different days may depend on each other in any way, so that these releases add."""
     chosen = of_days(pf.AnyCorrelation())
     plans = daily(chosen, 2)
     assert pf.compose(plans, chosen).total == pytest.approx(2 * 0.8226388)
 
 
 def test_independent_rows_of_different_days_do_not_add():
-    """Rows that tell nothing of each other are one part each (M27)."""
+    """Rows that reveal nothing about each other are one part each (M27)."""
     chosen = of_days(pf.Independent())
     plans = daily(chosen, 3)
     assert pf.compose(plans, chosen).total == pytest.approx(0.8226388)
@@ -205,7 +205,7 @@ def test_gaussian_noise_adds_squares_along_the_translation():
 
 
 def test_one_release_costs_what_it_promises():
-    """A single release is not charged more than its promise."""
+    """A single release is not charged more than its guarantee."""
     chosen = of_days(pf.MarkovChain(STAY))
     (plan,) = daily(chosen, 1)
     assert pf.compose([plan], chosen).total <= plan.guarantee.epsilon
@@ -223,7 +223,7 @@ def test_noise_without_a_pure_loss_is_refused_with_a_way_out():
 
 
 def test_several_beliefs_count_by_the_worst():
-    """With a list of priors the total is that of the worst belief."""
+    """With a list of priors the total is that of the worst prior."""
     weak, strong = pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]]), pf.MarkovChain(STAY)
     both = of_days([weak, strong])
     plans = daily(both, 2)
@@ -232,7 +232,7 @@ def test_several_beliefs_count_by_the_worst():
 
 
 def test_misuse_is_told():
-    """What is no release, no scenario or no kind of promise is refused."""
+    """What is no release, no scenario or no kind of guarantee is refused."""
     chosen = of_days(pf.MarkovChain(STAY))
     (plan,) = daily(chosen, 1)
     for releases in (plan, "plan", [1], None):

@@ -69,7 +69,7 @@ def test_pure_losses_of_parts_add_and_are_never_below_the_truth(exact):
 
 
 def test_a_promise_that_was_made_for_this_belief_counts_for_a_part():
-    """A release that is the only one of its part costs its promise; one that was made for another belief does not."""
+    """A release that is the only one of its part costs its guarantee; one that was made for another prior does not."""
     rng = np.random.default_rng(2)
     scenario = scenario_of(product(rng, 2, 2))
     own = costs_of(rng, scenario, "a", "b", promise=0.01)
@@ -80,7 +80,7 @@ def test_a_promise_that_was_made_for_this_belief_counts_for_a_part():
 
 
 def test_renyi_losses_of_parts_add():
-    """Promises of one order, of two columns; of a column asked twice what its pure loss or its movement says."""
+    """Guarantees of one order, of two columns; of a column asked twice what its pure loss or its movement says."""
     rng = np.random.default_rng(3)
     scenario = scenario_of(product(rng, 2, 2))
     (first,), (second,) = (
@@ -98,7 +98,7 @@ def test_renyi_losses_of_parts_add():
 
 
 def test_renyi_losses_add_release_by_release():
-    """The first release of an independent column keeps its promise; any other counts by any two values of a row."""
+    """The first release of an independent column keeps its guarantee; any other counts by any two values of a row."""
     rng = np.random.default_rng(4)
     scenario = scenario_of(product(rng, 2, 2))
     a, b = costs_of(rng, scenario, "a", "b", promise=0.01, row_movement=2.0)

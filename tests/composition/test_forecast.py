@@ -97,7 +97,7 @@ def test_limits_say_how_many_fit():
 
 @pytest.mark.parametrize("prior", [pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5]), pf.AnyCorrelation()])
 def test_what_never_fades_has_no_end(prior):
-    """A chain that never forgets, or rows that may hang together for ever, cost without end, and it is said why."""
+    """A chain that never forgets, or rows that may be correlated for ever, cost without end, and it is said why."""
     scenario = of(prior)
     plan = plan_of(scenario, epsilon=0.5)
     found = forecast(spent_of(scenario, 2.0), plan.cost, every=HOURS, limit=pf.Pure(2.0))

@@ -1,4 +1,7 @@
-"""Rows that tell nothing of each other: what releases about one row tell of its value adds up, pair by pair."""
+"""Rows that reveal nothing about each other.
+
+What releases about one row reveal about its value adds up, pair by pair.
+"""
 
 import itertools
 import math

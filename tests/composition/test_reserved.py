@@ -61,7 +61,7 @@ def test_profiles_chosen_by_answers_tell_more_than_any_fixed_order():
 
 
 def laplace_losses(shift, scale, step):
-    """Return a law of the privacy loss of Laplace noise that tells less than it: losses rounded down to a grid."""
+    """Return a law of the privacy loss of Laplace noise that reveals less than it: losses rounded down to a grid."""
     u = shift / scale
     cells = round(2 * u / step)
     edges = -u + step * np.arange(cells + 1)
@@ -219,7 +219,7 @@ def exact_delta(moves, scale, epsilon):
 
 @pytest.mark.parametrize("moves", [(1.0, 1.0), (2.0, 0.5), (0.3, 1.7)])
 def test_movements_in_two_dimensions_tell_no_more_than_is_said(moves):
-    """At every ε, for a movement in any direction of the ball; with nine tenths of the noise they would tell more."""
+    """At every ε, for a movement in any direction of the ball; with nine tenths of the noise they would reveal more."""
     release = ReleaseMovement(pf.Laplace(1.0), sum(moves), 2)
     for epsilon in (0.0, 0.5, 1.5):
         truth = exact_delta(moves, 1.0, epsilon)
@@ -230,7 +230,7 @@ def test_movements_in_two_dimensions_tell_no_more_than_is_said(moves):
 
 
 def test_rows_published_one_by_one_tell_as_much_as_randomised_response():
-    """Of a channel with a pure loss no more is known: noise that has the same loss would tell less."""
+    """Of a channel with a pure loss no more is known: noise that has the same loss would reveal less."""
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
     rows = pl.DataFrame({"level": [0, 1]})
     row_by_row = pf.protect(rows, scenario).private_local("level").plan(pf.Pure(1.0))
@@ -309,14 +309,14 @@ def test_what_cannot_be_reserved(reserve, limit, error, match, ledger):
     ids=lambda promise: type(promise).__name__,
 )
 def test_promises_are_profiles_too(promise):
-    """One reservation of a promise costs no less than the promise itself."""
+    """One reservation of a guarantee costs no less than the guarantee itself."""
     scenario = scenario_of(pf.AnyCorrelation())
     reserved = read_reserved([(promise, 1)], scenario, LIMIT)
     assert reserved.epsilon >= promise.approx_epsilon(LIMIT.delta) * (1 - 1e-9)
 
 
 def test_a_release_about_rows_that_earlier_ones_did_not_see_is_refused_where_it_outgrows_their_profiles():
-    """Pairs of some values only: about a row that the first release did not see it may tell more than its profile."""
+    """Pairs of some values only: about a row that the first release did not see it may reveal more than its profile."""
     secret = pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)])
     scenario = pf.Scenario(secret, pf.GaussianPrior(pf.AR1(0.5)), order_by="t")
 

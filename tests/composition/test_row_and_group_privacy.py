@@ -1,4 +1,4 @@
-"""What releases keep if a belief is wrong: of one row exactly what it tells at worst, of a group no less than that."""
+"""What releases keep if a prior is wrong: of one row exactly what it tells at worst, of a group no less than that."""
 
 import itertools
 import math
@@ -67,7 +67,7 @@ def drawn(rng, scenario):
 
 
 def truth_of(releases, pairs, factor=1.0):
-    """Return what all noisy sums tell of one row at worst, if nothing depends on it: movements over scales."""
+    """Return what all noisy sums reveal about one row at worst, if nothing depends on it: movements over scales."""
     losses = [0.0]
     for hour in range(ROWS):
         for a, b in pairs:
@@ -107,7 +107,7 @@ def test_many_batches_and_schedules(seed):
 
 
 def test_less_noise_tells_more():
-    """With nine tenths of the noise a row tells more than what is said."""
+    """With nine tenths of the noise a row reveals more than what is said."""
     for seed in range(6):
         spent, releases = case(seed, CHAIN)
         told = differential_privacy(spent).epsilon
@@ -116,7 +116,7 @@ def test_less_noise_tells_more():
 
 @pytest.mark.parametrize("name", thinned(PRIORS, 0.4))
 def test_a_group_tells_no_less_than_a_row(name):
-    """Nor than all beliefs do; where rows are believed to be independent nobody looked at groups."""
+    """Nor than all priors do; where rows are believed to be independent nobody looked at groups."""
     for seed in range(3):
         spent, _ = case(seed, PRIORS[name])
         group = group_privacy(spent)

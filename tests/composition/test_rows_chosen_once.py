@@ -1,4 +1,4 @@
-"""Units whose rows are chosen once: what releases with several filters tell of any unit that there can be."""
+"""Units whose rows are chosen once: what releases with several filters reveal about any unit that there can be."""
 
 import itertools
 

@@ -192,7 +192,7 @@ def test_nothing_is_said_of_other_noises_nor_of_channels():
 
 
 def test_beliefs_without_a_chain_are_counted_along_their_coupling_beside_it():
-    # of a list of beliefs each is counted in its own way, and the worst one counts
+    # of a list of priors each is counted in its own way, and the worst one counts
     beliefs = pf.Scenario(
         pf.Secret("on", domain=[0, 1]), [CHAIN, pf.Independent()], order_by="hour", within="home", public=["x"]
     )

@@ -91,7 +91,10 @@ def test_one_release_costs_what_calibration_says():
 
 
 def test_a_row_that_is_left_out_learns_from_all_others():
-    """Two values that no release tells apart: what the class tells of them is most where all rows asked are others."""
+    """Two values that no release tells apart.
+
+    What the class reveals about them is most where all rows asked are others.
+    """
     secret = pf.Secret("level", domain=[0, 1, 2], pairs=[(0, 1)])
     prior = pf.LatentClass([0.3, 0.7], [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
     scenario = pf.Scenario(secret=secret, prior=prior, within="house")
@@ -104,7 +107,7 @@ def test_a_row_that_is_left_out_learns_from_all_others():
 
 
 def test_disjoint_rows_may_tell_more_than_the_same_rows_twice():
-    """Where answers saturate ten rows tell more of the class than five twice; the total is above both."""
+    """Where answers saturate ten rows reveal more of the class than five twice; the total is above both."""
     scenario = scenario_of(WEIGHTS, ROWS)
     same = [([0, 1], [0, 1], 0.5)] * 2
     apart = [([0, 1], [0, 1], 0.5), ([2, 3], [0, 1], 0.5)]
@@ -237,7 +240,7 @@ def test_rates_cover_every_set_of_releases(seed):
 
 @pytest.mark.parametrize("exposure", [0.05, 0.07, 0.11])
 def test_a_ladder_takes_no_step_too_far(exposure):
-    """Where many touches of a row tell more each than one does, rates are those of the worst number of touches."""
+    """Where many touches of a row reveal more each than one does, rates are those of the worst number of touches."""
     laws, uniform = np.array([[0.3, 0.7], [0.02, 0.98]]), exposure * (1 - np.eye(2))
     exact = max(class_leak(laws, uniform[None] * count)[0][0, 1] / count for count in range(1, 151))
     ways = touches.Rates.of(touches.Touches(uniform[None], np.array([150]), np.array([150])), laws).ways[1:, 0, 0, 1]
@@ -280,7 +283,10 @@ def test_a_release_of_little_costs_little(values, times):
 
 @pytest.mark.parametrize("derived", [False, True])
 def test_small_promises_and_constants_add_their_share(derived):
-    """After a release at 1.0: a constant leaves the total at 1.0, a promise of 0.01 takes it to 1.01 or just above."""
+    """After a release at 1.0.
+
+    A constant leaves the total at 1.0, a guarantee of 0.01 takes it to 1.01 or just above.
+    """
     scenario = scenario_of(WEIGHTS, ROWS, derived=derived)
     batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "level": [0, 1] * 3}), scenario)
     first, small = (batch.private_sum("level").plan(pf.Pure(epsilon)) for epsilon in (1.0, 0.01))

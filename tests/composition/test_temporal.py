@@ -1,4 +1,4 @@
-"""What releases along a chain tell of one step: published figures, brute force, and what is refused."""
+"""What releases along a chain reveal about one step: published figures, brute force, and what is refused."""
 
 import itertools
 import math
@@ -116,7 +116,7 @@ def test_more_exposure_costs_more_and_none_costs_nothing():
 
 
 def test_independent_steps_cost_what_one_costs():
-    """Where no step tells of another, only its own losses count."""
+    """Where no step reveals about another, only its own losses count."""
     assert temporal_leakage([[0.3, 0.7], [0.3, 0.7]], [0.2, 0.7]) == pytest.approx(0.7, rel=1e-8)
 
 

@@ -89,7 +89,7 @@ def test_windows_too_far_apart_stop_no_count(tmp_path):
 @pytest.mark.parametrize(("epsilon", "limit", "times"), [(0.1, 1.0, 10), (0.1, 0.3, 3), (0.05, 1.0, 20), (0.7, 2.1, 3)])
 @pytest.mark.parametrize("prior", [pf.AnyCorrelation(), pf.Independent()], ids=["any", "independent"])
 def test_tenths_add_up_to_one(prior, epsilon, limit, times):
-    """Promises that are no short binary fractions fill a limit as people expect."""
+    """Guarantees that are no short binary fractions fill a limit as people expect."""
     scenario = pf.Scenario(BIT, prior)
     plan = pf.protect(pl.DataFrame({"x": [0, 1]}), scenario).private_sum("x").plan(pf.Pure(epsilon))
     assert AccountCosts([scenario], pf.Pure(limit)).remaining(plan.cost) == times

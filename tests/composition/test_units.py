@@ -52,7 +52,7 @@ def test_people_that_are_named_apart_do_not_add():
     ids=["weak", "exchangeable", "autoregressive", "any"],
 )
 def test_cells_do_not_make_two_equal_releases_cost_more_than_twice(prior):
-    """A release about many cells, made twice, costs at most twice what it promises."""
+    """A release about many cells, made twice, costs at most twice what it guarantees."""
     scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 10)), prior, order_by="t")
     batch = pf.protect(pl.DataFrame({"t": range(6), "x": [5.0] * 6}), scenario).group_by("t").private_sum("x")
     plan = batch.plan(pf.Pure(1.0))

@@ -191,7 +191,7 @@ def test_a_derived_secret_with_disjoint_supports():
 
 
 def test_an_attribute_may_be_secret_while_another_is_asked():
-    """The secret may be read itself, and a scenario says which pairs of its values must look alike (M53)."""
+    """The secret may be read itself, and a scenario says which pairs of its values must be indistinguishable (M53)."""
     secret = pf.Secret("x", domain=[0, 1, 2], pairs="adjacent")
     scenario = pf.Scenario(secret, prior=[THREE, THREE])
     assert cost(scenario, FIRST).pure == pytest.approx(math.log(0.5 / 0.4), abs=1e-12)

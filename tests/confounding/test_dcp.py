@@ -97,7 +97,7 @@ def _effective_laws(table, first, second):
 
 
 def five_columns():
-    """Return five columns that hang together by a common cause beside the secret."""
+    """Return five columns that depend on each other by a common cause beside the secret."""
     cells = list(itertools.product((0, 1), repeat=6))
     law = []
     for s, *x in cells:

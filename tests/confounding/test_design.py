@@ -34,7 +34,7 @@ def promise(epsilon, delta):
 
 @pytest.mark.parametrize(("epsilon", "delta", "after", "error"), REFERENCE)
 def test_the_example_of_task_one(epsilon, delta, after, error):
-    """The least errors of M32, alone and after the first release; what is designed keeps the promise exactly."""
+    """The least errors of M32, alone and after the first release; what is designed keeps the guarantee exactly."""
     past, wanted = [FIRST] if after else [], promise(epsilon, delta)
     found = design(THREE, past, wanted, secret="s")
     assert found.expected_loss == pytest.approx(error, abs=1e-9)
@@ -66,7 +66,7 @@ def laws_in_fractions(table, releases):
 
 
 def keeps_in_fractions(tables, past, added, wanted):
-    """Return whether a promise is kept exactly, e^ε being replaced by a rational number next below it."""
+    """Return whether a guarantee is kept exactly, e^ε being replaced by a rational number next below it."""
     with mpmath.workdps(60):
         below = Fraction(str(mpmath.exp(wanted.epsilon))) * (1 - Fraction(1, 10**50))
     for table in tables:
@@ -152,7 +152,7 @@ def expected_error(one):
 
 
 def test_what_was_published_is_enough_for_a_pure_promise():
-    """Given the outputs that were published a pure promise costs less, and is kept for them (M23)."""
+    """Given the outputs that were published a pure guarantee costs less, and is kept for them (M23)."""
     skewed = channel("x", [[0.9, 0.1], [0.89, 0.11], [0.88, 0.12]])
     spent = cost(THREE, skewed).pure
     free, every = (design(THREE, skewed, pf.Pure(0.2), secret="s", published=one) for one in ([0], None))
@@ -167,7 +167,7 @@ def test_what_was_published_is_enough_for_a_pure_promise():
 
 @pytest.mark.parametrize("wanted", [pf.Pure(0.8), pf.Approx(0.5, 0.05)], ids=["pure", "approx"])
 def test_after_laplace_noise(wanted):
-    """All outputs of Laplace noise are reckoned with, by a channel that tells no less: the promise holds for both."""
+    """All outputs of Laplace noise are reckoned with, by a channel that tells no less: the guarantee holds for both."""
     noisy = Additive("x", pf.Laplace(4.0))
     found = design(THREE, noisy, wanted, secret="s")
     assert cost(THREE, [noisy, found.channel]).keeps(wanted)
@@ -246,7 +246,7 @@ def test_a_loss_of_ones_own_and_more_columns():
 @pytest.mark.parametrize("wanted", [pf.Pure(0.8), pf.Approx(0.3, 0.05)], ids=str)
 @pytest.mark.parametrize("seed", thinned(range(6), 0.34))
 def test_no_additive_noise_is_better_on_random_tables(seed, wanted):
-    """After a release, noise of any kind on the same grid that keeps the promise errs no less than the design."""
+    """After a release, noise of any kind on the same grid that keeps the guarantee errs no less than the design."""
     rng = np.random.default_rng(seed)
     table, joint = random_table(rng, sizes=(4, 2), zeros=0.1 * (seed % 2))
     past = [Channel("b", [0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])]

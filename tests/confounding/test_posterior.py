@@ -88,11 +88,11 @@ def test_plans_say_what_can_be_believed():
     assert line in batch.private_local("b").plan(pf.Pure(0.5)).explain()
     both = pf.protect(rows, pf.Scenario(hidden, [pf.Table(law), pf.Table(law | {"probability": [0.5, 0.1, 0.2, 0.2]})]))
     assert "between 0.6 and 0.7 before" in both.private_sum("b").plan(pf.Pure(0.5)).explain()
-    assert "In beliefs" not in batch.private_sum("b").plan(pf.Approx(0.5, 1e-6)).explain()
+    assert "In priors" not in batch.private_sum("b").plan(pf.Approx(0.5, 1e-6)).explain()
     some = pf.Derived("ill", ["no", "yes"], pairs=[("no", "yes")], column="b", domain=[0, 1])
     assert (
-        "In beliefs"
+        "In priors"
         not in pf.protect(rows, pf.Scenario(some, pf.Table(law))).private_sum("b").plan(pf.Pure(1)).explain()
     )
-    with pytest.raises(pf.Refused, match="need not look alike"):
+    with pytest.raises(pf.Refused, match="need not be indistinguishable"):
         beliefs_after(THREE, 1.0, secret=pf.Secret("x", domain=[0, 1, 2], pairs="adjacent"))

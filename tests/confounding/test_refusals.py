@@ -75,7 +75,7 @@ def test_misuses(name):
 
 
 def test_what_mathematics_does_not_give():
-    """Promises of other kinds, noise without cells, and laws that are too large are refused with what to do."""
+    """Guarantees of other kinds, noise without cells, and laws that are too large are refused with what to do."""
     large = pf.Table({"s": [0] * 300 + [1] * 300, "x": [*range(300)] * 2, "probability": np.full(600, 1 / 600)})
     for call, problem in [
         (lambda: cost(THREE, FIRST).keeps(pf.Renyi(2, 1.0)), "pf.Pure or pf.Approx"),

@@ -170,7 +170,7 @@ def test_an_hour_that_is_asked_about_twice_costs_twice(one, other):
 
 @pytest.mark.parametrize(("one", "other"), thinned(PAIRS, 0.25, unpack=True))
 def test_two_hours_cost_what_two_rows_cost(one, other):
-    """Rows of this chain tell nothing of each other: on one clock two hours cost 1.0, on two clocks 2.0."""
+    """Rows of this chain reveal nothing about each other: on one clock two hours cost 1.0, on two clocks 2.0."""
     first, declared = costs(one, 3)
     found = pf.compose([first, costs(other, 4)[0]], declared).total
     same = one == other or any({one, other} <= files for files in ONE_CLOCK)
@@ -178,7 +178,7 @@ def test_two_hours_cost_what_two_rows_cost(one, other):
 
 
 def test_rows_that_only_another_clock_has_are_rows_too():
-    """What a release promises for two neighbouring values is no promise about rows before and behind those it saw."""
+    """What a release guarantees for two neighbouring values is no guarantee about rows before and behind these."""
     turns = pf.MarkovChain([[0.9, 0.05, 0.05], [0.05, 0.05, 0.9], [0.05, 0.9, 0.05]])
     secret = pf.Secret("on", domain=[0, 1, 2], pairs="adjacent")
     declared = pf.Scenario(secret, turns, order_by="h", within="house", public=["house"])

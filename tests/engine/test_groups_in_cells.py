@@ -1,4 +1,4 @@
-"""Which sizes of groups each cell of an answer has, and which cells hang together."""
+"""Which sizes of groups each cell of an answer has, and which cells depend on each other."""
 
 import itertools
 import math

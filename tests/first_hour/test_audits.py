@@ -1,4 +1,4 @@
-"""An attack with few draws says that they were too few, not that the promise holds."""
+"""An attack with few draws says that they were too few, not that the guarantee holds."""
 
 import math
 
@@ -29,7 +29,7 @@ def attacked(promise, trials, noise=1.0):
 
 @pytest.mark.parametrize("promise", PROMISES, ids=repr)
 def test_few_draws_tell_nothing_and_many_do(promise):
-    """With 300 trials nothing is said of the promise; with 40,000 it holds, and half of the noise breaks it."""
+    """With 300 trials nothing is said of the guarantee; with 40,000 it holds, and half of the noise breaks it."""
     few, many = attacked(promise, 300), attacked(promise, 40_000)
     assert (few.holds, few.broken) == (None, False)
     assert few.needed > 300
@@ -47,7 +47,7 @@ def test_without_a_promise_there_is_no_verdict():
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
 def test_so_many_draws_show_a_breach_more_often_than_not(epsilon):
-    """Counts of an event at the loss that has to be seen are above the promise in most experiments."""
+    """Counts of an event at the loss that has to be seen are above the guarantee in most experiments."""
     target, error, p = pf.Pure(epsilon), 0.01, 0.5
     q = p * math.exp(-WORSE * epsilon)
     assert of_events(target, np.array([p]), np.array([q])).item() == pytest.approx(WORSE * epsilon)
@@ -67,7 +67,7 @@ def shown(target, draws, shares, error):
 
 
 def test_events_that_cannot_show_a_breach_are_never_enough():
-    """Of an event that hardly happens, under a promise with a larger δ, no number of draws tells anything."""
+    """Of an event that hardly happens, under a guarantee with a larger δ, no number of draws tells anything."""
     assert draws_needed(pf.Approx(1.0, 0.01), [0.005], 0.01) == math.inf
     assert draws_needed(pf.Approx(1.0, 0.01), [0.005, 0.4], 0.01) < math.inf
 

@@ -1,4 +1,4 @@
-"""What the estimators document works: bounds in each form that is named, and a promise by its numbers."""
+"""What the estimators document works: bounds in each form that is named, and a guarantee by its numbers."""
 
 import numpy as np
 import polars as pl

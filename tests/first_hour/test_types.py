@@ -38,11 +38,11 @@ release = plan.release()
 numbers: list[float] = release.frame["load"].to_list()
 low: pl.Series = release.intervals["load_low"]
 cut: pl.DataFrame = release.clipped().frame
-promise: pf.Guarantee = release.certificate.promise
+guarantee: pf.Guarantee = release.certificate.guarantee
 page = release.report("page.html")
 found = pf.suggest(pf.Reference("a study", rows), pf.protect(rows, scenario).private_sum("on"))
 better = pf.Scenario(pf.Secret("on", domain=[0, 1]), found.rows[1].prior, within="meter", order_by="hour")
-names: list[str] = [row.belief for row in found.rows]
+names: list[str] = [row.prior for row in found.rows]
 with pf.Ledger("ledger.db") as ledger:
     account = ledger.open("year", scenario, limit=pf.Pure(3.0))
     paid = plan.release(account, id="monday")

@@ -117,8 +117,8 @@ REFUSED = {
     "histogram of an expression": (lambda b: b.private_histogram(pl.col("level") * 2), "name"),
     "a number for a column": (lambda b: b.private_sum(3), "3"),
     "nothing asked": (lambda b: b.plan(pf.Pure(1.0)), "Nothing"),
-    "no promise": (lambda b: b.private_sum("level").plan(), "promise"),
-    "two promises": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), epsilon=1.0), "Both"),
+    "no guarantee": (lambda b: b.private_sum("level").plan(), "promise"),
+    "two guarantees": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), epsilon=1.0), "Both"),
     "NaN epsilon": (lambda b: b.private_sum("level").release(epsilon=math.nan), "epsilon"),
     "negative epsilon": (lambda b: b.private_sum("level").release(epsilon=-1.0), "epsilon"),
     "infinite epsilon": (lambda b: b.private_sum("level").release(epsilon=math.inf), "epsilon"),
@@ -126,7 +126,7 @@ REFUSED = {
     "shares of others": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"x": 1}), "shares"),
     "a share of 0": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"level_sum": 0}), "share"),
     "no name of a noise": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise="laplce"), "noise"),
-    "Gaussian noise for a pure promise": (
+    "Gaussian noise for a pure guarantee": (
         lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise=pf.Gaussian),
         "Gaussian",
     ),

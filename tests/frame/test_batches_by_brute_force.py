@@ -1,4 +1,4 @@
-"""The loss of a batch, pair of rows by pair of rows, is never above the promise; sums may share rows of a table."""
+"""The loss of a batch, pair of rows by pair of rows, is never above the guarantee; sums may share rows of a table."""
 
 import random
 
@@ -83,7 +83,7 @@ def movements(rng, scenario, table, xs):
 
 
 def largest_share(seed):
-    """The largest loss of any movement over the promised one."""
+    """The largest loss of any movement over the guaranteed one."""
     rng = random.Random(seed)  # noqa: S311 - which cases are tried
     scenario, promise = scenario_of(rng, KINDS[seed % len(KINDS)]), rng.choice(PROMISES)
     noise = "auto" if isinstance(promise, pf.Pure) else rng.choice(["auto", pf.Laplace, pf.Gaussian])

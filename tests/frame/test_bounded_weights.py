@@ -1,4 +1,4 @@
-"""Public weights of rows that come and go: no more is lost than was promised, by all rows that a unit can have."""
+"""Public weights of rows that come and go: no more is lost than was guaranteed, by all rows that a unit can have."""
 
 import itertools
 import math
@@ -78,7 +78,7 @@ def lost(moves, scales, prior):
 @pytest.mark.parametrize("prior", [INDEPENDENT, ANY], ids=["independent", "any"])
 @pytest.mark.parametrize("domain", thinned([LISTED, INTERVAL], 0.5), ids=["list", "interval"])
 def test_no_unit_loses_more_than_is_promised(name, prior, domain):
-    """By all rows of a unit, whatever they have: the promise holds, and would not with a tenth less noise."""
+    """By all rows of a unit, whatever they have: the guarantee holds, and would not with a tenth less noise."""
     asked = QUERIES[name]
     plan = asked(batch(world(), prior, domain)).plan(pf.Pure(1.0))
     units = np.array([float(unit) for unit in plan._decision.facts.weights.units])

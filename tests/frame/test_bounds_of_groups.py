@@ -1,4 +1,4 @@
-"""Bounds of values by public group: no more is lost than was promised, by all data sets of small worlds."""
+"""Bounds of values by public group: no more is lost than was guaranteed, by all data sets of small worlds."""
 
 import itertools
 import math
@@ -97,7 +97,10 @@ TABLES = {"crossing": CROSSING, "of units": OF_UNITS, "of steps": OF_STEPS}
 @pytest.mark.parametrize("table", thinned(TABLES, 0.67))
 @pytest.mark.parametrize("kind", PRIORS)
 def test_dependent_rows_lose_no_more_than_is_promised(kind, table):
-    """By all rows of each unit: the loss of the published vector is what is promised, more with a tenth less noise."""
+    """By all rows of each unit.
+
+    The loss of the published vector is what is guaranteed, more with a tenth less noise.
+    """
     prior, ordered = PRIORS[kind]
     plan = batch(rows(*TABLES[table]), prior, ordered=ordered).private_sum("level", bounds=BOUNDS).plan(pf.Pure(1.0))
     worst = worst_loss(kind, TABLES[table], scale_of(plan))
@@ -136,7 +139,7 @@ def first_unit(table, steps, bounds):
 
 @pytest.mark.parametrize("prior", [ANY, pf.LatentClass(WEIGHTS, CLASSES)], ids=["any", "class"])
 def test_very_different_units_are_covered(prior):
-    """More than 64 kinds of units, across groups: no more is lost than is promised by any of them."""
+    """More than 64 kinds of units, across groups: no more is lost than is guaranteed by any of them."""
     sizes = [unit for size in range(1, 7) for unit in itertools.combinations_with_replacement("abc", size)]
     frame = rows([group for unit in sizes for group in unit], [place for place, unit in enumerate(sizes) for _ in unit])
     scales = scale_of(batch(frame, prior).private_sum("level", bounds=BOUNDS).plan(pf.Pure(1.0)))

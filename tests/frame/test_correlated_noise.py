@@ -42,7 +42,7 @@ def length(shifts, noise):
 
 
 def share_used(promise, mu):
-    """Return what a shift so many standard deviations long loses, over what the promise allows."""
+    """Return what a shift so many standard deviations long loses, over what the guarantee allows."""
     noise = pf.Gaussian(1.0)
     match promise:
         case pf.Gdp():
@@ -57,7 +57,7 @@ def share_used(promise, mu):
 
 @pytest.mark.parametrize("seed", thinned(range(12), 0.34))
 def test_every_reachable_shift_is_hidden(seed):
-    """Of one row, or three of a home in two cells, all shifts keep the promise; with .9 of the noise one fails."""
+    """Of one row, or three of a home in two cells, all shifts keep the guarantee; with .9 of the noise one fails."""
     rng = np.random.default_rng(seed)
     promise = [pf.Gdp(0.7), pf.Zcdp(0.2), pf.Renyi(3, 0.4), pf.Approx(0.3, 1e-2)][seed % 4]
     tables = np.unique(rng.integers(0, 6, (2 + seed % 2, 5)), axis=0)
@@ -159,7 +159,7 @@ def test_later_releases_add_up_as_gaussian_noise_does(tmp_path):
     ids=["pure", "laplace is less", "one sum", "variance", "median"],
 )
 def test_noise_is_independent_where_correlation_cannot_be_less(ask, promise):
-    """Neither a pure promise, nor one sum, nor answers whose error hangs on how noise hangs together take it."""
+    """Neither a pure guarantee, nor one sum, nor answers whose error depends on how noise is correlated take it."""
     assert not ask(asked()).plan(promise).certificate.correlations
 
 
@@ -171,7 +171,7 @@ def test_noise_on_intervals_is_independent():
 
 @pytest.mark.parametrize("name", ["joint", "Joint", pf.JointGaussian])
 def test_it_is_asked_for_by_name(name):
-    """By its name, or its class; a promise that Gaussian noise does not keep is refused."""
+    """By its name, or its class; a guarantee that Gaussian noise does not keep is refused."""
     batch = sum_and_count(asked())
     plan = batch.plan(pf.Approx(1.0, 1e-9), noise=name)
     assert plan.certificate.correlations

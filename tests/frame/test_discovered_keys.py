@@ -1,4 +1,4 @@
-"""Keys that the data chooses (`keys="discover"`): which appear, what they cost, and what is told of others."""
+"""Keys that the data chooses (`keys="discover"`): which appear, what they cost, and what is revealed about others."""
 
 import math
 from datetime import date
@@ -124,8 +124,12 @@ def test_more_rows_of_a_unit_or_less_delta_raise_the_threshold_and_renyi_promise
 
 
 BAD = {
-    "a pure promise": (lambda one: one.plan(pf.Pure(1.0)), pf.Refused, r"pf\.Approx\(1, 1e-6\)"),
-    "a promise of total variation": (lambda one: one.plan(pf.TradeOff(1.0, 1e-6, tv=0.3)), pf.Refused, "with a delta"),
+    "a pure guarantee": (lambda one: one.plan(pf.Pure(1.0)), pf.Refused, r"pf\.Approx\(1, 1e-6\)"),
+    "a guarantee of total variation": (
+        lambda one: one.plan(pf.TradeOff(1.0, 1e-6, tv=0.3)),
+        pf.Refused,
+        "with a delta",
+    ),
     "all orders": (lambda one: one.plan(pf.Zcdp(1.0)), pf.Refused, "with a delta"),
     "hardly a delta": (lambda one: one.plan(pf.Approx(1.0, 1e-300)), pf.UsageError, "delta 1e-300"),
     "other noise": (lambda one: one.plan(PROMISE, noise=pf.Staircase), pf.Refused, r"noise=pf\.Laplace"),
@@ -199,7 +203,9 @@ def test_totals_are_those_of_listed_keys_with_what_is_left_of_delta(times):
                 continue
             found = pf.compose([discovered] * times, SCENARIO, kind(delta))
             alike = pf.compose([listed] * times, SCENARIO, kind(delta - times * 2**-11))
-            assert found.total == pytest.approx(alike.total, rel=1e-6 if times > 1 else 1e-3)  # one is its own promise
+            assert found.total == pytest.approx(
+                alike.total, rel=1e-6 if times > 1 else 1e-3
+            )  # one is its own guarantee
     with pytest.raises(pf.Refused, match="keys_delta 0"):
         pf.compose([discovered] * 2, SCENARIO, pf.Zcdp)
 

@@ -22,7 +22,7 @@ def scales(frame, scenario, *asked, **wanted):
 
 
 def test_rows_count_without_public_columns():
-    """Where no column is public all rows are still there, and hang together."""
+    """Where no column is public all rows are still there, and depend on each other."""
     frame = pl.DataFrame({"level": [0, 1] * 50})
     assert scales(frame, pf.Scenario(LEVEL, pf.AnyCorrelation()), "level") == [pytest.approx(100)]
 
@@ -31,7 +31,7 @@ def test_presence_hides_all_that_hangs_together():
     """Whether one person is there cannot be hidden among others who may come and go with it."""
     scenario = pf.Scenario(pf.Presence("person", rows=1), pf.AnyCorrelation(), within="house")
     frame = pl.DataFrame({"house": [1] * 10, "person": range(10)})
-    with pytest.raises(pf.Refused, match="hang together within 'house'"):
+    with pytest.raises(pf.Refused, match="depend on each other within 'house'"):
         pf.protect(frame, scenario).private_count().plan(epsilon=1.0)
 
 

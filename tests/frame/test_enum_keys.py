@@ -1,4 +1,7 @@
-"""Enum columns: their categories may be made of the data, so where it is secret who is there nothing tells of them."""
+"""Enum columns.
+
+Their categories may be made of the data, so where it is secret who is there nothing reveals about them.
+"""
 
 import polars as pl
 import pytest

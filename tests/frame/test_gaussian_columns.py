@@ -1,4 +1,4 @@
-"""Several Gaussian columns in a batch and an account: no more is lost than was promised, by the laws themselves.
+"""Several Gaussian columns in a batch and an account: no more is lost than was guaranteed, by the laws themselves.
 
 The truth is worked out without the library: rows are means plus a root of their covariance times standard normals on
 a grid, so that the same grid serves both values of a secret, and their sums have Laplace noise.
@@ -76,7 +76,7 @@ def scales(plan):
 
 @pytest.mark.parametrize("secret", [SECRETS, HIDDEN], ids=["tuples", "one of them"])
 def test_no_more_is_lost_than_is_promised(secret):
-    """Sums of both columns of two rows: the loss is what is promised, and more with a tenth less noise."""
+    """Sums of both columns of two rows: the loss is what is guaranteed, and more with a tenth less noise."""
     plan = batch(secret).private_sum("load").private_sum("temp").plan(pf.Pure(1.0))
     assert 0.99 < true_loss(secret, scales(plan)) <= 1.0
     assert true_loss(secret, 0.9 * scales(plan)) > 1.0

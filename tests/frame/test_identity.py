@@ -1,4 +1,4 @@
-"""What tells questions apart: an id of an account belongs to one plan, so no two plans may look alike."""
+"""What tells questions apart: an id of an account belongs to one plan, so no two plans may look the same."""
 
 import polars as pl
 import pytest

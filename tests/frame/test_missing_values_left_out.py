@@ -142,7 +142,7 @@ def some_batch(rng):
 
 
 def test_a_missing_value_is_as_secret_as_any_other():
-    """By brute force: no pair of values, or of a value and none, loses more than is promised; some lose as much."""
+    """By brute force: no pair of values, or of a value and none, loses more than is guaranteed; some lose as much."""
     rng = random.Random(5)  # noqa: S311 - which batches are tried
     losses = [loss_of_any_pair(some_batch(rng), pf.Pure(1.0)) for _ in range(60)]
     assert max(losses) <= 1 + 1e-9
@@ -221,7 +221,7 @@ def test_priors_without_a_state_for_it_are_refused():
 
 def test_what_has_no_meaning_is_refused():
     """Near pairs of an interval, covariances, bounds by group, public weights of a mean, rows, models."""
-    with pytest.raises(pf.Refused, match="look alike too"):
+    with pytest.raises(pf.Refused, match="be indistinguishable too"):
         pf.Secret("kw", domain=pf.Interval(0, 1), pairs=pf.WithinDistance(0.1), missing="skip")
     both = pf.Scenario([LISTED, pf.Secret("label", domain=["a", "b"])], pf.Independent(), public=["day"])
     batch = pf.protect(FRAME, both)

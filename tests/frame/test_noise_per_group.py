@@ -1,4 +1,4 @@
-"""Groups of the answer have the noise that their own rows need, and every unit keeps the promise of all."""
+"""Groups of the answer have the noise that their own rows need, and every unit keeps the guarantee of all."""
 
 import datetime as dt
 import itertools
@@ -108,7 +108,7 @@ SEEDS = [7, pytest.param(8, marks=pytest.mark.slow), *nightly(range(9, 14))]
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("crossing", [False, True])
 def test_every_unit_keeps_the_promise(kind, crossing, seed):
-    """The true loss about every row of every unit, under the noise of its cells, is at most what was promised."""
+    """The true loss about every row of every unit, under the noise of its cells, is at most what was guaranteed."""
     rng, several = np.random.default_rng(seed), 0
     for _ in range(5):
         transition, units = chain_of(rng), world(rng, crossing=crossing)
@@ -172,7 +172,7 @@ def families(sizes, prior=None, **public):
     ],
 )
 def test_families_have_noise_by_their_size(promise, noise):
-    """Whatever the promise and the noise, a family of n rows needs n times what one row needs, and no more."""
+    """Whatever the guarantee and the noise, a family of n rows needs n times what one row needs, and no more."""
     plan = families([1, 2, 3, 3]).group_by("town").private_sum("on").plan(promise, noise=noise)
     scales = plan.summary()["scale"].to_list()
     assert scales == pytest.approx([scales[0], 2 * scales[0], 3 * scales[0], 3 * scales[0]], rel=1e-6)
@@ -227,7 +227,7 @@ def test_answers_have_their_own_noise_and_bars_that_cover():
 
 
 def test_several_releases_count_each_group_by_its_own_noise():
-    """Along one coupling a release costs what it promises, and all together no less than any unit really loses."""
+    """Along one coupling a release costs what it guarantees, and all together no less than any unit really loses."""
     rng, near = np.random.default_rng(3), 0
     for _ in range(5):
         sizes = rng.integers(1, 5, 6)
@@ -251,7 +251,7 @@ def test_several_releases_count_each_group_by_its_own_noise():
 
 
 def test_several_releases_along_a_chain_are_never_below_the_truth():
-    """What two releases tell of a unit together, enumerated, is at most their total, whatever noise its groups have."""
+    """What two releases reveal about a unit, enumerated, is at most their total, whatever noise its groups have."""
     transition = np.array([[0.8, 0.2], [0.3, 0.7]])
     units = [[0, 0, 0], [1, 1], [2]]
     batch = batch_of(units, pf.MarkovChain(transition.tolist()))
@@ -346,7 +346,7 @@ def test_declared_groups_without_rows_have_no_more_noise_than_others():
 
 
 def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path):
-    """A release with noise by group costs its promise, also as another machine reserved it, with other last digits."""
+    """A release with noise by group costs its guarantee, also as another machine reserved it with other digits."""
     protected = families([1, 2, 3])
     plan = protected.group_by("town").private_sum("on").plan(pf.Pure(0.5))
     account = pf.Ledger(tmp_path / "ledger.db").open(
@@ -401,7 +401,7 @@ def test_the_certificate_and_the_words_say_so():
 
 
 def test_units_under_several_priors_take_the_worst():
-    """With several beliefs a group has the noise that the worst of them needs there."""
+    """With several priors a group has the noise that the worst of them needs there."""
     priors = [pf.Independent(), pf.AnyCorrelation()]
     plan = families([1, 3], priors).group_by("town").private_sum("on").plan(pf.Pure(1.0))
     assert plan.summary()["scale"].to_list() == pytest.approx([1.0, 3.0], rel=1e-6)

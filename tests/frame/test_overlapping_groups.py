@@ -1,4 +1,4 @@
-"""Groups of one batch that rows are in by public columns: the row that is in most loses what is promised (M27)."""
+"""Groups of one batch that rows are in by public columns: the row that is in most loses what is guaranteed (M27)."""
 
 import math
 
@@ -72,7 +72,7 @@ LOOSE = 11
 @pytest.mark.parametrize("seed", thinned(range(12), 0.34))
 @pytest.mark.parametrize("prior", [INDEPENDENT, pf.AnyCorrelation()], ids=["independent", "any"])
 def test_no_row_loses_more_than_is_promised(seed, prior):
-    """Random weights: the exact loss of the worst row is what is promised, and more with a tenth less noise."""
+    """Random weights: the exact loss of the worst row is what is guaranteed, and more with a tenth less noise."""
     rng = np.random.default_rng(seed)
     memberships = [
         {name: float(rng.choice([0, 0, 1, -1, 2.5, 0.125])) for name in HOSPITALS} for _ in range(rng.integers(1, 7))

@@ -46,7 +46,7 @@ def test_one_sum_of_a_chain_is_what_calibration_says():
 
 
 def test_rows_that_are_not_asked_about_stay_secret():
-    """A filter leaves rows out of the answer, and their neighbours still tell of them."""
+    """A filter leaves rows out of the answer, and their neighbours still reveal about them."""
     all_rows = batch().private_sum("on").plan(pf.Pure(1.0)).noises["on_sum"].scale
     half = batch().filter(pl.col("hour") % 2 == 0).private_sum("on").plan(pf.Pure(1.0)).noises["on_sum"].scale
     weights = (np.arange(HOURS) % 2 == 0).astype(float)
@@ -78,7 +78,7 @@ def test_sums_and_means_share_their_noise():
 
 
 def test_shares_divide_the_budget():
-    """A query with four times the share has a quarter of the noise, and together they keep the promise."""
+    """A query with four times the share has a quarter of the noise, and together they keep the guarantee."""
     asked = batch(pf.Independent()).private_sum("on", name="a").private_sum(pl.col("on") * 2, name="b")
     plan = asked.plan(pf.Pure(1.0), shares={"a": 4, "b": 1})
     first, second = plan.noises["a"].scale, plan.noises["b"].scale
@@ -152,25 +152,25 @@ def test_the_sentence_to_sign():
 
 
 def test_nothing_assumed_is_nothing_wrong():
-    """Without any belief there is none that could be wrong; groups are believed to be independent all the same."""
+    """Without any prior there is none that could be wrong; groups are believed to be independent all the same."""
     text = batch(pf.AnyCorrelation()).private_sum("on").plan(pf.Pure(1.0)).explain()
     assert "nothing was assumed" not in text
-    assert "whatever the rows of one meter have to do with each other, the promise holds as it is" in text
-    assert "if rows of different meter depend on each other, nothing is promised about that" in text
+    assert "whatever the rows of one meter have to do with each other, the guarantee holds as it is" in text
+    assert "if rows of different meter depend on each other, nothing is guaranteed about that" in text
     whole = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
     text = pf.protect(frame(), whole).private_sum("on").plan(pf.Pure(1.0)).explain()
-    assert "nothing was assumed of how rows hang together, so that nothing of it can be wrong" in text
+    assert "nothing was assumed of how rows depend on each other, so that nothing of it can be wrong" in text
     assert "rows of different" not in text
     presence = pf.Scenario(pf.Presence("meter", rows=3), pf.Independent(), public=["day"])
     words = pf.protect(frame(), presence).private_count().plan(pf.Pure(1.0)).explain()
     assert "at most 3 rows of each meter are read" in words
     assert "Known to everybody: 'meter'" not in words
     assert "the column 'meter' says in every row whose row it is" in words
-    assert "if rows of different meter depend on each other, nothing is promised about that" in words
+    assert "if rows of different meter depend on each other, nothing is guaranteed about that" in words
 
 
 def test_numbers_of_a_promise_are_rounded_up():
-    """No sentence promises less of a change than there may be: not of odds, nor of what is left."""
+    """No sentence guarantees less of a change than there may be: not of odds, nor of what is left."""
     assert "at most 1.29-fold" in batch().private_sum("on").plan(pf.Pure(0.25)).explain()
     assert "at most 1.29-fold" in promise_in_words(pf.Approx(0.25, 1e-6))
     assert promise_in_words(pf.Renyi(4, 0.30000001)).endswith("0.300001")

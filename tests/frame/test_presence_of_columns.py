@@ -45,7 +45,10 @@ def added(asked, prior):
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation()], ids=["independent", "any"])
 def test_no_unit_loses_more_than_is_promised(name, prior):
-    """Two rows of any values, against none: the loss is what is promised, and would be more with a tenth less noise."""
+    """Two rows of any values, against none.
+
+    The loss is what is guaranteed, and would be more with a tenth less noise.
+    """
     plan = QUERIES[name](batch(world(), prior)).plan(pf.Pure(1.0))
     units = np.array([float(unit) for unit in plan._decision.facts.weights.units])
     scales = np.array([noise.scale for noise in plan._decision.noises_in_units]) / units

@@ -1,8 +1,8 @@
-"""The whole way, from a query to published numbers, keeps its promise, and would not with less noise.
+"""The whole way, from a query to published numbers, keeps its guarantee, and would not with less noise.
 
 Each case draws many small worlds under two values of the secret with the scenario's own prior, publishes an answer for
 each world in one release, and compares how often the answers fall in a half line. With the noise that the plan asks for
-the promise is never seen to be broken; with four fifths of it, it is. Releases draw from the operating system, so an
+the guarantee is never seen to be broken; with four fifths of it, it is. Releases draw from the operating system, so an
 alarm counts if worlds and noise that are drawn anew alarm too.
 """
 
@@ -88,7 +88,7 @@ def answers(case, state, scale, count, seed):
 
 
 def tight(case):
-    """Return the bound whose noise is the least possible, so that less of it breaks the promise."""
+    """Return the bound whose noise is the least possible, so that less of it breaks the guarantee."""
     return pf.Exact() if case in {"a chain that stays", "rows with a hidden class"} else "auto"
 
 
@@ -103,13 +103,16 @@ WORLDS = 90_000
 
 
 def broken(case, scale):
-    """Tell whether what is published under both values differs by more than was promised; each turn has own worlds."""
+    """Tell whether what is published under both values differs by more than was guaranteed.
+
+    Each turn has own worlds.
+    """
     return alarms_twice(lambda turn: seen(case, scale, WORLDS, seed=10 * turn) > worlds.threshold())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_promise_is_kept(case):
-    """What is published under two values of a secret differs by no more than was promised."""
+    """What is published under two values of a secret differs by no more than was guaranteed."""
     assert not broken(case, 1.0)
 
 
@@ -135,7 +138,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_promise_is_kept_by_random_batches(seed):
-    """Sums, counts and histograms of random chains, in random cells, keep their promise together, in any direction."""
+    """Sums, counts and histograms of random chains, in random cells, keep their guarantee, in any direction."""
     assert not alarms_twice(lambda turn: directions_found(seed, turn))
 
 

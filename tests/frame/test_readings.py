@@ -237,7 +237,7 @@ def test_lists_are_written_out():
 
 
 def test_rows_of_one_belief_do_not_contradict_it():
-    """Without groups the scenario says nothing that its belief denies."""
+    """Without groups the scenario says nothing that its prior denies."""
     secret = pf.Secret("g3", domain=[0, 1])
     assert "none is assumed to be independent" not in pf.Scenario(secret, pf.Independent()).describe()
     assert "none is assumed to be independent" in pf.Scenario(secret, pf.AnyCorrelation()).describe()

@@ -72,7 +72,7 @@ def test_rows_in_order_are_read_once(reads):
 
 
 def test_independent_rows_are_read_once_in_all(reads):
-    """Where rows tell nothing of each other, a plan reads nothing, and a release the private rows alone."""
+    """Where rows reveal nothing about each other, a plan reads nothing, and a release the private rows alone."""
     plan = planned(pf.Independent(), BATCHES["days of the rows"])
     assert (repr(plan), plan.noises, plan.cost, plan.certificate) is not None
     assert reads == []

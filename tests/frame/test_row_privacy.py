@@ -1,7 +1,7 @@
 """Noise is never below what one row alone needs: every release is ordinarily differentially private as well.
 
 The check knows nothing of laws or floors: it changes one row of the data to every other value, reads the exact sums of
-both frames, and asks the noise itself what it tells of the difference, were all other rows known.
+both frames, and asks the noise itself what it reveals about the difference, were all other rows known.
 """
 
 import functools
@@ -97,7 +97,7 @@ def movements(belief, asked):
     secret = plan.request.scenario.secret
     points = secret.domain.points if secret.domain.finite else (0.0, 0.7, 2.0)
     pairs = itertools.pairwise(points) if secret.pairs == "adjacent" else itertools.combinations(points, 2)
-    changes = [(row, *pair) for pair in pairs for row in range(HOURS)]  # the units look alike
+    changes = [(row, *pair) for pair in pairs for row in range(HOURS)]  # the units are indistinguishable
     return np.array([exact_sums(plan, row, a) - exact_sums(plan, row, b) for row, a, b in changes])
 
 
@@ -112,7 +112,7 @@ def exact_sums(plan, row, value):
 
 
 def loss_of_one_row(plan, belief, asked):
-    """Return the most that the noise tells of one row whose neighbours are known, over what is promised."""
+    """Return the most that the noise reveals about one row whose neighbours are known, over what is guaranteed."""
     scales, moved = independent(plan, movements(belief, asked))
     assert ((scales > 0) | (moved == 0).all(axis=(0, 1))).all()
     flat = (moved / np.where(scales > 0, scales, 1.0)).reshape(len(moved), -1)
@@ -167,7 +167,7 @@ def check(belief, asked, promise):
 
 @pytest.mark.parametrize("belief", thinned(BELIEFS, 0.29))
 def test_a_change_of_one_row_is_hidden_as_well_as_promised(belief):
-    """Whatever a prior says of a row's neighbours, what the answers tell of one row alone is at most the promise."""
+    """Whatever a prior says of a row's neighbours, answers reveal at most the guarantee about one row alone."""
     for asked in ("a sum", "sums by hour"):
         check(belief, asked, "pure")
     check(belief, "a sum", "approximate, Gaussian")
@@ -177,7 +177,7 @@ def test_a_change_of_one_row_is_hidden_as_well_as_promised(belief):
 @pytest.mark.parametrize("promise", PROMISES)
 @pytest.mark.parametrize("belief", BELIEFS)
 def test_a_change_of_one_row_is_hidden_whatever_is_asked(belief, promise):
-    """The same for every belief with every promise, bound and noise, and two batches in turn."""
+    """The same for every prior with every guarantee, bound and noise, and two batches in turn."""
     turn = list(BELIEFS).index(belief) + list(PROMISES).index(promise)
     for place in (turn, turn + 2):
         check(belief, list(ASKED)[place % len(ASKED)], promise)
@@ -244,7 +244,7 @@ def test_what_one_row_keeps_is_said():
 
 
 def test_pairs_that_are_not_all_are_named():
-    """Where only neighbouring values must look alike, ordinary privacy is claimed for these alone."""
+    """Where only neighbouring values must be indistinguishable, ordinary privacy is claimed for these alone."""
     assert "over the pairs of values above and no others" in plan_of("neighbouring values", "a sum", "pure").explain()
 
 
@@ -352,11 +352,11 @@ def test_units_and_derived_secrets_claim_no_row():
     derived = pf.Scenario(pf.Derived("ill", column="level", domain=[0, 1]), table)
     plan = pf.protect(rows.with_columns(LEVEL), derived).private_sum("level").plan(pf.Pure(1.0))
     assert plan.ordinary is None
-    assert "no ordinary differential privacy of a row is promised" in plan.explain()
+    assert "no ordinary differential privacy of a row is guaranteed" in plan.explain()
 
 
 def test_presence_has_no_floor_to_lower():
-    """Where the promise is differential privacy already, row_privacy=False changes nothing and says nothing."""
+    """Where the guarantee is differential privacy already, row_privacy=False changes nothing and says nothing."""
     presence = pf.Scenario(pf.Presence("unit", "level", [0, 1], rows=6), pf.Independent())
     batch = pf.protect(rows.with_columns(LEVEL), presence).private_sum("level")
     lowered = batch.plan(pf.Pure(1.0), row_privacy=False)
@@ -365,7 +365,7 @@ def test_presence_has_no_floor_to_lower():
 
 
 def test_less_than_promised_is_not_called_differential_privacy_too():
-    """If one row alone keeps less than the promise, the sentence says so in these words."""
+    """If one row alone keeps less than the guarantee, the sentence says so in these words."""
     text = plan_of("rows that take turns", "a sum", "pure", row_privacy=False).explain()
-    assert "One row alone: less than is promised, if everything but one row is known" in text.replace(";", ",")
+    assert "One row alone: less than is guaranteed, if everything but one row is known" in text.replace(";", ",")
     assert "privacy too" not in text

@@ -1,4 +1,4 @@
-"""Several secret columns in one scenario: no more is lost than was promised, by the exact laws of all data sets.
+"""Several secret columns in one scenario: no more is lost than was guaranteed, by the exact laws of all data sets.
 
 The truth shares nothing with the library: every sequence of tuples is listed with its probability, and the densities
 of all noisy answers are compared at many points.
@@ -99,7 +99,7 @@ INDEPENDENT = pf.Independent()
 
 
 def test_independent_rows_lose_exactly_what_is_promised():
-    """A row moves all sums of all columns at once; with a little less noise the promise would be broken."""
+    """A row moves all sums of all columns at once; with a little less noise the guarantee would be broken."""
     rows = [(((state,), 1 / 6) for state in range(6))]
     of_row = [laws([*rows[0]], 0, hours_and_wages)]
     plan = ask(3, INDEPENDENT)
@@ -123,7 +123,7 @@ def test_chains_of_tuples_lose_no_more_than_is_promised(seed):
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), *nightly(range(2, 5))])
 def test_one_column_of_a_chain_of_tuples(seed):
-    """A sum of one column tells of both, by the chain: with the exact bound hardly less noise would do."""
+    """A sum of one column reveals about both, by the chain: with the exact bound hardly less noise would do."""
     rng = np.random.default_rng(seed)
     transition = random_chain(rng, 6)
     scenario = pf.Scenario(BOTH, pf.MarkovChain(transition), order_by="t")
@@ -135,7 +135,7 @@ def test_one_column_of_a_chain_of_tuples(seed):
 
 
 def test_pairs_in_one_column_cost_less_and_keep_their_promise():
-    """Tuples that differ in one column only: less noise, no loss above the promise between them, more elsewhere."""
+    """Tuples that differ in one column only: less noise, no loss above the guarantee between them, more elsewhere."""
     secret = pf.Secret.together(*BOTH, pairs="one column")
     plan = pf.protect(frame(3), pf.Scenario(secret, INDEPENDENT)).private_sum("hours").private_sum("wage")
     plan = plan.plan(pf.Pure(1.0))
@@ -146,7 +146,7 @@ def test_pairs_in_one_column_cost_less_and_keep_their_promise():
 
 
 def test_releases_of_one_column_each_add_up_to_no_less_than_is_lost():
-    """An account adds what a release about hours and one about wages tell of a tuple, along a chain."""
+    """An account adds what a release about hours and one about wages reveal about a tuple, along a chain."""
     rng = np.random.default_rng(5)
     transition = random_chain(rng, 6)
     scenario = pf.Scenario(BOTH, pf.MarkovChain(transition), order_by="t")
@@ -400,7 +400,10 @@ def test_covariances_have_error_bars_that_hold():
 
 
 def test_a_derived_secret_behind_several_columns():
-    """M53 (b): what two columns of a row tell of a third, by the exact laws; XOR is told by both, by neither alone."""
+    """M53 (b): what two columns of a row reveal about a third, by the exact laws.
+
+    XOR is told by both, by neither alone.
+    """
     rng = np.random.default_rng(11)
     for xor in (False, True):
         joint = rng.dirichlet(np.ones(8)).reshape(2, 2, 2) * 0.9 + 0.0125
@@ -428,7 +431,7 @@ def test_a_derived_secret_behind_several_columns():
 
 
 def test_one_column_of_a_table_is_hidden_where_others_are_asked():
-    """The secret may be one of the columns: then its own sum and what others tell of it count together."""
+    """The secret may be one of the columns: then its own sum and what others reveal about it count together."""
     weights = np.array([0.4, 0.1, 0.15, 0.35])
     table = pf.Table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "probability": weights})
     hidden = pf.Derived("a", column=["a", "b"], domain=[[0, 1], [0, 1]])

@@ -1,4 +1,4 @@
-"""`summary()` says which outputs share one noisy sum; a promise that keeps next to nothing is called that."""
+"""`summary()` says which outputs share one noisy sum; a guarantee that keeps next to nothing is called that."""
 
 import polars as pl
 import pytest

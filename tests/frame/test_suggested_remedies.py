@@ -280,11 +280,11 @@ def test_a_text_that_polars_takes_for_a_column():
 
 
 CALLS = {
-    "a promise that is a number": ("asked.plan(0.5)", "pf.Pure(0.5)", "asked.plan({})"),
+    "a guarantee that is a number": ("asked.plan(0.5)", "pf.Pure(0.5)", "asked.plan({})"),
     "a release for a number": ("asked.release(2)", "epsilon=2", "asked.release({})"),
-    "a promise that is a text": ('asked.plan("1")', "pf.Pure(1)", "asked.plan({})"),
-    "a kind of promise": ("asked.plan(pf.Pure)", "plan(pf.Pure(1.0))", "asked.{}"),
-    "no promise": ("asked.release()", "epsilon=1", "asked.release({})"),
+    "a guarantee that is a text": ('asked.plan("1")', "pf.Pure(1)", "asked.plan({})"),
+    "a kind of guarantee": ("asked.plan(pf.Pure)", "plan(pf.Pure(1.0))", "asked.{}"),
+    "no guarantee": ("asked.release()", "epsilon=1", "asked.release({})"),
     "delta of a plan": ("asked.plan(epsilon=1.0, delta=1e-6)", "plan(pf.Approx(1.0, 1e-6))", "asked.{}"),
     "delta of a release": ("asked.release(epsilon=1.0, delta=1e-6)", "pf.Approx(1.0, 1e-6)", "asked.release({})"),
     "a typo in an argument": ('asked.plan(pf.Pure(1.0), nosie="auto")', "noise=", 'asked.plan(pf.Pure(1.0), {}"auto")'),
@@ -293,7 +293,7 @@ CALLS = {
         "noise=",
         'asked.release(epsilon=1.0, {}"auto")',
     ),
-    "two numbers for a promise": (
+    "two numbers for a guarantee": (
         "asked.release(1.0, 1e-6)",
         "batch.release(epsilon=1.0)",
         "(lambda batch: {})(asked)",
@@ -493,9 +493,9 @@ MADE = {
         "'level'",
         'pf.Scenario(pf.Secret({}, [0, 1]), pf.Table({"level": [0, 1], "probability": [0.5, 0.5]}))',
     ),
-    "a name at the door": ("pf.Secrt", "pf.Secret", "{}"),
-    "a noise at the door": ("pf.laplace", "pf.Laplace", "{}"),
-    "a query at the door": (
+    "a name in the public API": ("pf.Secrt", "pf.Secret", "{}"),
+    "a noise in the public API": ("pf.laplace", "pf.Laplace", "{}"),
+    "a query in the public API": (
         'pf.private_sum(frame, "level")',
         'pf.protect(frame, scenario).private_sum("level")',
         "{}",

@@ -1,4 +1,4 @@
-"""Public weights: no more is lost than was promised, by all data sets of small worlds; answers are exact sums."""
+"""Public weights: no more is lost than was guaranteed, by all data sets of small worlds; answers are exact sums."""
 
 import itertools
 import math
@@ -58,12 +58,12 @@ def drawn_weights(rng, count):
     return (rng.normal(size=count) * rng.choice([1.0, 0.0, 0.1], count)).tolist()
 
 
-# What is promised
+# What is guaranteed
 
 
 @pytest.mark.parametrize("seed", thinned(range(12), 0.5))
 def test_independent_rows_lose_no_more_than_is_promised(seed):
-    """The row that moves all noisy sums farthest loses what is promised, and more if there were a tenth less noise."""
+    """The row that moves all noisy sums farthest loses what is guaranteed, and more with a tenth less noise."""
     rng = np.random.default_rng(seed)
     prices = random_weights(rng, 9)
     plan = batch(rows(prices)).private_sum(COST).plan(pf.Pure(1.0))
@@ -76,7 +76,7 @@ def test_independent_rows_lose_no_more_than_is_promised(seed):
 
 @pytest.mark.parametrize("seed", thinned(range(9), 0.34))
 def test_sums_of_several_weights_and_of_none_are_paid_for_together(seed):
-    """One row moves all sums of a batch, each by its own weight: the worst row loses no more than is promised."""
+    """One row moves all sums of a batch, each by its own weight: the worst row loses no more than is guaranteed."""
     rng = np.random.default_rng(seed)
     prices, rates = random_weights(rng, 7), (2.0 ** rng.integers(-2, 3, 7)).tolist()
     asked = batch(rows(prices, rates, days=[1, 1, 2, 2, 2, 3, 3])).group_by("day").private_sum(COST)
@@ -101,7 +101,7 @@ def group_loss(weights, cells, scale):
 
 @pytest.mark.parametrize("seed", thinned(range(12), 0.5))
 def test_groups_whose_rows_depend_in_any_way_lose_no_more_than_is_promised(seed):
-    """Between any two data sets of the worst group the loss is what is promised, and more with a tenth less noise."""
+    """Between any two data sets of the worst group the loss is what is guaranteed, and more with a tenth less noise."""
     rng = np.random.default_rng(seed)
     prices = random_weights(rng, 8)
     houses, days = [1, 1, 1, 1, 2, 2, 2, 3], rng.integers(1, 3, 8).tolist()
@@ -262,7 +262,7 @@ def test_weighted_means_are_divided_by_the_weights():
 
 
 def test_plans_are_told_and_stored(tmp_path):
-    """What is told of a plan names the product, whatever is asked of it, and its certificate is read back."""
+    """What is revealed about a plan names the product, whatever is asked of it, and its certificate is read back."""
     for prior in (INDEPENDENT, ANY):
         asked = batch(rows([0.5, 3.0, -2.0, 0.0], days=[1, 1, 2, 2]), prior).group_by("day").private_sum(COST)
         plan = asked.plan(pf.Pure(1.0))
@@ -342,7 +342,7 @@ def test_what_is_no_product_is_refused(expression):
 
 
 def test_other_beliefs_and_other_weights_are_refused_at_once():
-    """Beliefs without a rule for weights, rows that come and go, labels as weights, and secret weights are refused."""
+    """Priors without a rule for weights, rows that come and go, labels as weights, and secret weights are refused."""
     frame = rows([1.0, 2.0]).with_columns(t=pl.Series([0, 1]))
     with pytest.raises(Refused, match="WeaklyDependent"):
         pf.protect(frame, pf.Scenario(LEVEL, pf.WeaklyDependent(1.0), public=PUBLIC)).private_sum(COST)

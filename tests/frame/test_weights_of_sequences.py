@@ -1,4 +1,7 @@
-"""Public weights of rows that hang together: no more is lost than was promised, by all data sets of small worlds."""
+"""Public weights of rows that depend on each other.
+
+No more is lost than was guaranteed, by all data sets of small worlds.
+"""
 
 import itertools
 import math
@@ -105,7 +108,10 @@ def test_chains_with_weights_lose_no_more_than_is_promised(seed):
 
 
 def test_a_tariff_of_two_states_needs_the_noise_it_has():
-    """Prices by the hour, alike in all houses, above 0: the loss is what is promised; more with a tenth less noise."""
+    """Prices by the hour, alike in all houses, above 0: the loss is what is guaranteed.
+
+    More with a tenth less noise.
+    """
     tariff = read([0.2, 0.5, 1.0, 0.3])
     prices = [*tariff, *tariff[:3]]
     plan = batch(rows(prices, HOUSES), pf.MarkovChain(STAY), [0, 1]).private_sum(COST).plan(pf.Pure(1.0))
@@ -117,7 +123,7 @@ def test_a_tariff_of_two_states_needs_the_noise_it_has():
 
 
 def test_unselected_rows_are_secret_too():
-    """A row between two that are asked about has no weight, and is told of by both."""
+    """A row between two that are asked about has no weight, and is revealed about by both."""
     prices = read([1.0, 0.4, 0.9, 0.0, 0.5, 0.4, 0.3])
     asked = batch(rows(prices, HOUSES), pf.MarkovChain(STAY), [0, 1]).filter(price != 0.4)
     plan = asked.private_sum(COST).plan(pf.Pure(1.0))
@@ -128,7 +134,7 @@ def test_unselected_rows_are_secret_too():
 
 @pytest.mark.parametrize("seed", thinned(range(6), 0.34))
 def test_shared_classes_with_weights_lose_no_more_than_is_promised(seed):
-    """Survey weights of houses of different sizes, in any order: with half the noise the promise would be broken."""
+    """Survey weights of houses of different sizes, in any order: with half the noise the guarantee would be broken."""
     rng = np.random.default_rng(seed)
     weights, laws, levels = np.array([0.4, 0.6]), 0.8 * rng.dirichlet(np.ones(3), 2) + 0.2 / 3, [0, 1, 3]
     prices = read(rng.choice([-1.0, 1.0], 7) * rng.uniform(0.1, 2.0, 7))
@@ -181,7 +187,10 @@ def test_gaussian_rows_with_weights_move_as_far_as_is_said(kind):
 
 
 def test_accounts_add_releases_with_weights():
-    """Two releases of a tariff: the total is no less than both tell of a row, along a chain and translated together."""
+    """Two releases of a tariff.
+
+    The total is no less than both reveal about a row, along a chain and translated together.
+    """
     tariff = read([0.2, 0.5, 1.0, 0.3])
     frame = rows([*tariff, *tariff[:3]], HOUSES)
     for prior, domain in ((pf.MarkovChain(STAY), [0, 1]), (pf.GaussianPrior(pf.AR1(0.7)), pf.Interval(0, 1))):

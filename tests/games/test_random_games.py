@@ -1,4 +1,4 @@
-"""Random games of every rule and kind of limit: no adaptive strategy tells more than the limit of its account."""
+"""Random games of every rule and kind of limit: no adaptive strategy reveals more than the limit of its account."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A dozen kinds of batches, each with a promise, noise and bound of its own."""
+"""A dozen kinds of batches, each with a guarantee, noise and bound of its own."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -45,7 +45,7 @@ KINDS = {"pure": pf.Pure, "renyi": pf.Renyi.of(alpha=4), "approx": pf.Approx.of(
 
 
 def calibrated(pair: str, family: str) -> dict[str, Any]:
-    """Return the least noise of a family for a pair of laws, for each promise and bound."""
+    """Return the least noise of a family for a pair of laws, for each guarantee and bound."""
     laws, bounds = [PAIRS[pair]], {"auto": "auto", **BOUNDS}
     slow = (pair, family) == ("plane", "laplace")
     promises = ("pure", "renyi") if slow else ALL_PROMISES
@@ -65,7 +65,7 @@ def calibrated(pair: str, family: str) -> dict[str, Any]:
 
 
 def losses(pair: str) -> dict[str, Any]:
-    """Return what noises promise for a pair of laws."""
+    """Return what noises guarantee for a pair of laws."""
     bounds = {"gwm": pf.GWM(), "dagwm": pf.DAGWM(), "exact": pf.Exact()}
     return {
         f"{noise!r}, {kind}, {bound}": outcome(
@@ -99,7 +99,7 @@ def _coupling(found: Any) -> Any:
 
 
 def noises() -> dict[str, Any]:
-    """Return what each noise tells of itself: losses of shifts, widths, density, and drawn numbers."""
+    """Return what each noise reveals about itself: losses of shifts, widths, density, and drawn numbers."""
     shifts = np.array([0.0, 0.25, 1.0, 3.0, -2.0])
 
     def of(noise: pf.Noise) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def noises() -> dict[str, Any]:
 
 
 def promises() -> dict[str, Any]:
-    """Return how promises are stored, shown, and turned into others."""
+    """Return how guarantees are stored, shown, and turned into others."""
     known = (*ALL_PROMISES.values(), pf.Pure(0.1), pf.Renyi(8, 0.5), pf.Approx(0.3, 1e-9))
     return {
         repr(one): attributes(
@@ -142,7 +142,7 @@ def promises() -> dict[str, Any]:
 
 
 def leakage() -> dict[str, Any]:
-    """Return what a loss at every step tells of a chain."""
+    """Return what a loss at every step reveals about a chain."""
     chains: dict[str, Any] = {
         "two": [[0.9, 0.1], [0.1, 0.9]],
         "uneven": [[0.95, 0.05], [0.3, 0.7]],

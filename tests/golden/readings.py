@@ -1,4 +1,4 @@
-"""Values of the public door as plain trees of texts and numbers, and a world in which all of them repeat."""
+"""Values of the public API as plain trees of texts and numbers, and a world in which all of them repeat."""
 
 import contextlib
 import datetime as dt

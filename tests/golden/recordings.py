@@ -30,14 +30,14 @@ LIMITS = [
     (pf.ApproxRenyi(4, 3.0, 1e-4), pf.ApproxRenyi(4, 0.5, 1e-6)),
     (pf.Approx(3.0, 1e-4), pf.Pure(0.25)),
 ]
-"""Limits of accounts and promises of their releases; scenarios take turns, but for those whose totals take long."""
+"""Limits of accounts and guarantees of their releases; scenarios take turns, but for those whose totals take long."""
 TURNS = ("chain", "gaussian", "independent", "any", "presence", "diffusion", "weak", "first")
 OWN = {"gaussian, function", "simulator", "simulator, derived"}
 """Scenarios with Python functions, which no other process knows."""
 
 
 def scenario(name: str) -> dict[str, Any]:
-    """Return what a scenario tells of itself, and of the laws of a small statistic."""
+    """Return what a scenario reveals about itself, and of the laws of a small statistic."""
     made = SCENARIOS[name].make()
     found = attributes(made, "describe", "sensitive", "public", "step_in_words", "fingerprint", "to_json")
     found["again"] = outcome(lambda: pf.Scenario.from_json(made.to_json()) == made)
@@ -46,7 +46,7 @@ def scenario(name: str) -> dict[str, Any]:
 
 
 def laws(name: str) -> dict[str, Any]:
-    """Return the least noise for two small statistics, by each promise and bound."""
+    """Return the least noise for two small statistics, by each guarantee and bound."""
     made = SCENARIOS[name].make()
     column = {"column": "on"} if name.startswith("empirical") else {}
     one = outcome(lambda: pf.laws(made, pf.Statistic([1, 1, 2], **column)) and None)

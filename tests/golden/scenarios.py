@@ -1,4 +1,4 @@
-"""Some sixty scenarios, one for every kind of belief and secret and its variants, over one small table of rows."""
+"""Some sixty scenarios, one for every kind of prior and secret and its variants, over one small table of rows."""
 
 import datetime as dt
 import itertools

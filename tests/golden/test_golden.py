@@ -1,6 +1,6 @@
 """Behaviour, numbers, texts and stored bytes stay as they were recorded.
 
-Only the public door is used, so that names inside may change. What is meant to change is recorded anew by
+Only the public API is used, so that names inside may change. What is meant to change is recorded anew by
 `python tests/golden/record.py --commit`, and its difference is read.
 """
 

@@ -76,7 +76,10 @@ def neighbours_in(space):
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("seed", thinned(range(6), 0.34))
 def test_pure_losses_on_the_whole_class(name, seed):
-    """Mechanisms private for whole data sets that read parts: no pair loses more than is promised (GRAN IV.11, V.5)."""
+    """Mechanisms private for whole data sets that read parts.
+
+    No pair loses more than is guaranteed (GRAN IV.11, V.5).
+    """
     databases, notion, reads = CLASSES[name]
     space = Space.of(databases, notion)
     laws, parts, joint = laws_of(space, reads, seed)
@@ -93,7 +96,7 @@ def test_pure_losses_on_the_whole_class(name, seed):
 
 
 def test_the_loss_of_randomised_response_is_attained():
-    """Whether each group has a row, answered at random: the exact loss is what is promised, not a tenth less."""
+    """Whether each group has a row, answered at random: the exact loss is what is guaranteed, not a tenth less."""
     space = Space.of(OF_THREE, bounded)
     reads, epsilons = [rows_in(value) for value in "abc"], [0.3, 0.5, 0.7]
     truths = [lambda table, read=read: bool(read(table)) for read in reads]

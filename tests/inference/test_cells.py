@@ -188,7 +188,7 @@ def test_a_unit_that_comes_and_goes(prior, second):
 
 
 def test_noise_with_heavy_tails_counts_the_cells_a_unit_may_be_in():
-    """Three rows in cells of their own cost more under Cauchy noise than in one; the promise holds for both."""
+    """Three rows in cells of their own cost more under Cauchy noise than in one; the guarantee holds for both."""
     secret, ones, noise = pf.Presence("person"), np.ones((1, 1)), pf.GeneralizedCauchy(0.5)
     for cells, apart in ((None, 3), (2, 2), (1, 1)):
         laws = of_pattern(pf.Independent(), secret, pattern([0], counts=[3]), ones, None, cells=cells)

@@ -1,4 +1,4 @@
-"""Classes of chains: one promise for every member (M20)."""
+"""Classes of chains: one guarantee for every member (M20)."""
 
 import numpy as np
 import pytest

@@ -125,7 +125,7 @@ def test_twice_the_weights_take_twice_the_noise(case):
     ids=repr,
 )
 def test_every_promise_has_an_answer(case, guarantee):
-    """Pure, Rényi and (ε, δ) promises find a noise for two answers at once."""
+    """Pure, Rényi and (ε, δ) guarantees find a noise for two answers at once."""
     secret, prior = case
     laws = pf.laws(_scenario(secret, prior), pf.Statistic([[1, 1, 0, 0], [0, 1, 1, 1]]))
     found = pf.calibrate(laws, guarantee)

@@ -60,7 +60,7 @@ HUGE = {**COUNTED, "sampled": (values(3), pf.Simulator(lambda *given: np.zeros(g
 @pytest.mark.parametrize("name", HUGE)
 @pytest.mark.parametrize("cells", [1, 1000])
 def test_groups_of_any_size_have_an_answer(name, cells):
-    """20 million rows of one group, in one cell or a thousand: every promise finds a noise, in a moment."""
+    """20 million rows of one group, in one cell or a thousand: every guarantee finds a noise, in a moment."""
     secret, prior = HUGE[name]
     table = np.array([[0.0, 2.0]]) if secret is INTERVAL else np.array([[0.0, 1.0, 3.0]])
     counts = None if prior.ordered else [20_000_000 // cells] * cells

@@ -92,7 +92,7 @@ def test_no_loss_is_below_the_one_found_by_quadrature(seed, same):
 
 
 def test_less_noise_is_not_enough():
-    """Where classes hardly differ, or the class is nearly told, nine tenths of the noise break the promise."""
+    """Where classes hardly differ, or the class is nearly told, nine tenths of the noise break the guarantee."""
     alike = GaussianMixture([0.5, 0.5], [0, 0.01], [AR1(0.5), AR1(0.5)], [1.0, 1.0])
     apart = GaussianMixture([0.5, 0.5], [-1, 1], [AR1(0.5), AR1(0.5)], [1.0, 1.0])
     for prior, pair, epsilon in ((alike, (0.0, 1.0), 0.3), (apart, (0.0, 0.5), 3.0)):
@@ -103,7 +103,7 @@ def test_less_noise_is_not_enough():
 
 
 def test_one_gaussian_would_promise_too_much():
-    """Classes that correlate oppositely have no correlation on average, and tell more than its prior promises (M54)."""
+    """Classes that correlate oppositely have no correlation on average, and reveal more than that (M54)."""
     mixture = GaussianMixture([0.5, 0.5], [0, 0], [AR1(0.9), AR1(-0.9)])
     pooled = GaussianPrior(np.eye(2))
     laws = pf.laws(scenario(pooled, [(0, 1)], domain=(-9.0, 9.0)), pf.Statistic.total(2))

@@ -122,7 +122,7 @@ STARS = {
 
 @pytest.mark.parametrize("name", STARS)
 def test_rows_that_share_a_class_in_cells(name):
-    """Enumerated losses of cells stay below those promised, and below those of a cover of as many rows."""
+    """Enumerated losses of cells stay below those guaranteed, and below those of a cover of as many rows."""
     secret, prior, draws = STARS[name]
     tables = np.array([[0.0, 1.0], [1.0, 0.0]])
     cover = of_pattern(prior, secret, pattern([0], counts=[4], covers=True), tables, "x")

@@ -41,7 +41,7 @@ def near_table(laws, width):
 
 
 def apart(rng, size):
-    """Two laws that tell more than is promised, were there no noise."""
+    """Two laws that reveal more than is guaranteed, were there no noise."""
     laws = rng.dirichlet(np.full(size, 5), 2)
     laws[0, 0], laws[1, -1] = laws[0, 0] + 1, laws[1, -1] + 1
     return laws / 2
@@ -62,7 +62,7 @@ def worst_of_tables(prior, scale, points):
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_noise_hides_the_secret_under_every_table(size):
-    """The worst two corners lose no more than is promised, and more with nine tenths of the noise."""
+    """The worst two corners lose no more than is guaranteed, and more with nine tenths of the noise."""
     rng = np.random.default_rng(size)
     points = list(range(size))
     for _ in range(5):
@@ -115,7 +115,7 @@ def worst_of_classes(prior, count, scale, *, derived):
 @pytest.mark.parametrize("derived", [False, True])
 @pytest.mark.parametrize("size", [2, 3])
 def test_noise_hides_a_row_and_the_class_under_every_member(size, derived):
-    """All corners of weights and rows lose no more than is promised; those of a class more with nine tenths of it.
+    """All corners of weights and rows lose no more than is guaranteed; those of a class more with nine tenths of it.
 
     About a row the class is bounded by its own region, whose corners no single member has for both values.
     """

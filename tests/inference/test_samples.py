@@ -1,4 +1,4 @@
-"""Certificates by draws (M8): never below the truth more often than promised, and nothing but nearness."""
+"""Certificates by draws (M8): never below the truth more often than guaranteed, and nothing but nearness."""
 
 import math
 
@@ -52,7 +52,7 @@ def test_empirical_nearness_alone_would_promise_too_much():
 
 
 def test_calibration_with_room_for_delta():
-    """A promise with a delta is calibrated to the certified nearness."""
+    """A guarantee with a delta is calibrated to the certified nearness."""
     prior = Simulator(rare, draws=20_000, confidence=0.999, seed=3)
     laws = implied(prior, BIG, Derived("cause", [0, 1]))
     found = pf.calibrate(laws, pf.Approx(1.0, 0.15), noise=pf.Laplace, bound=pf.GAWM(0.15))

@@ -158,7 +158,7 @@ def test_anticorrelated_chains_fall_back_on_the_movement():
 
 
 def test_renyi_promises_follow_from_pure_ones():
-    """M29: on a chain too long to list, a Rényi promise is kept by messages, and auto is not above them."""
+    """M29: on a chain too long to list, a Rényi guarantee is kept by messages, and auto is not above them."""
     laws = pf.laws(scenario([[0.9, 0.1], [0.1, 0.9]]), pf.Statistic.total(3000))
     promise = pf.Renyi(4, 0.5)
     found = pf.calibrate(laws, promise, bound=pf.Messages())
@@ -188,7 +188,7 @@ NOWHERE = {
 
 @pytest.mark.parametrize("name", NOWHERE)
 def test_where_nothing_can_be_hidden_no_noise_is_needed(name):
-    """If no row that is asked about can have two states, every promise holds without noise, under every bound."""
+    """If no row that is asked about can have two states, every guarantee holds without noise, under every bound."""
     where = pf.Scenario(secret=pf.Secret("level", domain=[0, 1]), prior=NOWHERE[name], order_by="hour")
     for weights in ([1, 1, 1], [[1, 1, 0], [0, 1, 1]]):
         statistic = pf.Statistic(weights, positions=[1, 2, 3])
@@ -210,7 +210,10 @@ def test_no_bound_is_left_out_for_states_that_cannot_be():
 
 @pytest.mark.slow
 def test_vectors_too_large_to_compare_have_a_bound():
-    """A histogram of a day is answered quickly: by messages for a pure promise, by the group's movement for others."""
+    """A histogram of a day is answered quickly.
+
+    By messages for a pure guarantee, by the group's movement for others.
+    """
     laws = pf.laws(scenario(kernel(np.random.default_rng(0), 4)), pf.Statistic.histogram(24, 4))
     assert pf.calibrate(laws, pf.Pure(1.0)).bound == pf.Messages()
     found = pf.calibrate(laws, pf.Renyi(4, 1.0), noise=pf.Gaussian)

@@ -131,7 +131,7 @@ def test_one_promise(text):
     ],
 )
 def test_promises_of_every_kind(table, kind):
-    """Which keys there are says which kind of promise it is."""
+    """Which keys there are says which kind of guarantee it is."""
     assert read_text(changed(("epsilon = 0.5", table)), "job.toml").plan_arguments["guarantee"] == kind
 
 
@@ -140,7 +140,7 @@ def test_promises_of_every_kind(table, kind):
     [("", "Pure"), ("delta = 1e-6", "Approx"), ("alpha = 4", "Renyi"), ("alpha = 4\ndelta = 1e-6", "ApproxRenyi")],
 )
 def test_accuracies_of_every_kind(table, kind):
-    """An accuracy says which kind of promise is sought in the same way."""
+    """An accuracy says which kind of guarantee is sought in the same way."""
     asked = changed(("[guarantee] ", "[accuracy] "), ("epsilon = 0.5", f"error = 20\n{table}"))
     wanted = read_text(asked, "job.toml").plan_arguments
     assert wanted["accuracy"] == pf.Within(20)

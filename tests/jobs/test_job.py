@@ -158,7 +158,7 @@ def entries_are_none(job):
 
 
 def test_what_fails_is_tried_again(make):
-    """Sources, ledgers and sinks are tried again as often as the file says, with its wait; notes tell of it."""
+    """Sources, ledgers and sinks are tried again as often as the file says, with its wait; notes reveal about it."""
     failing = """
     calls = []
     def build(frame, period, real=build):
@@ -312,7 +312,7 @@ def test_the_ledger_may_be_named_by_the_environment(make, monkeypatch, tmp_path)
 
 
 def test_an_accuracy_instead_of_a_guarantee(make, tmp_path):
-    """The strongest promise whose errors stay within what is asked."""
+    """The strongest guarantee whose errors stay within what is asked."""
     job = make()
     text = job.path.read_text().replace("[guarantee]\nepsilon = 0.5", "[accuracy]\nerror = 20")
     (tmp_path / "job.toml").write_text(text)

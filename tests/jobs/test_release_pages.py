@@ -14,7 +14,7 @@ DAY = "2026-10-20"
 
 
 def test_a_page_tells_of_the_release_and_not_of_todays_job(make):
-    """After the job was edited, the page of a release that is kept has no evidence of another promise."""
+    """After the job was edited, the page of a release that is kept has no evidence of another guarantee."""
     job = make()
     job.run(DAY)
     text = job.path.read_text().replace("epsilon = 0.5", "epsilon = 0.25").replace("report = false", "report = true")
@@ -28,7 +28,7 @@ def test_a_page_tells_of_the_release_and_not_of_todays_job(make):
 
 
 def test_evidence_is_of_the_plan_that_was_released(make):
-    """The page's evidence has the promise, the scenario and the noise of the certificate."""
+    """The page's evidence has the guarantee, the scenario and the noise of the certificate."""
     ran = make(report="true").run(DAY)
     evidence = json.loads((ran.folder / EVIDENCE).read_text())
     certificate = ran.release.certificate

@@ -36,7 +36,7 @@ def farm():
 
 
 class Watch:
-    """What a schedule told; each time that it tells of the next, another day is over, until it is stopped."""
+    """What a schedule told; each time that it reveals about the next, another day is over, until it is stopped."""
 
     def __init__(self, monkeypatch):
         self.told, self.today, self.stop_at, self.then = [], DAYS[3], 1, lambda: None
@@ -54,7 +54,7 @@ class Watch:
 
     @property
     def periods(self):
-        """The periods that it told of."""
+        """The periods that it revealed about."""
         return [what.period for what in self.told if isinstance(what, JobRun)]
 
     @property
@@ -125,7 +125,10 @@ def test_nothing_new(job, watch):
 
 
 def test_it_goes_on_after_a_source_that_failed(fed, watch):
-    """Rows that are not there are told of and hold nothing up; when they have come, they are released next time."""
+    """Rows that are not there are revealed about and hold nothing up.
+
+    When they have come, they are released next time.
+    """
     come = iter([DAYS[3:4], DAYS[2:3], []])
     watch.stop_at, watch.then = 3, lambda: [jobs.arrive(fed, label) for label in next(come)]
     scheduling.schedule(fed, DAYS[2], watch)

@@ -48,7 +48,7 @@ def test_types_are_declared_and_not_guessed(suffix, tmp_path):
 
 
 def test_values_of_a_csv_that_are_no_numbers_become_null(tmp_path):
-    """What cannot be read as its type is a missing value, and no error that would tell of it."""
+    """What cannot be read as its type is a missing value, and no error that would reveal about it."""
     (tmp_path / "rows.csv").write_text("meter,level\n1,3\n2,oops\n3,2.5\n4,\n")
     found = rows_of(tmp_path, path="rows.csv", columns={"meter": "integer", "level": "integer"}).collect()
     assert found["level"].to_list() == [3, None, None, None]

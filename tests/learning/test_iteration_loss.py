@@ -293,6 +293,6 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
     ],
 )
 def test_bad_input_is_refused_in_words(call, words):
-    """What no iteration, displacement or belief is, is refused by what was given."""
+    """What no iteration, displacement or prior is, is refused by what was given."""
     with pytest.raises((pf.UsageError, pf.Refused), match=words):
         call()

@@ -1,4 +1,4 @@
-"""Models keep their promise: noise is enough for what rows really move, and nine tenths of it is not."""
+"""Models keep their guarantee: noise is enough for what rows really move, and nine tenths of it is not."""
 
 import itertools
 from dataclasses import replace

@@ -85,7 +85,7 @@ def test_ridge_takes_sums_where_a_descent_has_nothing_left_to_tell(promise):
 
 
 def test_ridge_takes_a_descent_where_sums_have_nothing_left_to_tell(monkeypatch):
-    # the other way around, with a coarse grid of sums; if neither can, the promise is refused
+    # the other way around, with a coarse grid of sums; if neither can, the guarantee is refused
     monkeypatch.setattr("pufferflow.learning.sums.FINE", 1.0)
     plan = L.PrivateRidge(scenario_of(), pf.Gdp(1.0)).plan(rows_of(300), "y")
     assert plan.certificate.composition.startswith("the last iterate")
@@ -95,7 +95,7 @@ def test_ridge_takes_a_descent_where_sums_have_nothing_left_to_tell(monkeypatch)
 
 
 def test_dependence_costs_what_it_is():
-    # independent < weakly correlated < any correlation; a better belief than none is noted
+    # independent < weakly correlated < any correlation; a better prior than none is noted
     rows = rows_of(600).with_columns(g=pl.int_range(600) // 12, t=pl.int_range(600) % 12)
     beliefs = [pf.Independent(), pf.GaussianPrior(pf.AR1(0.4), across=np.eye(3)), pf.AnyCorrelation()]
     for model in (L.PrivateRidge(solver="sums"), L.PrivateSGDRegressor(loss="huber")):
@@ -202,14 +202,14 @@ RIDGE, SGD, CLASSIFIER = L.PrivateRidge, L.PrivateSGDRegressor, L.PrivateSGDClas
 @pytest.mark.parametrize(
     ("make", "y", "said"),
     [
-        (lambda: SGD(scenario_of(), pf.Pure(1.0)), "y", "pure promise"),
+        (lambda: SGD(scenario_of(), pf.Pure(1.0)), "y", "pure guarantee"),
         (lambda: SGD(scenario_of(), PROMISE, step_size=9.0), "y", "2/smoothness"),
         (lambda: SGD(scenario_of(), PROMISE, passes=0), "y", "no row is read"),
         (lambda: SGD(scenario_of(), PROMISE, batch_size=-1), "y", "batch_size"),
         (lambda: SGD(scenario_of(), PROMISE, radius=np.nan), "y", "radius"),
         (lambda: SGD(scenario_of(), PROMISE, loss="hinge"), "y", "loss is 'hinge'"),
         (lambda: SGD(scenario_of(), PROMISE, alpha=-1.0), "y", "alpha"),
-        (lambda: SGD(scenario_of()), "y", "promise is left out"),
+        (lambda: SGD(scenario_of()), "y", "guarantee is left out"),
         (lambda: SGD(None, PROMISE), "y", "without a scenario"),
         (lambda: RIDGE(scenario_of(), PROMISE, solver="svd"), "y", "solver"),
         (lambda: RIDGE(scenario_of(), pf.Pure(0.0)), "y", "leaves nothing"),
@@ -245,7 +245,7 @@ def test_arrays_have_neither_groups_nor_times():
 
 
 NOISY = "predictions of two fits differ by noise"
-TELLS = "an error would tell of a private value: it is read as the declared one"
+TELLS = "an error would reveal about a private value: it is read as the declared one"
 EXPECTED = {
     "check_regressor_data_not_an_array": NOISY,
     "check_supervised_y_2d": NOISY,

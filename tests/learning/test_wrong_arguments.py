@@ -1,4 +1,4 @@
-"""Every argument of the room, with values that it cannot have: refused in words, or read as what it plainly says."""
+"""Every argument of the package, with values that it cannot have: refused in words, or read as what it plainly says."""
 
 import contextlib
 import datetime as dt

@@ -1,7 +1,7 @@
 """Processes that race and are killed, on one ledger: a script, so that what it forks has no threads of the tests.
 
-`processes.py STORY ADDRESS COUNT`, or several such threes, ends with 0 if no promise was broken. Releases are real but
-for their data: noise is a random number, and no frame is made, since Polars' threads do not survive a fork.
+`processes.py STORY ADDRESS COUNT`, or several such threes, ends with 0 if no guarantee was broken. Releases are real
+but for their data: noise is a random number, and no frame is made, since Polars' threads do not survive a fork.
 """
 
 import contextlib

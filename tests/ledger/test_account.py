@@ -158,7 +158,7 @@ def test_an_unknown_account(ledger):
 
 
 def test_limits_have_one_epsilon(ledger):
-    """Promises that have no single epsilon, and things that are no promise, are no limits."""
+    """Guarantees that have no single epsilon, and things that are no guarantee, are no limits."""
     with pytest.raises(pf.Refused, match="no single epsilon"):
         ledger.open("x", SCENARIO, limit=pf.RenyiCurve([2, 4], [1, 1]))
     with pytest.raises(pf.UsageError, match="The limit is of type float"):
@@ -347,7 +347,7 @@ def test_an_estimate_is_recorded(account):
 
 
 def test_no_entry_has_an_answer(account, ledger, tmp_path):
-    """The log tells what was asked and promised; answers are in releases, which only a commit adds."""
+    """The log tells what was asked and guaranteed; answers are in releases, which only a commit adds."""
     found = release(account, ready(), "x")
     text = ledger.export(tmp_path / "log.ndjson").read_text()
     assert repr(answer(found)) not in text

@@ -1,4 +1,4 @@
-"""An account says in words why its total is what it is, and what is left if a belief is wrong; nothing is claimed."""
+"""An account says in words why its total is what it is, and what is left if a prior is wrong; nothing is claimed."""
 
 import html
 import json
@@ -84,12 +84,12 @@ CASES = {
     "any": (
         scenario_of(pf.AnyCorrelation()),
         {},
-        "The rows of one house may have anything to do with each other, so what all releases tell of them adds up",
+        "The rows of one house may have anything to do with each other, so what all releases reveal about them adds up",
     ),
     "independent": (
         scenario_of(pf.Independent()),
         {},
-        "Rows tell nothing of each other, so only releases about the same row add up",
+        "Rows reveal nothing about each other, so only releases about the same row add up",
     ),
     "presence": (
         pf.Scenario(pf.Presence("house", "level", [0, 1], rows=HOURS), pf.Independent()),
@@ -101,7 +101,7 @@ CASES = {
         {},
         "The first 'level' is forgotten to 1 % after 21 steps",
     ),
-    "a class of beliefs": (
+    "a class of priors": (
         scenario_of([pf.MarkovChain(STAY), pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]])]),
         {"bound": pf.Messages()},
         "Most is told to somebody who believes that rows form a Markov chain",
@@ -111,7 +111,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", thinned(CASES, 0.25))
 def test_every_belief_has_its_reason(ledger, name):
-    """Why a total is what it is hangs on how rows hang together, and on the rule that carries it."""
+    """Why a total is what it is hangs on how rows depend on each other, and on the rule that carries it."""
     scenario, options, words = CASES[name]
     told = released(ledger, scenario, **options).explain()
     assert words in told

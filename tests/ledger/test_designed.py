@@ -306,7 +306,10 @@ def test_what_a_failed_release_may_have_published_counts(account):
 
 
 def test_rows_of_other_filters_do_not_matter(account):
-    """Releases about rows that no filter passes both of tell nothing of each other; about some of them: refused."""
+    """Releases about rows that no filter passes both of reveal nothing about each other; about some of them.
+
+    Refused.
+    """
     wards = [pf.protect(ROWS, SCENARIO).filter(pl.col("ward") == ward).private_sum("test", name="n") for ward in (1, 2)]
     account.design(wards[0]).release(account)
     best = account.design(wards[1])
@@ -318,7 +321,7 @@ def test_rows_of_other_filters_do_not_matter(account):
 
 
 def test_values_that_the_table_holds_impossible(tmp_path):
-    """Data that the belief excludes are published like the nearest possible answer, and no error tells of them."""
+    """Data that the prior excludes are published like the nearest possible answer, and no error reveals about them."""
     law = {"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.5, 0, 0.25, 0.25]}
     scenario = pf.Scenario(pf.Secret("ill", [0, 1]), pf.Table(law))
     rows = pl.DataFrame({"ill": [0, 0], "test": [7, None]})
@@ -367,8 +370,8 @@ def test_refusals(account, case):
 
 
 def test_a_past_that_costs_more_than_the_promise(account):
-    """The error says by how much, and which promise is left."""
+    """The error says by how much, and which guarantee is left."""
     batch().plan(pf.Pure(0.2)).release(account)
-    with pytest.raises(pf.Refused, match=r"more than the promise's") as error:
+    with pytest.raises(pf.Refused, match=r"more than the guarantee's") as error:
         account.design(batch(), pf.Pure(1e-6))
     assert "pf.Pure(" in str(error.value)

@@ -14,7 +14,7 @@ KEPT = Path(__file__).parent / "written"
 TOLD = {kind: json.loads((KEPT / f"{kind}.json").read_text(encoding="utf-8")) for kind in ("sound", "refused")}
 SOON = {("chain", "open"), ("ar1 renyi", "open"), ("presence", "open"), ("within", "open")}
 OTHERWISE_SHARED = ("presence", "open")
-"""Reserved, not committed, and of queries that share a promise otherwise today: with less noise under pf.Presence."""
+"""Reserved, not committed, and of queries that share a guarantee otherwise today: with less noise under pf.Presence."""
 PLANS = [
     pytest.param(name, release, marks=[] if {(name, release)} & SOON or place == 0 else pytest.mark.slow)
     for name, case in written.CASES.items()
@@ -54,7 +54,7 @@ def test_totals_may_become_tighter_and_never_larger(name, tmp_path):
 
 
 def charged_of(account, told):
-    """Return entries with what they were charged then; totals of before a supersession hold for fewer beliefs."""
+    """Return entries with what they were charged then; totals of before a supersession hold for fewer priors."""
     known = list(zip(account.history(), told["charged"], strict=True))
     return known[-1:] if len(account.scenarios) > 1 else known
 

@@ -149,7 +149,7 @@ def test_a_little_more_noise_than_this_machine_needs_is_used(account, machine):
 
 CHANGES = {
     "promise": {"epsilon": 0.7000000001},
-    "kind of promise": {"epsilon": None, "guarantee": pf.Renyi(4, 0.7), "noise": "laplace"},
+    "kind of guarantee": {"epsilon": None, "guarantee": pf.Renyi(4, 0.7), "noise": "laplace"},
     "noise": {"noise": pf.GeneralizedCauchy.of(k=4)},
     "bound": {"bound": pf.Group()},
     "floor": {"row_privacy": False},

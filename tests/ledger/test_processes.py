@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 
 def holds(*stories, timeout=900):
-    """Run stories in processes of their own: what happens, where, how often; all end with no promise broken."""
+    """Run stories in processes of their own: what happens, where, how often; all end with no guarantee broken."""
     path = os.pathsep.join([str(HERE.parent / "support"), str(HERE.parents[1])])
     words = [str(word) for story in stories for word in story]
     command = [

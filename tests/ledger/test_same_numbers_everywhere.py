@@ -159,7 +159,7 @@ def test_totals_that_are_not_worked_out_are_said_to_be_at_most(place, account, m
 
 
 def test_after_another_belief_totals_are_those_of_today(place):
-    """What was proven under an older belief does not bound a total under a newer one."""
+    """What was proven under an older prior does not bound a total under a newer one."""
     weaker = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), order_by="hour", within="house")
     with pf.Ledger(place) as ledger:
         account = ledger.open("hours", SCENARIO, limit=pf.Pure(100.0))

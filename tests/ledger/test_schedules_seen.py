@@ -82,7 +82,7 @@ DAYS = [(day, day + 1) for day in range(4)]
 @pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.25), ids=PRIORS)
 @pytest.mark.parametrize("filtered", [by_time, by_date], ids=["moments", "dates"])
 def test_days_are_seen_by_any_filter_on_time(ledger, prior, filtered):
-    """Under every belief, and what is forecast is what a release a day later makes it."""
+    """Under every prior, and what is forecast is what a release a day later makes it."""
     account = account_of(ledger, timed(prior), DAYS, filtered)
     found = account.budget(ahead=2)
     assert found.every == "1d"
@@ -107,7 +107,7 @@ def test_days_are_seen_though_each_has_a_file(ledger):
 
 
 def test_days_are_seen_though_their_noise_differs(ledger):
-    """Hours that a day lacks or has twice, other promises, last digits of another machine."""
+    """Hours that a day lacks or has twice, other guarantees, last digits of another machine."""
     account = account_of(
         ledger,
         timed(CHAIN),
@@ -183,7 +183,7 @@ def test_what_is_missing_or_corrected_does_not_hide_a_schedule(firsts, every, di
 
 
 def test_numbers_of_days_and_of_steps_are_filters_too(ledger):
-    """Under beliefs without order a filter on a number moves on; so does one on steps that are numbers."""
+    """Under priors without order a filter on a number moves on; so does one on steps that are numbers."""
     account = account_of(ledger, timed(pf.Independent()), DAYS, by_number)
     found = account.budget(ahead=3)
     assert found.every == "1 of 'number'"
@@ -193,7 +193,7 @@ def test_numbers_of_days_and_of_steps_are_filters_too(ledger):
 
 @pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.5), ids=PRIORS)
 def test_steps_that_are_numbers(ledger, prior):
-    """A schedule along numbers is seen under every belief."""
+    """A schedule along numbers is seen under every prior."""
     scenario = pf.Scenario(ON, prior, order_by="hour", within="house", public=PUBLIC)
     account = account_of(
         ledger,

@@ -1,4 +1,4 @@
-"""Simulated years: what a forecast says fits goes through, for every kind of belief, promise and secret."""
+"""Simulated years: what a forecast says fits goes through, for every kind of prior, guarantee and secret."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ ILL = pf.Derived("ill", column="on", domain=ON)
 
 @dataclass(frozen=True)
 class Case:
-    """A belief, with the secrets that it speaks of."""
+    """A prior, with the secrets that it speaks of."""
 
     prior: Any
     domain: Any = field(default_factory=lambda: ON)
@@ -196,7 +196,7 @@ def test_other_noise_than_the_account_counts_is_told(tmp_path):
 ALL = [(name, secret, kind) for name, case in CASES.items() for secret in case.secrets for kind in PROMISES]
 LONG = [(*one, 365 if place % 24 == 0 else 40) for place, one in enumerate(ALL)]
 TURNS = {place * len(PROMISES) + place % len(PROMISES) for place in range(len(ALL) // len(PROMISES))}
-"""The slow run has each belief and secret with one kind of promise, in turn: a year of the first, weeks of others."""
+"""The slow run has each prior and secret with one kind of guarantee, in turn: a year of the first, weeks of others."""
 SHORT = [(*one, 365 if place == 0 else 24) for place, one in enumerate(ALL) if place in TURNS]
 
 
@@ -213,5 +213,5 @@ def test_some_days_go_as_they_were_forecast(name, secret, kind, tmp_path):
     ids=str,
 )
 def test_years_go_as_they_were_forecast(name, secret, kind, days, tmp_path):
-    """The same for years, or parts of them, under every belief, kind of promise and secret."""
+    """The same for years, or parts of them, under every prior, kind of guarantee and secret."""
     check_year(name, secret, kind, days, tmp_path)

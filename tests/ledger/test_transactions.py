@@ -69,7 +69,7 @@ def test_what_is_not_kept_is_nowhere(account, monkeypatch, failure):
 
 
 def test_names(ledger, account):
-    """Names that look alike are one; outer blanks are refused; who asks for another is told of those that exist."""
+    """Names that look alike are one; outer blanks are refused; who asks for another is given those that exist."""
     ledger.open("pow\u00e9r", SCENARIO, limit=pf.Pure(1.0))
     assert ledger.account("powe\u0301r").name == "pow\u00e9r"
     for name in ("power ", " power"):
@@ -82,7 +82,7 @@ def test_names(ledger, account):
 
 
 def test_a_total_that_fails_begins_anew(account, monkeypatch):
-    """What was half told of a total is thrown away, unless it was a refusal."""
+    """What was half revealed about a total is thrown away, unless it was a refusal."""
     release(account, ready(), "1")
     for error, same in ((pf.Refused("no"), True), (pf.InternalError("ours"), False), (MemoryError(), False)):
         before = account._log.read(lambda reader: reader.spent("power"))

@@ -123,7 +123,7 @@ def test_two_that_change_places(filled):
 
 
 def test_what_is_left_behind(filled):
-    """A shape or a release that no entry names tells of entries that are gone from the end."""
+    """A shape or a release that no entry names reveals about entries that are gone from the end."""
     address, head = filled
     tampered(address, "DELETE FROM pufferflow_events WHERE number > 6")
     assert "a release that no entry names" in faults(address)

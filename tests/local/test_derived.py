@@ -27,7 +27,7 @@ def hidden_table(rng, *, xor=False):
 
 @pytest.mark.parametrize("seed", thinned([*range(9)], 0.34))
 def test_a_derived_secret_loses_what_the_table_says(seed):
-    """A row's draw tells of what is behind it no more than the plan says, hardly less if two labels are kept apart."""
+    """A row's draw reveals no more about what is behind it than planned, hardly less if two labels are kept apart."""
     table, scenario = hidden_table(np.random.default_rng(seed))
     rows = pf.protect(ROWS, scenario)
     for column, labels in (("b", [0, 1, 2]), ("c", [0, 1])):
@@ -65,7 +65,7 @@ def test_accounts_of_what_is_behind_several_columns(xor, tmp_path):
 
 
 def test_a_hidden_class_behind_rows_that_are_published():
-    """Three rows of a class, each through a channel, tell of the class what their outputs do, exactly."""
+    """Three rows of a class, each through a channel, reveal about the class what their outputs do, exactly."""
     rows = np.array([[0.7, 0.3], [0.2, 0.8]])
     prior = pf.LatentClass([0.5, 0.5], rows.tolist())
     scenario = pf.Scenario(pf.Derived("class", values=[0, 1], column="x", domain=[0, 1]), prior, within="unit")
@@ -79,7 +79,7 @@ def test_a_hidden_class_behind_rows_that_are_published():
 
 @pytest.mark.parametrize("asked", [["b"], ["c"], ["b", "c"]], ids="+".join)
 def test_plans_of_sums_cost_what_the_table_says(asked):
-    """Sums of X, of Y and of both: the promise is what one row's answers cost on the joint law, and no noise less does.
+    """Sums of X, of Y and of both: the guarantee is what one row's answers cost on the joint law.
 
     One of the columns may be the secret itself, while the other is asked about.
     """

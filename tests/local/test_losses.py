@@ -70,7 +70,7 @@ def test_two_states_lose_exactly_what_is_promised(kernel, initial, law, keep):
 
 
 def test_more_states_lose_no_more_than_is_promised():
-    """Three states, random kernels, mechanisms of several shapes: never above the promise, and not far below it."""
+    """Three states, random kernels, mechanisms of several shapes: never above the guarantee, and not far below it."""
     rng, shares = np.random.default_rng(4), []
     for _ in range(12):
         kernel = rng.dirichlet(np.ones(3), 3).round(3) + 0.01
@@ -91,7 +91,7 @@ def test_more_states_lose_no_more_than_is_promised():
 
 
 def test_a_shared_class_and_any_correlation():
-    """Rows that share a hidden class lose what all outputs tell of one of them; under any dependence k·ε."""
+    """Rows that share a hidden class lose what all outputs reveal about one of them; under any dependence k·ε."""
     channel = pf.local.randomized_response([0, 1], EPSILON)
     weights, rows = [0.4, 0.6], np.array([[0.9, 0.1], [0.2, 0.8]])
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, rows.tolist()), within="unit")
@@ -119,7 +119,7 @@ def test_independent_rows_lose_epsilon():
 
 
 def test_other_beliefs_pay_for_the_group():
-    """Beliefs without a chain or a tree pay what any dependence pays (M35); the worst of several beliefs counts."""
+    """Priors without a chain or a tree pay what any dependence pays (M35); the worst of several priors counts."""
     channel = pf.local.randomized_response([0, 1], EPSILON)
     chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
     plan = batch_of([chain, pf.AnyCorrelation()], 5, [0, 1]).private_local("x", channel).plan()
@@ -143,7 +143,7 @@ def test_movements_of_sums_are_none_of_rows(prior):
 
 @pytest.mark.parametrize("promise", [pf.Pure(1.0), pf.Approx(1.0, 1e-3), pf.Renyi(4, 0.5)])
 def test_a_promise_is_met_and_used_up(promise):
-    """The ε that a plan finds keeps the promise, and one that is larger by a thousandth does not."""
+    """The ε that a plan finds keeps the guarantee, and one that is larger by a thousandth does not."""
     batch = batch_of(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), 24, [0, 1]).private_local("x")
     plan = batch.plan(promise)
     assert promise.follows_from(pf.Pure(plan.loss))
@@ -196,7 +196,7 @@ def test_only_pure_losses_of_channels_are_counted(limit):
 
 
 def test_a_table_of_two_columns():
-    """Perturbing a column tells of another exactly what its law lets through, if it has two values."""
+    """Perturbing a column reveals about another exactly what its law lets through, if it has two values."""
     table = pf.Table({"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.35, 0.15, 0.2, 0.3]})
     scenario = pf.Scenario(pf.Secret("s", domain=[0, 1]), table)
     channel = pf.local.randomized_response([0, 1], EPSILON)

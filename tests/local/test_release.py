@@ -247,7 +247,7 @@ def test_the_certificate_says_what_carries_the_promise():
     frame = pl.DataFrame({"hour": range(24), "on": [0, 1] * 12})
     plan = rows_of(frame, scenario, column="on").plan(pf.Pure(1.0))
     certificate = plan.release().certificate
-    assert "channel of its own, by what it tells of the row (M35)" in str(certificate)
+    assert "channel of its own, by what it reveals about the row (M35)" in str(certificate)
     assert "Messages()" in str(certificate)
     assert certificate.ordinary == pf.Pure(plan.channel.epsilon)
     assert "null in 'on' counts as 0" in plan.explain()
@@ -343,8 +343,8 @@ BAD = {
         "reads 'day'",
     ),
     "a public column": (lambda: rows_of(column="day"), "day"),
-    "no promise": (lambda: rows_of().plan(), "left out"),
-    "no such promise": (lambda: rows_of().plan(1.0), "1.0"),
+    "no guarantee": (lambda: rows_of().plan(), "left out"),
+    "no such guarantee": (lambda: rows_of().plan(1.0), "1.0"),
     "a custom channel that is too open": (
         lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])).release(
             epsilon=0.5
@@ -376,7 +376,7 @@ BAD = {
     ),
     "a plan that is pickled": (lambda: pickle.dumps(rows_of().plan(pf.Pure(1.0))), "cannot be pickled"),
     "an account as a path": (lambda: rows_of().plan(epsilon=1.0).release(Accounted()), "account=account"),
-    "a tiny promise": (lambda: rows_of().plan(pf.Pure(1e-12)), "so small"),
+    "a tiny guarantee": (lambda: rows_of().plan(pf.Pure(1e-12)), "so small"),
 }
 
 

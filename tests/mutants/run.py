@@ -130,7 +130,7 @@ def nearest(mutant: Mutant, folder: Path) -> list[str]:
     """Return the doctests of the file, the tests of its package, and those that name what is in the file."""
     package, stem = mutant.package, Path(mutant.file).stem
     alike = [path for path in (folder / "tests").glob(f"*{package.rstrip('s')}*") if path.suffix in ("", ".py")]
-    words = [f"\"{stem}", f" {stem} import", *DEFINED.findall(mutant.source())]
+    words = [f'"{stem}', f" {stem} import", *DEFINED.findall(mutant.source())]
     named = [path for path in sorted((folder / "tests").rglob("test_*.py")) if mentions(path, words)]
     return [mutant.file, *(str(path.relative_to(folder)) for path in (*sorted(alike), *named[:MOST_NAMED]))]
 

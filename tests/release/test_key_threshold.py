@@ -1,4 +1,4 @@
-"""Keys that the data chooses: what they and their numbers of rows tell of a unit, by enumeration of answers."""
+"""Keys that the data chooses: what they and their numbers of rows reveal about a unit, by enumeration of answers."""
 
 import itertools
 import math

@@ -451,7 +451,7 @@ def test_a_series_beside_a_file_may_be_filled_anew(tmp_path, monkeypatch):
 
 
 def test_independent_rows_are_not_compared(monkeypatch):
-    """Where rows tell nothing of each other a release reads the private rows once, whatever came meanwhile."""
+    """Where rows reveal nothing about each other a release reads the private rows once, whatever came meanwhile."""
     source = rows()
     plan = asking(batch(source, ON, pf.Independent()).group_by("day")).plan(pf.Pure(1.0))
     assert plan._decision.source.orders == ()

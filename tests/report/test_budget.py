@@ -1,4 +1,4 @@
-"""What an account tells of its budget is what it has charged, and what its own forecast says."""
+"""What an account reveals about its budget is what it has charged, and what its own forecast says."""
 
 import math
 from types import SimpleNamespace
@@ -138,7 +138,7 @@ NOTES = {
 
 @pytest.mark.parametrize("name", NOTES)
 def test_what_cannot_be_foreseen_is_a_note(ledger, name):
-    """History is shown whatever cannot be told of the future."""
+    """History is shown whatever cannot be revealed about the future."""
     releases, which, every, note = NOTES[name]
     scenario, batch = hours()
     account = ledger.open("hours", scenario, limit=pf.Pure(2.0))

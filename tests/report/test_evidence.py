@@ -145,7 +145,7 @@ def test_one_number_of_a_frame(prior, query):
 
 @pytest.mark.parametrize(("prior", "query"), thinned(cases(SIZED, GROUPED), 0.2, unpack=True))
 def test_one_number_of_groups(prior, query):
-    """So it is for one of several groups, whose answers together keep the promise."""
+    """So it is for one of several groups, whose answers together keep the guarantee."""
     for bound in ("auto", pf.GWM(), pf.Group()):
         pair = pair_of(plan_of(PRIORS[prior], GROUPED[query], bound=bound))
         assert 0.05 < largest_ratio(pair) <= 1 + 1e-9
@@ -162,7 +162,7 @@ def test_one_number_on_an_interval(prior, query):
 @pytest.mark.parametrize("noise", [pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy])
 @pytest.mark.parametrize("promise", [pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-5)])
 def test_other_promises(noise, promise):
-    """Laws are the same under every promise; an epsilon stands there if the promise limits the ratio."""
+    """Laws are the same under every guarantee; an epsilon stands there if the guarantee limits the ratio."""
     pair = pair_of(plan_of(PRIORS["chain"], QUERIES["a sum"], promise, noise=noise, bound=pf.GWM()))
     assert len(pair.mu.values) == HOURS
     known = promise.epsilon if isinstance(promise, pf.Approx) else None
@@ -349,7 +349,7 @@ def test_bounds_without_joint_laws_are_not_taken_for_worked_out():
 
 
 def test_evidence_says_what_it_is_of():
-    """Job, period and data set are kept as they are given, the promise in words, and which outputs are counts."""
+    """Job, period and data set are kept as they are given, the guarantee in words, and which outputs are counts."""
     plan = plan_of(PRIORS["chain"], lambda batch: batch.private_sum("on").private_count(pl.col("on") == 1, name="n"))
     found = plan.evidence(job="hourly", period="2026-11-20", dataset="meters")
     assert (found.job, found.period, found.dataset, found.counts) == ("hourly", "2026-11-20", "meters", ("n",))
@@ -370,7 +370,7 @@ def test_evidence_says_how_long_rows_are_remembered():
 
 
 def test_what_fitting_found_is_said_once():
-    """Notes on a fit stand once in the sentence, once in the certificate, and not beside each belief and witness."""
+    """Notes on a fit stand once in the sentence, once in the certificate, and not beside each prior and witness."""
     hours = pl.DataFrame({"hour": range(200), "on": [0, 0, 1, 1] * 50})
     fitted = pf.MarkovChain.fit(pf.Reference("a public meter", hours), "on", "hour")
     note = fitted.provenance.notes[0]

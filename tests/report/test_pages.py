@@ -130,7 +130,7 @@ def test_a_page_has_a_line_to_sign():
 
 
 def test_a_promise_stands_in_words_before_python():
-    """The first thing that a page says of a promise are words; how it is typed comes after them."""
+    """The first thing that a page says of a guarantee are words; how it is typed comes after them."""
     html = ALL["plan-usual"]()
     words = "epsilon 1 for all answers together: the odds change at most 2.72-fold"
     assert html.index(words) < html.index("Pure(epsilon=1)")
@@ -300,7 +300,7 @@ def test_pages_can_be_made_side_by_side():
 
 
 def test_matplotlib_is_loaded_late():
-    """Importing the room of reports does not load matplotlib."""
+    """Importing the package of reports does not load matplotlib."""
     script = "import pufferflow.report, sys; print('matplotlib' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert ran.stdout == b"False\n"

@@ -99,7 +99,7 @@ def test_share_of_a_plan_is_over_the_largest_answer():
 
 @pytest.mark.parametrize("noise", ["Laplace", "GeneralizedCauchy", "Staircase"])
 def test_curves_stay_in_the_promised_band(noise):
-    """Noise of a scale that keeps the promise keeps the ratio of both noisy densities within it, everywhere drawn."""
+    """Noise of a scale that keeps the guarantee keeps the ratio of both noisy densities within it, everywhere drawn."""
     shape = 4.0 if noise == "GeneralizedCauchy" else 0.0
     scale = {"Laplace": 3.0, "GeneralizedCauchy": 3 / (2 * math.sinh(0.25)), "Staircase": 3.0}[noise]
     point = [Atoms((float(value),), (1.0,)) for value in (0, 3)]
@@ -167,7 +167,7 @@ def test_models_are_differential_privacy_this_plan_and_group_privacy():
 def test_memory_is_told_in_hours():
     """What is left is said in the unit of a step, after one of them and where it is 1 %, or that it never is."""
     assert describe_memory([pages.memory()]) == (
-        "If rows are as believed, what one hour tells of a later one is 80\xa0% after 1 hour, and no more than "
+        "If rows are as believed, what one hour reveals about a later one is 80\xa0% after 1 hour, and no more than "
         "1\xa0% after 21 hours."
     )
     assert "no more than 1\xa0% after 21 days" in describe_memory([pages.memory("1d")])

@@ -44,7 +44,7 @@ def test_an_ornstein_uhlenbeck_process_moves_so_far():
 
 
 def test_paths_together_stay_as_near_as_their_sum_says():
-    """Two paths with the same noise in a convex potential, sums of both signs: never farther apart than promised."""
+    """Two paths with the same noise in a convex potential, sums of both signs: never farther apart than guaranteed."""
     rng, step, contraction = np.random.default_rng(0), 1e-3, 0.8
     weights = np.array([1.0, -2.0, 0.5])
     positions = np.array([0.0, 0.7, 1.5])

@@ -1,4 +1,4 @@
-"""Beliefs that are Python functions: no two share a fingerprint, and what outlives the process refuses them."""
+"""Priors that are Python functions: no two share a fingerprint, and what outlives the process refuses them."""
 
 import copy
 import gc
@@ -84,7 +84,7 @@ def test_a_function_that_is_gone_leaves_its_fingerprint_to_nobody():
 
 
 def test_a_kernel_whose_function_changes_is_refused():
-    """One function is one belief: what it gives for a lag must not depend on what happened since."""
+    """One function is one prior: what it gives for a lag must not depend on what happened since."""
     length = [24.0]
 
     def changing(lag):
@@ -109,17 +109,17 @@ def test_copies_and_pickles_are_the_same_belief_in_one_process():
 
 
 def test_releases_under_a_function_are_composed_in_their_process():
-    """Plans and releases of one scenario add up; under another function the promise of one says nothing."""
+    """Plans and releases of one scenario add up; under another function the guarantee of one says nothing."""
     scenario = with_kernel(smooth)
     release = pf.protect(FRAME, scenario).private_sum("x").release(epsilon=1.0)
     assert pf.compose([release], scenario).total == pytest.approx(1.0)
     other = pf.compose([release], with_kernel(falling(1e6)))
     assert other.total > 1.0
-    assert "own promise" not in other.rule
+    assert "own guarantee" not in other.rule
 
 
 def test_what_is_stored_refuses_a_function_and_says_what_to_write_instead(tmp_path):
-    """Accounts and JSON outlive the process; the list that the error offers is the same belief as far as rows reach."""
+    """Accounts and JSON outlive the process; the list that the error offers is the same prior as far as rows reach."""
     scenario = with_kernel(smooth)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         with pytest.raises(pf.UsageError, match="smooth, which cannot be stored") as refused:

@@ -83,7 +83,7 @@ def test_classes_are_counted_by_group_and_rows_by_class():
     assert prior.weights == pytest.approx([2.5 / 4, 1.5 / 4])
     assert np.allclose(prior.rows, [[4.5 / 6, 1.5 / 6], [0.5 / 3, 2.5 / 3]])
     assert prior.provenance.rows == 7
-    assert "less than 30 groups tell of 2 of 2 classes" in prior.provenance.notes
+    assert "less than 30 groups reveal about 2 of 2 classes" in prior.provenance.notes
     turned = pf.LatentClass.fit(reference(**ROWS), "on", "tariff", "house", classes=["b", "a"], domain=[1, 0])
     assert turned.weights == prior.weights[::-1]
     assert np.allclose(turned.rows, np.array(prior.rows)[::-1, ::-1])
@@ -192,7 +192,7 @@ def test_the_private_frame_is_no_reference():
 
 
 def test_stored_regions_that_hold_nothing_are_refused():
-    """Damaged bounds, or laws of other columns, are no belief."""
+    """Damaged bounds, or laws of other columns, are no prior."""
     table = pf.Table.fit(reference(**PUPILS), ["paid", "grade"], slack=0.1).stored()
     damaged = json.loads(json.dumps(table))
     damaged["laws"][0]["low"][0][0] = 0.99

@@ -1,4 +1,4 @@
-"""Secrets: which values must look alike, and what is refused when they are declared."""
+"""Secrets: which values must be indistinguishable, and what is refused when they are declared."""
 
 import math
 

@@ -16,7 +16,7 @@ OTHER_PRIOR = pf.Scenario(SECRET, pf.Independent())
 
 
 def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
-    """Return what a plan hands over, of a release that costs about epsilon whatever hangs together."""
+    """Return what a plan hands over, of a release that costs about epsilon whatever depend on each other."""
     promise = pf.Pure(epsilon)
     priors = tuple(digest_of(prior) for prior in scenario.priors)
     noise = pf.Laplace(1 / epsilon * (1 + 1e-12)).stored()

@@ -1,4 +1,4 @@
-"""A job of one noisy sum over four rows, which runs in a moment: for tests of noises, promises, and sinks."""
+"""A job of one noisy sum over four rows, which runs in a moment: for tests of noises, guarantees, and sinks."""
 
 import textwrap
 

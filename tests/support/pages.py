@@ -116,7 +116,7 @@ def evidence(**more):
         "bounds": (*bounds(), *others()),
         "what_if": (
             WhatIf("whatever the rows of one meter have to do with each other", "epsilon 9.653", 9.653),
-            WhatIf("if beliefs are off by a factor of up to 1.1 either way", "a weaker promise of another kind"),
+            WhatIf("if priors are off by a factor of up to 1.1 either way", "a weaker guarantee of another kind"),
         ),
         "budget": budget(),
         "job": "meters-daily",

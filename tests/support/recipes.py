@@ -58,11 +58,11 @@ def each(*changes: Change) -> Change:
 
 
 def at_the_door(room: str, name: str) -> dict[str, Change]:
-    """Return what "at the door" means: the row "a public name" of the table."""
+    """Return what "in the public API" means: the row "a public name" of the table."""
     typed, listed = f"    from pufferflow.{room} import ", f'    "{room}": ('
 
     def door(text: str) -> str:
-        assert typed in text, f"nothing of the room {room} is at the door"
+        assert typed in text, f"nothing of the package {room} is in the public API"
         text = text.replace(typed, f"{typed}{name} as {name}\n{typed}", 1)
         return after(listed, f'"{name}", ')(text)
 
@@ -121,12 +121,12 @@ def rows() -> dict[str, str]:
 def files_in(row: str, name: str) -> set[str]:
     """Return the files that a row names, but for those that are needed only in some case.
 
-    "At the door" stands for the files of the row "a public name".
+    "At the public API" stands for the files of the row "a public name".
     """
     always = re.sub(r"(; [^;|]*only if|\([^)]*only if)[^;|]*", "", row)
     words = re.findall(r"`([\w./-]+\.(?:py|md|toml))`", always)
     written = {re.sub(r"(?<=[/_])x\.py$", f"{name}.py", word) for word in words}
-    door = files_in(rows()["a public name"], name) if "at the door" in always else set()
+    door = files_in(rows()["a public name"], name) if "in the public API" in always else set()
     return door | {word if word.partition("/")[0] in COPIED else f"pufferflow/{word}" for word in written}
 
 

@@ -1,4 +1,4 @@
-"""What several noisy sums along a chain tell of one row, found by going through all sequences and all worst outputs."""
+"""What several noisy sums along a chain reveal about one row, by all sequences and all worst outputs."""
 
 import itertools
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import pufferflow as pf
 
 
 class Asked(NamedTuple):
-    """A release: the hours it sums over, φ at the states, and the ε of its own promise."""
+    """A release: the hours it sums over, φ at the states, and the ε of its own guarantee."""
 
     hours: tuple
     values: tuple

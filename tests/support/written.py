@@ -1,7 +1,7 @@
 """The ledgers that older versions wrote: what is in them, and the script that wrote them.
 
 `tests/ledger/written` keeps `sound.sqlite`, written by commit af7a85e, and `refused.sqlite`, written by commit e596eba,
-which took beliefs that were refused later, and `corrected.sqlite`, written by commit 33c274a, which counted some
+which took priors that were refused later, and `corrected.sqlite`, written by commit 33c274a, which counted some
 accounts too low (see `corrected`); beside each a JSON file says what its accounts told then. They are never written
 again: whatever the library becomes, they have to be read. A ledger of a later version is added in the same way,
 
@@ -189,7 +189,7 @@ def _small(column: str) -> dict[str, Callable[[pf.Scenario], Any]]:
 
 
 def _refused() -> dict[str, Case]:
-    """Return accounts whose beliefs were refused later; older versions alone can make them."""
+    """Return accounts whose priors were refused later; older versions alone can make them."""
     covariances: dict[str, Any] = {
         "correlation 1": pf.Exchangeable(1.0),
         "variance 0": [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]],
@@ -228,7 +228,7 @@ BETTER = {
     "impossible value": _SETTLED,
     "impossible between": _SETTLED,
 }
-"""Sound beliefs for the accounts whose own are refused."""
+"""Sound priors for the accounts whose own are refused."""
 CASES = _sound()
 
 

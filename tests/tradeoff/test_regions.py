@@ -85,7 +85,7 @@ def test_profiles_that_are_nearly_equal():
 
 
 def test_one_profile_and_closed_forms():
-    """A profile met with itself stays; Gaussian noise meets an (ε, δ) and stays above nothing it promises."""
+    """A profile met with itself stays; Gaussian noise meets an (ε, δ) and stays above nothing it guarantees."""
     once = Profile.of(pf.Gaussian(2.0))
     assert intersection([once]) is once
     assert union([once]) is once
@@ -122,7 +122,7 @@ def test_weights_that_miss_a_hair_leave_nothing_out():
 
 
 def test_composing_averages_fails_where_averages_of_compositions_hold():
-    """XOR: X₁ a fair coin, X₂ = X₁ ⊕ S. Each randomised response alone tells nothing of S, both together do."""
+    """XOR: X₁ a fair coin, X₂ = X₁ ⊕ S. Each randomised response alone reveals nothing about S, both together do."""
     keep = 1 / (1 + math.exp(-1.0))
     answer = np.array([[keep, 1 - keep], [1 - keep, keep]])
     joint = [sum(0.5 * np.multiply.outer(answer[x], answer[x ^ secret]).ravel() for x in (0, 1)) for secret in (0, 1)]

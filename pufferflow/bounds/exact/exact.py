@@ -44,7 +44,7 @@ class Exact(Bound):
     maximum over atoms; (ε, δ) on R is exact up to 1e-7 of δ and about 1e-12. Gaussian laws with Gaussian noise have
     closed forms, but for the (ε, δ) of vectors with different covariances, which is an upper bound. Ranges of more than
     1e12 scales are left to the transport bound.
-    Pairs that keep the promise without noise get scale 0.
+    Pairs that keep the guarantee without noise get scale 0.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -138,7 +138,7 @@ class FiniteLoss(LossCurve):
             if field.dimension > 1:
                 raise Refused(
                     f"The exact (epsilon, delta) loss for an answer of {field.dimension} coordinates.",
-                    allowed="answers of one coordinate; Rényi promises with Laplace or Gaussian noise",
+                    allowed="answers of one coordinate; Rényi guarantees with Laplace or Gaussian noise",
                     instead="bound=pf.DAGWM()",
                 )
             return _both(field, of_order)

@@ -1,4 +1,4 @@
-"""The exact loss of two laws with staircase noise, and the least scale that keeps a promise (M6, M12)."""
+"""The exact loss of two laws with staircase noise, and the least scale that keeps a guarantee (M6, M12)."""
 
 from collections.abc import Callable
 from typing import cast, final
@@ -54,7 +54,7 @@ def worst_order(pair: Pair, loss: Callable[[OneOrder], Worst]) -> Worst:
 
 
 def least_scale(pair: Pair, family: Family, guarantee: Guarantee, above: float, high: float) -> float:
-    """Return the least scale ≥ above that keeps a promise exactly, as far as work allows; `high` surely keeps it."""
+    """Return the least scale ≥ above that keeps a guarantee exactly, as far as work allows; `high` surely keeps it."""
     stairs = cast(Staircase, family(1.0))
     orders = [OneOrder(pair), OneOrder(pair.swapped())]
 

@@ -1,6 +1,6 @@
 """`pufferflow report`: a page for people, of one release or of a whole ledger.
 
-`pufferflow audit`: attack what a job promises, on worlds that are made up, and see whether the promise holds.
+`pufferflow audit`: attack what a job guarantees, on worlds that are made up, and see whether the guarantee holds.
 """
 
 from dataclasses import replace
@@ -123,9 +123,9 @@ _MOST_TRIALS = 100_000_000
 def audit(
     screen: Screen, job: JobPath, period: PeriodName = None, trials: Trials = 20_000, confidence: Confidence = 0.99
 ) -> Answer:
-    """Attack the promise of a job by drawing its noise many times.
+    """Attack the guarantee of a job by drawing its noise many times.
 
-    Reads no private row. A lower bound above what is promised shows that the promise is broken: exit code 3. One
+    Reads no private row. A lower bound above what is guaranteed shows that the guarantee is broken: exit code 3. One
     below it shows no more than that this attack has not broken it; with too few trials not even that: exit code 2.
     """
     _check_trials(trials)
@@ -140,7 +140,7 @@ def audit(
     result = attack(plan, trials=trials, confidence=confidence)
     lower = downwards(result.lower, 6)
     few = f"too few trials to tell: about {result.needed:,.0f} would show that half as much again is lost"
-    verdicts = {False: "THE PROMISE IS BROKEN", True: "the promise holds against this attack", None: few}
+    verdicts = {False: "THE PROMISE IS BROKEN", True: "the guarantee holds against this attack", None: few}
     verdict = verdicts[result.holds]
     screen.facts(
         [

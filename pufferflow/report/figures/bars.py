@@ -1,4 +1,4 @@
-"""Bars below each other: noise under other bounds and other beliefs, noise against signal, expected error bars."""
+"""Bars below each other: noise under other bounds and other priors, noise against signal, expected error bars."""
 
 import math
 import re
@@ -128,10 +128,10 @@ def bounds_figure(rows: Sequence[BoundRow]) -> str:
         return ""
     words = Words(
         "bounds",
-        title="Noise that the same promise asks for under each bound",
+        title="Noise that the same guarantee asks for under each bound",
         description=" ".join(f"{bar.name}: {bar.label}." for bar in bars),
         caption=(
-            "How much noise the same promise would take if it were worked out in another way, in multiples of the "
+            "How much noise the same guarantee would take if it were worked out in another way, in multiples of the "
             "noise of this plan. A longer bar means more noise for no more privacy."
             f"{_axis_words([bar.length for bar in bars])}"
         ),
@@ -163,7 +163,7 @@ def _times(row: BoundRow) -> str:
 @final
 @dataclass(frozen=True)
 class Model:
-    """The noise that a promise asks for on one output under a model, and a note on what that keeps here."""
+    """The noise that a guarantee asks for on one output under a model, and a note on what that keeps here."""
 
     name: str
     output: str
@@ -215,17 +215,17 @@ def distances_figure(rows: Sequence[Distances]) -> str:
 
 
 def models_figure(models: Sequence[Model]) -> str:
-    """Return the figure of one promise under several models; nothing if there is only the plan itself."""
+    """Return the figure of one guarantee under several models; nothing if there is only the plan itself."""
     if len(models) < 2:
         return ""
     words = Words(
         "models",
-        title="Noise that the same promise takes, by how much is believed of how rows hang together",
+        title="Noise that the same guarantee takes, by how much is believed of how rows depend on each other",
         description=" ".join(
             f"{model.name}: noise of scale {plain(model.scale)} on {model.output}." for model in models
         ),
         caption=(
-            f"The scale of the noise on {models[0].output} that the same promise takes, in the unit of the answer; on "
+            f"The scale of the noise on {models[0].output} for the same guarantee, in the unit of the answer; on "
             f"other outputs noise grows alike.{_axis_words([model.scale for model in models])}"
         ),
     )
@@ -234,15 +234,15 @@ def models_figure(models: Sequence[Model]) -> str:
 
 
 def beliefs_figure(output: str, priced: Sequence[tuple[str, float]]) -> str:
-    """Return the figure of the error that one promise costs under several beliefs; nothing for a single one."""
+    """Return the figure of the error that one guarantee costs under several priors; nothing for a single one."""
     if len(priced) < 2:
         return ""
     words = Words(
         "beliefs",
-        title="Error that one promise costs under each belief",
+        title="Error that one guarantee costs under each prior",
         description=" ".join(f"{name}: an expected error of {plain(error)} in {output}." for name, error in priced),
         caption=(
-            f"The expected error of {output}, where it is largest, if the promise is made for this belief."
+            f"The expected error of {output}, where it is largest, if the guarantee is made for this prior."
             f"{_axis_words([error for _, error in priced])}"
         ),
     )

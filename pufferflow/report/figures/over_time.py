@@ -147,7 +147,7 @@ def duration(memory: Memory, steps: int) -> str:
 
 
 def describe_memory(memories: Sequence[Memory]) -> str:
-    """Say in words how long rows are remembered, belief by belief."""
+    """Say in words how long rows are remembered, prior by prior."""
     sentences = list[str]()
     for memory in memories:
         what, believed = "If rows are as believed, what", ""
@@ -158,7 +158,7 @@ def describe_memory(memories: Sequence[Memory]) -> str:
             last = f"still {percent(memory.left[-1])} after {duration(memory, memory.steps[-1])}"
         else:
             last = f"no more than {_FORGOTTEN} after {duration(memory, memory.forgotten)}"
-        sentences.append(f"{what} one {row_of(memory)} tells of a later one is {first}, and {last}{believed}.")
+        sentences.append(f"{what} one {row_of(memory)} reveals about a later one is {first}, and {last}{believed}.")
     return " ".join(sentences)
 
 
@@ -176,7 +176,7 @@ def _memory_caption(memories: Sequence[Memory]) -> str:
         parts.append(f"Red: where {_FORGOTTEN} is left, which is as good as forgotten.")
     if len(memories) > 1:
         third = "; dotted: the third" if len(memories) > 2 else ""
-        parts.append(f"Solid: the first belief; dashed: the second{third}.")
+        parts.append(f"Solid: the first prior; dashed: the second{third}.")
     return " ".join(parts)
 
 

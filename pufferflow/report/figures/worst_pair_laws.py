@@ -104,7 +104,7 @@ _DASHED = (0, (3.5, 1.6))
 
 
 def laws_figure(pair: WorstPair, curves: Curves) -> str:
-    """Return three panels: answers without noise, with noise and the promised band, and the ratio of both laws."""
+    """Return three panels: answers without noise, with noise and the guaranteed band, and the ratio of both laws."""
     names = axis_lines(pair.answer, 42)
 
     def paint(sheet: Sheet) -> None:
@@ -192,7 +192,9 @@ def _caption(pair: WorstPair) -> str:
         f"Solid is for “{pair.first}”, dashed for “{pair.second}”.",
     ]
     if pair.epsilon is None:
-        parts.append("The promise is of another kind than a limit on the ratio of the two curves, so no band is drawn.")
+        parts.append(
+            "The guarantee is of another kind than a limit on the ratio of the two curves, so no band is drawn."
+        )
     else:
         factor, share = fold(pair.epsilon), f", but for a probability of {plain(pair.delta)}" if pair.delta else ""
         parts.append(
@@ -207,7 +209,7 @@ def _caption(pair: WorstPair) -> str:
 
 def _describe(pair: WorstPair, curves: Curves) -> str:
     means = [float(np.dot(*atoms_of(law))) for law in (pair.mu, pair.nu)]
-    promised = "" if pair.epsilon is None else f"; promised are at most {fold(pair.epsilon)}-fold"
+    promised = "" if pair.epsilon is None else f"; guaranteed are at most {fold(pair.epsilon)}-fold"
     return (
         f"Without noise {pair.answer} is {plain(means[0])} on average for the secret “{pair.first}”, and "
         f"{plain(means[1])} for “{pair.second}”. With {pair.noise} noise of scale {plain(pair.scale)} the two curves "

@@ -213,7 +213,7 @@ def _check_groups(rows: pl.DataFrame, groups: list[str], name: str, group_class:
 
 def _seldom(groups: Indices | Floats) -> list[str]:
     few = int((groups < _FEW).sum())
-    return [f"less than {_FEW} groups tell of {few} of {len(groups)} classes"] if few else []
+    return [f"less than {_FEW} groups reveal about {few} of {len(groups)} classes"] if few else []
 
 
 def _alike(table: Indices, of_unit: Indices, counts: Indices, domain: Domain) -> list[str]:

@@ -1,7 +1,7 @@
 """Defects of a fitted chain: cycles that it misses, memory that fades too fast or too slowly, memory of two steps.
 
 The autocorrelation of the reference is compared with that of the chain from the same starts. A prior that misses a
-dependence promises too much, so every defect becomes a note on the prior.
+dependence guarantees too much, so every defect becomes a note on the prior.
 """
 
 from dataclasses import dataclass
@@ -158,7 +158,7 @@ def _memory(around: Floats) -> float:
         return 1.0
     ratios = around[1:] / around[0]
     half = ratios[len(ratios) // 2 :]
-    # periodic states never forget, and nothing can be told of them
+    # periodic states never forget, and nothing can be revealed about them
     fading = min((ratios[-1] / max(half.max(), _FADED)) ** (1 / max(len(half) - 1, 1)), 1 - 1 / _MOST_MEMORY)
     return 1 + 2 * float(ratios.sum() + ratios[-1] * fading / (1 - fading))
 

@@ -185,7 +185,7 @@ def _seldom_left(counts: Indices) -> tuple[str, ...]:
     if (left == 0).any():
         notes.append(f"nothing is known of {_count_below(left, 1)}: any state may follow, equally likely")
     if ((left > 0) & (left < _FEW)).any():
-        notes.append(f"less than {_FEW} transitions tell of {_count_below(left, _FEW)}")
+        notes.append(f"less than {_FEW} transitions reveal about {_count_below(left, _FEW)}")
     return tuple(notes)
 
 

@@ -1,6 +1,6 @@
-"""Fitting Gaussian priors to several columns of a public reference: how rows hang together, and columns in a row.
+"""Fitting Gaussian priors to several columns of a public reference: how rows and columns depend on each other.
 
-Covariances are taken to be products of one of rows and one of columns. Each column by itself tells of rows; the
+Covariances are taken to be products of one of rows and one of columns. Each column by itself reveals about rows; the
 correlations of all columns count, as a class. How far a column of a row drags another one along is a regression with
 independent errors, of Student's law: under one correlation of rows in how rows differ from the mean of their group,
 along an autoregression in what a step adds, X_t − φ·X_{t−1}, at many φ of the class. With a matrix of all columns of
@@ -171,13 +171,13 @@ def _matrix(own: Sequence[pl.DataFrame], name: str, *, with_slack: bool) -> Fitt
 
 
 def _unlike(columns: Sequence[str], spans: Sequence[Span]) -> list[str]:
-    """Note columns whose rows hang together unlike those of another column."""
+    """Note columns whose rows depend on each other unlike those of another column."""
     least, most = min(spans, key=lambda span: span[1]), max(spans, key=lambda span: span[0])
     if most[0] - least[1] < LEAST_EFFECT:
         return []
     names = columns[spans.index(most)], columns[spans.index(least)]
     more, less = f"{names[0]!r} ({most[0]:.2f} or more)", f"{names[1]!r} ({least[1]:.2f} or less)"
-    return [f"rows hang together more closely in {more} than in {less}, and all columns are believed to be alike in it"]
+    return [f"rows are more closely correlated in {more} than in {less}, and the prior is the same for all columns"]
 
 
 def _no_product(values: Floats, group: Indices, gaps: Indices | None, between: float) -> list[str]:

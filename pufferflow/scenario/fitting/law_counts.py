@@ -53,7 +53,7 @@ def clopper_pearson(times: Floats, others: Floats, tail: float) -> tuple[Floats,
 
 
 def outwards(low: Floats, high: Floats, estimates: Floats) -> tuple[Floats, Floats]:
-    """Return bounds that hold the estimates: a wider class of beliefs is the private side."""
+    """Return bounds that hold the estimates: a wider class of priors is the private side."""
     low, high = np.nextafter(np.minimum(low, estimates), -1), np.nextafter(np.maximum(high, estimates), 2)
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 

@@ -1,4 +1,4 @@
-"""Several columns under one Gaussian belief: their covariance in a row, and how one difference of a row drags them.
+"""Several columns under one Gaussian prior: their covariance in a row, and how one difference of a row drags them.
 
 If all columns of all rows are jointly Gaussian, and those of row i change by d, the columns of row r are translated by
 Cov(X_r, X_i)·Cov(X_i)^-1·d (M15); if column a of row i changes by v, column c of row r by

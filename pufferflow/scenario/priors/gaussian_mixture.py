@@ -44,7 +44,7 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
 
     `means` and `covariances` have an entry for each class; `variances` too, for covariances without variances of their
     own (1 if left out). Given the class a change of one row translates the others; and its value makes one class more
-    likely than another. One Gaussian with the same covariance moves otherwise, and promises too much.
+    likely than another. One Gaussian with the same covariance moves otherwise, and guarantees too much.
 
     The column has an Interval as its domain, whose pairs are named, or those of pf.WithinDistance, which are all
     bounded. The nearer they are, the less they reveal of the class; with Gaussian noise values that reveal too much

@@ -164,7 +164,7 @@ class Kernel(Covariance, kind="kernel"):
             raise UsageError(
                 f"The kernel's function {name_of(self.function)} gives another correlation for a lag than before.",
                 allowed="a function that always gives the same",
-                instead="a new function for another belief: pf.Kernel(lambda lag: np.exp(-((lag / 48) ** 2)))",
+                instead="a new function for another prior: pf.Kernel(lambda lag: np.exp(-((lag / 48) ** 2)))",
             )
         if shared < count:
             given = identity.given = np.append(given, values[shared:])

@@ -155,7 +155,7 @@ class LatentClassesNear(Prior, kind="latent classes"):
     """The rows of a group share a class, and both its weights and its rows' laws lie near those that were counted.
 
     Made by `pf.LatentClass.fit` with a slack: `weights` holds one law, that of the class, `rows` one for each class. A
-    promise holds for all members at once.
+    guarantee holds for all members at once.
     """
 
     weights: Around

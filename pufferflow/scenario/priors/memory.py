@@ -1,4 +1,4 @@
-"""Memory of sequences: the influence of a row on the belief about another one n steps later.
+"""Memory of sequences: the influence of a row on the prior about another one n steps later.
 
 Along a chain that is the largest total variation between the laws of X_{t+n} given two states of X_t (Dobrushin's
 coefficient of the kernel over n steps), of all phases or times the largest; under an AR1 covariance the size of the

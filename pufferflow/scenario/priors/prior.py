@@ -67,7 +67,7 @@ class Prior(Stored, abc.ABC, family="prior"):
     """What an adversary may believe of the rows of one correlated group, before seeing any answer.
 
     To add one, write a frozen dataclass with its `kind` in a file of its own, list it in `priors/__init__.py` and at
-    the door, and register one method of `pufferflow.inference` that derives the laws it implies.
+    the public API, and register one method of `pufferflow.inference` that derives the laws it implies.
 
     >>> import pufferflow as pf
     >>> isinstance(pf.Independent(), Prior)
@@ -86,7 +86,7 @@ class Prior(Stored, abc.ABC, family="prior"):
     joint_laws: bool = False
     """Whether joint laws of many answers are listed value by value, which takes long."""
     allows_presence: bool = False
-    """Whether it is a belief about units whose presence is the secret, `pf.Presence`."""
+    """Whether it is a prior about units whose presence is the secret, `pf.Presence`."""
     allows_weights: bool = False
     """Whether what rows tell is known for each public weight, and grows with it."""
     allows_tuples: bool = False
@@ -96,7 +96,7 @@ class Prior(Stored, abc.ABC, family="prior"):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Describe the belief of an adversary in words."""
+        """Describe the prior of an adversary in words."""
 
     @classmethod
     def unknown(cls, kind: object) -> UsageError:

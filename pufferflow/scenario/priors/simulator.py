@@ -1,4 +1,4 @@
-"""Python functions as beliefs: simulators, whose draws certify bounds with a confidence (M8), and their identity.
+"""Python functions as priors: simulators, whose draws certify bounds with a confidence (M8), and their identity.
 
 A function is identified by itself, in its process: neither source nor byte code contain what it closes over or calls,
 and no sample of its values contains the others.

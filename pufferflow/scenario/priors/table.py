@@ -227,7 +227,7 @@ class TablesNear(Prior, kind="tables"):
     """Each row is one draw from a table, and that may be any whose laws lie near those that a reference counted.
 
     Made by `pf.Table.fit` with a slack. For each column that may be the secret there are regions of the laws of every
-    other column given its values, and of all others together. A promise holds for all members at once.
+    other column given its values, and of all others together. A guarantee holds for all members at once.
     """
 
     names: tuple[str, ...]

@@ -44,7 +44,7 @@ class Coarse(Bound):
             raise Refused(
                 "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
                 allowed="laws that a bounded movement connects",
-                instead="bound=pf.GAWM(delta) for a promise with a delta",
+                instead="bound=pf.GAWM(delta) for a guarantee with a delta",
             )
         radius = min(_power_of_two_above(shortest.length), laws.span(norm).length)
         return [BallLoss(max(radius, shortest.length), Certainty.UPPER_BOUND, shortest.witness)]

@@ -1,4 +1,4 @@
-"""`pufferflow convert`: what a promise is worth as an epsilon with a delta."""
+"""`pufferflow convert`: what a guarantee is worth as an epsilon with a delta."""
 
 from typing import Annotated
 
@@ -7,13 +7,13 @@ import typer
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 
-Epsilon = Annotated[float, typer.Argument(metavar="EPSILON", help="The epsilon of the promise.", show_default=False)]
+Epsilon = Annotated[float, typer.Argument(metavar="EPSILON", help="The epsilon of the guarantee.", show_default=False)]
 Delta = Annotated[
     float | None,
     typer.Option(
         "--delta",
         metavar="DELTA",
-        help="The delta of the promise; 0, if left out.",
+        help="The delta of the guarantee; 0, if left out.",
         show_default=False,
     ),
 ]
@@ -22,7 +22,7 @@ Alpha = Annotated[
     typer.Option(
         "--alpha",
         metavar="ALPHA",
-        help="The order of a Rényi promise.",
+        help="The order of a Rényi guarantee.",
         show_default=False,
     ),
 ]
@@ -39,7 +39,7 @@ ToDelta = Annotated[
 def convert(
     screen: Screen, epsilon: Epsilon, delta: Delta = None, alpha: Alpha = None, to_delta: ToDelta = 1e-6
 ) -> Answer:
-    """Say what a promise is worth as an epsilon with a delta.
+    """Say what a guarantee is worth as an epsilon with a delta.
 
     The least epsilon known, rounded up.
     """

@@ -12,7 +12,7 @@ pufferflow convert 0.5 --alpha 8
 pufferflow convert 0.5 --delta 1e-9 --to-delta 1e-6
 ```
 
-What a promise is worth as an epsilon with a delta: the least epsilon known, rounded up.
+What a guarantee is worth as an epsilon with a delta: the least epsilon known, rounded up.
 
 Keys: `promise`, `follows`.
 """

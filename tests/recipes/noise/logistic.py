@@ -1,4 +1,4 @@
-"""Logistic noise: pure promises with a smooth density, at a little more error than Laplace noise."""
+"""Logistic noise: pure guarantees with a smooth density, at a little more error than Laplace noise."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A noise: the logistic law, which keeps pure promises as Laplace noise does, and is smooth at 0."""
+"""A noise: the logistic law, which keeps pure guarantees as Laplace noise does, and is smooth at 0."""
 
 from recipes import after, at_the_door, each, instead
 

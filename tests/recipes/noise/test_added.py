@@ -1,4 +1,7 @@
-"""Logistic noise goes the whole way: at the door, planned, released on a ledger, read back, shown, named in a job."""
+"""Logistic noise goes the whole way.
+
+In the public API, planned, released on a ledger, read back, shown, named in a job.
+"""
 
 import pytest
 from ons import ROWS, SCENARIO, write_job

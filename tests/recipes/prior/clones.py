@@ -36,7 +36,7 @@ class Clones(Prior, kind="clones"):
 
     @cached_property
     def classes(self) -> LatentClass:
-        """The same belief with its hidden class."""
+        """The same prior with its hidden class."""
         points = range(len(self.law))
         copies = [[int(point == value) for point in points] for value in points]
         weights = [1 - self.share, *(self.share * float(mass) for mass in self.law)]

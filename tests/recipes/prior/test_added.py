@@ -29,7 +29,7 @@ def test_laws_are_those_of_all_rows():
 
 
 def test_releases_compose_and_are_kept(tmp_path):
-    """Two releases cost no more than twice what one does, and words and pages know the belief."""
+    """Two releases cost no more than twice what one does, and words and pages know the prior."""
     plan = pf.protect(ROWS, SCENARIO).private_sum("x").plan(pf.Pure(1.0))
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("x", SCENARIO, limit=pf.Pure(9.0))

@@ -1,5 +1,5 @@
 """χ²-privacy, which bounds the variance of the likelihood ratio."""
-# a promise's own number stands in for the base's property:
+# a guarantee's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
 
 import math
@@ -36,7 +36,7 @@ class ChiSquared(Guarantee, frozen=True, forbid_unknown_fields=True):
         return 2.0
 
     def with_losses(self, losses: Sequence[float]) -> Guarantee:
-        """Return the promise whose ε is not below this one."""
+        """Return the guarantee whose ε is not below this one."""
         (epsilon,) = losses
         if epsilon > 700:
             raise Refused(f"Of order 2 {epsilon:g} is too much.", allowed="up to 700", instead="pf.Renyi(2, epsilon)")

@@ -1,8 +1,11 @@
-"""A promise: χ²-privacy, which bounds the variance of the likelihood ratio; e^D_2 = 1 + χ², so it is one of order 2."""
+"""A guarantee: χ²-privacy, which bounds the variance of the likelihood ratio.
+
+E^D_2 = 1 + χ², so it is one of order 2.
+"""
 
 from recipes import after, at_the_door, each
 
-ROW = "a promise"
+ROW = "a guarantee"
 ADDED = {"chi_squared.py": "pufferflow/guarantees/chi_squared.py"}
 CHANGED = {
     **at_the_door("guarantees", "ChiSquared"),

@@ -1,4 +1,7 @@
-"""χ²-privacy goes the whole way: at the door, planned, released on a ledger with such a limit, read back, shown."""
+"""χ²-privacy goes the whole way.
+
+In the public API, planned, released on a ledger with such a limit, read back, shown.
+"""
 
 import numpy as np
 import polars as pl
@@ -11,7 +14,7 @@ ROWS = pl.DataFrame({"day": [1, 2, 1, 2], "on": [0, 1, 1, 1]})
 
 
 def test_the_noise_keeps_the_promise():
-    """The χ² divergence of two noisy answers, integrated, is the promise's number."""
+    """The χ² divergence of two noisy answers, integrated, is the guarantee's number."""
     scale = pf.calibrate([(pf.Law.point(0), pf.Law.point(1))], pf.ChiSquared(0.5)).noise.scale
     x, width = np.linspace(-60, 61, 2_000_001, retstep=True)
     p, q = (np.exp(-np.abs(x - shift) / scale) / (2 * scale) for shift in (1, 0))

@@ -1,4 +1,4 @@
-"""A rule of composition: as many times the costliest release, which holds for every belief."""
+"""A rule of composition: as many times the costliest release, which holds for every prior."""
 
 from recipes import after, each
 
@@ -14,7 +14,7 @@ CHANGED = {
     ),
     "docs/spending.md": each(
         after(
-            "| one release alone | a single release about a unit: its promise | – |\n",
+            "| one release alone | a single release about a unit: its guarantee | – |\n",
             "| as many times the costliest release (M7) | every prior, whatever rows have to do with each other | "
             "yes |\n",
         ),

@@ -21,7 +21,7 @@ def law(rng, size):
 
 
 def additive(rng, kind):
-    """Any correlation: every two data sets in which the secret row differs must look alike."""
+    """Any correlation: every two data sets in which the secret row differs must be indistinguishable."""
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1, 2]), pf.AnyCorrelation(), order_by="t", public=["day"])
     rows = list(itertools.product((0, 1, 2), repeat=2))
     chosen = rng.choice(len(rows), 2, replace=False)
@@ -71,7 +71,7 @@ def independent(rng, kind):
 
 
 def chain(rng, kind, **options):
-    """A Markov chain of two states and three rows, alone or beside another belief: the secret is any row's."""
+    """A Markov chain of two states and three rows, alone or beside another prior: the secret is any row's."""
     stay = rng.uniform(0.2, 0.97, 2)
     matrix = [[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]]
     beliefs = [
@@ -224,7 +224,7 @@ class Local:
         self._asked = asked
 
     def plan(self, promise, **options):
-        """Return the plan of randomised response that keeps a promise."""
+        """Return the plan of randomised response that keeps a guarantee."""
         return self._asked.plan(promise)
 
 
@@ -310,7 +310,7 @@ def budgets(rng, kind):
 def parts(rng, kind):
     """Columns that are independent given the secret, under a limit that telling the first of them outright just fills.
 
-    A hardly noisy answer, a first part of what may be told of it, and another column with what is then left.
+    A hardly noisy answer, a first part of what may be revealed about it, and another column with what is then left.
     """
     shares = {"x": float(rng.uniform(0.6, 0.9)), "y": float(rng.uniform(0.9, 0.99)), "z": 0.97}
     scenario, world, columns = table_of(shares)

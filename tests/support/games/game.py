@@ -31,7 +31,7 @@ class Question:
     """A function of name and plan, where the answer is not the noisy number itself."""
     options: Any = field(default_factory=dict)
     own: bool = False
-    """Whether plans are for the limit's own kind of promise only."""
+    """Whether plans are for the limit's own kind of guarantee only."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Worlds in which accounts once promised too much: menus of plans, and the laws of what is asked."""
+"""Worlds in which accounts once guaranteed too much: menus of plans, and the laws of what is asked."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def table_of(columns=None):
 
 
 def asked_of_table(scenario, columns):
-    """Return a function from a column, a promise and options to a release of its sum over one row."""
+    """Return a function from a column, a guarantee and options to a release of its sum over one row."""
     frame = pl.DataFrame({name: [0] for name in columns if name != "s"})
 
     def release(column, promise, **options):
@@ -47,8 +47,8 @@ def asked_of_table(scenario, columns):
 def classes():
     """Return a scenario whose classes tie the first row to the second or the third, its world, and what is asked.
 
-    The pair of values lies around the point where they tell nothing of the class, and both classes are equally likely
-    given either. Rows from the fourth on have another mean in each class.
+    The pair of values lies around the point where they reveal nothing about the class, and both classes are equally
+    likely given either. Rows from the fourth on have another mean in each class.
     """
     centres, variances = (0.0, 1.0), (1.0, 0.5)
     prior = pf.GaussianMixture(

@@ -1,4 +1,4 @@
-"""Limits of every kind, and promises of plans that are about some part of a limit."""
+"""Limits of every kind, and guarantees of plans that are about some part of a limit."""
 
 import pufferflow as pf
 
@@ -23,7 +23,7 @@ def limit_of(kind, rng):
 
 
 def part_of(limit, share):
-    """Return a promise of the limit's own kind that is about so large a part of it."""
+    """Return a guarantee of the limit's own kind that is about so large a part of it."""
     least = min(share, 1.0)
     parts = {
         pf.Pure: lambda: pf.Pure(limit.epsilon * share),
@@ -40,7 +40,7 @@ def part_of(limit, share):
 
 
 def whole_of(limit, promise):
-    """Return the largest number of a promise, pf.Pure or pf.Gdp, from which the limit follows."""
+    """Return the largest number of a guarantee, pf.Pure or pf.Gdp, from which the limit follows."""
     low, high = 0.0, 40.0
     for _ in range(40):
         middle = (low + high) / 2

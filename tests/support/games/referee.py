@@ -79,7 +79,7 @@ class Referee:
 
 
 class LedgerReferee:
-    """Accounts of a real ledger: each path of releases is made in an account of its own, through the public door."""
+    """Accounts of a real ledger: each path of releases is made in an account of its own, through the public API."""
 
     def __init__(self, scenario, limit, **options):
         self._scenario, self._limit, self._options = scenario, limit, options

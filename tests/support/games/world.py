@@ -23,7 +23,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """The data sets, and pairs of their laws that must look alike."""
+    """The data sets, and pairs of their laws that must be indistinguishable."""
 
     rows: Any
     """The data sets, in order; what they are is known to the questions."""
