@@ -112,9 +112,9 @@ def worst(evidence: Evidence) -> Section:
 
 _HOW: Final = (
     "W_∞ is the farthest that probability has to move to turn the law of the answer under one secret into that under "
-    "the other; W_1 and W_2 are averages over the movement. Near is the distance within which all but the δ "
-    "of the guarantee has to move. Each bound makes its noise from one of them: GWM from W_∞, GAWM from a nearness, DAGWM from a whole "
-    "transport, and Exact from the two laws."
+    "the other; W_1 and W_2 are averages over the movement. Near is the distance within which all but the δ of the "
+    "guarantee has to move. Each bound calibrates noise from one of them: GWM from W_∞, GAWM from a nearness, DAGWM from "
+    "a whole transport, and Exact from the two laws."
 )
 _COMPUTED: Final = (
     "POT, a library of optimal transport, computes W_1 and W_2 of laws of several sums, shown for comparison, "
