@@ -12,13 +12,14 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow nightly check format lint types walls bench docs axe system constraints clean
+.PHONY: help demo test slow nightly mutants check format lint types walls words bench docs axe system constraints clean
 
 help:
 	@echo "make demo     run the main job (installs the core alone)"
-	@echo "make check    format, lint, types, walls, tests"
+	@echo "make check    format, lint, types, import rules, words, tests"
 	@echo "make test     run the tests          make slow    the tests that take minutes"
 	@echo "make nightly  the same truths, with far more cases"
+	@echo "make mutants  plant each bug of tests/mutants in a copy, and find the test that fails"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make clean    remove what was made, .venv included"
 
@@ -51,7 +52,7 @@ slow: $(STAMP) axe
 nightly: $(STAMP) axe
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m nightly
 
-check: format lint types walls test
+check: format lint types walls words test
 
 format: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -64,6 +65,14 @@ types: $(STAMP)
 
 walls: $(STAMP)
 	$(BIN)/python .ci/walls.py
+
+words: $(STAMP)
+	$(BIN)/python .ci/words.py
+	$(BIN)/python .ci/measure.py --check
+
+# Which test catches each planted bug; what is known to fail is tried first, so a second run takes minutes, the first hours.
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants/run.py
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

@@ -1,8 +1,8 @@
-"""The walls of the house: which room may import which, by which door it is entered, and what stays inside one room.
+"""The import rules: which package may import which, what of it may be imported, and what stays inside one package.
 
 Run as `python .ci/walls.py [ROOT]`; prints every breach and exits with 1 if there is one. Imports are read from the
-source, those inside functions and under TYPE_CHECKING too. The seven storeys are the architecture; a new room is added
-to STOREYS.
+source, those inside functions and under TYPE_CHECKING too. The seven layers are the architecture; a new room is added
+to LAYERS.
 """
 
 import ast
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-STOREYS = {
+LAYERS = {
     "ground": (
         *(
             "errors",
@@ -31,17 +31,17 @@ STOREYS = {
         *("conversions", "guarantees", "entry_points", "workers"),
     ),
     "numbers": ("law", "transport", "noise", "chains", "channels", "bounds", "granularity", "tradeoff"),
-    "what is hidden, believed and asked": ("scenario", "expressions", "engine", "queries"),
+    "secrets, priors and queries": ("scenario", "expressions", "engine", "queries"),
     "from prior to laws, from releases to totals": ("inference", "composition", "confounding"),
     "deciding, publishing, counting": ("report", "planning", "release", "ledger"),
-    "telling": ("explain", "plan", "designed", "local", "learning", "frame", "namespace"),
+    "explanations and plans": ("explain", "plan", "designed", "local", "learning", "frame", "namespace"),
     "using": ("audit", "beliefs", "jobs", "plugins", "cli", "__main__"),
 }
-"""Ground storey first: a package imports packages of its own storey, without circles, and of those below."""
-FLOOR = {room: floor for floor, rooms in enumerate(STOREYS.values()) for room in rooms}
+"""Lowest layer first: a package imports packages of its own layer, without circles, and of those below."""
+LAYER_OF = {room: floor for floor, rooms in enumerate(LAYERS.values()) for room in rooms}
 
 ENTERED_BEHIND = ("scenario.priors", "scenario.fitting", "report.evidence")
-"""Parts of packages with a door of their own; every other room is entered by what its `__init__` lists."""
+"""Parts of packages with an __init__ of their own; every other room is entered by what its `__init__` lists."""
 
 ONLY_IN = {
     "ot": {"transport"},
@@ -51,12 +51,12 @@ ONLY_IN = {
     "typer": {"cli"},
     "cronsim": {"jobs"},
 }
-"""Packages that live in one room."""
+"""Third-party packages that one package imports."""
 
-NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "conversions", "guarantees", *STOREYS["numbers"]}
-"""Rooms that never see a dataframe, nor import a package that does."""
+NUMBERS_ONLY = {"errors", "arrays", "rounding", "roots", "conversions", "guarantees", *LAYERS["numbers"]}
+"""Packages that never see a dataframe, nor import a package that does."""
 NO_FRAMES = {"composition", "confounding", "ledger"}
-"""Rooms that name no function of Polars, although packages they import do."""
+"""Packages that name no function of Polars, although packages they import do."""
 
 COLLECTS = {
     *("collect", "collect_async", "collect_batches", "fetch"),
@@ -139,8 +139,8 @@ def _lengths(module: Module) -> Iterator[str]:
 
 
 def _in_product(module: Module, names: set[str]) -> Iterator[str]:
-    if module.room and module.room not in FLOOR:
-        yield f"{module.path}: the package '{module.room}' stands on no floor; add it to STOREYS in .ci/walls.py"
+    if module.room and module.room not in LAYER_OF:
+        yield f"{module.path}: the package '{module.room}' is in no layer; add it to LAYERS in .ci/walls.py"
         return
     for name, line in module.imports():
         at, package = f"{module.path}:{line}", name.partition(".")[0]
@@ -164,14 +164,14 @@ def _entered(at: str, room: str, name: str, names: set[str]) -> Iterator[str]:
     other = target.split(".")[1] if "." in target else ""
     if not other:
         yield f"{at}: {room} imports the public API; import the package that has the name"
-    elif FLOOR.get(other, 0) > FLOOR[room]:
+    elif LAYER_OF.get(other, 0) > LAYER_OF[room]:
         yield f"{at}: {room} imports {other}, which stands above it"
     elif other != room and not _by_a_door(name, target):
         yield f"{at}: {room} imports {target}; a package is entered by what its __init__ lists"
 
 
 def _by_a_door(name: str, target: str) -> bool:
-    """Return whether a target is a package's `__init__`, a file that is a package, or has a door of its own."""
+    """Return whether a target is a package's `__init__`, a file that is a package, or has an __init__ of its own."""
     inner = ".".join(target.split(".")[2:])
     full = ".".join(target.split(".")[1:])
     return not inner or full in ENTERED_BEHIND or (name == target and name.rpartition(".")[0].count(".") == 1)

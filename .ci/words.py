@@ -18,7 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".toml")
 CHECKED = ("pufferflow", "connectors", "docs", "examples", "README.md", "CONTRIBUTING.md")
-CODE = re.compile(r"`[^`\n]*`|\{[^{}\n]*\}|https?://\S+|\w*_\w+|\w+\(|pf\.\w+|--[\w-]+|\"\w+\"|'\w+'|\w+=")
+CODE = re.compile(
+    r"\]\([^)\s]*\)|`[^`\n]*`|\{[^{}\n]*\}|https?://\S+|\w*_\w+|\w+\(|pf\.\w+|--[\w-]+|\"\w+\"|'\w+'|\w+="
+)
 DIRECTIVE = re.compile(r"# (?:noqa|type:|pyright)")
 LITERAL = re.compile(r"(?P<prefix>[rbfuRBFU]*)(?P<quote>'''|\"\"\"|'|\")")
 

@@ -1,9 +1,9 @@
-"""The mean squared error of private regression against ε, on generated hours that depend on each other: a picture.
+"""The mean squared error of private regression against ε, on generated hours that depend on each other: a figure.
 
 Days of 600 people, and weeks of 100, over 20 seeds, at a guarantee (ε, 10⁻⁶) about every value: ours under the prior
 that rows were made by, DP-SGD with group privacy for rows that are exchanged (the guarantee of ours) and for rows that
 are added or removed (a weaker one), and no privacy. Settings are chosen for each ε on tables of other seeds. Run it as
-`python benchmarks/accuracy_against_epsilon.py [FILE.svg]`; without a file the picture is in `results/`.
+`python benchmarks/accuracy_against_epsilon.py [FILE.svg]`; without a file the figure is in `results/`.
 """
 
 import sys

@@ -11,7 +11,7 @@ benchmarks. Beside ours under the prior that rows were made by:
 * our own models if hours of a group may depend on each other in any way;
 * no privacy: the losses themselves, not those above the best.
 
-Settings of ours and of DP-SGD are chosen on tables of other seeds; "default" are those of who sets nothing.
+Settings of ours and of DP-SGD are chosen on tables of other seeds; "default" means unchanged settings.
 """
 
 import statistics
@@ -38,7 +38,7 @@ def tasks() -> list[Task]:
 
 
 def peers(task: Task) -> dict[str, fitted.Found]:
-    """Return what peers reach; those that cannot be installed are left out, with a word."""
+    """Return the results of peers; those that cannot be installed are left out, with a message."""
     found = dict[str, fitted.Found]()
     if fitted.python_of("dp_sgd") is not None:
         sampled = task.group == 24 and task.loss == "squared" and not task.given  # elsewhere all rows are read: quicker

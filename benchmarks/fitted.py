@@ -105,7 +105,7 @@ def ours(task: Task, scenario: pf.Scenario, epsilon: float) -> Found:
 
 
 def by_default(task: Task) -> Settings:
-    """Return the settings of who sets nothing."""
+    """Return the default settings."""
     return {"model": "ridge" if task.loss == "squared" else "classifier"}
 
 
@@ -131,7 +131,7 @@ def _steps(task: Task, norm: float | None, bend: int, batches: int, passes: int)
 
 @cache
 def python_of(name: str) -> Path | None:
-    """Return the Python of a peer; None, and a word, if it cannot be installed."""
+    """Return the Python of a peer; None, with a message, if it cannot be installed."""
     return python_with(name, *PACKAGES[name])
 
 
@@ -156,9 +156,9 @@ def tuned(name: str, task: Task, runs: Sequence[Settings]) -> Found:
 
 
 def dp_sgd(task: Task, epsilon: float, *, exchanged: bool, rates: Sequence[float] = (1.0,)) -> Found:
-    """Return what textbook DP-SGD reaches whose guarantee is about all rows of a group; clipping is by a search.
+    """Return the result of textbook DP-SGD with a guarantee for all rows of a group; clipping is by a search.
 
-    Speeds are step sizes times the clipped length, so each number of steps is tried with the same ways to go.
+    Speeds are step sizes times the clipped length, so each number of steps is tried with the same path lengths.
     """
     promise = {"epsilon": epsilon, "delta": DELTA, "group": task.group, "exchanged": exchanged}
     longest = 30.0 if task.loss == "logistic" else 3.0

@@ -1,4 +1,4 @@
-"""A sum, five queries, and sums of three columns, in 1,000 groups: as plain Polars does them, and as the product does.
+"""A sum, five queries, and sums of three columns, in 1,000 groups: by plain Polars, and by the product.
 
 Run as a script it does one of them, so that a process of its own shows how much memory that takes.
 """

@@ -1,10 +1,10 @@
-"""How many hops common works take: calls, functions and files entered inside pufferflow, queries, and ledger traffic.
+"""Count the hops of common tasks: calls, functions and files entered inside pufferflow, queries, and ledger traffic.
 
     python benchmarks/hops.py
 
 Counted are calls of Python functions whose code lies in the package (`sys.setprofile`), queries that the package hands
-to Polars, ledgers opened, and what SQLite is told: connections, and transactions that read or write. All is done once
-before it is counted, so that nothing is imported any more. The machine's speed does not matter, versions of other
+to Polars, ledgers opened, and the commands of SQLite: connections, and transactions that read or write. Each task runs
+once before it is counted, so that all imports are done. The speed of the machine does not matter, versions of other
 libraries may.
 """
 
@@ -71,7 +71,7 @@ class Hops:
 
     @property
     def files(self) -> int:
-        """In how many files the functions are."""
+        """The number of files with these functions."""
         return len({code.co_filename for code in self.functions})
 
     @property
@@ -88,7 +88,7 @@ class Hops:
             self.functions.add(frame.f_code)
 
     def hear(self, statement: str) -> None:
-        """Count a transaction, from what SQLite is told."""
+        """Count a transaction, from the commands of SQLite."""
         words = statement.upper().split()
         if words[:1] == ["BEGIN"]:
             writes = "IMMEDIATE" in words or "EXCLUSIVE" in words
@@ -96,7 +96,7 @@ class Hops:
 
 
 class Counter:
-    """Hands what happens to the hops of the work that is being counted, if one is."""
+    """Passes events to the hops of the current task, if any."""
 
     def __init__(self) -> None:
         self.hops: Hops | None = None
@@ -133,7 +133,7 @@ class Counter:
 
     def _counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            asking = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - Polars asks itself, too
+            asking = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - Polars calls itself, too
             if self.hops is not None and asking.startswith(HOUSE):
                 self.hops.queries += 1
             return method(*arguments, **options)
@@ -155,7 +155,7 @@ class Counter:
 
 
 def works(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield works by their names, each to be done before the next one is asked for."""
+    """Yield tasks by their names, each to be run before the next one is taken."""
     rows = pl.DataFrame({"hour": range(96), "on": [0, 0, 1, 1, 1, 0, 0, 0] * 12})
     chain = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
@@ -197,7 +197,7 @@ def _command(*arguments: str) -> None:
 
 
 def main() -> None:
-    """Do every work once to load what it needs, then once more, counted; print a table."""
+    """Run every task once to load its modules, then once more, counted; print a table."""
     table = Table(title="hops")
     for name in ("work", "calls", "functions", "files", "queries", "ledgers", "connections", "reads", "writes"):
         table.add_column(name, justify="left" if name == "work" else "right")

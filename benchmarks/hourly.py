@@ -1,4 +1,4 @@
-"""Tables of hours that depend on each other, and what is believed of them: generated people, and a measured household.
+"""Tables of hours that depend on each other, and their priors: generated people, and a measured household.
 
 All columns are within [−1, 1], and the target is `y`. Of the generated people the prior is the way they were made:
 their numbers follow one autoregression within each person, and people are independent. The household's days stand where
@@ -31,7 +31,7 @@ MOST, HIGH = 6.0, 1.0
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A table, a loss, and two scenarios: what is believed, and that hours of a group may depend in any way."""
+    """A table, a loss, and two scenarios: with the prior, and with any correlation of the hours of a group."""
 
     name: str
     loss: str
@@ -41,7 +41,7 @@ class Task:
     """Tables for the choice of settings."""
     names: Sequence[str]
     group: int
-    """How many rows a group has."""
+    """The number of rows of a group."""
     belief: pf.Scenario
     whole: pf.Scenario
     given: dict[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Task:
 
     @property
     def rows(self) -> int:
-        """How many rows a table has."""
+        """The number of rows of a table."""
         return self.frames[0].height
 
 
@@ -127,9 +127,9 @@ def along_a_chain(count: int, hours: int, seeds: int) -> Task:
 
 
 def household(seeds: int, *, classes: bool = False) -> Task | None:
-    """Return the task of the household's load by time of day; None, and a word, without the table.
+    """Return the task of the household's load by time of day; None, with a message, without the table.
 
-    There is no other table to choose settings on: they are chosen on this one, which is in favour of who is tuned most.
+    No other table is there to choose settings on: they are chosen on this one, which favours the model tuned most.
     """
     file = Path(os.environ.get("PUFFERFLOW_TABLES", "../shared/data")) / "household_power_hourly.parquet"
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""The work of P14 on files of meters with 24 hours each; as a script it is one piece of work, so that it is measured.
+"""The tasks of P14 on files of meters with 24 hours each; run as a script it is one task, to be measured.
 
 A chain as prior, in Parquet, 2.4M or 24M rows: hours from one midnight on, hours that start anywhere in a year, and
 hours of which 5 % are missing.

@@ -2,7 +2,7 @@
 
 One day, month and year of one unit in files of 10^4 to 10^6 hourly rows, under a chain; families of 1 to 15 who share a
 class, for a pure guarantee and for (ε, δ); log and sqrt of a column over a domain. The peer is the quickest of the
-bounds that `auto` may choose, each asked for by name.
+bounds that `auto` may choose, each requested by name.
 """
 
 import time

@@ -1,8 +1,8 @@
 """P19: ordinary differential privacy of units that come and go, beside OpenDP's own queries at the same guarantee.
 
 Errors are at most 1.05 times OpenDP's: mean absolute errors of counts, sums and means in known groups of unknown size,
-with one row of a unit and with ten. Noise is drawn from the scales that either library asks for. Answers by group are
-also asked for units with so many rows in each of four groups, with Gaussian noise.
+with one row of a unit and with ten. Noise is drawn with the scales of either library. Answers by group are
+also compared for units with so many rows in each of four groups, with Gaussian noise.
 """
 
 import json
@@ -37,7 +37,7 @@ def own_error(asked: str, rows: int) -> float:
         return max(noise.scale for noise in batch.plan(pf.Pure(1.0)).noises.values())
     plan = batch.private_mean("amount").plan(pf.Pure(1.0))
     center = plan.request.queries[0].center
-    return mean_error(*(noise.scale for noise in plan._decision.noises_in_units), center)  # noqa: SLF001 - no door has that of the count
+    return mean_error(*(noise.scale for noise in plan._decision.noises_in_units), center)  # noqa: SLF001 - the public API does not give that of the count
 
 
 def mean_error(of_sum: float, of_count: float, center: float = 0.0) -> float:

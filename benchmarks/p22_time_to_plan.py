@@ -1,6 +1,6 @@
 """P22: time to plan: a month of hours under correlated priors, chains with a period, and plans with `seconds=`.
 
-What a plan with `seconds=` takes over what it was given is at most 1.2, once its first bound has a proof.
+The time of a plan with `seconds=` over that limit is at most 1.2, once its first bound has a proof.
 """
 
 import time
@@ -30,14 +30,14 @@ def chain(period: int) -> pf.MarkovChain:
 
 
 def under_ar1() -> pf.Batch:
-    """Ask for the mean of a month under AR1."""
+    """Return a query for the mean of a month under AR1."""
     secret = pf.Secret("kw", domain=pf.Interval(0, 11), pairs=pf.WithinDistance(2), missing=0)
     scenario = pf.Scenario(secret, pf.GaussianPrior(pf.AR1(0.9), variance=1.0), order_by="hour")
     return pf.protect(FRAME, scenario).private_mean("kw")
 
 
 def along(period: int) -> pf.Batch:
-    """Ask for the sum of a month along a chain."""
+    """Return a query for the sum of a month along a chain."""
     secret = pf.Secret("level", domain=list(range(STATES)), missing=0)
     return pf.protect(LEVELS, pf.Scenario(secret, chain(period), order_by="hour")).private_sum("level")
 

@@ -1,8 +1,8 @@
 """P2: 20M rows in 5M households: a plan that has to find the patterns of rows takes at most 3 times a count of rows.
 
 A plan ends with the noise, and reads public columns only. Households have four rows each, in no order. Without groups,
-and where a household is in one district, one query tells all; where its rows have keys of their own, the rows of each
-household in each key have to be counted. The peer is plain Polars counting the rows of each household.
+and where a household is in one district, one query gives all patterns; where its rows have keys of their own, the rows
+of each household in each key have to be counted. The peer is plain Polars counting the rows of each household.
 """
 
 import tempfile
@@ -36,7 +36,7 @@ def counted(path: str) -> pl.DataFrame:
 
 
 def planned(path: str, by: str | None) -> pf.Plan:
-    """Plan a sum whose prior minds which rows are one household's."""
+    """Plan a sum whose prior depends on the households of rows."""
     scenario = pf.Scenario(
         pf.Secret("level", domain=[0, 1, 2, 3]),
         pf.LatentClass([0.5, 0.5], rows=[[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]]),

@@ -1,7 +1,7 @@
 """P6: `calibrate` with `Exact`, pure Laplace, 10^5 atoms: at most one second, each ε evaluation O(n).
 
-The peer is ten evaluations of the exact loss, the fewest a root search gets by with, so the ratio says what searching
-costs; the limit of one second stands in the first column.
+The peer is ten evaluations of the exact loss, the fewest that a root search needs, so the ratio is the cost of
+searching; the limit of one second stands in the first column.
 """
 
 import numpy as np

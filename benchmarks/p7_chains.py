@@ -1,6 +1,6 @@
 """P7: a count along four states: exact W_∞ over all rows and pairs of 1,000 steps in 5 s; messages, any length, 1 s.
 
-The peer of W_∞ is what a first try in NumPy does: forward and backward laws in plain floats, one convolution per row
+The peer of W_∞ is a simple NumPy version: forward and backward laws in plain floats, one convolution per row
 and state, and no distance yet; it loses every mass below 1e-308. The peer of a calibration by messages is ten
 evaluations of the loss, the fewest a root search gets by with; the limits in seconds stand in the last lines.
 """

@@ -1,6 +1,6 @@
 """P9: a ledger of 10^5 releases of identical windows, one a day, is opened again and totalled: at most a second.
 
-The peer is what no reader that checks the log can do without: bare SQLite reads all entries, and each is hashed with
+The peer is the least work of a reader that checks the log: bare SQLite reads all entries, and each is hashed with
 the one before it. The entries are written in one transaction, which no account would do; only reading is timed.
 """
 
@@ -54,7 +54,7 @@ def fill(path: Path) -> None:
 
     with pf.Ledger(path) as ledger:
         ledger.open("days", scenario, limit=pf.Pure(1.0))
-        ledger._log.write(write)  # noqa: SLF001 - no door writes so much at once
+        ledger._log.write(write)  # noqa: SLF001 - the public API does not write so much at once
 
 
 def reopened(path: Path) -> float:

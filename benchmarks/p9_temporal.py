@@ -1,10 +1,10 @@
-"""P9: what endless releases along a chain tell: 10 states within 5 s, 50 within 5 s and 1 %, two within .1 s.
+"""P9: the loss of endless releases along a chain: 10 states within 5 s, 50 within 5 s and 1 %, two within .1 s.
 
-The peer is the messages of a finite sequence, worked out step by step with no search for where they rest: the same
+The peer is the messages of a finite sequence, computed step by step without a search for the fixed point: the same
 proven messages, which stay below the endless total. How many steps they are is in the table; long ones take
 minutes for 50 states, so there the peer is one step. Every total is proven: g(D + ℓ) ≤ D was checked entry by entry.
-How far it can be above the limit is told from below: the finite total of many steps, and for 50 states the messages
-that functions attain, followed to where they rest.
+A lower bound limits its excess over the truth: the finite total of many steps, and for 50 states the messages
+that functions attain, iterated to their fixed point.
 """
 
 import numpy as np

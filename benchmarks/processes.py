@@ -15,7 +15,7 @@ from typing import IO
 HERE = Path(__file__).parent
 PEERS = HERE / ".peers"
 _INSTALLED = "installed"
-# The counter of a process begins with the memory of the one that started it, so a small one stands in between.
+# The counter of a process begins with the memory of its parent, so a small process starts it.
 _PEAK = (
     "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -31,7 +31,7 @@ def peak(command: Sequence[str | Path], times: int = 3) -> float:
 
 
 def python_with(name: str, *packages: str) -> Path | None:
-    """Return the Python of an environment with these packages, made if need be; None, and a word, if it cannot be."""
+    """Return the Python of an environment with these packages, made if need be; None, with a message, if it cannot."""
     place = PEERS / name
     python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     marker = place / _INSTALLED
@@ -57,7 +57,7 @@ class Peer:
         self._lines, self._answers = lines, answers
 
     def __call__(self) -> None:
-        """Let it do its work once."""
+        """Run its work once."""
         self._lines.write("\n")
         self._lines.flush()
         if not self._answers.readline():

@@ -1,4 +1,4 @@
-"""Noise, as users pay it: the scales that each bound asks for, for the cases of RPP's examples (no timing).
+"""Noise scales of each bound, for the cases of RPP's examples (no timing).
 
 Example 1: X₁ + X₂ of two correlated coins. Example 2: the mean of two salaries. An outlier of probability .003. A count
 over a Markov chain of 20 steps. Guarantees: (4, 1)-Rényi for three noises, and ε = 1 with Laplace noise.

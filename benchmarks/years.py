@@ -74,7 +74,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def year(name: str, case: Case, days: int) -> Row:
-    """Release every day; say what the year took and told, and return the last month beside the first."""
+    """Release every day; print time and loss of the year, and return the last month beside the first."""
     releases = list[float]()
     with tempfile.TemporaryDirectory() as folder, pf.Ledger(f"{folder}/ledger.db") as ledger:
         account = ledger.open("year", case.scenario, limit=case.limit)

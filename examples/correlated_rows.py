@@ -1,7 +1,7 @@
-"""Six kinds of correlated data, and the noise that one sum needs in each: under what is believed, and under nothing.
+"""Six kinds of correlated data, and the noise that one sum needs in each: under a prior, and under any correlation.
 
 Every scenario names a secret and a prior; the library derives the laws of the answer and the noise for ε = 1. The last
-column is what a differential-privacy library's noise (one row moves the sum) really guarantees there.
+column is the ε that the noise of a differential-privacy library (for one row) guarantees there.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def salaries() -> tuple[pf.Scenario, pf.Statistic]:
 
 
 def households() -> tuple[pf.Scenario, pf.Statistic]:
-    """Take four people of a household that is careful, or is not: who is ill depends on which."""
+    """Take four people of a household that is careful or not, on which illness depends."""
     prior = pf.LatentClass([0.8, 0.2], [[0.97, 0.03], [0.6, 0.4]])
     return pf.Scenario(secret=pf.Secret("ill", domain=[0, 1]), prior=prior, within="house"), pf.Statistic.total(4)
 
@@ -57,7 +57,7 @@ def visits() -> tuple[pf.Scenario, pf.Statistic]:
 
 
 def walks() -> tuple[pf.Scenario, pf.Statistic]:
-    """Hide where somebody set out, an hour and more before the places that are asked about."""
+    """Hide the first place of a walk, an hour and more before the queried places."""
     drift = [[0.7, 0.3, 0.0, 0.0], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.0, 0.0, 0.3, 0.7]]
     secret = pf.Initial("cell", domain=[0, 1, 2, 3])
     scenario = pf.Scenario(secret=secret, prior=pf.MarkovChain(drift, initial="free"), order_by="minute", step=15)
@@ -65,7 +65,7 @@ def walks() -> tuple[pf.Scenario, pf.Statistic]:
 
 
 def main() -> None:
-    """Print what each scenario hides, and what that costs."""
+    """Print the noise of each scenario."""
     table = Table(title="Laplace noise for one sum, ε = 1")
     for column in ("data", "prior", "bound", "noise", "nothing assumed", "ε of one row's noise"):
         table.add_column(column, justify="left" if column in {"data", "prior", "bound"} else "right")

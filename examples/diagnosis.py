@@ -3,8 +3,8 @@
 A diagnosis S is made from tests X that are released with noise, so it is no column of the data. Three ways of counting
 what three releases cost are printed side by side: adding their losses, multiplying their laws as if they were
 independent given the diagnosis, and the truth on the joint law. Copies of one test cost less than either says. If the
-diagnosis is whether two tests disagree, each release alone costs nothing, and all together tell it. Then the third test
-is designed: the least error that a guarantee for all three leaves. Run it as `python examples/diagnosis.py`.
+diagnosis is whether two tests disagree, each release alone costs nothing, and all together reveal it. Then the third
+test is designed: the least error under a guarantee for all three. Run it as `python examples/diagnosis.py`.
 """
 
 import itertools
@@ -24,7 +24,7 @@ HIDDEN = "diagnosis"
 
 
 def diagnosed(rule: Callable[..., bool]) -> pf.Table:
-    """Return the table of three independent tests and the diagnosis that a rule makes of them."""
+    """Return the table of three independent tests and a diagnosis, which is a function of them."""
     cells = list(itertools.product((0, 1), repeat=3))
     law = [1.0] * len(cells)
     for at, cell in enumerate(cells):
@@ -65,7 +65,7 @@ def main() -> None:
         best = design(two_of_three, past, promise, "zero-one", secret=HIDDEN, query="swab")
         total = cost(two_of_three, [*past, best.channel], secret=HIDDEN)
         print(
-            f"{promise!r}: the swab can be told with an error of {best.expected_loss:.3f}, kept: {total.keeps(promise)}"
+            f"{promise!r}: the swab is released with an error of {best.expected_loss:.3f}, kept: {total.keeps(promise)}"
         )
     try:
         design(disagree, past, pf.Pure(0.3), "zero-one", secret=HIDDEN, query="swab")

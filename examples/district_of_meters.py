@@ -1,11 +1,11 @@
 """Publish the daily load of a district, although every hour of a meter depends on the hours around it.
 
 The data is made up: meters whose power level (0 to 3) follows a Markov chain with a daily cycle. What must stay hidden
-is the level of any meter in any hour. The chain that an adversary may believe in is public; so are the meters, hours
-and districts. What is published is charged to an account in a ledger, a SQLite file: run the example twice, and the
-second run gives the same release back, draws no noise and charges nothing.
+is the level of any meter in any hour. The chain that is the adversary's prior is public; so are the meters, hours
+and districts. The release is charged to an account in a ledger, a SQLite file: a second run of the example returns
+the same release, draws no noise and charges nothing.
 
-Run it as `python examples/district_of_meters.py [report.html [ledger.db]]`: it prints a table and writes a page.
+Run it as `python examples/district_of_meters.py [report.html [ledger.db]]`: it prints a table and writes a report.
 """
 
 import sys
@@ -19,7 +19,7 @@ from rich.table import Table
 import pufferflow as pf
 
 METERS, DAYS, LEVELS = 300, 7, [0, 1, 2, 3]
-COSTS = "What it will have spent"
+COSTS = "Forecast"
 START = datetime(2026, 11, 2)  # noqa: DTZ001 - local time, as meters show it
 
 
@@ -58,7 +58,7 @@ def meters(rng: np.random.Generator) -> pl.DataFrame:
 
 
 def main() -> None:
-    """Plan, print what it would cost, release, and write the page."""
+    """Plan, print the cost, release, and write the report."""
     scenario = pf.Scenario(
         secret=pf.Secret("level", domain=LEVELS, missing=0),
         prior=pf.MarkovChain(kernels(), period=24),
@@ -94,11 +94,11 @@ def main() -> None:
         f"The account {account.name} has spent {account.spent().epsilon:.3f} of {account.limit.epsilon:g}. {COSTS}:"
     )
     console.print(f"  a year of weeks like this  {account.forecast(plan, every='7d', until='364d').total:.3f}")
-    console.print(f"  every week for ever        {weekly.total:.3f}, by {weekly.rule}")
+    console.print(f"  every week without end     {weekly.total:.3f}, by {weekly.rule}")
     console.print(f"The ledger is sound, its head is {ledger.verify().head}")
     place = sys.argv[1] if len(sys.argv) > 1 else "pufferflow-report.html"
     page = release.report(place, evidence=plan.evidence(account, every="7d"))
-    console.print(f"The page for people: {page}")
+    console.print(f"The report: {page}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measure how far one hour of one household reaches into a published count.
+"""Measure how far one hour of one household moves a published count.
 
 A household's power use goes up and down slowly: if it is high now, it was probably high an hour ago. So the secret
 "was the use high at noon?" shows in all the hours around noon, and in every count over the day. This script builds the

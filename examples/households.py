@@ -36,7 +36,7 @@ def scenario(prior: pf.Prior) -> pf.Scenario:
 
 
 def main() -> None:
-    """Print the mean income class of each town, and what other priors would have cost."""
+    """Print the mean income class of each town, and the noise under each prior."""
     frame = people(np.random.default_rng(11))
     beliefs = {
         "independent people": pf.Independent(),
@@ -52,8 +52,8 @@ def main() -> None:
         for name, prior in beliefs.items()
     }
     console = Console()
-    table = Table(title="Noise that the prior asks for: scale on each town's sum of incomes")
-    table.add_column("people of a household are believed to be")
+    table = Table(title="Noise under each prior: scale on each town's sum of incomes")
+    table.add_column("prior on the people of a household")
     table.add_column("scale", justify="right")
     for name, plan in plans.items():
         table.add_row(name, f"{plan.noises['income_mean'].scale:.2f}")

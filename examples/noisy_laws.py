@@ -1,4 +1,4 @@
-"""Draw what noise does: two laws of an answer, their noisy densities, and how far the guarantee is used up.
+"""Draw two laws of an answer, their noisy densities, and how much of the guarantee is used.
 
 The answer is a count over twenty hours of one household. Its law depends on a secret, whether the use was high at noon,
 and the two laws overlap the more noise is added. For each bound the script calibrates Laplace noise to ε = 1 in the
@@ -82,7 +82,7 @@ def draw(low: pf.Law, high: pf.Law, noises: dict[str, pf.Noise], path: Path) -> 
         below.set_xlabel("published count")
     axes[0, 0].set_ylabel("density")
     axes[0, 0].legend(loc="upper left", fontsize="small")
-    axes[1, 0].set_ylabel("what the count tells")
+    axes[1, 0].set_ylabel("what the count reveals")
     axes[1, 0].legend(loc="lower right", fontsize="small")
     figure.suptitle("Two laws of one answer, hidden by noise that keeps D₄ ≤ 1")
     figure.savefig(path)

@@ -1,8 +1,8 @@
 """Publish the pay of one firm, where a collective agreement moves all salaries together.
 
 The data is made up: salaries of a few hundred people whose yearly raises go up and down together. What must stay hidden
-is anybody's salary up to differences of 10 thousand. Correlation 0.05 between any two people sounds like little; over
-all of them it reaches far, and group privacy would drown the answer. Run it as `python examples/salaries.py`.
+is anybody's salary up to differences of 10 thousand. A correlation of 0.05 between any two people is small, but over
+all of them its effect is large, and group privacy would need too much noise. Run it as `python examples/salaries.py`.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def scenario(prior: pf.Prior) -> pf.Scenario:
 
 
 def main() -> None:
-    """Print the mean salary of the firm under three priors, and the one that is published."""
+    """Print the noise on the mean salary under three priors, and publish one mean."""
     frame = staff(np.random.default_rng(5))
     beliefs = {
         "independent": pf.Independent(),
@@ -42,7 +42,7 @@ def main() -> None:
     }
     console = Console()
     table = Table(title=f"Mean salary of {PEOPLE} people, in thousands, (1, 1e-6)-private")
-    for column in ("salaries are believed to be", "noise", "expected error"):
+    for column in ("salaries under the prior", "noise", "expected error"):
         table.add_column(column, justify="left" if column.startswith("s") else "right")
     for name, plan in plans.items():
         row = plan.summary().row(0, named=True)

@@ -1,4 +1,4 @@
-"""An engine in a screenful: rows stay in a file of SQLite. Run it as `python examples/sqlite_engine.py`.
+"""An engine in a hundred lines: rows stay in a file of SQLite. Run it as `python examples/sqlite_engine.py`.
 
 A `Backend` runs queries, a `Dialect` says how SQLite writes them. All else is pufferflow's, also the self-test, which
 an engine passes before it reads a row. An entry point of your package makes `pf.table("sqlite:///power.db", "meters")`

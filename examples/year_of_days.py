@@ -1,10 +1,10 @@
-"""A year of daily releases of hourly states on one account, and what they cost by three ways of counting.
+"""A year of daily releases of hourly states on one account, and their cost by three ways of counting.
 
 The data is made up: 40 houses that are occupied or not, hour by hour. A house that is occupied tends to stay so, which
 everybody knows; what must stay hidden is the state of any house in any hour. Every day the number of occupied hours
-is published, and an account counts what all days together tell. Adding up the losses of single days, as differential
+is published, and an account totals the loss of all days. Adding up the losses of single days, as differential
 privacy would, is no proof here and still charges more and more; group privacy is a proof and charges 24 hours a day;
-messages along the chain (M20) are a proof, and their total comes to rest.
+messages along the chain (M20) are a proof, and their total converges.
 
 Run it as `python examples/year_of_days.py [days] [picture.png]`. It needs matplotlib: pip install 'pufferflow[report]'.
 """

@@ -5,9 +5,9 @@ What to do first, on rows of your own:
     >>> import polars as pl, pufferflow as pf
     >>> rows = pl.DataFrame({"hour": range(48), "on": [0, 0, 1, 1] * 12})    # or pl.scan_parquet("power.parquet")
     >>> secret = pf.Secret("on", domain=[0, 1])                  # 1. what must stay hidden: the value of each row
-    >>> prior = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])         # 2. what an adversary may believe; or pf.Independent()
+    >>> prior = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])         # 2. the prior of an adversary; or pf.Independent()
     >>> scenario = pf.Scenario(secret, prior, order_by="hour")
-    >>> batch = pf.protect(rows, scenario).private_sum("on")     # 3. what is asked; nothing is read yet
+    >>> batch = pf.protect(rows, scenario).private_sum("on")     # 3. the queries; nothing is read yet
     >>> plan = batch.plan(pf.Pure(1.0))                          # 4. how noisy, at which epsilon; no private row read
     >>> scale, words = plan.noises["on_sum"].scale, plan.explain()
     >>> release = plan.release()                                 # 5. the numbers, with error bars and a certificate
@@ -15,7 +15,7 @@ What to do first, on rows of your own:
     (['on_sum'], ['on_sum_low', 'on_sum_high'])
 
 Then: `pf.Ledger("ledger.db")` counts what many releases reveal together, under a limit; `pf.suggest` says which prior a
-public reference speaks for; `plan.report("plan.html")` and `release.report("release.html")` write pages for people;
+public reference supports; `plan.report("plan.html")` and `release.report("release.html")` write reports for people;
 `pf.Job` and the command `pufferflow job init` publish on a schedule; `pf.audit.attack(plan)` attacks a plan.
 
 `dir(pf)` lists all names, and `help(pf.protect)`, `help(pf.Batch)`, `help(pf.Scenario)` and `help(pf.Ledger)` say more.
@@ -187,7 +187,7 @@ __all__ = list(_NAMES)  # pyright: ignore[reportUnsupportedDunderAll] - one list
 
 
 def __getattr__(name: str) -> object:
-    """Load a name from its room when it is first asked for (PEP 562)."""
+    """Load a name from its module when it is first used (PEP 562)."""
     if name == "__version__":
         from importlib.metadata import version  # takes longer to load than all of this file
 

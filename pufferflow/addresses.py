@@ -1,4 +1,4 @@
-"""Addresses that people give where a file or a folder is meant: which are paths, and which lead to somewhere else."""
+"""Addresses given for files and folders: paths of this machine, and addresses with a scheme."""
 
 import re
 from os import PathLike, fspath
@@ -25,7 +25,7 @@ def scheme_of(address: str) -> str | None:
 def local_path(given: object, what: str) -> Path:
     """Return a path of this machine; refuse an address with a scheme, for which a folder of that name would be made.
 
-    Only the scheme is told: the rest may hold a password.
+    The error shows only the scheme: the rest may hold a password.
     """
     kind = type(given).__name__
     text: object = fspath(cast(str, given)) if isinstance(given, str | PathLike) else None

@@ -1,4 +1,4 @@
-"""Read the arguments of public calls: types, and numbers within their ranges; or raise the error that shows what fits.
+"""Read the arguments of public calls: types, and numbers within their ranges; or raise an error that says what fits.
 
 Every reader takes the name of an argument, as errors begin with it, and what is `allowed` and what to try `instead`.
 """
@@ -35,7 +35,7 @@ def shown(value: object) -> str:
 
 
 def in_few_digits(number: float) -> str:
-    """Return a number in few digits where they suffice: two numbers must not look the same."""
+    """Return a number in few digits where they suffice, so that different numbers have different texts."""
     brief = f"{number:g}"
     return brief if float(brief) == number else repr(number)
 
@@ -49,7 +49,7 @@ def set_fields(value: object, **fields: object) -> None:
 def stored_belief() -> Generator[list[str]]:
     """Let priors be restored that are refused now; what was wrong with them is in the list.
 
-    A ledger of an older version may count on them, and has to be read for ever.
+    A ledger of an older version may depend on them, and has to stay readable.
     """
     refusals = list[str]()
     token = _refusals.set(refusals)
@@ -60,7 +60,7 @@ def stored_belief() -> Generator[list[str]]:
 
 
 def refuse_belief(refusal: UsageError) -> None:
-    """Refuse a prior that hides nothing, or remember why it is refused if it was stored."""
+    """Refuse a prior that hides nothing, or record why it is refused if it was stored."""
     refusals = _refusals.get()
     if refusals is None:
         raise refusal
@@ -68,7 +68,7 @@ def refuse_belief(refusal: UsageError) -> None:
 
 
 def reads_stored_belief() -> bool:
-    """Return whether a prior is being restored that was accepted once."""
+    """Return whether a prior is being restored that an older version accepted."""
     return _refusals.get() is not None
 
 
@@ -163,7 +163,7 @@ def order_above_one(value: object) -> float:
 
 
 def check_not_masked(value: object, name: str, *, allowed: str) -> None:
-    """Refuse an array of NumPy with a mask: what it hides would be read like all else."""
+    """Refuse an array of NumPy with a mask: masked entries would be read like all others."""
     if hasattr(value, "mask") and hasattr(value, "filled"):
         raise UsageError(
             f"{name} is a masked array, of which hidden entries would be read too.",

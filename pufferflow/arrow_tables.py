@@ -1,7 +1,7 @@
-"""Tables of other libraries, taken over by the Arrow stream that they give: types first, then all rows, once.
+"""Tables of other libraries, read through their Arrow stream: types first, then all rows, once.
 
-A release reads rows several times, a stream may be read once, and a table of pandas may change. So rows are taken into
-memory as they are at `protect`, after types were checked. A column whose type has no meaning here, or would be guessed
+A release reads rows several times, a stream can be read once, and a table of pandas may change. So rows are copied into
+memory at `protect`, after types were checked. A column whose type has no meaning here, or would be guessed
 from rows, is left out, and refused where it is needed.
 """
 
@@ -42,7 +42,7 @@ _OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")
 @final
 @dataclass(frozen=True, eq=False)
 class ArrowTable:
-    """A table of another library, before its rows are read; `given` is what it is there."""
+    """A table of another library, before its rows are read; `given` is the object of that library."""
 
     given: Any
     schema: pl.Schema

@@ -1,7 +1,7 @@
-"""Which prior fits a public reference, what it costs for a batch, and what would be left if it were wrong.
+"""The priors that fit a public reference, their costs for a batch, and what is left if one is wrong.
 
-Everything that is fitted is public, and plans read public columns alone: no suggestion depends on a private value. The
-choice stays a person's: that a prior fits a reference says nothing of how near the reference is to the data.
+All fits are to public data, and plans read public columns alone: no suggestion depends on a private value. A person
+makes the choice: a prior that fits a reference shows nothing about how near the reference is to the data.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,12 +44,11 @@ _ESTIMATED = "lie in joint"
 @final
 @dataclass(frozen=True)
 class Suggestion:
-    """A prior: what the reference says `against` it, what it costs on one output, and what is left if wrong.
+    """A prior: what the reference says `against` it, its cost on one output, and what is left if it is wrong.
 
-    `prior` is ready for a `pf.Scenario`, and refused where none could be fitted (`fitted` is None there). `note` says
-    why there is no answer.
-    `error` is the largest expected error of the batch's first output; `left` is the epsilon that the same noise keeps
-    whatever rows of a group have to do with each other.
+    `prior` is ready for a `pf.Scenario`, and refused if none could be fitted (`fitted` is None there). `note` gives the
+    reason for a missing answer. `error` is the largest expected error of the batch's first output; `left` is the
+    epsilon that the same noise keeps if rows of a group depend on each other in any way.
 
     >>> Suggestion("rows are independent of each other", Independent(), error=2.0, left=12.0).against
     ()
@@ -68,7 +67,7 @@ class Suggestion:
         if self.fitted is not None:
             return self.fitted
         raise Refused(
-            f"No prior was fitted for the prior that {self.belief}: {self.note or 'the reference allows none'}",
+            f"No prior was fitted for the assumption that {self.belief}: {self.note or 'the reference allows none'}",
             allowed="a row of suggestions whose `fitted` is a prior",
             instead="next(row.prior for row in found.rows if row.fitted is not None)",
         )
@@ -104,7 +103,7 @@ class Suggestions:
         )
 
     def __str__(self) -> str:
-        lines = [f"Priors about {self.output}, looked at in {self.reference!r}; {promise_in_words(self.promise)}."]
+        lines = [f"Priors about {self.output}, examined in {self.reference!r}; {promise_in_words(self.promise)}."]
         for row in self.rows:
             error = f"expected error {plain(row.error)}" if row.error is not None else f"no answer: {row.note}"
             left = f"; if it is wrong epsilon {at_most(row.left)} is left" if row.left is not None else ""
@@ -113,7 +112,7 @@ class Suggestions:
         return visible("\n".join(lines))
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for people, with a picture; one HTML file that needs nothing else."""
+        """Write a report with a figure, as one HTML file without external parts."""
         file = local_path(path, "The place of a page")
         rows = [BeliefRow(row.belief, row.error, row.left, row.against, row.note) for row in self.rows]
         put_text(file, beliefs_page(self.reference, self.output, promise_in_words(self.promise), rows))
@@ -122,12 +121,12 @@ class Suggestions:
 
 @suggests_arguments
 def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None) -> Suggestions:
-    """Return which priors a public reference speaks for or against, and what each costs for a batch.
+    """Return the priors that a public reference speaks for or against, and the cost of each for a batch.
 
     The reference has the columns of the batch's scenario: the secret's, `within`, `order_by`; public columns that all
     rows of a group share are tried as its class. Priors are fitted with slack="confidence". The batch's own prior does
-    not matter, nor is a private row read. A prior without anything against it is not proven: it is what the reference
-    could tell.
+    not matter, and no private row is read. A prior without anything against it is not proven: the reference only did
+    not refute it.
 
     >>> import polars as pl, pufferflow as pf
     >>> heights = pl.DataFrame({"family": [f for f in range(60) for _ in range(3)], "height": [60, 61, 62] * 60})
@@ -152,7 +151,7 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
         )
     if not asked.request.queries:
         raise UsageError(
-            "The batch asks nothing yet.", allowed="a batch with queries", instead='batch.private_sum("x")'
+            "The batch has no query yet.", allowed="a batch with queries", instead='batch.private_sum("x")'
         )
     read.origin.check_public(f"The reference {read.name!r}", asked.request.engine.original)
     wanted = Pure(1.0) if promise is None else promise
@@ -165,7 +164,7 @@ Fit = Callable[[], tuple[Prior, tuple[str, ...]]]
 
 
 def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -> Iterator[tuple[str, Fit]]:
-    """Yield the names of priors, and how each is fitted; those that make no sense for the columns are left out."""
+    """Yield the names of priors, and how each is fitted; those that do not apply to the columns are left out."""
     column, within, order, domain = secret.column, list(scenario.within), scenario.order_by, secret.domain
     step: Any = scenario.step_in_words if scenario.timed else scenario.step
     numeric = not domain.finite or domain.numeric
@@ -207,7 +206,7 @@ def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -
 def _signs(reference: Reference, scenario: Scenario, column: str) -> tuple[str, ...]:
     """Return what speaks against independent rows: correlations that chance does not explain, at 95 %.
 
-    Of labels nothing is said, nor of references that say too little.
+    Nothing is returned for labels, nor for references that are too small.
     """
     within, order, found = list(scenario.within), scenario.order_by, list[str]()
     step: Any = scenario.step_in_words if scenario.timed else scenario.step
@@ -247,12 +246,12 @@ def _class(
 
 
 def _fitted(prior: Prior) -> tuple[Prior, tuple[str, ...]]:
-    """Return a prior with what fitting found against it: its notes, but for the one that says what its slack is."""
+    """Return a prior with the evidence against it: its notes, except the one that states its slack."""
     return prior, tuple(note for note in prior.provenance.notes if _ESTIMATED not in note)
 
 
 def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
-    """Return what a prior takes; where it cannot be fitted or planned with, the reason."""
+    """Return the cost of a prior; if it cannot be fitted or planned with, the reason."""
     try:
         prior, against = fit()
     except PufferflowError as refusal:
@@ -262,13 +261,13 @@ def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
         plan = _plan(batch, prior, promise)
     except PufferflowError as refusal:
         return Suggestion(words, prior, against, note=refusal.problem)
-    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - what is left is no part of its door
+    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - `under_group` needs it
     left = None if isinstance(prior, AnyCorrelation) else under_group(decision)
     return Suggestion(words, prior, against, _error(plan, batch.request.queries[0].outputs[0]), left)
 
 
 def _error(plan: Plan, output: str) -> float:
-    """Return the largest expected error of an output; where it depends on the answers, the scale of the noise."""
+    """Return the largest expected error of an output; if it depends on the answers, the scale of the noise."""
     rows = plan.summary().filter(pl.col("query") == output)
     errors = rows["expected_error"].drop_nulls().to_list()
     return max(errors) if errors else float(rows["scale"][0])

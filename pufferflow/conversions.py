@@ -1,13 +1,13 @@
-"""What a bound on one divergence says of another (M29): pure, Rényi, concentrated, Gaussian and hockey-stick losses.
+"""Conversions of bounds on one divergence to another (M29): pure, Rényi, concentrated, Gaussian, hockey stick.
 
-All of them are rounded up.
+All results are rounded up.
 """
 
 import math
 from fractions import Fraction
 
 import numpy as np
-import scipy  # loads its parts when first used
+import scipy  # imports its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.roots import smallest

@@ -22,7 +22,7 @@ def retyped(dtype: Any, change: Callable[[pl.DataType], pl.DataType]) -> pl.Data
 
 
 def with_texts(dtype: Any, *, enums: bool) -> pl.DataType:
-    """Return a type with texts for categories, whose store is the process's, and if that is wanted for enums too.
+    """Return a type with texts for categories, whose store is the process's, and with `enums` for enums too.
 
     >>> with_texts(pl.List(pl.Categorical()), enums=False), with_texts(pl.Enum(["a"]), enums=True)
     (List(String), String)

@@ -1,4 +1,4 @@
-"""What installed packages add to this library: engines, sources and sinks, each under a name in a group.
+"""Engines, sources and sinks of installed packages, each under a name in a group of entry points.
 
 Nothing is imported to list names; the package behind a name is imported when the name is used.
 """
@@ -27,7 +27,7 @@ def names_in(group: Group) -> tuple[str, ...]:
 
 
 def load(group: Group, name: str) -> object:
-    """Return what a name stands for; refuse unknown names, and packages that are not installed.
+    """Return the object behind a name; refuse unknown names, and packages that are not installed.
 
     It is not held in a cache: that would keep a package's modules for longer than DuckDB allows when Python ends.
     """
@@ -48,7 +48,7 @@ def load(group: Group, name: str) -> object:
         missing = ""
     if not missing:
         raise UsageError(
-            f"The package that brings {name[:60]!r} has nothing of the name that it gives.",
+            f"The entry point of {name[:60]!r} names an object that its package does not have.",
             allowed="packages whose versions fit together",
             instead="pip install --upgrade, with that package and pufferflow",
         )

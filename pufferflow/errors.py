@@ -1,7 +1,7 @@
 """The errors this library raises: few kinds, one base.
 
 Every message says what was given, what is allowed and what to try, in at most five lines, and never contains a value
-that came from private data. What names say in it is shown by `visible`, as in all that this library says.
+that came from private data. Names in it are shown by `visible`, as in all texts of this library.
 """
 
 import inspect
@@ -21,7 +21,7 @@ Ends of lines, marks of direction and joiners stay: languages need them.
 
 
 def visible(text: str, *, one_line: bool = False) -> str:
-    r"""Return a text in which nothing moves a cursor, turns the direction of reading, or hides.
+    r"""Return a text without characters that move a cursor, change the direction of reading, or are invisible.
 
     >>> print(visible("level\x1b[2J\u202e"), visible("two\nlines", one_line=True))
     level\x1b[2J\u202e two\nlines
@@ -51,7 +51,7 @@ class PufferflowError(Exception):
         super().__init__("\n".join(lines))
 
     def reword(self, change: Callable[[str], str]) -> None:
-        """Change what is allowed and what to try; the problem stays as it was said."""
+        """Change what is allowed and what to try; the problem stays as it is."""
         PufferflowError.__init__(self, self.problem, allowed=change(self.allowed), instead=change(self.instead))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -97,25 +97,25 @@ class LedgerError(PufferflowError):
 
 
 class SinkError(PufferflowError):
-    """Where releases go cannot be read or written; what is released is in its ledger, and the next run sends it."""
+    """A sink could not be read or written; the release is in its ledger, and the next run sends it."""
 
 
 class UtilityWarning(UserWarning):
-    """Numbers are of little use: noise hides what they are to show, or is larger than a longer search would have it.
+    """Numbers are of little use: noise hides what they are to show, or a longer search would find less noise.
 
-    It is also given where nobody said what a missing value counts as.
+    It is also given where `missing` was left out, so that the value of nulls is assumed.
 
-    It is given before anything is spent; `plan.check()` has all numbers, and a way on. As an error, the warning keeps
-    such releases from being made.
+    It is given before anything is spent; `plan.check()` has all numbers, and a remedy. As an error, the warning
+    prevents such releases.
 
     >>> import warnings
-    >>> warnings.simplefilter("error", UtilityWarning)  # nothing is spent on what says nothing
+    >>> warnings.simplefilter("error", UtilityWarning)  # nothing is spent on useless numbers
     >>> warnings.simplefilter("default", UtilityWarning)
     """
 
 
 def warn_of_use(what: str, lines: Sequence[str], way_on: str) -> None:
-    """Warn, if there are lines, on the line of the caller's program that asked; `what` is what a filter may name."""
+    """Warn, if there are lines, at the calling line of the caller's program; `what` is what a filter may name."""
     if lines:
         text = f"{what}: {'; '.join(lines)}. {way_on}"
         warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
@@ -131,4 +131,4 @@ def _calls_within() -> int:
 
 
 class InternalError(PufferflowError):
-    """A guarantee the library makes to itself did not hold: our bug, not the caller's."""
+    """An invariant of the library did not hold: a bug of the library, not of the caller."""

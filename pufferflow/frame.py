@@ -1,4 +1,4 @@
-"""The way in: a private frame under a scenario, and batches of queries on it."""
+"""The entry to the library: a private frame under a scenario, and batches of queries on it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,10 +156,10 @@ class Batch(Suggesting):
     ) -> "Batch":
         """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
-        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. Each row then counts so
-        often; noise is for the row, or the group of rows, with the largest weight. After a `group_by`, `bounds` gives
-        labels of groups bounds of their own, to which values are clipped and for which noise is made; all other groups
-        have those of `otherwise`, or of the domain.
+        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. They weight each row; noise
+        is for the row, or the group of rows, with the largest weight. After a `group_by`, `bounds` gives labels of
+        groups bounds of their own, to which values are clipped and for which noise is made; all other groups have those
+        of `otherwise`, or of the domain.
 
         >>> batch = _example().private_sum("level")
         >>> batch = _example().private_sum(pl.col("level") * pl.col("day"))
@@ -325,10 +325,10 @@ class Batch(Suggesting):
         return self._asking(Quantile.of(called, share, rising, edges, known, counts_values=domain.skips))
 
     def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> Perturbation:
-        """Publish a column row by row, each value through a random channel: rows are out, with public columns beside.
+        """Publish a column row by row, each value through a random channel, with public columns beside.
 
         Left out, the mechanism is `pf.local.randomized_response` of the values of the domain, with the ε that a plan
-        finds. It stands by itself: other queries are another batch, charged besides.
+        finds. Other queries need a batch of their own, which is charged separately.
 
         >>> _example().private_local("level").release(epsilon=1.0).frame.collect().shape
         (3, 2)
@@ -339,7 +339,7 @@ class Batch(Suggesting):
 
     # What becomes of it
 
-    def plan(  # noqa: PLR0913 - a promise, and by name how to keep it
+    def plan(  # noqa: PLR0913 - a guarantee, and by name how to keep it
         self,
         guarantee: Guarantee | AnyKind | None = None,
         *,
@@ -352,15 +352,15 @@ class Batch(Suggesting):
         seconds: float | None = None,
         per_group: bool = True,
     ) -> Plan:
-        """Return how noisy the answers have to be for one guarantee about all of them together.
+        """Return the noise that one guarantee about all answers together requires.
 
-        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are found by themselves if left out,
-        whichever give the least expected error; `accuracy` asks the other way round, for the strongest guarantee that
-        allows so much error. `shares` divides the budget among the queries, by name; left out, equally. Noise is never
-        below what one row needs whose neighbours reveal nothing of it, so that every release is differentially private
-        too; `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks
-        at a clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows
-        need, where others need more; with `per_group=False` all have the same. Reads public columns only.
+        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are chosen if left out, whichever give
+        the least expected error; with `accuracy` the plan finds the strongest guarantee that allows so much error.
+        `shares` divides the budget among the queries, by name; left out, equally. Noise is never below what one row
+        needs whose neighbours reveal nothing of it, so that every release is differentially private too;
+        `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks at a
+        clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows need,
+        where others need more; with `per_group=False` all have the same. Reads public columns only.
 
         >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
         Pure(epsilon=1.0)
@@ -397,7 +397,7 @@ class Batch(Suggesting):
         *,
         epsilon: float | None = None,
         account: CostAccount | None = None,
-        id: str | None = None,  # noqa: A002 - the name at the door
+        id: str | None = None,  # noqa: A002 - the public name
         estimates: bool = False,
         **options: Any,
     ) -> Release:
@@ -412,7 +412,7 @@ class Batch(Suggesting):
         """Show the queries so far."""
         from pufferflow.explain import queries_in_words
 
-        queries = queries_in_words(self.request) if self.request.queries else "nothing asked yet"
+        queries = queries_in_words(self.request) if self.request.queries else "no queries yet"
         return visible(f"<Batch {queries}; {self.request.scenario!r}>", one_line=True)
 
     # Reading arguments

@@ -1,11 +1,11 @@
-"""Run queries and private work without letting an error carry data to the caller; refuse an engine that would hang.
+"""Run queries and private work so that no error carries data to the caller; refuse an engine that would hang.
 
 Messages of Polars may quote rows, tracebacks keep the error they came from, and frames their variables. So the error
-that is raised instead comes from outside of the handler and names no more than a class of Polars or of Python itself;
-and whatever is raised while exact sums are in memory, Ctrl-C too, is raised anew where nothing leads back to them.
+that is raised instead comes from outside of the handler and names only a class of Polars or of Python itself. An error
+that is raised while exact sums are in memory, Ctrl-C too, is raised anew without a reference to them.
 
-A process that is forked off has none of its parent's threads. If Polars had begun to work there, it waits in the child
-for threads that do not exist, for ever.
+A forked process has none of its parent's threads. If Polars had begun to work in the parent, it waits in the child for
+threads that do not exist, without end.
 """
 
 import os
@@ -24,7 +24,7 @@ _KNOWN = ("builtins", "polars", "pyo3_runtime", "pyarrow", "duckdb", "_duckdb")
 _TASKS = Path("/proc/self/task")
 _THREADS = ("async-executor", "tokio-rt-worker", *(f"polars-{digit}" for digit in range(10)))
 _FORKED_ONLY = 0x40
-"""The flag by which Linux knows a process that was forked off and has run no other program since."""
+"""The flag with which Linux marks a process that was forked and has run no other program since."""
 _PATIENCE = 5.0
 
 
@@ -56,7 +56,7 @@ def guarded(work: Callable[[], T], failed: Callable[[str], PufferflowError] = so
 
 
 def check_threads() -> None:
-    """Refuse to read in a process that was forked off after Polars had begun to work: it would wait for ever.
+    """Refuse to read in a process that was forked after Polars had begun to work: it would wait without end.
 
     >>> check_threads()
     """
@@ -129,7 +129,7 @@ if hasattr(os, "register_at_fork"):
 @final
 @dataclass(frozen=True, eq=False)
 class Outcome(Generic[T]):
-    """The result of work, or the error that it raised, which leads to no frame and to no other error."""
+    """The result of work, or the error that it raised, without a reference to frames or to other errors."""
 
     value: T | None
     error: BaseException | None = None
@@ -142,7 +142,7 @@ class Outcome(Generic[T]):
 
 
 def outcome_of(work: Callable[[], T]) -> Outcome[T]:
-    """Run work that has private numbers in its frames; its outcome leads to none of these frames.
+    """Run work that has private numbers in its frames; its outcome has no reference to these frames.
 
     >>> outcome_of(lambda: 3).get()
     3
@@ -154,15 +154,15 @@ def outcome_of(work: Callable[[], T]) -> Outcome[T]:
 def _outcome_of(work: Callable[[], T]) -> Outcome[T]:
     try:
         return Outcome(work())
-    except BaseException as error:  # noqa: BLE001 - raised again by whoever asks, a person who stops too
+    except BaseException as error:  # noqa: BLE001 - the caller raises it again, also Ctrl-C
         drop_frames(error)
         return Outcome(None, error)
 
 
 def drop_frames(error: BaseException) -> None:
-    """Take from an error what leads to frames, which keep their variables, and to the errors before it.
+    """Remove from an error its references to frames, which keep their variables, and to earlier errors.
 
-    Those go too: a private number may stand in their messages.
+    Notes are removed too: a private number may be in such texts.
     """
     error.__traceback__ = error.__cause__ = error.__context__ = None
     vars(error).pop("__notes__", None)

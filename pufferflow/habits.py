@@ -1,4 +1,4 @@
-"""What users of Polars and of other libraries type, and how the same is written here.
+"""Calls that users of Polars and of other libraries type, with the same calls in this library.
 
 Every row runs, for a sensitive column "level", public columns "meter", "day" and "at", a batch, a plan or a release.
 These names are examples: an error shows the columns of the batch in their place.

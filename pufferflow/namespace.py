@@ -1,4 +1,4 @@
-"""Sugar: `.puffer` on frames (and on a Series, for an error that says how to make a frame), set up by the import."""
+"""The namespace `.puffer` on frames (and on a Series, for an error that says how to make a frame), set up on import."""
 
 from typing import TYPE_CHECKING, cast
 

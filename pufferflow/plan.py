@@ -1,4 +1,4 @@
-"""A plan: what a release would publish, how noisy, and why that keeps its guarantee; no private row has been read."""
+"""A plan: what a release would publish, its noise, and the proof of its guarantee; no private row has been read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ COMPOSITION = "one vector of sums, joint (M23)"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DecidedPlan(Suggesting):
-    """Base: what a plan shows of the decision behind it, whatever draws the answers."""
+    """Base of plans: the facts of the decision, whichever mechanism draws the answers."""
 
     _decision: Decision
 
@@ -74,12 +74,12 @@ class DecidedPlan(Suggesting):
 
     @property
     def cost(self) -> Cost:
-        """The cost of a release, in numbers: what composition adds up."""
+        """The cost of a release, in numbers, for composition."""
         return self._decision.cost
 
     @property
     def certificate(self) -> Certificate:
-        """What would go out with the answers."""
+        """The certificate that a release would have."""
         return self._decision.certificate
 
     def value_handling(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class Plan(DecidedPlan):
         return int(self._decision.facts.cells.rows.sum()) if self.request.counts_are_public else None
 
     def queries(self) -> list[str]:
-        """Return what the engine is asked by a release, as text; nothing is read.
+        """Return the queries of a release to the engine, as text; nothing is read.
 
         Of a frame it is the plan of one pass. Elsewhere public columns come first, as they are stored: their groups,
         then the moments of their rows, and rows one by one only of groups with gaps. The last query has the sums.
@@ -209,8 +209,8 @@ class Plan(DecidedPlan):
         """Return how far the laws of the answers lie apart: a row per secret pair, position or pattern, and prior.
 
         `w_inf`, `w_1` and `w_2` (W_p for each `p`) are distances of the two laws, `near` the z of their (z,
-        δ)-nearness at the guarantee's δ. `gwm`, `gawm`, `dagwm` and `exact` are the scales that each bound asks for
-        this pair alone; `decides` marks the pair that needs most noise. `position` is the step of the row, `groups`
+        δ)-nearness at the guarantee's δ. `gwm`, `gawm`, `dagwm` and `exact` are the scales that each bound requires
+        for this pair alone; `decides` marks the pair that needs most noise. `position` is the step of the row, `groups`
         the number of groups with these public columns; both are null where rows are independent. Distances are in the
         norm of the noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise. A plan with one sum has
         them and its scales in the unit of the answer (a mean in that of its sum), others in units in which one row
@@ -227,17 +227,17 @@ class Plan(DecidedPlan):
         return sensitivities(self._decision, p)
 
     def compare(self) -> pl.DataFrame:
-        """Return the noise that every bound, and group privacy, asks for to keep the same guarantee."""
+        """Return the noise that every bound, and group privacy, requires for the same guarantee."""
         return compare(self._decision)
 
-    def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the name at the door
+    def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
-        again. A noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
-        `pf.UtilityWarning` names outputs of which the noise leaves nothing.
+        again. Noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
+        `pf.UtilityWarning` names outputs that the noise makes useless.
         """
-        check_threads()  # a child of a process in which Polars worked would wait for ever
+        check_threads()  # a child of a process in which Polars worked would wait without end
         warn_of_use("Useless numbers", useless_outputs(self._decision), "plan.check() shows each number.")
         warn_of_use("Larger noise", untried_bounds(self._decision), "A larger seconds= tries them too.")
         release = publish(self._decision, account, id, estimates=estimates)
@@ -279,10 +279,10 @@ class Plan(DecidedPlan):
         period: str = "",
         dataset: str = "",
     ) -> Evidence:
-        """Return all that a page of the plan tells, as plain values: the worst pair, other bounds, what could break.
+        """Return the evidence of the plan's report, as plain values: the worst pair, other bounds, what could break.
 
         With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
-        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a page.
+        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a report.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -306,11 +306,11 @@ class Plan(DecidedPlan):
         period: str = "",
         dataset: str = "",
     ) -> Path:
-        """Write a page for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
+        """Write a report for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
         from pufferflow.report import plan_page
 
         content = self.evidence(account, every, job=job, period=period, dataset=dataset)
-        file, page = local_path(path, "The place of a page"), plan_page(content, datetime.now(UTC))
+        file, page = local_path(path, "The place of a report"), plan_page(content, datetime.now(UTC))
         put_text(file, page)
         return file
 
@@ -330,7 +330,7 @@ class Plan(DecidedPlan):
         return self
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled: what a plan knows of rows and files is of this process, and of this moment."""
+        """Refuse to be pickled: a plan's facts of rows and files hold in this process only."""
         raise UsageError(
             "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
             allowed="planning where it is released; certificates, releases and scenarios can be pickled",
@@ -409,7 +409,7 @@ def _noisy_sums(plan: Decision) -> tuple[NoisySum, ...]:
 
 
 def _sensitivity(plan: Decision) -> tuple[float, str]:
-    """Return the movement that the noise was measured against, in the answer's unit if there is one sum only."""
+    """Return the movement that the noise is calibrated for, in the answer's unit if there is one sum only."""
     unit, words = sensitivity_unit(plan)
     movement = "" if plan.calibration.bound.by_movement else "by one row alone, "
     return plan.calibration.sensitivity * unit, f"{movement}{words}"

@@ -1,4 +1,4 @@
-"""The second door: what engines, sources and sinks in packages of their own are built on.
+"""The second public API: the base of engines, sources and sinks in other packages.
 
 A package adds one by an entry point in the group `pufferflow.engines`, `pufferflow.sources` or `pufferflow.sinks`.
 

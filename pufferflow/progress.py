@@ -1,11 +1,11 @@
 """A progress bar for work that takes a while, on stderr, gone when the work is done.
 
-It appears only if stderr is a terminal and the work has lasted longer than `SHOWN_AFTER`, drawn by a thread of its own,
+It appears only if stderr is a terminal and the work has lasted longer than `SHOWN_AFTER`. A thread of its own draws it,
 so that long steps inside a library show too. One bar is drawn at a time: work inside other work, or beside it, has
 none. Output that is printed meanwhile is not redirected.
 
-Without a terminal a wait is a line of the log: for what, and for how long. Loggers are below "pufferflow"; where nobody
-has set up logging, Python prints warnings on stderr.
+Without a terminal a wait is a line of the log: for what, and for how long. Loggers are below "pufferflow"; without a
+logging set-up, Python prints warnings on stderr.
 """
 
 import logging
@@ -25,7 +25,7 @@ SHOWN_AFTER = 1.5
 """Seconds."""
 _WORTH_SAYING: Final = 2.0
 SAID_AFTER: Final = 3.0
-"""Seconds after which a wait is logged: a shorter one is not worth a line."""
+"""Seconds after which a wait is logged."""
 _log: Final = logging.getLogger(__name__)
 _shown = threading.Lock()
 _current: ContextVar["Work | None"] = ContextVar("current", default=None)
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class OutOfTimeError(Exception):
-    """The time for a piece of work is over, and what it would have given is not needed; never seen by users."""
+    """The time for a piece of work is over, and its result is not needed; users never see it."""
 
 
 @contextmanager

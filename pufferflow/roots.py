@@ -94,7 +94,7 @@ def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, floa
         if low == 0:
             return 0.0, math.inf, high, at_high
         at_low = excess(low)
-        if not at_low <= 0:  # NaN is no leave
+        if not at_low <= 0:  # NaN is not kept
             return low, at_low, high, at_high
         high, at_high, factor = low, at_low, min(factor * factor, 2.0**64)
 

@@ -20,7 +20,7 @@ SMALLEST = 5e-324
 
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+(?:e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+")
 DIGITS = 1e-9
-"""By how much numbers of two machines may differ, relatively, and be the same but for rounding."""
+"""The relative difference within which numbers of two machines are equal up to rounding."""
 
 
 def upwards(value: float, error: float = UNIT) -> float:
@@ -155,7 +155,7 @@ def _halves(number: Array) -> tuple[Array, Array]:
 
 
 def agree(one: object, other: object) -> bool:
-    """Return whether two plain values, or structs of such, are equal but for the last digits of their floats.
+    """Return whether two plain values, or structs of such, are equal up to the last digits of their floats.
 
     >>> agree({"scale": 2.0, "rows": 3}, {"scale": 2.0 + 1e-12, "rows": 3}), agree(2.0, 2.0001), agree([1], [2])
     (True, False, False)
@@ -174,7 +174,7 @@ def agree(one: object, other: object) -> bool:
 
 
 def agree_in_words(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether texts are equal but for the last digits of the numbers in them.
+    """Return whether texts are equal up to the last digits of the numbers in them.
 
     >>> agree_in_words(["Pure(epsilon=0.3)"], ["Pure(epsilon=0.30000000000000004)"])
     True

@@ -1,8 +1,8 @@
 """The version of a table, as the table's own log names it, carried by the plan of the frame that reads it.
 
-Whatever is done to a lazy frame, its plan keeps the scans below; so the version stands there too, as a text in a column
-that is left out again, and that no query ever makes. A certificate says which versions were read, and no more: a digest
-of contents would reveal about rows.
+Every operation on a lazy frame keeps its scans in the plan; so the version is stored there, as a text in a column that
+is dropped again, and that no query computes. A certificate has only the versions that were read: a digest of contents
+would reveal information about rows.
 """
 
 import re

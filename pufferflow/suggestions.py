@@ -81,7 +81,7 @@ def nearest(given: object, known: Iterable[str], count: int = 1, cutoff: float =
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Return the question that follows a misspelt name, with a space before it; nothing if no name is near.
+    """Return the suggestion that follows a misspelt name, with a space before it; nothing if no name is near.
 
     >>> did_you_mean("adjacant", ["all", "adjacent"])
     " Did you mean 'adjacent'?"
@@ -160,7 +160,7 @@ def misfit(callee: str, parameters: Iterable[str], given: Mapping[str, Any], why
 
 
 class Suggesting:
-    """Base of what is mistaken for a frame: names and arguments that it does not have are answered with the way out.
+    """Base of classes that are mistaken for frames: errors about missing names and arguments suggest what to type.
 
     >>> class Batch(Suggesting):
     ...     pass

@@ -1,9 +1,9 @@
-"""Work spread over the cores of this machine, by processes that start anew and end with it; results stay the same.
+"""Work in parallel on the cores of this machine, in fresh processes that end with it; results stay the same.
 
 A task is a function and its arguments, sent as bytes; so is its result, in which every object that came with the task
-is the caller's own again. Whatever goes wrong in a process, an error of the task too, is done over here, where it is
-raised as if there were no processes. A process reads no data, draws no noise, and ends when the pipe to it is closed,
-even while it works; Ctrl-C is left to the caller.
+is the caller's own again. After any failure in a process, an error of the task too, the task is done again here, where
+the error is raised as without processes. A process reads no data, draws no noise, and ends when the pipe to it is
+closed, even while it works; Ctrl-C is left to the caller.
 """
 
 import io
@@ -28,7 +28,7 @@ from pufferflow.errors import UsageError
 T = TypeVar("T")
 VARIABLE: Final = "PUFFERFLOW_WORKERS"
 WORTH_SECONDS: Final = 2.0
-"""Processes take about a second to start; they pay where they save as much."""
+"""Seconds of work from which on processes pay: they take about a second to start."""
 _DONE, _LENGTH = b"+", 8
 
 

@@ -77,8 +77,8 @@ def test_what_cannot_be_fitted_says_why():
     found = pf.suggest(pf.Reference("a study", single), batch())
     (gaussian,) = [row for row in found.rows if "Gaussian" in row.belief]
     assert (gaussian.fitted, gaussian.error) == (None, None)
-    assert "says too little" in gaussian.note
-    assert "no answer: The reference says too little" in str(found)
+    assert "has too few rows" in gaussian.note
+    assert "no answer: The reference has too few rows" in str(found)
 
 
 def test_texts_tables_and_pages_say_the_same(tmp_path):
@@ -119,7 +119,7 @@ def test_wrong_questions_are_refused():
     counted = pf.protect(STUDY.head(3), present).private_count(name="n")
     for reference, asked, says in (
         (STUDY, batch(), "DataFrame"),
-        (known, pf.protect(STUDY.head(3), scenario), "asks nothing"),
+        (known, pf.protect(STUDY.head(3), scenario), "has no query yet"),
         (known, own, "private frame itself"),
         (known, counted, "no value of a row"),
     ):

@@ -58,7 +58,7 @@ BREACHES = {
         "law knows numbers only, and reaches polars by pufferflow.dtypes",
     ),
     "rows read outside the engine": ({"pufferflow/frame.py": "frame.lazy().collect()\n"}, ".collect() only in engine"),
-    "a package entered behind its door": (
+    "a package entered behind its __init__": (
         {"pufferflow/frame.py": "from pufferflow.engine.read import read\n"},
         "frame imports pufferflow.engine.read; a package is entered by what its __init__ lists",
     ),
@@ -83,7 +83,7 @@ BREACHES = {
         {"connectors/pufferflow_connectors/x.py": "import pufferflow.law\n"},
         "plugins only, not",
     ),
-    "a package on no floor": ({"pufferflow/utils.py": ""}, "the package 'utils' stands on no floor"),
+    "a package in no layer": ({"pufferflow/utils.py": ""}, "the package 'utils' is in no layer"),
     "a file that is too long": ({"pufferflow/law.py": "x = 1\n" * 501}, "asking to be two"),
     "a file that is too short": ({"pufferflow/law.py": "x = 1\n" * 49}, "asking to be part of another"),
 }

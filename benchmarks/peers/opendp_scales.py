@@ -1,4 +1,4 @@
-"""The noise of ordinary differential privacy that OpenDP asks for: the scales behind counts, sums and means, as JSON.
+"""The noise of ordinary differential privacy by OpenDP: the scales of counts, sums and means, as JSON.
 
 Units come and go with up to `rows` rows each; groups are known, their sizes are not. Or with up to `rows` rows in each
 of four groups, under zero-concentrated differential privacy with Gaussian noise.

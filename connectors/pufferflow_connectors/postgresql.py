@@ -1,4 +1,4 @@
-"""The engine that leaves rows in PostgreSQL: every reading is one read-only transaction that sees one version."""
+"""The engine that leaves rows in PostgreSQL: each reading is a read-only transaction on one version of the table."""
 
 import threading
 from collections.abc import Callable, Generator, Hashable, Iterator
@@ -72,12 +72,12 @@ _REASONS: Final = {
     "57014": "the server stopped the query, as when it takes too long",
     "57P": "the server shuts down",
     "53": "the server lacks memory, disk space or connections",
-    "40": "the server gave the transaction up",
+    "40": "the server aborted the transaction",
     "08": "the connection is lost",
     "probe": "the server does not add up three numbers",
     "stream": "the server or the connection stopped in the middle of an answer",
 }
-"""What may be said of errors, by the beginning of their SQLSTATE; the server's own words may quote rows."""
+"""Texts for errors, by the beginning of their SQLSTATE; the server's own words may quote rows."""
 _NO_STATE: Final = "the server cannot be reached, or refuses the user or the password"
 
 
@@ -232,7 +232,7 @@ class PostgreSql(Backend):
             _quietly(connection.close)
 
     def _pin(self) -> None:
-        """Find the table, then let every other name be that of the server, and see that what is used adds up."""
+        """Find the table, then bind every other name to the server's own, and check that its functions add up."""
         if self._path is None and self._table.name and not self._rows_given:
             found = self._rows(_PLACE.format(DIALECT.text_of(DIALECT.quoted_path(self._table.name))))
             self._path = tuple(found[0]) if found else None
@@ -274,7 +274,7 @@ def _frame(table: Any) -> pl.DataFrame:
 
 
 def _safely(work: Callable[[], T]) -> T:
-    """Return a result, or raise what may be said of the server's error."""
+    """Return a result, or raise an error without the server's own words."""
     try:
         return work()
     except adbc_driver_manager.Error as error:

@@ -46,7 +46,7 @@ def connect(table: object) -> "Spark | None":
 
 @final
 class Spark(Backend):
-    """A dataframe of Spark, which is worked out anew by every query."""
+    """A dataframe of Spark, which every query computes anew."""
 
     name: ClassVar = "Spark"
 

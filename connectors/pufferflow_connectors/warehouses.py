@@ -40,7 +40,7 @@ _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 @final
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What one warehouse has of its own.
+    """The facts of one warehouse.
 
     `columns` is the query for the columns of a table, in order: name, type, and precision and scale of decimals where
     the type does not say them. `{table}`, `{schema}` and `{database}` are texts; `{catalog}` and `{within}` are the

@@ -36,7 +36,7 @@ TABLE_9 = {(0.4, 0.05): 0.5624, (0.6, 0.1): 0.6206, (1.0, 0.18): 0.6943, (2.0, 0
 
 
 def carriers(person: int, sibling: int, frequency: float) -> np.ndarray:
-    """Return the law of the number of carriers, at most 2 of whom are told: person, sibling, and one other member."""
+    """Return the law of the number of carriers, counted up to 2: person, sibling, and one other member."""
     law = np.array([1.0])
     for chance in ([1.0] * person) + ([SHARED] * sibling) + [frequency]:
         law = np.convolve(law, [1 - chance, chance])

@@ -1,8 +1,8 @@
-"""Attacks on the product's own claims: lower bounds on epsilon that hold with a stated confidence.
+"""Attacks on the library's own guarantees: lower bounds on epsilon that hold with a stated confidence.
 
-Noise is calibrated from upper bounds that theorems prove. This room knows none of these theorems: it draws noisy
-answers with the sampler that releases use, looks for an event that tells the two secrets apart, and counts. A lower
-bound above the guarantee shows that something is wrong, whatever it is; one below it proves nothing.
+Noise is calibrated from upper bounds that theorems prove. This package uses none of these theorems: it draws noisy
+answers with the sampler of releases, searches for an event that distinguishes the two secrets, and counts. A lower
+bound above the guarantee shows an error somewhere; one below it proves nothing.
 
 >>> import pufferflow as pf
 >>> audit = pf.audit.attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))], promise=pf.Pure(1.0), trials=20_000)

@@ -1,8 +1,8 @@
-"""`pf.audit.attack`: a lower bound on the loss of noisy answers, by telling two secrets apart.
+"""`pf.audit.attack`: a lower bound on the loss of noisy answers, by distinguishing two secrets.
 
-Some draws choose a pair and a test: which secret is called first, by which score answers are ordered, and where it is
-cut. All other draws are counted with it. What counts as best is the bound that would come out if the draws to be
-counted fell a little worse than those looked at: of many events with few draws, some look good by chance.
+Some draws choose a pair and a test: which secret comes first, which score orders answers, and where it is cut. All
+other draws are counted with this test. The best test has the largest bound if the draws to be counted fell a little
+worse than those examined: of many events with few draws, some have a large bound by chance.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,23 +33,23 @@ _WORTH = 1e-3
 _REFINED = 3
 _DOUBT = 1e-2
 _PLAINER = 1.02
-"""By how much another score has to look better than the ratio: chance makes it look so by less."""
+"""The margin by which another score must be better than the ratio: chance alone makes a smaller one."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Test:
-    """The events {sign·score ≥ threshold}, the widest first, with which `first` is told from the other secret."""
+    """The events {sign·score ≥ threshold}, the widest first, that distinguish `first` from the other secret."""
 
     first: int
     score: int
     sign: int
     cuts: Floats
     expected: float
-    """How large a part of the guarantee, or which ε, the bound is likely to be."""
+    """The expected bound of a test, as a part of the guarantee or as an ε."""
 
     def counts(self, scores: Floats) -> npt.NDArray[np.int64]:
-        """Return how many answers each event holds."""
+        """Return the number of answers in each event."""
         own = np.sort(self.sign * scores[self.score])
         return len(own) - np.searchsorted(own, self.cuts, side="left")
 
@@ -57,13 +57,13 @@ class Test:
 @final
 @dataclass(frozen=True)
 class Stakes:
-    """What is to be shown: a guarantee of one of these, with which error, by how many draws."""
+    """The aim of an attack: a guarantee of one of these kinds, an error, and a number of draws."""
 
     targets: tuple[Guarantee, ...]
     error: float
     draws: int
     claimed: bool
-    """Whether the ε are claims, and not 0 for want of one."""
+    """Whether the ε are claims, and not 0 for lack of one."""
 
     def size(self, target: Guarantee, loss: float) -> float:
         """Return a loss as a part of what was guaranteed."""
@@ -72,7 +72,7 @@ class Stakes:
 
 
 def choose_test(scores: tuple[Floats, Floats], stakes: Stakes) -> Test:
-    """Return the test that guarantees most, for the scores of answers of both worlds."""
+    """Return the test with the largest expected bound, for the scores of answers of both worlds."""
     candidates: list[_Candidate] = []
     for first, towards in ((0, 1), (1, -1)):
         for score in range(len(scores[0])):
@@ -85,7 +85,7 @@ def choose_test(scores: tuple[Floats, Floats], stakes: Stakes) -> Test:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A test, first with one event: where it might be cut, and how many answers might be beyond."""
+    """A test, first with one event: thresholds to choose from, and the likely number of answers beyond each."""
 
     test: Test
     target: Guarantee
@@ -100,7 +100,7 @@ class _Candidate:
 
 
 def _best_event(first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes) -> _Candidate:
-    """Return the best single event of a score, for the part of the guarantee that it says most about."""
+    """Return the best single event of a score, for the part of the guarantee that it bounds best."""
     own, other = (np.sort(sign * scores[side][score]) for side in (first, 1 - first))
     cuts, counts = _cuts(own, other, stakes.draws)
     p, q = _bounds(counts, stakes, events=1)
@@ -136,7 +136,7 @@ def _bounds(counts: Floats, stakes: Stakes, events: int) -> tuple[Floats, Floats
 
 
 def _cuts(own: Floats, other: Floats, draws: int) -> tuple[Floats, Floats]:
-    """Return thresholds that fall on answers, densest in both tails, and how many of `draws` might be beyond them."""
+    """Return thresholds that fall on answers, densest in both tails, and how many of `draws` are likely beyond them."""
     both = np.sort(np.concatenate([own, other]))
     tail = np.geomspace(1, len(both) / 2, _MOST_CUTS // 4).astype(np.intp)
     ranks = np.concatenate([np.linspace(0, len(both) - 1, _MOST_CUTS // 2).astype(np.intp), tail, len(both) - tail])
@@ -153,20 +153,20 @@ _LEAST_PILOT = 500
 @final
 @dataclass(frozen=True)
 class LowerBound:
-    """A lower bound of the loss of a target, and how it came about."""
+    """A lower bound of the loss of a target, with its event and pair."""
 
     lower: float
     target: Guarantee
     event: str
     pair: str
     needed: float
-    """How many draws are likely to show a breach by these events."""
+    """The number of draws that are likely to show a breach by these events."""
 
 
 def count_events(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None) -> LowerBound:
     """Return a lower bound that is wrong with a probability of at most `stakes.error`.
 
-    Everything that depends on draws is chosen on the `looked_at` first ones. Of the others only the counts of the
+    Everything that depends on draws is chosen on the first `looked_at` ones. Of the others only the counts of the
     events are used: each of the 2m probabilities of m events has its share of the error.
     """
     with working("attacking", total=len(_sizes(stakes.draws, duels[0]))) as work:
@@ -199,7 +199,7 @@ def _learn(duel: Duel, stakes: Stakes, draws: int, rng: Generator | None) -> tup
 
 
 def _worst_duel(duels: Sequence[Duel], stakes: Stakes, draws: int, rng: Generator | None) -> Duel:
-    """Return the pair that looks worst at a first glance."""
+    """Return the pair with the largest expected bound by few draws."""
     if len(duels) == 1:
         return duels[0]
     glance = max(min(draws // len(duels), draws), _LEAST_PILOT)
@@ -208,7 +208,7 @@ def _worst_duel(duels: Sequence[Duel], stakes: Stakes, draws: int, rng: Generato
 
 
 def _sizes(draws: int, duel: Duel) -> list[int]:
-    """Return how many to draw at a time, so that what is in memory stays small."""
+    """Return how many to draw at a time, so that they fit in memory."""
     step = max(_AT_ONCE // len(duel.mechanism.noises), 1)
     return [min(step, draws - at) for at in range(0, draws, step)]
 
@@ -220,13 +220,13 @@ _MOST_LOOKED_AT = 500_000
 @final
 @dataclass(frozen=True, repr=False)
 class Attack:
-    """What an attack has shown: the ε that answers really tell is above `lower`, with a probability of `confidence`.
+    """The result of an attack: the ε of the answers is above `lower`, with a probability of `confidence`.
 
     `promised` is the guarantee that was attacked, None if noise came without one, and `against` the part of it that
-    `lower` is about: of a curve one order, else all of it. `trials` are the draws under each secret, `event` says by
-    what the secrets were told apart, and `pair` which of them, the one that makes the event likely first. So many
-    trials are `needed` to see, probably, that half as much again as was guaranteed is lost; with fewer, an attack that
-    finds nothing says nothing.
+    `lower` is about: of a curve one order, else all of it. `trials` are the draws under each secret, `event` is what
+    distinguishes the secrets, and `pair` names them, the one that makes the event likely first. `needed` is the number
+    of trials that would probably show a loss half as large again as guaranteed; with fewer, an attack without a finding
+    means nothing.
     """
 
     lower: float
@@ -242,7 +242,7 @@ class Attack:
     def holds(self) -> bool | None:
         """Whether the guarantee holds against this attack.
 
-        None if there were too few trials to tell, or no guarantee.
+        None if there were too few trials, or no guarantee.
         """
         if self.broken:
             return False
@@ -250,7 +250,7 @@ class Attack:
 
     @property
     def broken(self) -> bool:
-        """Whether more than was guaranteed was shown; by chance alone with a probability of 1 − confidence at most."""
+        """Whether a loss above the guarantee was shown; by chance with a probability of at most 1 − confidence."""
         return self.against is not None and self.lower > self.against.loss
 
     def __repr__(self) -> str:
@@ -273,9 +273,9 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     confidence: float = 0.99,
     rng: Generator | None = None,
 ) -> Attack:
-    """Return a lower bound on ε that holds with this confidence, found by telling two secrets apart by noisy answers.
+    """Return a lower bound on ε that holds with this confidence, by distinguishing two secrets from noisy answers.
 
-    A plan, or what `pf.calibrate` returns, is attacked through the pair that cost most. A noise needs `laws`, pairs as
+    A plan, or the result of `pf.calibrate`, is attacked through the pair that cost most. A noise needs `laws`, pairs as
     `pf.calibrate` takes them, and may have a `promise`, or its kind, such as `pf.Renyi.of(alpha=4)`; without one the
     bound is that of a pure guarantee. Of `trials` draws under each secret one half chooses an event, the other is
     counted with it. Noise comes from the sampler of releases, with the operating system's randomness unless `rng` is
@@ -301,7 +301,7 @@ def attack(  # noqa: PLR0913 - the last four have defaults
 
 
 def _trials_for(counted: float) -> float:
-    """Return how many trials leave so many draws to be counted, rounded up to two digits."""
+    """Return the number of trials that leaves this number of draws to be counted, rounded up to two digits."""
     trials = counted + min(counted, _MOST_LOOKED_AT)
     if not 0 < trials < np.inf:
         return trials
@@ -310,7 +310,7 @@ def _trials_for(counted: float) -> float:
 
 
 def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guarantee | None, Guarantee]:
-    """Return the pairs to tell apart, the guarantee if there is one, and of which kind the bound is."""
+    """Return the pairs to distinguish, the guarantee if there is one, and the kind of the bound."""
     if isinstance(target, Noise):
         if laws is None:
             raise UsageError(
@@ -322,7 +322,7 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
         return duels_of_pairs(target, laws), promise if isinstance(promise, Guarantee) else None, kind
     if not isinstance(target, Plan | Calibration):
         raise UsageError(
-            f"What is to be attacked is of type {type(target).__name__}.",
+            f"The target of the attack is of type {type(target).__name__}.",
             allowed="a plan, what pf.calibrate returns, or a noise with pairs of laws",
             instead='attack(batch.private_sum("level").plan(pf.Pure(1.0)))',
         )

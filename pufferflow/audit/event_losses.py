@@ -1,8 +1,8 @@
-"""From probabilities of events to a loss: what a guarantee costs at least if P(S) is so large and Q(S) so small.
+"""From probabilities of events to a loss: the least loss of a guarantee with so large a P(S) and so small a Q(S).
 
-S is one event, or several that lie within each other. A guarantee speaks of all events, and whatever is worked out of
-an answer keeps it (data processing), so every S gives a lower bound. All of them rise with P(S) and fall with Q(S):
-bounds of the probabilities give bounds of the loss.
+S is one event, or several nested ones. A guarantee is about all events, and every function of an answer keeps it (data
+processing), so every S gives a lower bound. All of these bounds rise with P(S) and fall with Q(S), so bounds of the
+probabilities give bounds of the loss.
 
 From counts to probabilities: the bounds of Clopper and Pearson, which hold for every true probability.
 
@@ -25,7 +25,7 @@ _ORDERS = (1.01, 2.0, 4.0, 16.0)
 
 
 def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
-    """Return for each event what it shows, rounded down; 0 where it shows nothing.
+    """Return for each event the loss that it shows, rounded down; 0 if it shows none.
 
     Pure: ln(P/Q). Approx: ln((P − δ)/Q). Gdp: Φ⁻¹(P) − Φ⁻¹(Q). Rényi: the divergence of the two laws of whether S
     happens; Zcdp: the largest such divergence over its order, of a few orders.
@@ -53,11 +53,11 @@ def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
 
 
 def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
-    """Return what events that lie within each other show together; probabilities fall from the first to the last.
+    """Return the loss that nested events show together; probabilities fall from the first to the last.
 
     For Rényi guarantees they cut the answers into levels. D_α = sup_g α/(α−1)·log E_P e^{(α−1)g} − log E_Q e^{αg}, and
     for a g that rises with the levels the first mean only grows with P(S), the second with Q(S). So the bounds may
-    stand for the laws themselves, if their ratio rises with the levels, which pooling neighbours sees to.
+    replace the laws themselves, if their ratio rises with the levels, which pooling neighbours ensures.
 
     >>> from pufferflow.guarantees import Renyi
     >>> round(of_nested(Renyi(2, 1.0), np.array([0.8, 0.4]), np.array([0.6, 0.1])), 4)
@@ -77,9 +77,9 @@ def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
 
 
 def _renyi(target: Guarantee, p: Floats, q: Floats) -> tuple[float, Floats, Floats]:
-    """Return the order and probabilities; of what is left when a share δ of each law is left out, where it may be.
+    """Return the order and probabilities after a share δ of each law is left out, if the guarantee allows it.
 
-    What is left has P'(S) ≥ (P(S) − δ)/(1 − δ) and Q'(S) ≤ Q(S)/(1 − δ).
+    The remaining probabilities have P'(S) ≥ (P(S) − δ)/(1 − δ) and Q'(S) ≤ Q(S)/(1 − δ).
     """
     if not target.delta:
         return target.alpha, p, q
@@ -100,7 +100,7 @@ def _pool(p: Floats, q: Floats) -> Floats:
 
 
 def _falls(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Say whether p/q does not rise between two cells; nothing under either law goes with its neighbour."""
+    """Return whether p/q does not rise between two cells; a cell without mass is pooled with its neighbour."""
     return before[0] * after[1] >= after[0] * before[1]
 
 
@@ -121,7 +121,7 @@ def at_least(counts: Any, draws: int, error: float) -> Floats:
     numbers = np.asarray(counts, dtype=np.float64)
     positive = np.maximum(numbers, 1e-9)
     inside = special.betaincinv(positive, draws - positive + 1, error)
-    return np.where(numbers > 0, inside * (1 - _COUNT_ROUNDING), 0.0)  # the quantile is right to some digits only
+    return np.where(numbers > 0, inside * (1 - _COUNT_ROUNDING), 0.0)  # the quantile is accurate to some digits only
 
 
 def at_most(counts: Any, draws: int, error: float) -> Floats:

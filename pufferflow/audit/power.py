@@ -1,7 +1,7 @@
-"""How many draws an attack needs to see that a guarantee is broken: what a silent attack is worth depends on it.
+"""The number of draws that an attack needs to show a breach: it decides what an attack without a finding means.
 
-An attack that finds nothing says that the guarantee holds only if it would have found a breach. The breach that is
-asked for loses half as much again as was guaranteed; it is looked for by the events that the attack has chosen.
+An attack without a finding supports the guarantee only if it would have found a breach. The breach considered has a
+loss half as large again as guaranteed, shown by the events that the attack has chosen.
 """
 
 from typing import Any, Final
@@ -13,7 +13,7 @@ from pufferflow.audit.event_losses import at_least, at_most, of_events
 from pufferflow.guarantees import Guarantee
 
 WORSE: Final = 1.5
-"""The loss of the breach that has to be seen, as a part of the guaranteed one."""
+"""The loss of the breach that has to be found, as a part of the guaranteed one."""
 _HALVINGS: Final = 100
 _MOST: Final = 1 << 40
 
@@ -21,9 +21,9 @@ _MOST: Final = 1 << 40
 def draws_needed(target: Guarantee, shares: Any, error: float) -> float:
     """Return how many draws, counted under each secret, are likely to show a loss half as large again as guaranteed.
 
-    `shares` are the probabilities of events under the secret that makes them likely; of those above a half the half is
-    taken, since what is likely under one secret is not rare under the other. Likely means: also if counts fall a
-    standard deviation to the wrong side. ∞ if these events cannot show it.
+    `shares` are the probabilities of events under the secret that makes them likely. Those above a half count as a
+    half, since an event that is likely under one secret is not rare under the other. Likely means: also if counts fall
+    a standard deviation to the wrong side. ∞ if these events cannot show it.
 
     >>> from pufferflow.guarantees import Pure
     >>> 300 < draws_needed(Pure(1.0), [0.5], 0.01) < 3000 < draws_needed(Pure(0.2), [0.5], 0.01)
@@ -56,7 +56,7 @@ def _events_of(target: Guarantee, shares: Floats) -> tuple[Floats, Floats]:
 
 
 def _shows(target: Guarantee, p: Floats, q: Floats, draws: int, error: float) -> bool:
-    """Return whether so many draws are likely to show more than was guaranteed by one of the events."""
+    """Return whether this number of draws is likely to show a loss above the guarantee by one of the events."""
     off_p, off_q = (np.sqrt(draws * share * (1 - share)) for share in (p, q))
     least = at_least(np.floor(np.maximum(draws * p - off_p, 0)), draws, error / 2)
     most = at_most(np.ceil(np.minimum(draws * q + off_q, draws)), draws, error / 2)

@@ -1,14 +1,13 @@
-"""Scores: numbers by which noisy answers are put in order, from those typical of one secret to those of the other.
+"""Scores: numbers that order noisy answers, from those typical of one secret to those of the other.
 
 An event is a set of answers with a score above a threshold. Any score gives a valid attack, since it is fixed before
-the draws that are counted; so all of them may be approximate. Three are tried: the ratio of likelihoods (no event tells
-more than its level sets, if the noise is what it says), the answer itself, and which of some intervals it lies in,
-ordered by what draws show, which assumes nothing of the noise.
+the draws that are counted; so all scores may be approximate. Three are tried: the ratio of likelihoods (no event shows
+more than its level sets, if the noise is as stated), the answer itself, and which of some intervals it lies in, ordered
+by the observed draws, without an assumption on the noise.
 
-The ratio of likelihoods of noisy answers under two secrets, as nearly as it is quickly known.
-
-Exact where the laws have few atoms. Of laws with many it is read from a table on the line, and for vectors added up
-coordinate by coordinate, as if these were independent given the secret. What it is good for does not need more.
+The ratio of likelihoods of noisy answers is exact if the laws have few atoms. For laws with many it is read from a
+table on the line, and for vectors added up coordinate by coordinate, as if these were independent given the secret. A
+score needs no more.
 """
 
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ _DIGITS = 9
 @final
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """The log ratio: a sum of terms, each of which looks at some coordinates."""
+    """The log ratio: a sum of terms, each of some coordinates."""
 
     terms: tuple["ExactRatio | TabulatedRatio", ...]
 
@@ -46,7 +45,7 @@ class Ratio:
         return cls(tuple(_on_line(both, noises[k], k, drawn[:, k]) for k in range(len(noises))))
 
     def __call__(self, noisy: Floats) -> Floats:
-        """Return log ratios, rounded: the tails of Laplace noise are flat, and rounding must not tear them apart."""
+        """Return log ratios, rounded: the tails of Laplace noise are flat, and rounding errors must not split them."""
         total = np.array([term(noisy) for term in self.terms]).sum(axis=0)
         return np.asarray(total.round(_DIGITS))
 
@@ -70,14 +69,14 @@ class ExactRatio:
 @final
 @dataclass(frozen=True, eq=False)
 class TabulatedRatio:
-    """One coordinate's ratio between nodes; beyond them it stays as it is."""
+    """One coordinate's ratio between nodes; constant beyond them."""
 
     coordinate: int
     nodes: Floats
     ratios: Floats
 
     def __call__(self, noisy: Floats) -> Floats:
-        """Return what the table says."""
+        """Return the values of the table."""
         return np.interp(noisy[:, self.coordinate], self.nodes, self.ratios)
 
 
@@ -140,7 +139,7 @@ class Scores:
         """Return scores that are learnt from draws of both worlds."""
         drawn = np.concatenate([first, second])
         spread = max(float(np.ptp(drawn)), 1.0)
-        # noise of scale 0 has no density, so a tiny one stands for it
+        # noise of scale 0 has no density, so a tiny scale replaces it
         noises = [noise if noise.scale else noise.at(spread * _TINY) for noise in duel.mechanism.noises]
         direction = _direction(first, second, noises)
         edges = np.unique(np.quantile(drawn @ direction, np.arange(1, _CELLS) / _CELLS))
@@ -156,7 +155,7 @@ class Scores:
         return np.stack([self.ratio(noisy), along, intervals])
 
     def words(self, score: int, sign: int, thresholds: Floats, first: int) -> str:
-        """Say which answers have a score, times its sign, beyond a threshold, or beyond one after the other."""
+        """Describe the answers that have a score, times its sign, beyond a threshold, or beyond one after the other."""
         lowest, highest = float(thresholds[0]), float(thresholds[-1])
         likelier, other = self.names[first], self.names[1 - first]
         if len(thresholds) > 1:
@@ -176,7 +175,7 @@ class Scores:
         return "the answer" if len(self.direction) == 1 else f"the vector of {len(self.direction)} answers, weighted,"
 
     def _chosen(self, sign: int, lowest: float) -> str:
-        """Return the intervals with a height beyond a threshold, a few of them in numbers."""
+        """Describe the intervals with a height beyond a threshold, a few of them in numbers."""
         inside = np.flatnonzero(sign * self.heights >= lowest)
         starts = inside[np.diff(inside, prepend=-2) > 1]
         stops = inside[np.diff(inside, append=len(self.heights) + 1) > 1]

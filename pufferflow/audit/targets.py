@@ -1,10 +1,10 @@
-"""Pairs of laws and one noise for all coordinates: what `pf.calibrate` calibrates, drawn.
+"""Pairs of laws and one noise for all coordinates: the input of `pf.calibrate`, drawn.
 
-From a plan to two worlds: the pair that its noise was made for, in whole steps, with the noise of a release.
+For a plan, two worlds: the pair that its noise was calibrated for, in whole steps, with the noise of a release.
 
-Where the witness is a pair of laws, the whole vector of sums is attacked. Where it is a place along a chain, several
-answers are drawn row by row (`paths`), and one answer from its laws. If neither can be done, two points as far apart as
-one row, or a group, moves the answers stand for the secrets.
+If the witness is a pair of laws, the whole vector of sums is attacked. If it is a place along a chain, several answers
+are drawn row by row (`paths`), and one answer from its laws. If neither is possible, two points represent the secrets,
+as far apart as one row, or a group, moves the answers.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
 
 
 def _pairs(piece: Laws, noise: Noise) -> list[Pair]:
-    """Return all pairs; where one stands for a movement, no farther apart than that is."""
+    """Return all pairs; one that represents a movement is no farther apart than that."""
     if not piece.movement_only:
         return list(piece)
     return [at_most(pair, piece.winf(noise.norm).length, noise.norm) for pair in piece]
@@ -56,7 +56,7 @@ def _pairs(piece: Laws, noise: Noise) -> list[Pair]:
 def at_most(pair: Pair, length: float, norm: float) -> Pair:
     """Return two points as far apart as a movement is long: on vectors, a pair goes as far in each coordinate.
 
-    What stands in must not move farther than the answers do, so its length is rounded down.
+    The two points must not be farther apart than the answers move, so the length is rounded down.
     """
     start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
     whole = float(np.linalg.norm(end - start, norm))
@@ -67,9 +67,9 @@ def at_most(pair: Pair, length: float, norm: float) -> Pair:
 
 
 def in_words(length: float, scale: float) -> str:
-    """Say that two points stand for laws."""
+    """Return the note that two points represent laws."""
     distance = f"{length / scale:.6g} times the noise's scale" if scale > 0 else f"{length:.6g}"
-    return f"two points {distance} apart stand for the secrets, since no more is known than how far answers move"
+    return f"two points {distance} apart represent the secrets, since only the movement of answers is known"
 
 
 def names_of(secrets: tuple[object, object] | None, place: int | None = None) -> tuple[str, str]:
@@ -81,9 +81,9 @@ def names_of(secrets: tuple[object, object] | None, place: int | None = None) ->
 
 
 def believing(prior: object) -> str:
-    """Say what is believed."""
+    """Return the prior in words."""
     describe = getattr(prior, "describe", None)
-    return f", believing that {describe()}" if callable(describe) else ""
+    return f", under the prior that {describe()}" if callable(describe) else ""
 
 
 def _duel(noise: Noise, pair: Pair, place: int | None, *, stands_in: bool) -> Duel:
@@ -114,12 +114,12 @@ def _mean(law: Law | GaussianLaw) -> np.ndarray:
 
 _SLACK = 1e-6
 _FINEST = Fraction(1, 2**22)
-_ONE_ROW = "two points stand for the secrets, as far apart as one row alone moves the answers"
+_ONE_ROW = "two points represent the secrets, as far apart as one row alone moves the answers"
 
 
 def duels_of_plan(plan: Plan) -> list[Duel]:
-    """Return the worlds of the pair that cost most; nothing if no row moves an answer."""
-    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - laws are no part of a plan's door
+    """Return the worlds of the pair that cost most; none if no row moves an answer."""
+    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - laws are no public attribute of a plan
     if not (decision.weights > 0).any():
         return []
     witness, origin = decision.calibration.witness, origin_of(decision)
@@ -175,7 +175,7 @@ def _in_steps(
 
 
 def _steps(column: Any, plan: Decision, measure: int) -> list[Fraction]:
-    """Return sums in whole steps; what is no whole number, a movement, is rounded down to the grid."""
+    """Return sums in whole steps; a movement that is no whole number is rounded down to the grid."""
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
     sums = [Fraction(value) / weight for value in column.tolist()]
     return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in sums]
@@ -198,7 +198,7 @@ def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | No
 
 
 def _at_place(plan: Decision, origin: Origin) -> list[Duel]:
-    """Return what a place along a chain or a tree stands for: paths, the laws of one answer, or one row alone."""
+    """Return the worlds for a place along a chain or a tree: paths, the laws of one answer, or one row alone."""
     witness = plan.calibration.witness
     names, prior = _names(plan, witness.secrets), believing(witness.prior)
     row_worlds = paths(plan, origin)

@@ -1,10 +1,11 @@
-"""Two worlds: the answers under either value of a secret, drawn one by one, and the noise of a real release on them.
+"""Two worlds: the answers under either value of a secret, drawn one by one, with the noise of a real release.
 
 Generated rows: the states of one sequence given the state of one of its rows, summed as a batch sums them.
 
-Given X_t the future is a chain, and so is the past, read backwards by Bayes. Several answers about a long sequence are
-too many for a law to list; drawn they are few numbers. Only answers about cells near the row are kept, and only rows
-from the first to the last of them are drawn: what is left out is post-processing, and the guarantee holds without it.
+Given X_t the future is a chain, and so is the past, read backwards by Bayes. The law of several answers about a long
+sequence has too many values to list, but draws are few numbers. Only answers about cells near the row are kept, and
+only rows from the first to the last of them are drawn. What is left out is post-processing, under which the guarantee
+holds.
 """
 
 from collections.abc import Sequence
@@ -32,14 +33,14 @@ _POINTS = 256
 
 
 class World(Protocol):
-    """The law of an answer without noise, of which answers can be drawn."""
+    """The law of an answer without noise, from which answers can be drawn."""
 
     def draw(self, count: int, rng: Generator) -> Sequence[npt.NDArray[Any]]:
         """Return answers, an array of numbers for each coordinate."""
         ...
 
     def points(self) -> tuple[Floats, Floats]:
-        """Return points of shape (m, d) and weights that are about the law: only what is likely depends on them."""
+        """Return points of shape (m, d) and weights that approximate the law: they only choose likely events."""
         ...
 
 
@@ -81,7 +82,7 @@ class Normal:
         return list((rng.standard_normal((count, len(self._root))) @ self._root.T + self.law.mean).T)
 
     def points(self) -> tuple[Floats, Floats]:
-        """Return quantiles of equal weight; of vectors, draws that are always the same."""
+        """Return quantiles of equal weight; for vectors, draws with a fixed seed."""
         if len(self.law.mean) == 1:
             from scipy import special
 
@@ -121,7 +122,7 @@ class Mechanism:
 class Duel:
     """Two worlds that a mechanism has to make indistinguishable.
 
-    `names` of both secrets, and what is special about them.
+    `names` of both secrets, and a `note` on them.
     """
 
     worlds: tuple[World, World]
@@ -136,7 +137,7 @@ class Duel:
         return self.mechanism.release(self.worlds[side].draw(count, own), rng)
 
     def words(self, first: int) -> str:
-        """Say which secret stands against which."""
+        """Return in words which secret is distinguished from which."""
         return f"{self.names[first]} against {self.names[1 - first]}{self.prior}"
 
 
@@ -146,7 +147,7 @@ def world_of(law: Law | GaussianLaw) -> World:
 
 
 def plain(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers as integers where all of them are, which are released fastest."""
+    """Return numbers as integers if all of them are whole, which are released fastest."""
     floats = column.astype(np.float64)
     whole = bool((column == np.floor(floats)).all()) and float(np.abs(floats).max(initial=0.0)) < _WHOLE
     return floats.astype(np.int64) if whole else column
@@ -169,7 +170,7 @@ _SKETCH = 4096
 @final
 @dataclass(frozen=True, eq=False)
 class RowWorlds:
-    """Two worlds of rows that are drawn, and the measure of each of their answers."""
+    """Two worlds of generated rows, and the measure of each of their answers."""
 
     worlds: tuple[World, World]
     measures: tuple[int, ...]
@@ -207,7 +208,7 @@ class Path:
         return list(sums.reshape(-1, count).astype(np.int64))
 
     def points(self) -> tuple[Floats, Floats]:
-        """Return sums that are drawn, always the same ones."""
+        """Return sums of draws with a fixed seed."""
         drawn = np.array(self.draw(_SKETCH, np.random.default_rng(1)), dtype=np.float64).T
         points, counts = np.unique(drawn, axis=0, return_counts=True)
         return points, counts / _SKETCH
@@ -228,7 +229,7 @@ class Path:
 
 
 def paths(plan: Decision, origin: Origin) -> list[RowWorlds]:
-    """Return worlds of rows of a chain, one for each law of its first row; nothing where they cannot be drawn.
+    """Return worlds of rows of a chain, one for each law of its first row; none if they cannot be drawn.
 
     One answer alone has a law that can be listed, which is quicker.
     """
@@ -253,7 +254,7 @@ def paths(plan: Decision, origin: Origin) -> list[RowWorlds]:
 def _worlds(
     plan: Decision, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
 ) -> list[RowWorlds]:
-    """Return the worlds for every law of the first row under which both states can be."""
+    """Return the worlds for every law of the first row under which both states are possible."""
     (first, cells), (row, *states) = stretch, at
     measures = np.flatnonzero(plan.weights > 0)
     tables = np.array([origin.tables.row(measure) for measure in measures.tolist()])

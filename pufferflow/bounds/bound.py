@@ -20,19 +20,19 @@ from pufferflow.transport import Certainty
 TOLERANCE = 1e-10
 EPSILON_TOLERANCE = 1e-9
 PER_PAIR = 4e6
-"""Operations of a search for a scale on one pair of small laws."""
+"""The number of operations that a search for a scale takes on one pair of small laws."""
 _LARGEST = 2.0**1000
 
 
 class Worst(NamedTuple):
-    """The largest loss, and the pair that has it, in the order in which it has."""
+    """The largest loss, and the pair that has it, in the order of the laws that gives it."""
 
     value: float
     witness: Witness
 
 
 class LossCurve(abc.ABC):
-    """The largest losses of some pairs of laws as functions of the noise; all but its scale is taken into account."""
+    """The largest losses of some pairs of laws as functions of the scale of the noise; all else is already fixed."""
 
     sensitivity: float
     """The movement that the noise is measured against: W_∞, Δ_δ or the group's span."""
@@ -40,7 +40,7 @@ class LossCurve(abc.ABC):
     own_delta: float = 0.0
     """The probability that the bound leaves out of its guarantee."""
     tolerance: float = TOLERANCE
-    """How closely it is worth calibrating, relatively."""
+    """The relative tolerance of a calibration."""
 
     @abc.abstractmethod
     def renyi(self, noise: Noise, alpha: float) -> Worst:
@@ -51,17 +51,17 @@ class LossCurve(abc.ABC):
         """Return the largest pure loss."""
 
     def zcdp(self, noise: Noise) -> Worst:
-        """Return the largest ρ; here that of the pure loss (M29), where nothing is known of all orders."""
+        """Return the largest ρ; by default that of the pure loss (M29), where no bound on all orders is known."""
         worst = self.pure(noise)
         return Worst(pure_to_zcdp(worst.value), worst.witness)
 
     def gdp(self, noise: Noise) -> Worst:
-        """Return the largest μ; here that of the pure loss (M29), where nothing is known of the trade-off curve."""
+        """Return the largest μ; by default that of the pure loss (M29), where no bound on the trade-off is known."""
         worst = self.pure(noise)
         return Worst(pure_to_gdp(worst.value), worst.witness)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
-        """Return the largest δ at epsilon; here by the best Rényi order (M29), where nothing tighter is known."""
+        """Return the largest δ at epsilon; by default by the best Rényi order (M29)."""
         worst = self.pure(noise)
         if worst.value <= epsilon:
             return Worst(0.0, worst.witness)
@@ -78,11 +78,11 @@ class LossCurve(abc.ABC):
         return cached[1]
 
     def excess(self, noise: Noise, guarantee: Guarantee) -> float:
-        """Return log(loss / allowed loss), the largest of all: not above 0 exactly if the guarantee is kept."""
+        """Return the largest log(loss / allowed loss): it is at most 0 exactly if the guarantee is kept."""
         return max(_log_ratio(loss, allowed) for loss, allowed, _ in self.losses(noise, guarantee))
 
     def excess_drawn(self, noise: Noise, guarantee: Guarantee) -> float:
-        """Return the excess of noise as it is drawn, a hair louder: it matters only where a loss jumps."""
+        """Return the excess of noise at its drawn scale, slightly larger: the two differ only where a loss jumps."""
         return self.excess(noise, guarantee)
 
     def losses(self, noise: Noise, guarantee: Guarantee) -> list[tuple[float, float, Witness]]:
@@ -122,11 +122,11 @@ class LossCurve(abc.ABC):
                 if high > 1e15:
                     return math.inf
         if self.delta(noise, high).value > delta:
-            return high  # by rounding alone: it is the pure loss, or was checked
+            return high  # only rounding raises it above: it is the pure loss, or was checked
         return smallest(lambda epsilon: _log_ratio(self.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that keeps the guarantee, at most `tolerance` above the least one that this bound knows."""
+        """Return a scale that keeps the guarantee, at most `tolerance` above the least one that this bound proves."""
         self.check(guarantee)
         if self.excess(family(0.0), guarantee) <= 0:
             return 0.0
@@ -135,9 +135,9 @@ class LossCurve(abc.ABC):
         )
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
-        """Return a scale ≥ above that keeps the guarantee, the least one known.
+        """Return the least scale ≥ above for which this bound proves the guarantee.
 
-        Losses fall as noise grows, but for plans of transport that are not quite the best: there steps grow as well.
+        Losses fall as noise grows, unless a transport plan is not optimal: then the search takes growing steps.
         """
         scale, step = self.least_scale(family, guarantee), EPSILON_TOLERANCE
         if scale >= above:
@@ -157,64 +157,64 @@ class LossCurve(abc.ABC):
         return scale
 
     def check(self, guarantee: Guarantee) -> None:
-        """Refuse a guarantee with less room than the bound takes."""
+        """Refuse a guarantee whose δ is smaller than the share that the bound leaves out."""
         if self.own_delta > guarantee.delta:
             raise Refused(
-                f"pf.GAWM leaves out a share {self.own_delta:g}, and {guarantee!r} has room for {guarantee.delta:g}.",
+                f"pf.GAWM leaves out a share {self.own_delta:g}, and {guarantee!r} allows {guarantee.delta:g}.",
                 allowed=f"a guarantee with delta >= {self.own_delta:g}: pf.Approx or pf.ApproxRenyi",
                 instead=f"pf.Approx(epsilon, {self.own_delta:g}), or a smaller delta for pf.GAWM",
             )
 
 
 class Bound(abc.ABC):
-    """Base of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
+    """Base class of the bounds: `parts` computes all that does not depend on the scale, as one or more loss curves.
 
-    To add one, write a frozen dataclass with this method, and a `LossCurve`; with the class attributes below it has its
-    place in `bound=`, in "auto", in comparisons and on pages as soon as the package's `__init__` offers it.
+    To add one, write a frozen dataclass with this method, and a `LossCurve`. With the class attributes below,
+    `bound=`, "auto", comparisons and reports use it as soon as the package's `__init__` registers it.
     """
 
     name: ClassVar[str | None] = None
-    """Its name in `bound=` and in job files; None if it has none."""
+    """The name of the bound in `bound=` and in job files; None if it has none."""
     explanation: ClassVar[str] = ""
-    """What it counts, in one plain sentence for pages."""
+    """What the bound counts, in one plain sentence for reports."""
     takes_delta: ClassVar[bool] = False
-    """Whether it leaves out a share of the probability, which its name alone takes from the guarantee."""
+    """Whether the bound leaves out a share of the probability; named without one, it takes the guarantee's δ."""
     rank: ClassVar[int | None] = None
-    """Its place in the order in which "auto" tries bounds that are equally quick; None: "auto" never tries it."""
+    """The position at which "auto" tries the bound among equally quick ones; None: "auto" never tries it."""
     robust: ClassVar[bool] = True
-    """Whether a slightly wrong prior costs slightly more: else "auto" must not try it."""
+    """Whether a slightly wrong prior costs only slightly more; otherwise "auto" must not try the bound."""
     by_movement: ClassVar[bool] = True
     """Whether a part's `sensitivity` is a movement between the laws, whose loss the bound never exceeds."""
     supports_only: ClassVar[bool] = False
-    """Whether it uses no more of the laws than which answers they allow: then it is tried after all others."""
+    """Whether the bound uses only the supports of the laws: then it is tried after all others."""
     for_constants: ClassVar[bool] = True
-    """Whether it is worth trying after another bound where both laws of every pair are constants."""
+    """Whether the bound can improve on another one where both laws of every pair are constants."""
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> "Sequence[Bound]":
-        """Return the bounds of this kind that "auto" tries for a guarantee; none if it has nothing to say of it."""
+        """Return the bounds of this kind that "auto" tries for a guarantee; none if they do not apply to it."""
         return [cls()]
 
     @classmethod
     def named(cls, guarantee: Guarantee, noise: Noise) -> "Bound":
-        """Return the bound that its name alone stands for; refuse a guarantee that has no number for it."""
+        """Return the bound that the name selects; refuse a guarantee that lacks the number it needs."""
         return cls()
 
     @classmethod
     def compared(cls, guarantee: Guarantee, noise: Noise) -> "Bound | None":
-        """Return the bound that a plan is compared with; None if it has no place for this guarantee."""
+        """Return the bound that a plan is compared with; None if it does not apply to this guarantee."""
         return cls()
 
     @abc.abstractmethod
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[LossCurve]:
-        """Return curves whose largest loss is that of all pairs; `noise` is any of the family, of no certain scale."""
+        """Return curves whose largest loss is that of all pairs; `noise` gives the family, its scale is not used."""
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        """Return how many elementary operations a calibration takes, as predicted from the sizes of the laws."""
+        """Return the predicted number of elementary operations of a calibration, from the sizes of the laws."""
         return sizes.pairs + sizes.number * (PER_PAIR + 1e3 * sizes.atoms)
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that this bound cannot go below, if one is quickly known: then it need not be tried."""
+        """Return a lower limit of the scales that this bound can prove, if quick to find: it may rule the bound out."""
         return 0.0
 
 
@@ -227,7 +227,7 @@ class BallLoss(LossCurve):
     witness: Witness
     own_delta: float = 0.0
     extra: float = 0.0
-    """What RPP's looser statement adds to a Rényi or pure loss (times α/(α−1))."""
+    """The term that RPP's looser statement adds to a Rényi or pure loss (times α/(α−1))."""
 
     @property
     def sensitivity(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -242,18 +242,18 @@ class BallLoss(LossCurve):
         return Worst(noise.pure_within(self.radius, self.witness.dimension) + self.extra, self.witness)
 
     def zcdp(self, noise: Noise) -> Worst:
-        """Return the noise's own; infinite if something is left out or added, which no order but one bears."""
+        """Return the noise's own ρ; infinite if a share is left out or a term added: only single orders allow that."""
         whole = self.own_delta == 0 and self.extra == 0
         return Worst(noise.zcdp_within(self.radius, self.witness.dimension) if whole else math.inf, self.witness)
 
     def gdp(self, noise: Noise) -> Worst:
-        """Return the noise's own, as for ρ."""
+        """Return the noise's own μ, as for ρ."""
         whole = self.own_delta == 0 and self.extra == 0
         return Worst(noise.gdp_within(self.radius, self.witness.dimension) if whole else math.inf, self.witness)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return own_delta + (1 − own_delta)·δ(ε): what is left out, and the hockey stick of the rest."""
-        if self.extra:  # the looser statement gives (ε, own_delta), or says nothing
+        if self.extra:  # the looser statement gives (ε, own_delta), or nothing
             return Worst(self.own_delta if self.pure(noise).value <= epsilon else 1.0, self.witness)
         rest = noise.delta_within(self.radius, epsilon, self.witness.dimension)
         if rest is None:
@@ -262,7 +262,7 @@ class BallLoss(LossCurve):
         return Worst(total * (1 + 4 * UNIT) if rest else self.own_delta, self.witness)
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return radius / u for the largest u whose ball at scale 1 keeps the guarantee; u does not depend on pairs."""
+        """Return radius / u for the largest radius u that keeps the guarantee at scale 1; u depends on no pair."""
         self.check(guarantee)
         if self.radius == 0 and self.excess(family(0.0), guarantee) <= 0:
             return 0.0
@@ -280,10 +280,10 @@ class BallLoss(LossCurve):
             raise Refused(
                 f"{type(unit).__name__} noise for {guarantee!r} and movements as long as {self.radius:g}: its scale is "
                 "beyond all floats.",
-                allowed="answers and guarantees whose noise is a float",
+                allowed="answers and guarantees whose noise scale fits a float",
                 instead="a larger epsilon, or the answer in larger units",
             )
-        while self.excess(family(scale), guarantee) > 0:  # a rounding inside the noise's own formula
+        while self.excess(family(scale), guarantee) > 0:  # rounding inside the noise's own formula
             scale = math.nextafter(scale, math.inf) * (1 + UNIT)
         return scale
 
@@ -295,7 +295,7 @@ def impossible(noise: Noise, guarantee: Guarantee) -> Refused:
         instead = "noise=pf.Laplace, or pf.Approx(epsilon, delta) or pf.Renyi(alpha, epsilon) with this noise"
     return Refused(
         f"{type(noise).__name__} noise of any scale does not keep {guarantee!r} here.",
-        allowed="a guarantee whose loss this noise keeps finite and can bring down to it",
+        allowed="a guarantee whose loss is finite with this noise and can be brought down to its limit",
         instead=instead,
     )
 

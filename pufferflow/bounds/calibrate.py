@@ -30,7 +30,7 @@ from pufferflow.workers import Workers
 
 
 def read_family(noise: Any, guarantee: Guarantee) -> Family:
-    """Return the family that `noise=` stands for, if it can keep such a guarantee."""
+    """Return the noise family that `noise=` names, if it can keep such a guarantee."""
     given = noise
     if isinstance(given, str):
         noise = NOISES.get(given.casefold())
@@ -43,7 +43,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
             )
     if noise is JointGaussian or isinstance(noise, JointGaussian):
         raise Refused(
-            "Joint noise of one law of answers: it is found for the sums of a batch together.",
+            "Joint noise for one law of answers: it is calibrated for the sums of a batch together.",
             allowed='noise="joint" in a plan, or pf.calibrate_joint for laws of two outputs',
             instead="noise=pf.Gaussian",
         )
@@ -62,12 +62,12 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         made = noise(1.0)
     if not isinstance(made, Noise):
         instead = "noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)"
-        raise UsageError("noise makes no noise of a scale.", allowed=allowed, instead=instead)
+        raise UsageError("noise returns no noise when called with a scale.", allowed=allowed, instead=instead)
     return cast(Family, noise)
 
 
 def read_kind(kind: Any) -> Kind:
-    """Return the kind of guarantee: what makes a guarantee of an ε, as `pf.Pure` and what `pf.Renyi.of` returns."""
+    """Return the kind of guarantee: a function from an ε to a guarantee, as `pf.Pure` or `pf.Renyi.of(alpha=4)`."""
     allowed, instead = "a guarantee without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
         raise UsageError(f"kind is {kind!r}, a guarantee with its epsilon.", allowed=allowed, instead=instead)
@@ -85,12 +85,12 @@ def read_kind(kind: Any) -> Kind:
             instead=instead,
         ) from error
     if not isinstance(example, Guarantee):
-        raise UsageError("kind makes no guarantee.", allowed=allowed, instead=instead)
+        raise UsageError("kind returns no guarantee.", allowed=allowed, instead=instead)
     return Kind(example)
 
 
 _CLOSE = 1e-9
-_NO_NOISE = "no noise is needed: without any the guarantee holds already"
+_NO_NOISE = "no noise is needed: the guarantee holds without it"
 Pairs = Laws | Iterable[Laws | Pair | tuple[object, object]]
 Bounds = Bound | Sequence[Bound] | str
 
@@ -98,11 +98,11 @@ Bounds = Bound | Sequence[Bound] | str
 @final
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A noise that keeps a guarantee, and why.
+    """A noise that keeps a guarantee, with its proof.
 
     `loss` is the ε (of `pf.Zcdp` ρ, of `pf.Gdp` μ) that `bound` proves for it (of a curve: at the order that binds),
-    `sensitivity` the movement the noise was measured against, `witness` the pair, in the order, that costs most, and
-    `certainty` whether sensitivity and loss are what the bound is about, or upper bounds of it.
+    `sensitivity` the movement the noise was measured against, `witness` the pair, in the order, with the largest loss,
+    and `certainty` whether sensitivity and loss are exactly what the bound defines, or upper bounds of it.
 
     >>> import pufferflow as pf
     >>> pf.calibrate([(pf.Law.point(0), pf.Law.point(3))], pf.Pure(1.5), noise=pf.Laplace)
@@ -118,13 +118,13 @@ class Calibration:
     bound: Bound
     note: str = field(default="")
     by_movement: bool = field(default=True, repr=False)
-    """Whether `sensitivity` is a movement from law to law for all pairs, which `pf.robustness` can lengthen."""
+    """Whether `sensitivity` is a movement between the laws of all pairs, which `pf.robustness` can lengthen."""
     own_delta: float = field(default=0.0, repr=False)
     """The probability that a bound leaves out of this movement."""
     untried: tuple[Untried, ...] = field(default=(), repr=False)
-    """Bounds that were not tried: their work was not worth what they could win, or time was up."""
+    """Bounds that were not tried: too much work for the possible gain, or no time left."""
     deciding: tuple[Laws, ...] = field(default=(), repr=False)
-    """The laws, of all that were given, for which no less noise would do: the witness is of one of them."""
+    """The laws, among those given, that need this much noise: the witness belongs to one of them."""
 
     def __repr__(self) -> str:
         note = f", note={self.note!r}" if self.note else ""
@@ -143,10 +143,10 @@ def calibrate(
     """Return the least noise of a family with which an answer keeps a guarantee, whatever the pair and its order.
 
     `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
-    for a scenario; each is taken in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
+    for a scenario; each is used in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
     `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
     every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that take
-    much work and are known to win less than 5 % of the scale. The scale is never below the least that the bound allows,
+    much work and would lower the scale by less than 5 %. The scale is never below the least that the bound allows,
     and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
 
     >>> import pufferflow as pf
@@ -164,10 +164,10 @@ def calibrate(
 def calibrate_each(
     demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
 ) -> list[Calibration]:
-    """Return the least noise with which several answers keep one guarantee, each by bounds of its own; one proof each.
+    """Return, for each of several answers, a proof that one shared noise, the least, keeps a guarantee.
 
-    The calibrations share their noise, which is proven for all of them, whether or not its losses fall as it grows.
-    After `end`, on a monotonic clock, no bound is begun where there is a proof already.
+    Each answer has bounds of its own. The noise is proven for all of them, even where losses rise with the scale.
+    After `end`, on a monotonic clock, no further bound is tried for answers that have a proof.
 
     >>> import pufferflow as pf
     >>> near, far = ([(pf.Law.point(0), pf.Law.point(length))] for length in (1, 3))
@@ -219,7 +219,7 @@ def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise
 def _calibration(
     every: Sequence[AppliedBound], guarantee: Guarantee, noisy: Noise, untried: Sequence[Untried]
 ) -> Calibration:
-    """Return the calibration of a noise that applied bounds prove to be enough."""
+    """Return the calibration of a noise that applied bounds prove to be sufficient."""
     worst = [applied.worst(noisy, guarantee) for applied in every]
     place = max(range(len(every)), key=lambda i: worst[i][0])
     enough = min(worst[place][0], -_CLOSE)
@@ -244,7 +244,7 @@ def _calibration(
 
 
 def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: Kind) -> float:
-    """Return the least ε that all loss curves keep with the δ of a guarantee they keep.
+    """Return the least ε that all loss curves keep at the δ of a guarantee that they keep.
 
     The curve with the largest δ at the guaranteed ε need not be the one with the largest ε at the guaranteed δ.
     """
@@ -256,12 +256,12 @@ def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarante
 
 
 def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end: float | None = None) -> float:
-    """Return the least loss of a guarantee of this kind that an answer with this noise provably keeps; ∞ if none.
+    """Return the least loss for which an answer with this noise provably keeps a guarantee of this kind; ∞ if none.
 
     `kind` is a guarantee without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`,
     `pf.TradeOff.of(delta=1e-6, tv=0.3)` or `pf.ApproxRenyi.of(alpha=4, delta=1e-6)`; of `pf.Zcdp` and `pf.Gdp` the loss
     is ρ and μ. `pairs` and `bound` are as for `calibrate`; after `end`, on a monotonic
-    clock, no further bound is begun.
+    clock, no further bound is tried.
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([1, 2], [0.375, 0.625]), pf.Law([0, 1], [0.625, 0.375])
@@ -275,7 +275,7 @@ def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end:
     pieces = read_laws(pairs)
     if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
         raise UsageError(
-            "The noise is no noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
+            "The noise is not a noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
         )
     known = read_kind(kind)
     bounds = read_bounds(bound, known.example, noise)

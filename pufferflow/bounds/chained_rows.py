@@ -1,9 +1,9 @@
-"""What answers reveal about a row of a chain, by what they reveal about each row while all others stay (M37, M38).
+"""The loss of a row of a chain, from the loss of each row while all others stay fixed (M37, M38).
 
-Answers whose trade-off for any one row is no worse than that of two normal laws μ deviations apart are μ-Gaussian in
-each row; those of several releases are so with the root of the sum of squares, adaptively. There are two ways from
-single rows to the chain: their (ε₀, δ₀) travel along it (`RowBridge`); and rows are coupled step by step, so that n
-rows differ with a known probability, which move all answers by at most n·μ deviations.
+Answers whose trade-off for any one row is no worse than that of two normal laws μ standard deviations apart are
+μ-Gaussian in each row. Several releases are μ-Gaussian with the root of the sum of squares, adaptively. There are two
+ways from single rows to the chain. Their (ε₀, δ₀) travel along it (`RowBridge`). Or rows are coupled step by step, so
+that n rows differ with a known probability, and move all answers by at most n·μ standard deviations.
 """
 
 import math
@@ -29,7 +29,7 @@ _TOLERANCE = 1e-6
 @final
 @dataclass(frozen=True, eq=False)
 class ChainedRows:
-    """Rows along a chain, or a class of chains; with `endless` what is said holds of any number of further turns.
+    """Rows along a chain, or a class of chains; with `endless` results hold for any number of further turns.
 
     >>> chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(23, dtype=np.intp), np.array([[0.5, 0.5]]))
     >>> rows = ChainedRows(chain, Secrets(np.array([[0, 1], [1, 0]])))
@@ -43,9 +43,9 @@ class ChainedRows:
     endless: bool = False
 
     def loss(self, kind: Kind, row: float, group: float = math.inf) -> tuple[float, str]:
-        """Return the loss of a kind, and the proof, of what is `row`-Gaussian in each row and `group`-Gaussian in all.
+        """Return the loss of a kind, and the proof, of releases `row`-Gaussian in each row, `group`-Gaussian in all.
 
-        It is ∞ for guarantees that neither way leads to: pure ones, and those of all orders together.
+        It is ∞ for guarantees that neither way proves: pure ones, and those of all orders together.
         """
         losses = [(self._coupled(kind, row, group), STEP_BY_STEP)]
         delta = kind.example.delta
@@ -55,9 +55,9 @@ class ChainedRows:
         return min(losses)
 
     def deviations(self, promise: Guarantee, group: float = math.inf) -> tuple[float, str]:
-        """Return the most deviations that answers may move with a row under a guarantee, and the proof; 0 if none.
+        """Return the most standard deviations that a row may move answers under a guarantee, and the proof; 0 if none.
 
-        All rows of a group together move them by `group` times as many at most.
+        All rows of a group together move them by at most `group` times as many.
         """
         return min(
             max((self._carried_over(one), ROW_BY_ROW), (self._of_pairs(one, group), STEP_BY_STEP))
@@ -65,16 +65,16 @@ class ChainedRows:
         )
 
     def pure_loss(self, row: float) -> float:
-        """Return the pure loss of what has a pure loss `row` in each row (M35)."""
+        """Return the pure loss along the chain of releases with the pure loss `row` in each row (M35)."""
         return self.bridge.leak(row).loss if row else 0.0
 
     def pure_row(self, epsilon: float) -> float:
-        """Return the largest pure loss found that each row may have, so that the chain's is at most epsilon."""
+        """Return the largest pure loss found for each row with which the chain's is at most epsilon."""
         return self.bridge.row_loss(epsilon)
 
     @cached_property
     def bridge(self) -> RowBridge:
-        """How the losses of single rows travel along the chain."""
+        """The bridge from losses of single rows to that of the chain."""
         return RowBridge(self.chain, self.secrets, self.endless)
 
     def _carried_over(self, promise: Guarantee) -> float:
@@ -93,7 +93,7 @@ class ChainedRows:
         return largest_without(excess, 1.0, _TOLERANCE)
 
     def _coupled(self, kind: Kind, row: float, group: float) -> float:
-        """Return the mean loss over how many rows differ (M1, M38)."""
+        """Return the mean loss over the number of rows that differ (M1, M38)."""
         if kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI) or self._differing is None:
             return math.inf
         counts, masses = self._differing
@@ -103,14 +103,14 @@ class ChainedRows:
 
     @cached_property
     def _differing(self) -> tuple[Floats, Floats] | None:
-        """How many rows differ, and how likely; ∞ for many in a chain that goes on. None if it is unknown.
+        """Numbers of differing rows and their probabilities, ∞ for many in an endless chain; None if unknown.
 
-        Many are as many as half of the chain has: the other half holds a secret row of every phase.
+        "Many" is half of the rows of the chain: the other half holds a secret row of every phase.
         """
         most = self.chain.length // 2 if self.endless else None
         try:
             counts, masses = DifferingRows.of(self.chain).counts(most)
-        except Refused:  # a state that becomes too unlikely for a float
+        except Refused:  # a state with a probability too small for a float
             return None
         numbers = counts.astype(np.float64)
         if most is not None:

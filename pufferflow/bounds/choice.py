@@ -1,7 +1,7 @@
-"""Which bounds `bound=` stands for: one by its name, several, or those that "auto" tries; all that pages know of them.
+"""The bounds that `bound=` names: one by its name, several, or those of "auto"; and what reports show of them.
 
-The room's `__init__` offers the bounds of the house; each says of itself what it is called, for which guarantees "auto"
-tries it and when, whether plans are compared with it, and what it counts.
+The package's `__init__` registers the built-in bounds. Each one states its name, for which guarantees and when "auto"
+tries it, whether plans are compared with it, and what it counts.
 """
 
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ from pufferflow.noise import Noise
 from pufferflow.suggestions import did_you_mean, nearest
 
 BOUNDS: Final[dict[str, type[Bound]]] = {}
-"""Bounds by the names that they have in `bound=`, in job files and on the command line."""
+"""Bounds by their names in `bound=`, in job files and on the command line."""
 _KINDS: Final[list[type[Bound]]] = []
 
 
 def offer(kinds: Iterable[type[Bound]], names: Iterable[str]) -> None:
-    """Offer bounds, in the order of pages, and their names, in the order of errors."""
+    """Register bounds, in the order of reports, and their names, in the order of error messages."""
     _KINDS.extend(kinds)
     named = {kind.name: kind for kind in _KINDS}
     BOUNDS.update({name: named[name] for name in names})
@@ -33,10 +33,10 @@ def explanations() -> dict[str, str]:
 
 
 def compared_bounds(guarantee: Guarantee, noise: Noise, own: Bound | None = None) -> list[Bound]:
-    """Return the bounds that a plan is compared with, those that take a number from the guarantee last.
+    """Return the bounds that a plan is compared with; those that take a number from the guarantee come last.
 
-    The plan's own bound is among them, and the first if it has other numbers. Group privacy is not: it has a row of its
-    own, which is about all rows and not about their laws.
+    The plan's own bound is among them, and first if its numbers differ. Group privacy is not: it has a line of its
+    own in reports, which is about all rows and not about their laws.
     """
     offered = [kind.compared(guarantee, noise) for kind in sorted(_KINDS, key=lambda kind: kind.takes_delta)]
     compared = [bound for bound in offered if bound is not None and not bound.supports_only]
@@ -63,20 +63,20 @@ def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
 
 
 def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
-    """Return the bounds worth trying for a guarantee that a slightly wrong prior does not break, the quick ones first.
+    """Return the bounds to try for a guarantee that a slightly wrong prior does not break, quick ones first.
 
-    Group privacy is always among them, so that there is an answer wherever there can be one.
+    Group privacy is always among them, so that a noise is found wherever one exists.
     """
     ranked = [(kind.rank, kind.automatic(guarantee, noise)) for kind in _KINDS if kind.rank is not None]
     return [bound for _, bounds in sorted(ranked, key=lambda one: one[0]) for bound in bounds]
 
 
 def _no_bound(given: object) -> UsageError:
-    """Return the error for what is no bound: a name that is near one, or a class that was not called."""
+    """Return the error for a value that is not a bound: a misspelt name, or a class that was not called."""
     said, near = shown(given), nearest(given, BOUNDS)
     instead = f'bound="{near[0]}"' if near else 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
     if isinstance(given, type):
-        said = f"the class {given.__name__}, which is no bound yet"
+        said = f"the class {given.__name__}, not a bound: the class has to be called"
         instead = f"bound={EXAMPLES.get(given.__name__, f'pf.{given.__name__}()')}"
     return UsageError(
         f"bound is {said}.{did_you_mean(given, BOUNDS)}",

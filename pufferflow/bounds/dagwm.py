@@ -1,4 +1,4 @@
-"""The distribution-aware mechanism: count every movement by how likely it is (M5)."""
+"""The distribution-aware mechanism: weight every movement by its probability (M5)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import MOST_PAIRS, Certainty, all_differences, line, masses
 
 _MOST_TRIED = 2_000_000
-"""How many pairs of atoms, of all laws together, are worth a transport problem where the quantile coupling is good."""
+"""The most pairs of atoms, of all laws, for which a transport problem is solved where the quantile coupling is good."""
 _MOST_TRIED_EACH = 250_000
 _PER_CELL = 8e4
-"""Operations of all transport problems of a search for a scale, for each pair of atoms."""
+"""The number of operations per pair of atoms of all transport problems in a search for a scale."""
 _PER_LOSS = 2e4
 _STAIRS_BUDGET = 1e7
 
@@ -39,8 +39,8 @@ class DAGWM(Bound):
 
     On R the quantile coupling is optimal if the cost is convex in |x − y|: for Laplace and Gaussian noise, and for
     generalized Cauchy noise with k(α−1) ≥ 1; with generalized Cauchy noise this is the mechanism of RPP Cor. 4.1.
-    Elsewhere POT looks for a better one; whatever it finds is a coupling, so the loss stays valid. For (ε, δ) the cost
-    is the hockey stick; for a pure guarantee nothing is gained over `pf.GWM`. Never above `pf.GWM`.
+    Elsewhere POT searches for a better one; its result is a coupling, so the loss is valid. For (ε, δ) the cost is the
+    hockey stick; a pure guarantee gains nothing over `pf.GWM`. The loss is never above that of `pf.GWM`.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
@@ -60,7 +60,7 @@ class DAGWM(Bound):
         return [cls()] if gains else []
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        """Return the work of all plans, of which transport problems for (ε, δ) are most."""
+        """Return the work of all transport plans; problems for (ε, δ) take most of it."""
         cells = sizes.atoms * sizes.atoms
         solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(
             _MOST_TRIED_EACH, _MOST_TRIED / sizes.number
@@ -68,7 +68,7 @@ class DAGWM(Bound):
         return super().work(sizes, guarantee) + (sizes.number * cells * _PER_CELL if solved else 0.0)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
-        """Return one curve for every pair; the ball's where laws are one translated, or known by a movement only."""
+        """Return one curve per pair; the ball's where the laws are translates, or only a movement is known."""
         if as_laws(pairs).movement_only:
             return [*GWM().parts(pairs, noise)]
         only_if_small(pairs)
@@ -81,7 +81,7 @@ class DAGWM(Bound):
 
 @final
 class TransportLoss(LossCurve):
-    """One pair of finite laws, with its quantile coupling on R, and POT's where that is not known to be the best."""
+    """One pair of finite laws, with its quantile coupling on R, and POT's where that may not be optimal."""
 
     def __init__(self, pair: Pair, noise: Noise, tried: int = _MOST_TRIED_EACH) -> None:
         self.pair = pair
@@ -96,7 +96,7 @@ class TransportLoss(LossCurve):
         """Return log E exp((α−1)·D_α(x−y))/(α−1), no more than the ball's."""
 
         def exponents(differences: Floats) -> Floats:
-            losses = noise.renyi(differences, alpha)  # of vectors those of their independent coordinates add
+            losses = noise.renyi(differences, alpha)  # for vectors the losses of independent coordinates add
             summed = losses if self.pair.dimension == 1 else np.asarray(np.sum(losses, axis=-1))
             return (alpha - 1) * summed * (1 + 2 * UNIT)
 
@@ -106,15 +106,15 @@ class TransportLoss(LossCurve):
         return self._worst(noise, loss, lambda: self.ball.renyi(noise, alpha))
 
     def zcdp(self, noise: Noise) -> Worst:
-        """Return the ball's loss, the only one known of all orders at once."""
+        """Return the ball's loss, the only one known for all orders at once."""
         return self.ball.zcdp(noise)
 
     def gdp(self, noise: Noise) -> Worst:
-        """Return the ball's loss, the only one known of the trade-off curve."""
+        """Return the ball's loss, the only one known for the trade-off curve."""
         return self.ball.gdp(noise)
 
     def pure(self, noise: Noise) -> Worst:
-        """Return the ball's loss: the farthest movement is what the Rényi losses tend to."""
+        """Return the ball's loss: the Rényi losses tend to that of the farthest movement."""
         return self.ball.pure(noise)
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
@@ -134,7 +134,7 @@ class TransportLoss(LossCurve):
         return self._worst(noise, loss, lambda: self.ball.delta(noise, epsilon))
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
-        """Return the least scale known; with stairs no search may take losses for falling ones."""
+        """Return the least scale found; losses of staircase noise need not fall as the scale grows."""
         stairs = family(1.0)
         if not isinstance(stairs, Staircase):
             return super().scale_above(family, guarantee, above)
@@ -169,7 +169,7 @@ class TransportLoss(LossCurve):
         worst = max((Worst(loss(pair), pair) for pair in orders), key=lambda worst: worst.value)
         try:
             return min(worst, Worst(ceiling().value, worst.witness), key=lambda worst: worst.value)
-        except Refused:  # the noise knows single coordinates, but no ball of vectors
+        except Refused:  # the noise has losses of single coordinates, but of no ball of vectors
             return worst
 
     def _log_expected(self, pair: Pair, exponents: Callable[[Floats], Floats], *, optimal: bool) -> float:
@@ -189,14 +189,14 @@ class TransportLoss(LossCurve):
         return max(top + math.log(self._expected(pair, relative, optimal=optimal)) + 4 * UNIT * (top + 1), 0.0)
 
     def _expected(self, pair: Pair, cost: Callable[[Floats], Floats], *, optimal: bool) -> float:
-        """Return E cost under the best coupling at hand, rounded up; the quantile coupling may be known to be it."""
+        """Return E cost under the best coupling found, rounded up; the quantile coupling may be known to be optimal."""
         mu, nu = finite_laws(pair)
         price, count = math.inf, len(mu) * len(nu)
         if self.plan is not None:
             price = self.plan.price(cost(self._sign(pair) * self.plan.differences))
         if (self.plan is not None and (optimal or count > self._tried)) or count > MOST_PAIRS:
             return price
-        from pufferflow.transport import emd  # POT takes longer to load than everything else here together
+        from pufferflow.transport import emd  # POT takes longer to import than everything else here together
 
         costs = cost(all_differences(mu, nu))
         most = float(costs.max())
@@ -206,7 +206,7 @@ class TransportLoss(LossCurve):
         return min(price, plan.price(costs[plan.rows, plan.columns]))
 
     def _sign(self, pair: Pair) -> float:
-        """Return 1 for the pair in the order of the plan, −1 for the other."""
+        """Return 1 for the pair in the order of the transport plan, −1 for the other."""
         return 1.0 if pair is self.pair else -1.0
 
 

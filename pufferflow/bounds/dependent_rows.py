@@ -1,4 +1,4 @@
-"""Rows that depend on each other along a chain or a tree, and how far each of them moves the answers (M20)."""
+"""Correlated rows along a chain or a tree, and how far each of them moves the answers (M20)."""
 
 import abc
 import math
@@ -18,12 +18,12 @@ from pufferflow.rounding import UNIT
 
 
 class DependentRows(abc.ABC):
-    """Rows that depend on each other along edges: the loss of noisy sums of them for one row, for any noise."""
+    """Rows correlated along edges: the loss of noisy sums of them for one row, for any noise."""
 
     answers: int
     """How many answers there are."""
     given_away: str = ""
-    """What to say where no noise is enough, if noise without a pure loss may do at all."""
+    """The refusal where no noise is enough, if noise without a pure loss may be used at all."""
     shifts: Floats
     """How far a row of each kind moves the answers it touches between two states: shape (kinds, answers, k, k)."""
 
@@ -32,14 +32,14 @@ class DependentRows(abc.ABC):
         """Return the pure loss of the noisy answers, never below the true one, and the row and states that have it."""
 
     def renyi(self, noise: Noise, alpha: float) -> tuple[float, Place] | None:
-        """Return the Rényi loss of one order where more is known of it than the pure loss says; None elsewhere."""
+        """Return the Rényi loss of one order where a bound below the pure loss is known; None elsewhere."""
         del noise, alpha
         return None
 
     def coarse(self) -> "DependentRows":
-        """Return the same rows, whose loss is found more quickly and is larger; refused where there is no such way."""
+        """Return the same rows with a coarser loss that is quicker to find and larger; refuse where there is none."""
         raise Refused(
-            "Coarse messages along rows that are no single chain.",
+            "Coarse messages along rows that do not form a single chain.",
             allowed="pf.MarkovChain as the prior",
             instead="bound=pf.Messages()",
         )
@@ -50,9 +50,9 @@ class DependentRows(abc.ABC):
         return float(self.shifts.sum(axis=1).max(initial=0.0))
 
     def exposures(self, noise: Noise) -> Floats | None:
-        """Return ℓ for each kind of row, rounded up: losses add over answers with noises of their own.
+        """Return ℓ for each kind of row, rounded up: losses add over answers with independent noises.
 
-        None if some are infinite: there is no noise, or it has no pure loss.
+        None if some are infinite: the noise is 0, or it has no pure loss.
         """
         losses = np.asarray(noise.pure(self.shifts)).sum(axis=1)
         return losses * (1 + self.shifts.shape[1] * UNIT) if np.isfinite(losses).all() else None

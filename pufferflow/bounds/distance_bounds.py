@@ -1,4 +1,4 @@
-"""Bounds that see one number of a pair of laws, how far the answer can move: GWM (M3), GAWM (M4) and Group (M7)."""
+"""Bounds that use one number of a pair of laws, how far the answer can move: GWM (M3), GAWM (M4) and Group (M7)."""
 
 import math
 import numbers
@@ -25,7 +25,7 @@ def ball(reach: Reach, unbounded: Refused) -> BallLoss:
 
 
 def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
-    """Return the norm in which movements are measured: the noise's own, which a given one has to be."""
+    """Return the norm in which movements are measured: the noise's own; refuse a given one that differs."""
     if norm is None or dimension == 1:
         return noise.norm
     if norm != noise.norm:
@@ -65,8 +65,8 @@ class GWM(Bound):
 
     name = "gwm"
     explanation = (
-        "The general Wasserstein mechanism: hides the farthest way that any part of the answer's law has to move if "
-        "the secret changes (M3)."
+        "The general Wasserstein mechanism: hides the farthest movement of any part of the answer's law if the secret "
+        "changes (M3)."
     )
     rank = 3
 
@@ -103,8 +103,8 @@ def _unbounded() -> Refused:
 class GAWM(Bound):
     """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
 
-    It needs a guarantee with room for `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where what the noise's own hockey
-    stick takes of the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not
+    It needs a guarantee whose δ is at least `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where the noise's own hockey
+    stick for the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not
     needed, and `as_printed=True` adds it for comparison.
 
     >>> import pufferflow as pf
@@ -128,7 +128,7 @@ class GAWM(Bound):
 
     @classmethod
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
-        """Leave out all of δ, or half of it where the noise itself needs some."""
+        """Return bounds that leave out all of δ, or half of it where the noise itself needs some."""
         shared = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
         return [cls(guarantee.delta / 2 if shared else guarantee.delta)] if guarantee.delta else []
 
@@ -138,7 +138,7 @@ class GAWM(Bound):
         for bound in cls.automatic(guarantee, noise):
             return bound
         raise UsageError(
-            f'bound is "gawm", and {guarantee!r} has no δ that it could leave out.',
+            f'bound is "gawm", and {guarantee!r} has no δ to leave out.',
             allowed="a guarantee with a δ: pf.Approx or pf.ApproxRenyi",
             instead='pf.Approx(epsilon, 1e-6), or bound="gwm"',
         )
@@ -154,7 +154,7 @@ class GAWM(Bound):
         laws = as_laws(pairs)
         own = probability_below_one(self.delta, "delta")
         unbounded = Refused(
-            f"All but a share {own:g} of a pair is still infinitely far apart.",
+            f"Even without a share {own:g}, the laws of a pair are infinitely far apart.",
             allowed="a share beyond which movement is bounded",
             instead="a larger delta",
         )
@@ -175,9 +175,9 @@ class GAWM(Bound):
 @suggests_arguments
 @dataclass(frozen=True)
 class Group(Bound):
-    """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can lie apart.
+    """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can be apart.
 
-    It uses no more of the laws than which answers they allow; it holds for every prior with these supports.
+    It uses only the supports of the laws, and holds for every prior with these supports.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 9], [0.9, 0.1])
@@ -187,8 +187,8 @@ class Group(Bound):
 
     name = "group"
     explanation = (
-        "Hides that all rows which belong together change at once, whatever they have to do with each other: the most "
-        "noise, and nothing to believe (M7)."
+        "Hides that all rows of a correlated group change at once, whatever their correlation: the most noise, and "
+        "no assumption about the prior (M7)."
     )
     rank = 5
     supports_only = True
@@ -205,7 +205,7 @@ class Group(Bound):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
         unbounded = Refused(
-            "The answers of a pair are not bounded, so no movement is the farthest.",
+            "The answers of a pair are not bounded, so no movement is the largest.",
             allowed="laws with finitely many atoms",
             instead="bound=pf.GWM(), or clipping the answers",
         )

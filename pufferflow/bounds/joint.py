@@ -1,4 +1,4 @@
-"""The least correlated Gaussian noise of two outputs, chosen only where it is less than independent noise (M28)."""
+"""The least correlated Gaussian noise for two outputs, used only where it is less than independent noise (M28)."""
 
 from dataclasses import dataclass
 from typing import Final, final
@@ -22,7 +22,7 @@ _WORTHWHILE: Final = 1 - 1e-6
 @final
 @dataclass(frozen=True, eq=False)
 class JointCalibration:
-    """Joint noise that keeps a guarantee for both outputs together, its proof, and the independent noise it is held to.
+    """Joint noise that keeps a guarantee for both outputs, its proof, and the independent noise for comparison.
 
     `calibration` is about the outputs in the coordinates in which the noise is independent.
 
@@ -46,7 +46,7 @@ class JointCalibration:
 
     @property
     def gain(self) -> float:
-        """By what share the noise of both outputs is less than independent noise would be."""
+        """The share by which the noise of both outputs is less than independent noise."""
         return 1 - self.noise.scale / self.alone.scale if self.alone.scale else 0.0
 
     def __repr__(self) -> str:
@@ -56,11 +56,11 @@ class JointCalibration:
 def calibrate_joint(
     pairs: Pairs, guarantee: Guarantee, bound: Bounds = "auto", units: tuple[float, float] | None = None
 ) -> JointCalibration:
-    """Return the least Gaussian noise for two outputs of one batch, correlated where that is less than independent.
+    """Return the least Gaussian noise for two outputs of one batch, correlated where that needs less noise.
 
-    The laws have two coordinates. `units` are the standard deviations at scale 1, in proportion: left out, how far each
-    output can move. The correlation is the best one for all shifts between the supports; whatever it is, the proof is
-    that of `pf.calibrate` for the laws in the coordinates in which the noise is independent, by the same bounds.
+    The laws have two coordinates. `units` are the standard deviations at scale 1, in proportion; by default, how far
+    each output can move. The correlation is the best one for all shifts between the supports. For any correlation the
+    proof is that of `pf.calibrate`, by the same bounds, in the coordinates in which the noise is independent.
 
     >>> import pufferflow as pf
     >>> sums = pf.Law([(0, 0), (1, 0), (0, 1), (1, 1)], [0.25] * 4)  # a row may be in either of two sums, or in both
@@ -73,7 +73,7 @@ def calibrate_joint(
     ranges = np.abs(shifts).max(axis=0)
     if not (ranges > 0).all():
         raise Refused(
-            "One of both outputs does not move: there is nothing that joint noise could win.",
+            "One of both outputs does not move, so joint noise cannot be less than independent noise.",
             allowed="two outputs that the secret moves",
             instead="pf.calibrate for the other output, with noise=pf.Gaussian",
         )

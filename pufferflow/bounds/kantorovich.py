@@ -1,4 +1,4 @@
-"""Kantorovich's test: a pure loss from one coupling, atom by atom (Ding 2022)."""
+"""Kantorovich's bound: a pure loss from one coupling, atom by atom (Ding 2022)."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Kantorovich(Bound):
     """A pure loss between GWM's and the exact one: max over atoms x of −log E[e^{−D_∞(x−y)} | x] under one coupling.
 
     Proof: ν∗ζ = E ζ_y ≥ E_x ζ_x·E[e^{−D_∞(x−y)} | x] ≥ min_x E[…|x] · μ∗ζ, and the same from the other side. The
-    coupling is the one that attains W_∞, so the loss is never above `pf.GWM`'s. It speaks of pure guarantees only.
+    coupling is the one that attains W_∞, so the loss is never above `pf.GWM`'s. It covers pure guarantees only.
 
     >>> import pufferflow as pf
     >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.25, 0.75])
@@ -39,8 +39,8 @@ class Kantorovich(Bound):
 
     name = "kantorovich"
     explanation = (
-        "Moves the answer's law under one secret to that under the other, and counts for each answer where its "
-        "probability comes from, not only the farthest way (pure guarantees)."
+        "Moves the answer's law under one secret to that under the other, and counts all movements to each answer, "
+        "not only the farthest one (pure guarantees)."
     )
     rank = 4
     for_constants = False
@@ -81,18 +81,18 @@ class CouplingLoss(LossCurve):
         return self.renyi(noise, 2.0)
 
     def zcdp(self, noise: Noise) -> Worst:
-        """Return the ρ of the pure loss, or of the ball, if that is less: Gaussian noise has no pure loss."""
+        """Return the ρ of the pure loss, or that of the ball if it is less: Gaussian noise has no pure loss."""
         return min(super().zcdp(noise), self.ball.zcdp(noise), key=lambda worst: worst.value)
 
     def gdp(self, noise: Noise) -> Worst:
-        """Return the μ of the pure loss, or of the ball, as for ρ."""
+        """Return the μ of the pure loss, or that of the ball, as for ρ."""
         return min(super().gdp(noise), self.ball.gdp(noise), key=lambda worst: worst.value)
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         return self.ball.least_scale(family, guarantee)
 
     def pure(self, noise: Noise) -> Worst:
-        """Return the larger of both sides' worst atoms, no more than the ball's loss."""
+        """Return the larger loss of the worst atoms of both laws, at most the ball's loss."""
         ceiling = self.ball.pure(noise)
         if noise.scale == 0:
             return ceiling
@@ -113,7 +113,7 @@ def _worst_atom(plan: TransportPlan, atoms: Indices, factors: Floats) -> float:
     np.minimum.at(least, atoms, factors)
     known = mass > 0
     share = np.where(known, mean / np.where(known, mass, 1.0), least)
-    if plan.doubts is not None:  # mass that rounding may have misplaced may sit at the worst partner
+    if plan.doubts is not None:  # mass misplaced by rounding may be at the worst partner
         doubts = np.zeros(count)
         np.add.at(doubts, atoms[:-1], plan.doubts)
         np.add.at(doubts, atoms[1:], plan.doubts)

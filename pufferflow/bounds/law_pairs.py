@@ -1,4 +1,4 @@
-"""Pairs of laws: the answer under two values of a secret, and where they come from."""
+"""Pairs of laws: the answer under two values of a secret, with their prior, secrets and row."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ AnyLaw = Law | GaussianLaw
 class Pair:
     """The laws of an answer under two values of a secret, with the prior, the secrets and the row, if known.
 
-    It unpacks like the tuple (mu, nu), which is taken in its place wherever pairs are asked for.
+    It unpacks like the tuple (mu, nu), which may be passed instead wherever pairs are expected.
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Pair(pf.Law.point(0), pf.Law.point(1), prior="independent", secrets=("no", "yes"))
@@ -45,7 +45,7 @@ class Pair:
 @final
 @dataclass(frozen=True)
 class Place:
-    """Where a loss or a movement is largest, if no laws were listed to find it: prior, secrets and row."""
+    """The place where a loss or a movement is largest, if no laws are listed: prior, secrets and row."""
 
     dimension: int
     prior: Any
@@ -57,12 +57,12 @@ Witness = Pair | Place
 
 
 def read_pairs(pairs: object) -> list[Pair]:
-    """Return the pairs without repetitions; every bound takes them in both orders."""
+    """Return the pairs without repetitions; every bound uses them in both orders."""
     if isinstance(pairs, Pair | Law | GaussianLaw) or not isinstance(pairs, Iterable):
         raise _bad_pairs(f"The pairs are of type {type(pairs).__name__}.")
     read = [_read_pair(pair) for pair in cast(Iterable[object], pairs)]
     if not read:
-        raise _bad_pairs("No pairs were given: nothing would be hidden from anybody.")
+        raise _bad_pairs("No pairs were given, so there is nothing to hide.")
     same_dimension({law.dimension for pair in read for law in pair})
     known: set[tuple[AnyLaw, AnyLaw]] = set()
     distinct: list[Pair] = []
@@ -96,7 +96,7 @@ def _read_pair(given: object) -> Pair:
     if len(kinds) > 1:
         raise UsageError(
             "A pair has a finite and a Gaussian law.",
-            allowed="the same kind on both sides; they are infinitely far apart",
+            allowed="the same kind on both sides; laws of different kinds are infinitely far apart",
             instead="two pf.Law, or two pf.GaussianLaw",
         )
     return pair

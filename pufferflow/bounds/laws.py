@@ -1,4 +1,4 @@
-"""Laws of an answer under all secrets: listed pair by pair, or known by the distances that bounds need."""
+"""Laws of an answer under all secrets: listed pair by pair, or given by the distances that bounds need."""
 
 import abc
 import math
@@ -22,7 +22,7 @@ _ROWS = 1 << 20
 @final
 @dataclass(frozen=True)
 class Reach:
-    """How far the answer moves between two secrets, how sure that is, and between which."""
+    """A movement of the answer between two secrets, its certainty, and the pair that attains it."""
 
     length: float
     certainty: Certainty
@@ -30,10 +30,10 @@ class Reach:
 
 
 class WorkEstimate(NamedTuple):
-    """Elementary operations, of about a nanosecond, that each method of `Laws` takes; predicted from sizes alone."""
+    """The elementary operations, of about a nanosecond, of each method of `Laws`; predicted from sizes alone."""
 
     walk: float = 0.0
-    """To bound the loss along the walks for one noise after the other."""
+    """To bound the loss along the walks for one noise after another."""
     winf: float = 0.0
     near: float = 0.0
     pairs: float = 0.0
@@ -41,11 +41,11 @@ class WorkEstimate(NamedTuple):
     pair: float = 0.0
     """To list one of them."""
     number: float = 1.0
-    """How many pairs there are."""
+    """The number of pairs."""
     atoms: float = 1.0
-    """How many values a law has."""
+    """The number of values of a law."""
     coarse: float = math.inf
-    """To bound the loss along the walks coarsely; only worth it where the states are many."""
+    """To bound the loss along the walks coarsely; useful only where the states are many."""
 
     @property
     def of_one(self) -> "WorkEstimate":
@@ -55,10 +55,10 @@ class WorkEstimate(NamedTuple):
 
 
 class Laws(Sequence[Pair], abc.ABC):
-    """The pairs of laws of one answer, and what is known of all of them together.
+    """The pairs of laws of one answer, and the distances that hold for all of them.
 
-    A bound asks for a movement (`winf`, `near`, `span`), for the chain behind the laws (`walks`), or for all `pairs`.
-    Where a prior knows a shorter way to an answer than through its pairs, it overrides the question.
+    A bound calls for a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`.
+    Where a prior has a shorter way to a distance than through its pairs, its subclass overrides the method.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(secret=pf.Secret("paid", domain=[0, 1]), prior=pf.AnyCorrelation())
@@ -68,10 +68,10 @@ class Laws(Sequence[Pair], abc.ABC):
     """
 
     movement_only: ClassVar[bool] = False
-    """Whether the pairs stand for a movement, not for laws: then no bound is finer than its length."""
+    """Whether the pairs represent a movement, not laws: then no bound is below that of its length."""
 
     constant: ClassVar[bool] = False
-    """Whether both laws of every pair are constants: then no bound by movement is finer than W_∞."""
+    """Whether both laws of every pair are constants: then no bound by movement is below that of W_∞."""
 
     @property
     @abc.abstractmethod
@@ -80,7 +80,7 @@ class Laws(Sequence[Pair], abc.ABC):
 
     @cached_property
     def pairs(self) -> Sequence[Pair]:
-        """All pairs, listed; refused where they are too many, or not known one by one."""
+        """All pairs, listed; refused where there are too many, or they are not known one by one."""
         raise InternalError(f"{type(self).__name__} lists no pairs.", instead="reporting it to the maintainers")
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class Laws(Sequence[Pair], abc.ABC):
 
     @property
     def certainty(self) -> Certainty:
-        """How the pairs relate to the laws that the prior implies."""
+        """The relation of the pairs to the laws that the prior implies."""
         return Certainty.EXACT
 
     @cached_property
@@ -106,19 +106,19 @@ class Laws(Sequence[Pair], abc.ABC):
         return WorkEstimate()
 
     def at(self, witness: Witness) -> Pair | None:
-        """Return the pair of laws at a row and two secrets, None where one is no easier to list than all."""
+        """Return the pair of laws at a row and two secrets; None where listing one is no easier than listing all."""
         return None
 
     def least_loss(self, rate: float, witness: Witness) -> float:
-        """Return a pure loss that answers with Laplace noise of scale 1/rate are not below, if one is quickly known.
+        """Return a lower bound on the pure loss of answers with Laplace noise of scale 1/rate; 0 if none is quick.
 
-        Far out the density of such an answer is proportional to E e^{±rate·answer}. Witness is the place to look at.
+        Far out the density of such an answer is proportional to E e^{±rate·answer}. It is computed at the witness.
         """
         return 0.0
 
     @cached_property
     def small(self) -> bool:
-        """Whether going through the pairs and finding couplings for each is a matter of seconds."""
+        """Whether listing the pairs and finding a coupling for each takes only seconds."""
         return True
 
     def winf(self, norm: float) -> Reach:
@@ -126,11 +126,11 @@ class Laws(Sequence[Pair], abc.ABC):
         return _farthest(self, lambda pair: winf(pair.mu, pair.nu, norm))
 
     def least_winf(self, norm: float) -> Reach:
-        """Return a movement that the largest W_∞ is not below; 0 if none is quickly known."""
+        """Return a lower bound on the largest W_∞; 0 if none is quick to find."""
         return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return a z that the largest one at which a pair is (z, delta)-near is not below; 0 if not quickly known."""
+        """Return a lower bound on the largest z at which a pair is (z, delta)-near; 0 if none is quick to find."""
         return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
 
     def near(self, delta: float, norm: float) -> Reach:
@@ -142,7 +142,7 @@ class Laws(Sequence[Pair], abc.ABC):
         return longest_reach([_span(pair, norm) for pair in self])
 
     def walks(self) -> Sequence[DependentRows]:
-        """Return the sequences or trees along which rows depend on each other; refuse where there are none."""
+        """Return the sequences or trees along which rows are correlated; refuse where there are none."""
         raise Refused(
             "A bound along chains, for laws that do not come from a chain.",
             allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
@@ -152,7 +152,7 @@ class Laws(Sequence[Pair], abc.ABC):
 
 @final
 class ListedLaws(Laws):
-    """Pairs of laws, one after the other."""
+    """Pairs of laws in a list."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
@@ -168,7 +168,7 @@ class ListedLaws(Laws):
 
 @final
 class SeveralLaws(Laws):
-    """Laws of one answer from several priors or patterns: all of them have to be indistinguishable, one by one."""
+    """Laws of one answer from several priors or patterns; each of them has to be indistinguishable by itself."""
 
     def __init__(self, pieces: Sequence[Laws]) -> None:
         self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])]
@@ -207,8 +207,8 @@ class SeveralLaws(Laws):
 def read_laws(given: object) -> list[Laws]:
     """Return pairs, laws or both as one or more laws.
 
-    Pairs have one dimension. Laws may differ in theirs: rows in two cells and rows in three have answers of different
-    lengths.
+    All pairs have one dimension. Laws may differ in dimension: rows in two cells and rows in three have answers of
+    different lengths.
     """
     if isinstance(given, Laws):
         return given.pieces if isinstance(given, SeveralLaws) else [given]
@@ -222,7 +222,7 @@ def read_laws(given: object) -> list[Laws]:
 
 
 def only_if_small(pairs: Sequence[Pair]) -> None:
-    """Refuse laws of which there are too many, or too large ones, to find a coupling for each pair."""
+    """Refuse laws that are too many or too large to find a coupling for each pair."""
     if isinstance(pairs, Laws) and not pairs.small:
         raise Refused(
             "A coupling for every pair of these laws of vectors: they have too many values.",
@@ -237,7 +237,7 @@ def as_laws(pairs: Sequence[Pair]) -> Laws:
 
 
 def longest_reach(reaches: Sequence[Reach]) -> Reach:
-    """Return the longest of the reaches of all pairs (both orders reach equally far), exact only if every one is."""
+    """Return the longest reach of all pairs (equal in both orders), exact only if every reach is."""
     worst = max(reaches, key=lambda reach: reach.length)
     exact = all(reach.certainty == Certainty.EXACT for reach in reaches)
     return replace(worst, certainty=Certainty.EXACT if exact else Certainty.UPPER_BOUND)

@@ -1,4 +1,4 @@
-"""Messages along chains and trees: the loss of noisy sums for one row when rows depend on each other (M20)."""
+"""Messages along chains and trees: the loss of noisy sums for one row when rows are correlated (M20)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from pufferflow.suggestions import suggests_arguments
 from pufferflow.transport import Certainty
 
 _LOUD = 2.0**40
-"""Times the movement: noise that hides everything but what the secret's own value says of a class."""
+"""Times the movement: a scale that hides all but what the secret's own value reveals about a class."""
 
 
 @final
@@ -27,11 +27,11 @@ _LOUD = 2.0**40
 class Messages(Bound):
     """Lipschitz messages (M20): a pure loss for chains of any length, and the guarantees that follow from it (M29).
 
-    What the outputs before and after a row can reveal about its state travels to it along the chain, and each step
-    keeps no more of it than the kernel lets through. It needs a prior that is a chain or a tree; pairs of laws alone do
-    not do. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`. With
-    `coarse` a step looks at the largest of the differences that arrive, not at which states they are between: that
-    takes little time for chains of many states, and up to about twice the noise.
+    What the outputs before and after a row can reveal about its state travels to it along the chain, and the kernel
+    limits how much of it each step passes on. The prior has to be a chain or a tree; pairs of laws alone are not
+    enough. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`. With
+    `coarse` a step uses only the largest of the differences that arrive, not the states they are between: that is
+    quick for chains of many states, and needs up to about twice the noise.
 
     >>> import pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -43,8 +43,8 @@ class Messages(Bound):
 
     name = "messages"
     explanation = (
-        "Follows what noisy answers can reveal about one row from row to row along the chain; each step lets through "
-        "only what rows do not forget (M20)."
+        "Follows what noisy answers can reveal about one row from row to row along the chain; each step passes on "
+        "only what the next row's state still depends on (M20)."
     )
     rank = 0
     by_movement = False
@@ -69,7 +69,7 @@ class Messages(Bound):
 class PureLoss(LossCurve):
     """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached.
 
-    Where `renyi` knows more, it counts as well, also of noise that has no pure loss.
+    Where `renyi` gives a tighter bound, it is used too, also for noise without a pure loss.
     """
 
     certainty = Certainty.UPPER_BOUND
@@ -92,7 +92,7 @@ class PureLoss(LossCurve):
         return self._last[1]
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
-        """Return a scale that keeps the guarantee; no scale does with noise that has no pure loss."""
+        """Return a scale that keeps the guarantee; refuse noise without a pure loss."""
         if math.isinf(float(np.max(family(1.0).pure(1.0)))):
             if not self._given_away:
                 raise impossible(family(1.0), guarantee)

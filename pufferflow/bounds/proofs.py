@@ -1,7 +1,7 @@
-"""The search for the least scale or ε that bounds prove: quick bounds first, then those that may win enough.
+"""The search for the least scale or ε that bounds prove: quick bounds first, then those that may lower it enough.
 
-Of several laws those with the largest scale or ε decide, so only they are looked at again. Work is predicted from
-sizes, never timed: the same bounds are tried on every machine and under any load. Only a deadline looks at a clock.
+Of several laws those with the largest scale or ε decide, so only these are improved further. Work is predicted from
+sizes, never timed: the same bounds are tried on every machine and under any load. Only a deadline reads a clock.
 """
 
 import math
@@ -23,25 +23,25 @@ from pufferflow.transport import Certainty
 from pufferflow.workers import Workers
 
 LOWER = 1e-6
-"""How much smaller a scale has to be for a later bound to be preferred: the first ones are exact more often."""
+"""The relative reduction of the scale for which a later bound is preferred: earlier ones are exact more often."""
 LITTLE = 0.05
-"""By how much less noise a bound has to guarantee for work beyond the budget."""
+"""The relative reduction of the noise that a bound has to offer for work beyond the budget."""
 TRIFLE = 2e8
-"""So many elementary operations, a fraction of a second, are never too many."""
+"""The number of elementary operations, a fraction of a second, that is always allowed."""
 TOO_LONG = 1e10
-"""So many operations, some ten seconds, are too many whatever they may win, unless the bound is named."""
+"""The number of operations, some ten seconds, that is never exceeded, unless the bound is named."""
 _IN_A_SECOND = 1e9
 FAINT = 1e-200
-"""Below this a scale is no noise, and its inverse too large to compute with."""
+"""Below this a scale counts as no noise, and its inverse is too large to compute with."""
 _ONE_EVALUATION = 1 / 20
-"""The share of one evaluation of a loss in the work of the search for a scale."""
+"""The share of one loss evaluation in the work of the search for a scale."""
 _HALVINGS = 12
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class AppliedBound:
-    """A bound and some laws: loss curves, all of which have to keep the guarantee."""
+    """A bound applied to laws: loss curves, all of which have to keep the guarantee."""
 
     bound: Bound
     laws: Laws
@@ -49,14 +49,14 @@ class AppliedBound:
 
     @classmethod
     def of(cls, bound: Bound, laws: Laws, noise: Noise, guarantee: Guarantee) -> "AppliedBound":
-        """Apply a bound to some laws; refuse a guarantee with less room than the bound takes."""
+        """Apply a bound to some laws; refuse a guarantee whose δ is below the share that the bound leaves out."""
         applied = cls(bound, laws, bound.parts(laws, noise))
         for part in applied.parts:
             part.check(guarantee)
         return applied
 
     def keeps(self, noise: Noise, guarantee: Guarantee) -> bool:
-        """Say whether the noise provably keeps the guarantee."""
+        """Return whether the noise provably keeps the guarantee."""
         return self.worst(noise, guarantee)[0] <= 0
 
     @property
@@ -71,7 +71,7 @@ class AppliedBound:
 
     @property
     def certainty(self) -> Certainty:
-        """Whether all that was used is exact."""
+        """Whether all distances used are exact."""
         return least_certain([self.laws.certainty, *(part.certainty for part in self.parts)])
 
     def worst(self, noise: Noise, guarantee: Guarantee) -> tuple[float, LossCurve]:
@@ -81,7 +81,7 @@ class AppliedBound:
         return excesses[place], self.parts[place]
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Calibrate to the part that moves farthest, then to others as long as one still costs too much."""
+        """Calibrate to the part that moves farthest, then to others while one of them exceeds the guarantee."""
         return self._until_kept(family, guarantee, self._farthest.least_scale(family, guarantee))
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
@@ -103,7 +103,7 @@ class AppliedBound:
 def looked_at(
     every: Sequence[AppliedBound], noise: Noise, guarantee: Guarantee, workers: Workers
 ) -> list[tuple[float, AppliedBound]]:
-    """Return the largest log ratio of loss to guarantee of each, and the same bounds, whose loss is cached."""
+    """Return the largest log ratio of loss to guarantee of each bound, and the bounds, whose loss is cached."""
     looked = list[tuple[float, AppliedBound]]()
     for place, applied in enumerate(every):
         began = time.thread_time()
@@ -120,7 +120,7 @@ def _looked_at(applied: AppliedBound, noise: Noise, guarantee: Guarantee) -> tup
 
 
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
-    """Return the quickest bound that proves a guarantee of these laws with this noise; None if none does."""
+    """Return the quickest bound that proves a guarantee for these laws with this noise; None if none does."""
     for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
         with suppress(Refused):
             applied = AppliedBound.of(bound, laws, noise, guarantee)
@@ -154,11 +154,11 @@ class Proof:
     applied: AppliedBound
     witness: Witness
     rough: bool = False
-    """Whether the bound may prove less."""
+    """Whether the bound may prove a smaller value."""
 
 
 class Aim(Protocol):
-    """The quantity that a search makes small: a scale or an ε."""
+    """The quantity that a search minimises: a scale or an ε."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -166,15 +166,15 @@ class Aim(Protocol):
         ...
 
     def proof(self, bound: Bound, laws: Laws, enough: float | None = None) -> Proof:
-        """Return the least value that a bound proves; `enough` instead, if the bound proves it."""
+        """Return the least value that a bound proves, or `enough` if the bound proves that."""
         ...
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
-        """Say whether a bound proves a value."""
+        """Return whether a bound proves a value."""
         ...
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        """Return a value that the bound cannot go below, as far as that is quickly known."""
+        """Return a lower limit of the values that the bound can prove, as far as it is quick to find."""
         ...
 
 
@@ -200,7 +200,7 @@ class Scales:
         return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
 
     def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
-        """Return a scale with which the exact loss breaks a pure guarantee, by a few halvings close to the best."""
+        """Return a scale at which the exact loss breaks a pure guarantee, close to the largest by a few bisections."""
         if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
             return 0.0
         low, high = 0.0, best * (1 - LOWER)
@@ -216,7 +216,7 @@ class Scales:
 @final
 @dataclass(frozen=True)
 class Epsilons:
-    """The least ε that a noise keeps."""
+    """The least ε that a noise provably keeps."""
 
     noise: Noise
     kind: Kind
@@ -254,10 +254,10 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
     thrifty: bool,
     end: float | None = None,
 ) -> tuple[list[Proof], list[Untried]]:
-    """Return a proof for each of the laws, of which the largest is the least that the bounds can do, or near it.
+    """Return a proof for each of the laws; the largest value is the least that the bounds prove, or near it.
 
-    `thrifty` leaves out what can win little for more work than the quickest proofs took. After `end`, on a monotonic
-    clock, what is worked out stops and the best proofs hold; laws that have none yet get one all the same.
+    `thrifty` skips bounds with little possible gain for more work than the quickest proofs took. After `end`, on a
+    monotonic clock, the search stops and the best proofs hold; laws without a proof still get one.
     """
     tried = _first_proofs(pieces, bounds, aim, workers)
     budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
@@ -273,7 +273,7 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
 
 @contextmanager
 def _naming(bound: Bound) -> Generator[None]:
-    """Name the bound that is worked out inside, should its time be over."""
+    """Name the running bound in an error if its time is over."""
     try:
         yield
     except OutOfTimeError:
@@ -281,12 +281,12 @@ def _naming(bound: Bound) -> Generator[None]:
 
 
 def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, workers: Workers) -> "list[_Piece]":
-    """Return all laws, each with a first proof of what is enough for those before it, or of the least.
+    """Return all laws, each with a first proof: of the value that the laws before it need, or of the least one.
 
-    What processes worked out with another value than is enough by then is worked out again, so that the number of
-    processes does not matter.
+    A process may have used an outdated value of what is enough; then the proof is repeated, so that the result does
+    not depend on the number of processes.
     """
-    left = sorted(pieces, key=lambda one: -sum(one.work[1:4]))  # those that cost most are most often the largest
+    left = sorted(pieces, key=lambda one: -sum(one.work[1:4]))  # laws with the most work often need the largest value
     tried, enough = list[_Piece](), None
     while left:
         began = time.thread_time()
@@ -310,17 +310,17 @@ def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, wor
 @final
 @dataclass
 class _Piece:
-    """Some laws, the best proof so far, and the bounds that are left."""
+    """Some laws, the best proof so far, and the bounds not tried yet."""
 
     laws: Laws
     bounds: Sequence[Bound]
     aim: Aim
     enough: float | None = None
-    """A value that other laws need: if these need no more, it does not matter how much less."""
+    """A value that other laws need: if these need no more, their exact value does not matter."""
     untried: list[Untried] = field(default_factory=list[Untried])
 
     def __post_init__(self) -> None:
-        """Order the bounds by their work, equal ones and trifles as they are given, and make the first proof."""
+        """Sort the bounds by work, keeping the given order of equal and cheap ones, and make the first proof."""
 
         def rank(bound: Bound) -> tuple[bool, float]:
             work = self._work_of(bound)
@@ -331,18 +331,18 @@ class _Piece:
 
     @property
     def open(self) -> bool:
-        """Whether less may be proven."""
+        """Whether a smaller value may be proven."""
         return bool(self.left) or self.best.rough
 
     def advance(self, budget: float) -> float:
-        """Settle a rough proof, or consider the next bound; return the work it took of the budget."""
+        """Refine a rough proof, or consider the next bound; return the work used of the budget."""
         if self.best.rough:
             self.settle()
             return 0.0
         return self.consider(budget)
 
     def stop(self, begun: Sequence[Bound]) -> None:
-        """Leave it at the best proof so far, since time is up; a rough one proves its value too."""
+        """Stop at the best proof so far, since time is up; a rough one proves its value too."""
         late = [bound for bound in self.left if not bound.supports_only]
         self.untried += [Untried(bound, 1.0, late=True) for bound in (*late, *begun)]
         self.left.clear()
@@ -356,14 +356,14 @@ class _Piece:
             self.best = self.aim.proof(bound, self.laws)
 
     def consider(self, budget: float) -> float:
-        """Try the next bound if it may win enough for its work; return the work it took."""
+        """Try the next bound if its possible gain is worth its work; return the work used."""
         bound = self.left.pop(0)
         with _naming(bound):
             return self._consider(bound, self.best.value, budget)
 
     def _consider(self, bound: Bound, best: float, budget: float) -> float:
         if self.laws.constant and not bound.for_constants:
-            return 0.0  # nothing is left to gain over the movement
+            return 0.0  # no bound is below that of the movement
         try:
             least = self.aim.least(bound, self.laws, best, self.best.witness)
             if least >= best:
@@ -385,7 +385,7 @@ class _Piece:
         return probing + (work if work <= budget else 0.0)
 
     def _probe(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
-        """Return the work of looking at the pair that costs most so far, and whether the bound may win much there."""
+        """Return the work of evaluating the worst pair so far, and whether the bound may lower the value much there."""
         sizes = self.laws.work.of_one
         work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_EVALUATION
         pair = self.laws.at(self.best.witness) if work <= budget else None
@@ -395,10 +395,10 @@ class _Piece:
         return bound.work(self.laws.work, self.aim.guarantee)
 
     def _first(self) -> tuple[Proof, float]:
-        """Return the first proof that a bound gives, and the work it took.
+        """Return the first proof that a bound gives, and the work used.
 
-        Where all refuse, the refusal of the last bound that was given is shown, since quick bounds with few uses come
-        first. Group privacy comes after all of them; its refusal matters only where nothing else was tried.
+        Where all refuse, the refusal of the last bound given is shown, since quick bounds of narrow use come first.
+        Group privacy comes after all of them; its refusal is shown only where nothing else was tried.
         """
         refusals: list[tuple[Bound, Refused]] = []
         while self.left:

@@ -1,4 +1,4 @@
-"""Markov quilts: hide the rows near a secret, and bound the influence of those beyond (M19)."""
+"""Markov quilts: hide the rows near a secret, and bound the influence of all others (M19)."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Quilt(Bound):
     name = "quilt"
     explanation = (
         "Hides a stretch of rows around the secret with noise, and adds what rows beyond its ends still reveal about "
-        "it: the published method for chains, which mostly needs more noise than Messages (M19)."
+        "it: the published method for chains, which usually needs more noise than Messages (M19)."
     )
     by_movement = False
 
@@ -66,13 +66,13 @@ class Quilt(Bound):
 @final
 @dataclass(frozen=True, eq=False)
 class _QuiltedChain:
-    """The quilts of a chain, whose loss is influence from beyond them plus the noise's loss for the rows inside."""
+    """The quilts of a chain: the loss is the influence from outside plus the noise's loss for the rows inside."""
 
     rows: DependentChain
     quilts: Quilts
 
     def loss(self, noise: Noise) -> tuple[float, Witness]:
-        """Return the largest loss of a row; rows inside a quilt change one by one, or move one answer all at once."""
+        """Return the largest loss of a row; rows inside a quilt are charged one by one, or together for one answer."""
         losses, states = self.rows.exposures(noise), self.rows.secrets.pairs[0].tolist()
         if losses is None:
             return math.inf, self.rows.place(0, states)

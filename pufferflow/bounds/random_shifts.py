@@ -1,7 +1,7 @@
-"""Losses of Gaussian noise whose shift is random: those of a coupling's pairs, as they are likely (M1).
+"""Losses of Gaussian noise with a random shift: the pairs of a coupling, weighted by their probabilities (M1).
 
-A pair of data sets moves an answer by some deviations of the noise. Of one Rényi order, or at one δ, the loss is at
-most the mean over the pairs of a coupling, which may be far below that of the worst pair.
+A pair of data sets moves an answer by some standard deviations of the noise. For one Rényi order, or at one δ, the
+loss is at most the mean over the pairs of a coupling, which may be far below that of the worst pair.
 """
 
 import math
@@ -19,12 +19,12 @@ _TOLERANCE = 1e-9
 
 
 def least(promises: Sequence[Guarantee], kind: Kind) -> float:
-    """Return the least loss of a kind that follows from one of some guarantees; ∞ if none does."""
+    """Return the least loss of a kind that follows from any of several guarantees; ∞ if none does."""
     return min((kind.loss_from(promise) for promise in promises), default=math.inf)
 
 
 def mean_of_shifts(shifts: Floats, masses: Floats, kind: Kind) -> float:
-    """Return the mean loss of Gaussian shifts that have these probabilities, of a Rényi order or at a δ (M1)."""
+    """Return the mean loss of Gaussian shifts with these probabilities, of a Rényi order or at a δ (M1)."""
     if kind.example.divergence is Divergence.HOCKEY_STICK and kind.example.delta > 0:
         epsilon = mean_epsilon(shifts, masses, kind.example.delta)
         return kind.loss_from(Approx(epsilon, kind.example.delta)) if epsilon < math.inf else math.inf
@@ -73,7 +73,7 @@ def _finite_mean_epsilon(shifts: Floats, masses: Floats, delta: float) -> float:
 
 
 def of_orders(loss: Callable[[float], float], kind: Kind) -> list[Guarantee]:
-    """Return the Rényi guarantees that a kind follows from, as far as their losses are finite."""
+    """Return the Rényi guarantees with finite losses from which a kind follows."""
     alpha = kind.example.alpha
     orders = DEFAULT_ORDERS if alpha == math.inf else (alpha,)
     losses = [(order, loss(order)) for order in orders]

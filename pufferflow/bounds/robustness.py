@@ -1,4 +1,4 @@
-"""What a guarantee is still worth if the prior is wrong (M30)."""
+"""The guarantee that remains if the prior is wrong (M30)."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from pufferflow.rounding import float_above
 
 
 class Planned(Protocol):
-    """The part of a plan that robustness needs: noise for sums that were weighted, then calibrated together."""
+    """The part of a plan that robustness needs: noise for sums that are weighted, then calibrated together."""
 
     @property
     def calibrations(self) -> Sequence[Calibration]:
@@ -25,12 +25,12 @@ class Planned(Protocol):
 
     @property
     def largest_weight(self) -> float:
-        """How far the weighted sums move if the answers move by 1, at most."""
+        """The most that the weighted sums move if the answers move by 1."""
         ...
 
     @property
     def key_delta(self) -> float:
-        """The part of the guarantee's δ that is not for the noise, but for keys that the data chooses."""
+        """The part of the guarantee's δ that is spent on keys chosen by the data, not on the noise."""
         ...
 
 
@@ -67,7 +67,7 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
 
 
 def with_keys(promise: Guarantee, delta: float) -> Guarantee:
-    """Return the guarantee that holds for sums together with keys that take so much δ, rounded up.
+    """Return the guarantee of sums together with keys that spend this much δ, rounded up.
 
     >>> from pufferflow.guarantees import Approx
     >>> with_keys(Approx(1.0, 0.25), 0.25)
@@ -77,7 +77,7 @@ def with_keys(promise: Guarantee, delta: float) -> Guarantee:
 
 
 def weakest(promises: Sequence[Guarantee]) -> Guarantee:
-    """Return what holds where any one of several guarantees of one kind holds.
+    """Return the guarantee that holds if any one of several guarantees of one kind holds.
 
     >>> from pufferflow.guarantees import Pure
     >>> weakest([Pure(1.0), Pure(2.0)])
@@ -88,7 +88,7 @@ def weakest(promises: Sequence[Guarantee]) -> Guarantee:
 
 
 def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
-    """Return what is left of a guarantee if all likelihoods may be off by a factor e^ratio, either way (M30).
+    """Return the guarantee that remains if all likelihoods may be off by a factor e^ratio, either way (M30).
 
     >>> from pufferflow.guarantees import Renyi
     >>> stretched(Renyi(alpha=2, epsilon=1), 0.5)
@@ -99,15 +99,15 @@ def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
         raise Refused(
             f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
             allowed="pf.Pure, pf.Approx, pf.TradeOff, pf.Renyi, pf.RenyiCurve or pf.Zcdp",
-            instead="prior_error, a movement, which keeps every guarantee of a calibration",
+            instead="prior_error, a movement, for which every guarantee of a calibration has a version",
         )
     return weaker
 
 
 def _moved(promised: Calibration, moved: float) -> Guarantee:
-    """Return the guarantee for a longer movement.
+    """Return the guarantee for a movement that is longer by the prior error.
 
-    Where no movement was used, add the noise's loss of the error twice.
+    Where no movement was used, the noise's loss for the error is added twice.
     """
     if promised.by_movement and math.isfinite(promised.sensitivity):
         return _farther(promised, float_above(Fraction(promised.sensitivity) + Fraction(2 * moved)))
@@ -116,7 +116,7 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
     if weaker is None:
         raise Refused(
             f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
-            allowed="a bound that speaks of a movement, or a noise with a pure loss",
+            allowed="a bound by a movement, or a noise with a pure loss",
             instead="bound=pf.GWM()",
         )
     return weaker

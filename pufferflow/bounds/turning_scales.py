@@ -1,11 +1,11 @@
-"""The least scale of stairs: their exact losses may rise as they grow, but between turns they are lines (M6, M12).
+"""The least scale of staircase noise, whose exact losses may rise with it, but are linear between turns (M6, M12).
 
 Jumps lie γ + j steps beside each atom. At the scales where jumps of two atoms meet, and only there, pieces of both
 densities appear or vanish; between two such scales the densities' values stay, and lengths in steps are linear in
 1/scale. So there E e^((α−1)·loss) and the hockey stick of the two laws in one order are linear in 1/scale, and the
-pure loss is constant. (Under the best coupling they are least values of linear functions, so concave.) Whether some
-scale of a piece keeps a guarantee is seen at its ends, and the least one is found by halving. The search goes from the
-least scale up; what it returns was measured.
+pure loss is constant. (Under the best coupling they are minima of linear functions, so concave.) Whether some scale of
+a piece keeps a guarantee is decided at its ends, and the least one is found by bisection. The search starts at the
+least scale; the loss at the scale that it returns was computed.
 """
 
 import itertools
@@ -22,29 +22,29 @@ from pufferflow.guarantees import Divergence, Guarantee
 from pufferflow.noise import Staircase
 
 HAIR: Final = 2.0**-40
-"""Noise is drawn with a scale up to so much above the proven one: both are in one piece, and keep the guarantee."""
+"""The most by which the drawn scale exceeds the proven one; both lie in one piece, and keep the guarantee."""
 _ULPS: Final = 2.0**-50
 _CLOSE: Final = 1e-10
 _MOST_TURNS: Final = 1e6
 _SHARES: Final = tuple(2.0**-power for power in range(1, 41))
 
 Excess = Callable[[float], float]
-"""By how much a scale breaks a guarantee: not above 0 exactly if it keeps it."""
+"""The excess of a scale over a guarantee: at most 0 exactly if the scale keeps it."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """What decides where losses turn: the stairs, how far atoms lie apart, and the work of one loss at a scale of 1."""
+    """What determines the turns of losses: the staircase, the distances of atoms, and the work of a loss."""
 
     stairs: Staircase
     distances: Floats
     work: float
-    """So many operations, times what one scale is of the farthest distance, take the losses at a scale."""
+    """The operations for the losses at a scale, divided by 1 + (farthest distance)/scale."""
     budget: float
 
     def between(self, low: float, high: float) -> list[float]:
-        """Return `low` and the turns up to `high`; only the larger turns where all would be too much work."""
+        """Return `low` and the turns up to `high`; only the largest turns where all of them take too much work."""
         total = float(np.abs(self.distances).sum())
         least = max(low, 3 * total / _MOST_TURNS)
         turns = self.stairs.bends_of(self.distances, least, high)
@@ -54,9 +54,9 @@ class Turns:
 
 
 def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: float) -> float:
-    """Return the least scale ≥ low that keeps every guarantee, as far as work allows; `high` is known to do so.
+    """Return the least scale ≥ low that keeps every guarantee, within the work limit; `high` is known to keep them.
 
-    It and all scales up to a hair above it keep the guarantees.
+    All scales slightly above it, up to the one drawn, keep the guarantees too.
     """
     for start, end in itertools.pairwise([*turns.between(low, high), high]):
         found = _least_in_piece(excesses, start * (1 + _ULPS), end * (1 - _ULPS))
@@ -69,7 +69,7 @@ def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: f
 def _least_in_piece(excesses: Sequence[Excess], low: float, high: float) -> float | None:
     """Return the least scale of a piece that keeps all guarantees; None if there is none.
 
-    Each excess is found once at most: what keeps a guarantee at the far end and here keeps it between.
+    Each excess is computed at most once: a guarantee kept at both ends is kept between them.
     """
     if not 0 < low * (1 + HAIR) < high:
         return None
@@ -86,7 +86,7 @@ def _kept(excesses: Sequence[Excess], scale: float) -> bool:
 
 
 def _crossing(excess: Excess, low: float, high: float) -> float:
-    """Return the least scale, but for 1e-10 of it, that keeps a guarantee which `low` breaks and `high` keeps."""
+    """Return the least scale, to a relative 1e-10, that keeps a guarantee which `low` breaks and `high` keeps."""
     while high > low * (1 + _CLOSE):
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
@@ -94,7 +94,7 @@ def _crossing(excess: Excess, low: float, high: float) -> float:
 
 
 def too_small(pair: Pair, stairs: Staircase, guarantee: Guarantee) -> float:
-    """Return a scale up to which stairs of this shape surely break a guarantee that the laws break without noise.
+    """Return a scale up to which staircase noise of this shape breaks a guarantee that the laws break without noise.
 
     Each atom keeps all but a share t of its noise closer than half the least gap, so the cells around the atoms have
     probabilities of at least μ(1 − t) and at most ν + t, whose loss no exact loss is below.

@@ -1,8 +1,8 @@
-"""The loss of a row's state where one of several outputs was given about each stretch of a chain, whichever (M20).
+"""The loss of a row's state where each stretch of a chain has any one of several outputs (M20).
 
-A unit has rows at some steps of each stretch, in one of several ways, and it is not known in which. Messages grow with
-exposures and with the messages before them. So the largest message of all ways, entry by entry, may be handed on to the
-next stretch, and the loss is the largest of a stretch, in one way, between messages that stand for all ways around it.
+A unit has rows at some steps of each stretch, in one of several unknown ways. Messages grow with exposures and with
+the messages before them. So the largest message over all ways, entry by entry, is passed on to the next stretch. The
+loss is the largest over stretches and ways, between messages that bound all ways around the stretch.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from pufferflow.chains.recursion import MessageSteps, Run, SomeSteps, run
 from pufferflow.rounding import UNIT
 
 _GRAIN: Final = 2.0**-32
-"""Messages between stretches are rounded up to multiples, so that stretches that are alike are worked out once."""
+"""Messages between stretches are rounded up to multiples of this, so that equal stretches are computed once."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class AnyOf:
-    """Consecutive rows from `first` on, and the exposures that they may have: one of the `ways` for all of them.
+    """Consecutive rows from `first` on, and their possible exposures: one of the `ways` for all of them.
 
-    Parts that share one list of ways are worked out once where all around them is alike too.
+    Parts that share one list of ways are computed once where their surroundings are equal too.
     """
 
     first: int
@@ -64,9 +64,9 @@ def leak_of_any(chain: Chain | Chains, parts: Sequence[AnyOf], secrets: Secrets)
 
 
 def _messages(chain: Chain | Chains, parts: Sequence[AnyOf], *, future: bool) -> list[list[Run]]:
-    """Return the messages at the rows of every part, in every way, from what stands for all parts before it.
+    """Return the messages at the rows of every part, in every way, from a bound on all parts before it.
 
-    Of parts that are alike after messages that are alike it is one list.
+    Equal parts after equal messages share one list.
     """
     steps: MessageSteps = chain.forward if future else chain.backward
     known, found = dict[tuple[object, ...], list[Run]](), list[list[Run]]()
@@ -85,10 +85,10 @@ def _messages(chain: Chain | Chains, parts: Sequence[AnyOf], *, future: bool) ->
     return found
 
 
-def _largest(  # noqa: PLR0913, PLR0917 - a part in one way, and what is known around it
+def _largest(  # noqa: PLR0913, PLR0917 - a part in one way, and the bounds around it
     chain: Chain | Chains, part: AnyOf, exposures: Exposures, past: Run, future: Run, secrets: Secrets
 ) -> float:
-    """Return the largest leak of a part's rows; messages may go on to one row more, which another part has."""
+    """Return the largest leak of a part's rows; messages may include one further row, of another part."""
     rows: Indices = np.arange(part.first, part.end)
     if secrets.rows is not None:
         rows = rows[secrets.rows[rows]]

@@ -1,8 +1,8 @@
-"""Classes of Markov chains: kernels only known to lie between bounds, and the steps of messages that serve all (M20).
+"""Classes of Markov chains: kernels between bounds, and the steps of messages that hold for all members (M20).
 
-A member may choose another kernel within the bounds at every step. About the future, its rows stand by themselves.
-About the past, the rows are reversed: w/Σw with w_u = m(u)·P(u,x), m any law that the earlier row may have; the
-kernel's own bounds say nothing of them. So the laws of rows are followed from the first row on, always from outside.
+A member may choose another kernel within the bounds at every step. For the future, the kernel's rows are used as they
+are. For the past, they are reversed: w/Σw with w_u = m(u)·P(u,x), m any law that the earlier row may have. The
+kernel's own bounds do not bound them. So sets of laws that contain those of each row are computed from the first on.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Chains(StateSequence):
     """All chains on k states whose kernel from row t to row t + 1 is between `low[order[t]]` and `high[order[t]]`.
 
     `initial` holds the laws that row 0 may have, or the extreme ones of them, of shape (j, k); np.eye(k) allows any.
-    With None it is any law that one turn of all kernels, from the first to the last, may leave as it is.
+    With None it is any law that is stationary under one turn of all kernels, from the first to the last.
 
     >>> low, high = np.array([[[0.8, 0.1], [0.1, 0.8]]]), np.array([[[0.9, 0.2], [0.2, 0.9]]])
     >>> Chains(low, high, np.zeros(9, dtype=np.intp)).length
@@ -74,7 +74,7 @@ class Chains(StateSequence):
         return Chains(self.low, self.high, tile(self.order, steps), self.initial)
 
     def settling(self) -> int | None:
-        """Return after how many rows the laws of its rows repeat, or count as repeating, if its steps do.
+        """Return the number of rows after which the laws of rows repeat, or count as repeating, if the steps do.
 
         None for a turn that is too long to be found in a sequence.
         """
@@ -106,7 +106,7 @@ class Chains(StateSequence):
 
     @cached_property
     def kernels(self) -> list[KernelBounds]:
-        """The kernels, by what they give to sets."""
+        """The kernels, by their bounds on sets of states."""
         return [kernels_between(low, high) for low, high in zip(self.low, self.high, strict=True)]
 
     @cached_property
@@ -122,7 +122,7 @@ class Chains(StateSequence):
         return [self.kernels[int(which)] for which in self.order[stretch.start : stretch.start + stretch.period]]
 
     def rest(self, stretch: Stretch) -> Marginals:
-        """Return laws that no period of a stretch leads out of."""
+        """Return a set of laws that is closed under every period of a stretch."""
         occurring = np.unique(self.mask_of[stretch.start : stretch.end + 1])
         return invariant_marginals(self.turn(stretch), np.asarray(self.masks[occurring].any(axis=0)))
 
@@ -130,7 +130,7 @@ class Chains(StateSequence):
 @final
 @dataclass(frozen=True, eq=False)
 class BoundedSteps:
-    """Steps of messages among the extremes of rows; `tight` if their limits count one by one, not by the largest."""
+    """Steps of messages among the extreme rows; `tight` if they use all limits, not only the largest."""
 
     pool: list[Extremes]
     order: Indices
@@ -149,8 +149,8 @@ class BoundedSteps:
 class _ReversedBounds:
     """The distinct reversed steps of a class of chains, `pool`, and which of them each row has, `order`.
 
-    `last` has for each kernel and set of states the latest laws that it was reversed for, and the place of the outcome:
-    a row whose laws are those reuses it. `tight` says that no laws stand in which are much wider than the row's own.
+    `last` has for each kernel and set of states the latest laws that it was reversed for, and the place of the result:
+    a row with the same laws reuses it. `tight` says that no laws much wider than the row's own are used.
     """
 
     def __init__(self, chains: Chains) -> None:
@@ -163,13 +163,13 @@ class _ReversedBounds:
     def follow(self, laws: Marginals, stretch: Stretch) -> Marginals:
         """Write the steps of a stretch and return the laws after it.
 
-        Once the laws are near to those that a period does not lead out of, these stand for all that follow.
+        Once the laws are near a set that is closed under a period, that set is used for all following rows.
         """
         rest = self.chains.rest(stretch) if stretch.period else None
         for at in range(stretch.start, stretch.end):
             if rest is not None and (at - stretch.start) % stretch.period == 0:
                 hull, masks = rest.around(laws), self.chains.mask_of[at : stretch.end + 1]
-                near = at - stretch.start >= _PATIENCE or hull.near(laws, _CLOSE)  # or it took too long
+                near = at - stretch.start >= _PATIENCE or hull.near(laws, _CLOSE)  # or the search took too long
                 if near and np.array_equal(masks[stretch.period :], masks[: -stretch.period]):
                     self.tight = self.tight and hull.near(laws, _LOOSE)
                     return self._repeat(hull, stretch, at)
@@ -178,7 +178,7 @@ class _ReversedBounds:
         return laws
 
     def _repeat(self, laws: Marginals, stretch: Stretch, at: int) -> Marginals:
-        """Write one period, over and over, and return the laws at the end of the stretch."""
+        """Write one period repeatedly, and return the laws at the end of the stretch."""
         left = stretch.end - at
         phases, places = [laws], list[int]()
         for row in range(at, min(at + stretch.period, stretch.end)):

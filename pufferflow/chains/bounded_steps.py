@@ -1,17 +1,17 @@
 """Bounds on the laws of a row, and on messages, in a chain whose kernels lie between bounds (M20, classes of chains).
 
-A set of laws m is held by the least and the most that m(A) can be, for every set A of states: the number A, written in
-binary, says which states are in it. One step on, m'(A) is the mean of P(·,A) under m. In layers, that is a sum of
-P(·,A)'s drops times m of the sets where P(·,A) is largest; with m's bounds put in and P(·,A) at its own bounds, the sum
-holds every member, whichever kernel it chooses at each step. All sums are rounded outwards.
+A set of laws m is given by the least and the largest m(A) for every set A of states: the bits of the number A say
+which states are in it. One step on, m'(A) is the mean of P(·,A) under m. In layers, that is a sum of P(·,A)'s drops
+times m of the sets where P(·,A) is largest. With the bounds of m and of P(·,A) in it, the sum bounds every member,
+whichever kernel it chooses at each step. All sums are rounded outwards.
 
 One step of a message maximises over all laws of the next state within such bounds.
 
 A message is the largest log ratio of two means of v, over functions v within the limits D and over these laws. The
-ratio is largest at an extreme v. For three to five states these are listed: an extreme v is tied together by a tree of
-limits that hold with equality, and in such a tree every state is only above its neighbours, or only below them. More
-states weigh all v between 1 and e^r at once, r the largest limit: extreme are those that are e^r on a set A and 1
-elsewhere. For two states that is the same as D itself. For such v the ratio depends on the odds α, β of A only:
+ratio is largest at an extreme v. For three to five states these are listed: a tree of limits that hold with equality
+gives an extreme v, and in such a tree every state is only above its neighbours, or only below them. For more states
+all v between 1 and e^r are allowed, r the largest limit: extreme are those that are e^r on a set A and 1 elsewhere.
+For two states that equals D itself. For such v the ratio depends only on the odds α, β of A:
 
     (1 + αe^r)(1 + β) / ((1 + α)(1 + βe^r)).
 
@@ -62,12 +62,12 @@ class Marginals:
         return laws
 
     def within(self, other: "Marginals", room: float = 0.0) -> bool:
-        """Test whether all of these laws are among the others, whose bounds are widened by the share `room`."""
+        """Return whether all of these laws are among the others, whose bounds are widened by the share `room`."""
         low = self.least >= other.least * (1 - room)
         return bool(low.all() and (self.most <= other.most * (1 + room)).all())
 
     def near(self, other: "Marginals", room: float) -> bool:
-        """Test whether these bounds, which contain the others, exceed them by the share `room` of the upper at most."""
+        """Return whether these bounds, which contain the others, exceed them by at most `room` times the upper."""
         low = self.least >= other.least - room * other.most
         return bool(low.all() and (self.most <= other.most * (1 + room)).all())
 
@@ -76,7 +76,7 @@ class Marginals:
         return _with_trivial_sets(self.least * down, np.minimum(self.most * up, 1.0))
 
     def around(self, laws: "Marginals") -> "Marginals":
-        """Return these laws, with bounds so much wider that they hold the others; no turn leads out of them either."""
+        """Return these laws, with bounds widened until they contain the others; the set stays closed under turns."""
         with np.errstate(divide="ignore", invalid="ignore"):
             down = np.where(self.least > laws.least, laws.least / self.least * (1 - UNIT), 1.0).min()
             up = np.where(self.most < laws.most, laws.most / self.most * (1 + UNIT), 1.0).max()
@@ -86,7 +86,7 @@ class Marginals:
 @final
 @dataclass(frozen=True, eq=False)
 class KernelBounds:
-    """Kernels by what they give at least and at most to each set, from each state: shape (k, 2^k)."""
+    """Kernels by the least and the largest mass that they give to each set, from each state: shape (k, 2^k)."""
 
     least: Floats
     most: Floats
@@ -97,12 +97,12 @@ class KernelBounds:
 
     @cached_property
     def low(self) -> Floats:
-        """The least that each entry can be."""
+        """The least value of each entry."""
         return self.least[:, 1 << np.arange(self.size)]
 
     @cached_property
     def high(self) -> Floats:
-        """The most that each entry can be."""
+        """The largest value of each entry."""
         return self.most[:, 1 << np.arange(self.size)]
 
     @cached_property
@@ -128,9 +128,9 @@ def kernels_between(low: Floats, high: Floats) -> KernelBounds:
     ([[0.8, 0.1], [0.1, 0.7]], [[0.9, 0.2], [0.3, 0.9]])
     """
     inside = members(len(low)).T.astype(np.float64)
-    low = low / np.maximum(low.sum(axis=1, keepdims=True), 1.0)  # rows that are known sum to 1 but for rounding
+    low = low / np.maximum(low.sum(axis=1, keepdims=True), 1.0)  # known rows sum to 1 up to rounding
     high = high / np.minimum(high.sum(axis=1, keepdims=True), 1.0)
-    error = 2 * len(low) * UNIT  # what subtracting from 1 loses, rounded outwards
+    error = 2 * len(low) * UNIT  # the rounding error of subtracting from 1, outwards
     least = np.maximum(low @ inside, 1 - high @ (1 - inside) - error)
     most = np.minimum(high @ inside, 1 - low @ (1 - inside) + error)
     most = np.clip(most, 0.0, 1.0)
@@ -146,12 +146,12 @@ def marginals_hull(laws: Any) -> Marginals:
 
 
 def invariant_marginals(turn: Sequence[KernelBounds], passed: Flags | None = None) -> Marginals:
-    """Return laws that hold every law which turns of kernels may leave as it is, and that no turn leads out of.
+    """Return a set of laws that contains every stationary law of a turn of kernels, and is closed under turns.
 
-    A member's kernels C for one turn leave π as it is if and only if (1 + C)/2 does, whose powers soon forget where
-    they began: so the start is what a long time leads to. From there single turns go on, and the outcome, made a little
-    larger, is checked to hold what a further turn makes of it. With `passed`, the states that rows may have, nothing is
-    said of others, and some room is left for states that rows only pass through.
+    π is stationary for a member's kernels C of one turn if and only if it is for (1 + C)/2, whose powers converge
+    quickly: the start is the result of a high power. From there single turns follow, and the result, slightly enlarged,
+    is checked to contain its image under a further turn. With `passed`, the states that rows may have, other states
+    are not bounded, and some margin is left for states that rows only pass through.
     """
     states = np.ones(turn[0].size, dtype=np.bool_) if passed is None else passed
     whole = marginals_hull(np.eye(turn[0].size)[states])
@@ -176,10 +176,10 @@ def invariant_marginals(turn: Sequence[KernelBounds], passed: Flags | None = Non
 
 
 def _invariant(laws: Marginals, turn: Sequence[KernelBounds], pad: float) -> Marginals | None:
-    """Return laws that no turn leads out of, after some turns that each add a little; None if there are none so near.
+    """Return a set of laws closed under turns, after turns that each enlarge it slightly; None if none is so near.
 
-    Where turns forget, laws no longer move once they add as much as is forgotten, and a turn that adds nothing falls
-    short of them.
+    Where turns contract, the set stops growing once the enlargement equals the contraction, and then contains its
+    image under a turn without enlargement.
     """
     for _ in range(_MOST_PADS):
         following = laws.along(turn)
@@ -226,10 +226,10 @@ _RARE = 1e-300
 @final
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """The extremes of the laws of n sources that weigh messages for some targets.
+    """The extreme laws on n source states that weight the messages for some target states.
 
     `odds[A, x]` is the log of the largest odds of the set A under x's laws, A from 1 to 2^n − 2, and `ratios[A, x, y]`
-    that of ρ_A; None if the laws of x and y have nothing in common. `rows[x]` lists x's extreme laws, if n is 3 to 5.
+    that of ρ_A; None if the laws of x and y are independent. `rows[x]` lists x's extreme laws, for n from 3 to 5.
     """
 
     sources: Indices
@@ -239,7 +239,7 @@ class Extremes:
     rows: Floats | None
 
     def send(self, limits: Floats) -> Floats:
-        """Return the largest log ratio of the means of a function within the limits, for each two targets, or more."""
+        """Return an upper bound on the log ratio of means of functions within the limits, for each two targets."""
         message = np.zeros_like(limits)
         within = limits[np.ix_(self.sources, self.sources)]
         widest = float(within.max(initial=0.0))
@@ -249,7 +249,7 @@ class Extremes:
         worst = np.full((len(self.targets),) * 2, widest)
         if self.rows is not None and widest <= _HIGH:
             worst = np.minimum(worst, extreme_log_ratios(self.rows, within))
-        # for many states and so large limits, the sum of all losses is as good a bound and costs nothing
+        # for many states and large limits, the sum of all losses is as good a bound, at no work
         most = np.inf if size <= MOST_STATES else _HIGH
         if (self.rows is None or self.ratios is not None or widest > _HIGH) and widest < most:
             worst = np.minimum(worst, self._of_sets(within, widest))
@@ -260,7 +260,7 @@ class Extremes:
         return message
 
     def hockey(self, losses: Floats) -> Floats:
-        """Return the most of P(A) − e^s·Q(A) for a set A, P among the laws of x, Q of y, s = losses(x, y) (M37)."""
+        """Return the largest P(A) − e^s·Q(A) over sets A, P among the laws of x, Q of y, s = losses(x, y) (M37)."""
         kept = np.zeros_like(losses)
         between = np.ix_(self.targets, self.targets)
         most, least = _share(self.odds), _share(-self.odds[::-1])
@@ -294,10 +294,10 @@ class Extremes:
 
 
 def future_extremes(step: KernelBounds) -> Extremes:
-    """Return the extremes of the rows of a kernel between bounds: each row chosen by itself."""
+    """Return the extremes of the rows of a kernel between bounds, each row chosen separately."""
     states = np.arange(step.size)
     with np.errstate(divide="ignore"):
-        # the rest of a row has the least of the other states
+        # the other states have at least their lower bounds
         odds = np.log(step.most[:, 1:-1]) - np.log(step.least[:, -2:0:-1])
     rows = None
     if 3 <= step.size <= MOST_STATES:
@@ -310,7 +310,7 @@ def past_extremes(laws: Marginals, step: KernelBounds, sources: Flags, targets: 
     from_, to = np.flatnonzero(sources), np.flatnonzero(targets)
     low, high = step.low[np.ix_(from_, to)], step.high[np.ix_(from_, to)]
     sets = members(len(from_)) @ (1 << from_)
-    # what can occur does not vanish
+    # a state that can occur keeps a mass above 0
     weights = Marginals(laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0))
     rows = None
     if 3 <= len(from_) <= MOST_STATES:
@@ -377,7 +377,7 @@ def _odds(laws: Marginals, low: Floats, high: Floats) -> Floats:
 
 
 def _shares(inside: Flags, least: Floats, room: Floats, total: Floats, cost: Floats) -> Floats:
-    """Return m on a set: each state has its least, and what is left of the total goes where the cost is least."""
+    """Return m on a set: each state has its least, and the rest of the total goes where the cost is least."""
     order = np.argsort(cost, axis=0, kind="stable").T
     extra = np.maximum(total - (inside * least).sum(axis=2)[:, 0], 0.0)
     rooms = np.take_along_axis(np.broadcast_to(inside * room, (len(inside), *order.shape)), order[None], axis=2)
@@ -389,7 +389,7 @@ def _shares(inside: Flags, least: Floats, room: Floats, total: Floats, cost: Flo
 def _ratios(low: Floats, high: Floats, total: Floats) -> Floats:
     """Return the log of ρ_A for every set A and two targets x, y; p_u/s_u is at most high(u,x) over what s_u must be.
 
-    With x at its upper bound and all others at theirs, y still has to make up for the rest.
+    With x at its upper bound and all others at theirs, y has at least the rest.
     """
     p = np.repeat(high[:, :, None], high.shape[1], axis=2)
     rest = total[:, None, None] - p - high[:, None, :]

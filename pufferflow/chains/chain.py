@@ -1,4 +1,4 @@
-"""A Markov chain along the rows of one sequence, and the steps by which messages travel on it, both ways (M20)."""
+"""A Markov chain along the rows of one sequence, and the steps of messages along it, in both directions (M20)."""
 
 import abc
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ class StateSequence(abc.ABC):
     @property
     @abc.abstractmethod
     def states(self) -> int:
-        """How many states there are."""
+        """The number of states."""
 
     @property
     def length(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.order) + 1
 
     @cached_property
@@ -44,7 +44,7 @@ class StateSequence(abc.ABC):
 
     @property
     def mask_of(self) -> Indices:
-        """The index in `masks` of the states that each row can have; of a class, under one member at least."""
+        """The index in `masks` of the states that each row can have; for a class, under at least one member."""
         return self._possible[1]
 
 
@@ -65,18 +65,18 @@ class Chain(StateSequence):
     order: Indices
     initial: Floats
     coarse: bool = False
-    """Whether messages carry no more than how large the largest difference is."""
+    """Whether messages carry only the size of the largest difference."""
 
     @property
     def states(self) -> int:
         return self.kernels.shape[-1]
 
     def repeated(self, steps: int) -> "Chain":
-        """Return the chain whose steps are these over and over."""
+        """Return the chain that repeats these steps."""
         return Chain(self.kernels, tile(self.order, steps), self.initial, self.coarse)
 
     def settling(self) -> int | None:
-        """Return after how many rows the laws of its rows repeat, if its steps do; None if that takes too long."""
+        """Return the number of rows after which laws repeat, if the steps do; None if that takes too long."""
         settled = self._settled(Stretch(0, len(self.order), len(self.order)))
         laws = self.initial
         for turn in range(_MOST_TURNS // len(self.order)):
@@ -122,9 +122,9 @@ class Chain(StateSequence):
         return reachable_states(self.kernels > 0, self.order, np.asarray((self.initial > 0).any(axis=0)))
 
     def _settled(self, stretch: Stretch) -> list[Floats] | None:
-        """Return the laws that a stretch leaves as they are, one for each phase; None if there is no single such law.
+        """Return the stationary laws of a stretch, one for each phase; None unless they are unique.
 
-        The largest relative distance to them never grows along the stretch, so what is near stays near.
+        The largest relative distance to them never grows along the stretch, so laws near them stay near.
         """
         if not stretch.period:
             return None
@@ -142,8 +142,8 @@ class Chain(StateSequence):
 class _ReversedSteps:
     """The distinct reversed kernels of a chain: `rows[i]` with its sources and targets `masks[i]`.
 
-    `last` has for each kernel the latest laws that it was reversed for, and the place of the outcome: a row whose laws
-    are those reuses it.
+    `last` has for each kernel the latest laws that it was reversed for, and the place of the result: a row with the
+    same laws reuses it.
     """
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class _ReversedSteps:
         reached = np.greater(joint.sum(axis=1), 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             reverse = (joint / joint.sum(axis=1, keepdims=True)).transpose(2, 0, 1)
-        # a law that does not reach a state gives way to one that does
+        # a law that gives a state no mass is replaced by one that does
         choice = np.where(np.transpose(reached), np.arange(len(laws)), reached.argmax(axis=0)[:, None])
         rows = np.take_along_axis(reverse, choice[:, :, None], axis=1)
         targets = np.asarray(reached.any(axis=0))
@@ -181,12 +181,12 @@ class _ReversedSteps:
 
 
 def _step(laws: Floats, matrix: Floats) -> Floats:
-    """Return the laws one row on; refuse states that can occur, but too rarely for the floats of their past."""
+    """Return the laws one row on; refuse states that can occur, but with a probability too small for floats."""
     following = laws @ matrix
     faint = following < _FAINT
     if faint.any() and (((laws > 0).astype(np.intp) @ (matrix > 0) > 0) & faint).any():
         raise Refused(
-            "A state of the chain stays possible, but becomes so unlikely that no float holds its probability.",
+            "A state of the chain stays possible, but its probability becomes too small for floats.",
             allowed="chains whose states all return, or fewer steps",
             instead="bound=pf.GWM() or pf.Group(), or initial='stationary'",
         )
@@ -194,7 +194,7 @@ def _step(laws: Floats, matrix: Floats) -> Floats:
 
 
 def stationary(kernels: Sequence[Any] | Floats) -> Floats | None:
-    """Return the law that one period of kernels leaves as it is; None if there are several.
+    """Return the stationary law of one period of kernels; None if there are several.
 
     >>> stationary([np.array([[0.9, 0.1], [0.3, 0.7]])])
     array([0.75, 0.25])
@@ -205,10 +205,10 @@ def stationary(kernels: Sequence[Any] | Floats) -> Floats | None:
     reach = (cycle > 0) | np.eye(len(cycle), dtype=np.bool_)
     for _ in range(len(cycle).bit_length()):
         reach = (reach.astype(np.intp) @ reach.astype(np.intp)) > 0
-    closed = np.flatnonzero(reach.all(axis=0))  # reached from every state: the only class that is never left
+    closed = np.flatnonzero(reach.all(axis=0))  # reached from every state: the only closed class
     if not len(closed):
         return None
-    # Grassmann, Taksar and Heyman: elimination without subtraction keeps every digit of small weights
+    # Grassmann, Taksar and Heyman: elimination without subtraction keeps the relative accuracy of small weights
     reduced = cycle[np.ix_(closed, closed)]
     size = len(reduced)
     for last in range(size - 1, 0, -1):

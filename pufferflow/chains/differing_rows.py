@@ -1,8 +1,8 @@
-"""How many rows differ between two secrets, if a chain is coupled step by step so that rows which met stay together.
+"""The number of rows that differ between two secrets, for a chain coupled step by step until its rows meet.
 
-Given two values of a row, the rows behind it differ one after another until two of them meet, and so do those before
-it, back in time (M38). A step leaves rows different with at most the total variation of its kernel's rows. What lies
-before a row and what lies behind it are independent given the row, so both sides are coupled by themselves.
+Given two values of a row, the rows after it differ one after another until two of them are equal, and so do those
+before it, back in time (M38). A step leaves rows different with a probability of at most the total variation of its
+kernel's rows. The rows before and after a row are independent given the row, so both sides are coupled separately.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _GROWTH = 1.5
 @final
 @dataclass(frozen=True, eq=False)
 class DifferingRows:
-    """Sums of the logs of how likely rows that differ go on differing, from row to row: onwards, and backwards.
+    """Sums of the logs of the probabilities that differing rows keep differing, row by row: forwards and backwards.
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(9, dtype=np.intp), np.array([[0.5, 0.5]]))
@@ -44,13 +44,13 @@ class DifferingRows:
 
     @property
     def length(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.onwards)
 
     def later(self, first: int, last: int, most: int) -> tuple[Indices, Floats]:
-        """Return numbers of rows after a secret one from `first` to `last` that may differ, and their probabilities.
+        """Return numbers of differing rows after a secret one from `first` to `last`, and their probabilities.
 
-        Numbers are rounded up to a few; the secret row that forgets slowest counts, and all above `most` as `most`.
+        Numbers are rounded up to a few values; the slowest secret row counts, and all above `most` count as `most`.
         """
         return _numbers(self.onwards, np.arange(first, last + 1), most)
 
@@ -60,9 +60,9 @@ class DifferingRows:
         return _numbers(flipped, self.length - 1 - np.arange(first, last + 1), most)
 
     def counts(self, most: int | None = None) -> tuple[Indices, Floats]:
-        """Return how many rows differ in all, whichever row is the secret: numbers, and their probabilities.
+        """Return numbers of differing rows in total, for any secret row, and their probabilities.
 
-        Numbers above `most` stand for as many or any more rows, to one side or in all.
+        Numbers above `most` stand for at least that many rows, on one side or in total.
         """
         last = self.length - 1
         side = last if most is None else most
@@ -81,7 +81,7 @@ def _logs(steps: WeighedSteps, states: int) -> Floats:
 
 
 def _numbers(logs: Floats, rows: Indices, most: int) -> tuple[Indices, Floats]:
-    """Return numbers and their probabilities, above which no more rows differ than with those probabilities."""
+    """Return numbers and probabilities that bound the distribution of the number of differing rows from above."""
     numbers = [0]
     while numbers[-1] < most:
         numbers.append(min(max(numbers[-1] + 1, int(numbers[-1] * _GROWTH)), most))
@@ -91,7 +91,7 @@ def _numbers(logs: Floats, rows: Indices, most: int) -> tuple[Indices, Floats]:
 
 
 def _survival(logs: Floats, rows: Indices, number: int) -> float:
-    """Return a probability that so many rows differ at least."""
+    """Return a bound on the probability that at least so many rows differ."""
     ends = rows + number
     inside = ends < len(logs)
     if not inside.any():

@@ -1,7 +1,7 @@
 """Windows of releases along a sequence, and the sum of their losses at each step (M20).
 
-Windows may overlap in any way; their losses at a step add up. Steps at which the same kinds of windows are open,
-each as often, share one sum, so the work grows with the places where windows begin and end, not with steps.
+Windows may overlap in any way; their losses at a step add up. Steps with the same numbers of open windows of each
+kind share one sum, so the work grows with the starts and ends of windows, not with steps.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def _list_spans(windows: Sequence[Window], which: Indices, starts: Indices) -> t
 
 
 def _join_spans(spans: tuple[Indices, Indices, Indices], base: int, end: int) -> _OpenRuns:
-    """Join the spans of each kind: one that begins where another one ends leaves no trace."""
+    """Join the spans of each kind: one that begins where another one ends continues it."""
     (kind, begins, ends), width = spans, end - base + 1
     (opened, openings), (closed, closings) = (
         np.unique(kind * width + (steps - base), return_counts=True) for steps in (begins, ends)
@@ -86,7 +86,7 @@ def _join_spans(spans: tuple[Indices, Indices, Indices], base: int, end: int) ->
     place, inverse = np.unique(np.concatenate([opened, closed]), return_inverse=True)
     change = np.bincount(inverse, np.concatenate([openings, -closings]), len(place)).astype(np.int64)
     place, change = place[change != 0], change[change != 0]
-    # the changes of a kind add up to nothing, so one running sum serves all kinds
+    # the changes of a kind add up to 0, so one running sum works for all kinds
     times = np.cumsum(change)
     nonzero = np.flatnonzero(times)
     kinds, steps = np.divmod(place, width)
@@ -142,7 +142,7 @@ def _group_stretches(opened: _OpenRuns, bounds: Indices, kinds: int) -> tuple[In
 
 def _count_open(opened: _OpenRuns, steps: Indices, kinds: int) -> "csr_matrix":
     """Return how many windows of each kind are open at some steps."""
-    from scipy.sparse import csr_matrix  # takes longer to load than all else here
+    from scipy.sparse import csr_matrix  # takes longer to import than all else here
 
     order = np.argsort(steps)
     low, high = (np.searchsorted(steps[order], side) for side in (opened.first, opened.end))

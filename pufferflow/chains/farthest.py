@@ -1,9 +1,9 @@
 """W_∞ of a sum along a Markov chain, over all rows and pairs: exactly, or by the three-term bound (M18).
 
-The law of the sum given X_t = a is past ∗ future, moved by the value of a. Most pairs only have to pass a test: that
-they are not farther apart than the farthest so far, or by the three-term bound cannot be. That bound is W_∞(past) +
-|v(a) − v(b)| + W_∞(future), past and future being independent given a row. For chains that are short enough the laws
-are also there one by one, as `pf.Law`.
+The law of the sum given X_t = a is past ∗ future, moved by the value of a. For most pairs a test suffices: they are
+not farther apart than the farthest so far, or the three-term bound excludes it. That bound is W_∞(past) +
+|v(a) − v(b)| + W_∞(future), past and future being independent given a row. For short chains the laws can also be
+listed one by one, as `pf.Law`.
 """
 
 import math
@@ -40,7 +40,7 @@ from pufferflow.progress import in_time
 
 Pair = tuple[int, int]
 FINE = 4000
-"""How many points per row a lattice has that values are brought to."""
+"""The number of points per row of a lattice to which values are rounded."""
 _MOST_THREE_TERM_WORK = 1.2e11
 _MOST_POINTS = 2_000_000
 _PASSES = 15
@@ -59,7 +59,7 @@ def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
 
     `pairs` has shape (S, 2), `rows` flags the rows whose state is secret (all if None). A state that a row cannot have
     is no secret there; of several initial laws the worst counts. Where values have no common step the result is an
-    upper bound. A chain too long for about a minute of work gets the three-term bound, one beyond that is Refused.
+    upper bound. A chain too long for about a minute of work gets the three-term bound, or is refused.
 
     >>> import numpy as np
     >>> from pufferflow.chains import Chain
@@ -81,12 +81,12 @@ def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
 
 
 def most_points(sums: Sums) -> int:
-    """Return how many points laws may have that are convolved for every row and state."""
+    """Return the most points of laws that are convolved for every row and state."""
     return math.isqrt(int(6 * _MOST_WORK) // (sums.length * sums.chain.states))
 
 
 def _search_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
-    """Search all rows, from the first one on: their pasts are short, so the first distances are cheap."""
+    """Search all rows, from the first one on: early pasts are short, so the first distances are cheap."""
     precision = yardstick(sums.length, sums.chain.states, grid.size)
     best, sides = _FarthestSoFar(precision), PastAndFuture(sums, grid)
     pasts = [sides.pasts(initial) for initial in sums.chain.initial]
@@ -114,14 +114,14 @@ class _FarthestSoFar:
     states: Pair | None = None
 
     def covers(self, bound: Gap) -> bool:
-        """Test whether this bound cannot raise the maximum; record the uncertainty it leaves."""
+        """Return whether this bound cannot raise the maximum; record the uncertainty that remains."""
         if bound.length > self.gap.length or (bound.most > self.gap.length == self.gap.most):
             return False
         self._note(_NONE.least, bound.most)
         return True
 
     def bounds_pair(self, mu: Levels, nu: Levels) -> bool:
-        """Test whether W_∞ of two laws surely does not exceed the maximum, or does not up to ties already recorded."""
+        """Return whether W_∞ of two laws is at most the maximum, up to ties already recorded."""
         if levels_within(mu, nu, self.gap.length, -self.precision.ties):
             return True
         ties = self.gap.most > self.gap.length and levels_within(mu, nu, self.gap.most, -self.precision.ties)
@@ -164,7 +164,7 @@ class _RowSearch:
                 self._best.measure(laws[a], laws[b], row, (a, b))
 
     def _open(self, before: list[Floats], after: list[Floats], pairs: list[Pair], values: list[int]) -> list[Pair]:
-        """Return the pairs that the three-term bound leaves open; where it helps little it is tried less often."""
+        """Return the pairs that the three-term bound does not decide; where it helps little it is tried less often."""
         if self._wait:
             self._wait -= 1
             return pairs
@@ -190,7 +190,7 @@ def three_terms(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthe
     bound = affordable_three_terms(sums, read_secrets(sums, pairs, rows))
     if bound is None:
         raise Refused(
-            f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to follow row by row.",
+            f"The laws of a sum of {sums.length} rows have too many points, or too small masses, to be listed.",
             allowed="about 20,000 rows of two states, fewer of more",
             instead="nearest with a delta, or messages (M20)",
         )
@@ -207,7 +207,7 @@ def affordable_three_terms(sums: Sums, secrets: SumSecrets) -> Farthest | None:
         grid = lattice(sums, min(max_points, FINE * rows))
     if grid.size > max_points:
         return None
-    # on how many planes laws lie on average, judged by the last rows alone
+    # the average number of planes of laws, from the last rows alone
     tried = min(_SAMPLE, rows)
     law = rescale(next(islice(PastAndFuture(sums, grid).futures_back(), tried - 1, None)).planes)
     bits = BITS * (len(law.planes) - 1) - float(np.log2(law.least))
@@ -218,7 +218,7 @@ def affordable_three_terms(sums: Sums, secrets: SumSecrets) -> Farthest | None:
 
 
 def largest_three_term_bound(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
-    """Return the largest three-term bound on a lattice: all pasts on the way forth, all futures on the way back."""
+    """Return the largest three-term bound on a lattice: all pasts by a forward pass, all futures by a backward one."""
     precision = yardstick(sums.length, sums.chain.states, grid.size)
     futures: list[dict[Pair, Gap]] = []
     side = SideDistances(precision)
@@ -253,7 +253,7 @@ def add_three_terms(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list
 
 @final
 class SideDistances:
-    """W_∞ of the laws on one side of a row, row after row: each row's distance is the next one's guess."""
+    """W_∞ of the laws on one side of a row, row by row: the distance at each row is the guess for the next."""
 
     def __init__(self, precision: Yardstick) -> None:
         self._precision = precision
@@ -285,7 +285,7 @@ def conditional_laws(planes: Floats) -> list[Floats]:
 def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, Law]:
     """Return the laws of the sum given either of two states of a row, under one of the initial laws.
 
-    Their masses are floats; Refused if one would be below 1e−290, or if the values have no common step.
+    Their masses are floats; refused if one is below 1e−290, or if the values have no common step.
 
     >>> from pufferflow.chains import Chain
     >>> stay = np.array([[[0.75, 0.25], [0.25, 0.75]]])
@@ -306,7 +306,7 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
         raise Refused(
             f"Row {row} cannot have both states {states}.",
             allowed="states that have a probability above 0 there",
-            instead="listed, which passes over the others",
+            instead="listed, which skips the others",
         )
     future = next(islice(places.sides.futures_back(), sums.length - 1 - row, None))
     before, after = conditional_laws(past.planes), conditional_laws(future.planes)
@@ -332,7 +332,7 @@ def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tu
 
 @final
 class _PointNumbers:
-    """The numbers that the points of the whole sum stand for."""
+    """The values of the points of the whole sum."""
 
     def __init__(self, sums: Sums) -> None:
         self._sums, self._lattice = sums, lattice(sums, _MOST_LISTED_POINTS)
@@ -348,7 +348,7 @@ class _PointNumbers:
         numbers = [lowest + self._lattice.step * point for point in range(self._lattice.size)]
         exact = np.empty(len(numbers), dtype=object)
         exact[:] = numbers
-        # floats where those hold all numbers exactly, Fractions otherwise
+        # floats where they represent all numbers exactly, Fractions otherwise
         self._numbers = exact.astype(np.float64) if all(float(number) == number for number in numbers) else exact
 
     def law(self, row: int, state: int, before: Floats, after: Floats) -> Law:
@@ -358,7 +358,7 @@ class _PointNumbers:
         at = np.flatnonzero(planes.any(axis=0))
         if float(masses[at].min()) < _LEAST_MASS:
             raise Refused(
-                "Some mass of the sum is below 1e-290, where floats lose it.",
+                "Some mass of the sum is below 1e-290, too small for floats.",
                 allowed="chains short enough for floats to hold every mass",
                 instead="farthest, which keeps masses of any size, or nearest with a delta",
             )

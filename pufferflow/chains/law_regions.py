@@ -1,16 +1,16 @@
-"""M20's g for laws that are known up to a region: every cell between two bounds, and near a centre in total variation.
+"""M20's g for laws known up to a region: every cell between two bounds, and near a centre in total variation.
 
-All is a bound over every member of the regions, the two laws of a pair chosen apart from each other. Of a set A of
-states a member has at least P̲(A) and at most P̄(A): from the bounds of the cells inside, of those outside, and from the
-centre, which the total variation moves by `radius` at most.
+All results bound every member of the regions, the two laws of a pair chosen independently. A member gives a set A of
+states at least P̲(A) and at most P̄(A): by the bounds of the cells inside, of those outside, and by the centre, from
+which its total variation is at most `radius`.
 
 *A few states* (`MOST_STATES`). For one pair of laws the ratio is largest at an extreme v, so for all members it is at
 most that of the extreme v with the largest mean on top and the least below. In layers, a mean of v is Σ (v_i − v_{i+1})
-P(A_i) over the sets A_i where v is largest; with P̄ or P̲ put in it holds every member.
+P(A_i) over the sets A_i where v is largest; with P̄ or P̲ in it, it bounds every member.
 
-*Up to `_MOST_ON_LINE`.* With the states in a row, limits between neighbours alone leave more v, all of which are means
-of those that rise or fall as far as they may at every step. Nothing is lost where limits add up along the row, as those
-of one sum with Laplace noise do.
+*Up to `_MOST_ON_LINE`.* With the states in a line, limits between neighbours alone allow more v, all of which are means
+of those that rise or fall as far as they may at every step. The bound is as sharp where limits add up along the line,
+as those of one sum with Laplace noise do.
 
 *Up to `_MOST_IN_SETS`.* Any v lies between e^{−r} and 1, r the largest limit; among those the extreme v are 1 on a set
 A and e^{−r} elsewhere.
@@ -74,12 +74,12 @@ class LawRegions:
         return self.centre.shape[1]
 
     def some(self, places: Indices) -> "LawRegions":
-        """Return some of the regions, in the order asked for."""
+        """Return some of the regions, in the given order."""
         return LawRegions(self.centre[places], self.low[places], self.high[places], self.radius[places])
 
     @cached_property
     def key(self) -> bytes:
-        """Bytes that equal regions of one shape share."""
+        """A byte string that identifies regions of one shape."""
         return b"".join(part.tobytes() for part in (self.centre, self.low, self.high, self.radius))
 
     def __eq__(self, other: object) -> bool:
@@ -98,11 +98,11 @@ class LawRegions:
         return LawRegions.of(centre, np.minimum(least, centre), np.maximum(most, centre), self.radius)
 
     def largest_mean(self, heights: Floats) -> Floats:
-        """Return at least the mean of functions of the state under every member: of shape (laws, functions)."""
+        """Return upper bounds on the means of functions of the state under every member: of shape (laws, functions)."""
         return self._mean(heights, most=True)
 
     def least_mean(self, heights: Floats) -> Floats:
-        """Return at most the mean of functions of the state under every member."""
+        """Return lower bounds on the means of functions of the state under every member."""
         return self._mean(heights, most=False)
 
     def _mean(self, heights: Floats, *, most: bool) -> Floats:
@@ -111,7 +111,7 @@ class LawRegions:
         drops = falling[:, :-1] - falling[:, 1:]
         parts = self.low, self.high, self.centre
         low, high, centre = (np.cumsum(part[:, order], axis=2, dtype=np.float64) for part in parts)
-        error = 4 * self.states * UNIT  # what subtracting loses, rounded outwards
+        error = 4 * self.states * UNIT  # the rounding error of subtracting, outwards
         radius = self.radius[:, None, None] + error
         if most:
             rest = 1 - (low[..., -1:] - low) + error
@@ -123,7 +123,7 @@ class LawRegions:
 
 
 def region_log_ratio(top: LawRegions, bottom: LawRegions, limits: Floats) -> Floats:
-    """Return at least max log(p·v / q·v) over members p, q of every pair of regions and v_e ≤ e^{limits[e,f]}·v_f.
+    """Return a bound on max log(p·v / q·v) over members p, q of pairs of regions and v_e ≤ e^{limits[e,f]}·v_f.
 
     >>> near = LawRegions.of(np.array([[0.5, 0.5]]), np.array([[0.4, 0.4]]), np.array([[0.6, 0.6]]))
     >>> region_log_ratio(near, near, np.array([[0, 1.0], [1.0, 0]])).round(6)
@@ -138,7 +138,7 @@ def region_log_ratio(top: LawRegions, bottom: LawRegions, limits: Floats) -> Flo
         groups = groups.reshape(-1)
         return region_log_ratio(top.lumped(groups), bottom.lumped(groups), closed[np.ix_(first, first)])
     ratios = _bounds(top, bottom, closed, widest)
-    # a few units for each state, as laws and their sums are rounded; an empty mean below leaves the limit
+    # a few units for each state, since laws and sums are rounded; where the lower mean is 0 the limit counts
     padded = np.where(np.isfinite(ratios), ratios + 32 * (top.states + 4) * UNIT, np.inf)
     return np.clip(padded, 0.0, widest)
 
@@ -168,7 +168,7 @@ def region_log_ratio_of_few(top: LawRegions, bottom: LawRegions, limits: Floats,
 
 
 def _bounds(top: LawRegions, bottom: LawRegions, closed: Floats, widest: float) -> Floats:
-    """Return the smallest of the bounds that there are for so many states."""
+    """Return the smallest of the bounds available for this number of states."""
     if top.states <= MOST_STATES:
         return _at_extremes(top, bottom, extreme_heights(closed))
     ratios = _around_centres(top, bottom, closed)
@@ -193,7 +193,7 @@ def _zigzags(closed: Floats) -> Floats:
 
 def _at_extremes(top: LawRegions, bottom: LawRegions, u: Floats) -> Floats:
     means, logs = (np.expm1, np.log1p) if u.min() >= -1 else (np.exp, np.log)
-    raised = np.maximum(u, -WIDEST)  # what no plain exponential holds is too much on top, and too little below
+    raised = np.maximum(u, -WIDEST)  # exponentials beyond floats are rounded up above, and down below
     ratios = np.empty(len(top))
     width = max(_AT_ONCE // u.size, 1)
     for start in range(0, len(top), width):
@@ -213,7 +213,7 @@ def _around_centres(top: LawRegions, bottom: LawRegions, limits: Floats) -> Floa
 
 
 def _moved(regions: LawRegions, limits: Floats) -> Floats:
-    """Return by which share a member's mean of any v differs from the centre's at most."""
+    """Return the largest share by which a member's mean of any v differs from the centre's."""
     shares = -np.expm1(-limits.max(axis=1))
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         moved = shares * regions.radius[:, None] / (regions.centre @ np.exp(-limits).T)

@@ -1,9 +1,9 @@
 """The loss of a row's state from outputs along a chain, B_t + ℓ_t + F_t, for finite and infinite chains (M20).
 
-Rows that never end have exposures of a head first, then a turn of others over and over. Messages about the future have
-no last row to begin at. They begin where a turn does not raise them any more, and go back through the head from there,
-so they are never below those of any finite sequence. Messages about the past begin at row 0; once the laws of rows
-repeat, so do the steps, and what stands for all that follow is checked in the same way.
+An infinite sequence has the exposures of a head, then a periodic turn of others. Messages about the future have no last
+row to begin at. They begin with a message that a turn does not raise, and go back through the head from there, so they
+are never below those of any finite sequence. Messages about the past begin at row 0. Once the laws of rows repeat, so
+do the steps, and a bound on all further messages is checked in the same way.
 """
 
 import math
@@ -86,7 +86,7 @@ def leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
 
 
 def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) -> Leak:
-    """Return the leak of a sequence that never ends; ∞ if its losses do not come to rest.
+    """Return the leak of an infinite sequence; ∞ if its losses do not converge.
 
     `chain` gives one turn of the kernels and the laws of row 0; `exposures` one turn of the exposures.
 
@@ -101,10 +101,10 @@ def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) 
 
 @_QUIET
 def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
-    """Return the leak of an infinite sequence: a head of rows with their own exposures, then one turn again and again.
+    """Return the leak of an infinite sequence: a head of rows with their own exposures, then a repeated turn.
 
-    Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: whatever takes turns
-    is lined up with the number of the row. The secrets are those of all rows. ∞ if the losses do not come to rest.
+    Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: the turn is aligned
+    with the number of the row. The secrets are those of all rows. ∞ if the losses do not converge.
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
     >>> chain = Chain(stay, np.zeros(1, dtype=np.intp), np.array([[0.5, 0.5]]))
@@ -125,7 +125,7 @@ def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secr
 
 
 def _largest_leak(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
-    """Return the largest sum of the losses of past, row and future; equal rows are evaluated once."""
+    """Return the largest sum of the losses of past, row and future; equal rows are computed once."""
     rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
     rows = _distinct_rows(rows, past.index, future.index, exposures.kinds, chain.mask_of)
     losses = past.pool[past.index[rows]] + exposures.losses[exposures.kinds[rows]] + future.pool[future.index[rows]]
@@ -136,7 +136,7 @@ def _largest_leak(chain: Chain | Chains, past: Run, future: Run, exposures: Expo
 
 
 def _distinct_rows(rows: Indices, *labels: Indices) -> Indices:
-    """Return the first of all rows that agree in every label."""
+    """Return the first row of each combination of labels."""
     code = np.zeros(len(rows), dtype=np.int64)
     for label in labels:
         values = label[rows]
@@ -163,11 +163,11 @@ class _HeadAndTurns:
 
     @cached_property
     def period(self) -> int:
-        """After how many rows both kernels and exposures repeat."""
+        """The number of rows after which both kernels and exposures repeat."""
         return math.lcm(len(self.single_turn.order), len(self.turn))
 
     def kinds(self, rows: int) -> Indices:
-        """Return which of `losses` each of so many rows has."""
+        """Return the index in `losses` for each of the first rows."""
         kinds = len(self.first) + tile(self.turn, rows)
         kinds[: len(self.head)] = self.head[:rows]
         return kinds
@@ -178,7 +178,7 @@ class _HeadAndTurns:
         return settle(self._futurewards(self.period), self.losses, far)
 
     def future(self, resting: Run, rows: int) -> Run:
-        """Return the messages about the future of so many rows."""
+        """Return the messages about the future at the first rows."""
         length = len(self.head)
         phases = resting.index[-np.arange(length, rows) % self.period]
         kinds = self.kinds(length + 1)[:0:-1]
@@ -186,15 +186,15 @@ class _HeadAndTurns:
         return head.backwards().then(Run(resting.pool, phases, resting.tight))
 
     def past(self, settled: int, resting: Run) -> Run | None:
-        """Return the messages about the past of rows 0, 1, …, if laws repeat from a row on; the last turn goes on.
+        """Return the messages about the past at rows 0, 1, …, if laws repeat from a row on; the last turn is repeated.
 
-        They rest near to where those about the future do.
+        They converge to a limit near that of the messages about the future.
         """
         turn = self.period
         settling = -(-max(2 * LONG, _TURNS * turn) // turn) * turn
         steps = self.single_turn.repeated(settled + settling).backward
         last = steps.order[-turn:]
-        # a class counts its laws as repeating when its steps do
+        # the laws of a class count as repeating when its steps do
         begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + settling - turn
         kinds = self.kinds(begin + turn)
         first = run(SomeSteps(steps, steps.order[:begin]), self.losses, kinds)

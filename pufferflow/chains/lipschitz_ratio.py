@@ -1,25 +1,25 @@
-"""M20's g: the largest log ratio of the means of one function under two laws, if its logarithm changes little.
+"""M20's g: the largest log ratio of the means of one function under two laws, for functions with bounded log changes.
 
 All three methods maximise log(p·v / q·v) over v > 0 with v_e ≤ e^{D(e,f)}·v_f, D closed under paths, for many pairs of
 laws (p, q) at once, and none is ever below the maximum. In u = log v the constraints are bounds on differences.
 
 *Vertices* (`largest_log_ratio`). The maximum is taken at a vertex: a tree of constraints that hold with equality. The
-search walks from vertex to vertex as the network simplex does, starting at the stars (all states tied to one), which
+search walks from vertex to vertex as the network simplex does, starting at the stars (all states joined to one), which
 are the only vertices for up to three states. Where it stops, the tree itself is the proof (linear programming duality).
 Cut it at an edge v_e = e^{D(e,f)} v_f, and let C be the part without the root. With a = p·v and b = q·v spread over the
 states and normalised, no v does better than (1 + kτ) times this one if a(C) ≥ (1 − τ)·b(C) wherever C holds the edge's
-e, and a(C) ≤ (1 + τ)·b(C) wherever it holds f. Whatever τ is when the walk ends is measured, with the rounding of the
-sums, and added.
+e, and a(C) ≤ (1 + τ)·b(C) wherever it holds f. The τ at the end of the walk is computed, with the rounding of the sums,
+and added.
 
 *Plans* (`bounds_by_plans`), for many states. The slope in u is a − b, so the next u to try is the dual of a transport
-problem: carry a to b at costs D. Taking that step again and again is Newton's method on a program of linear pieces: it
-ends after a few steps, at the maximum, when a plan runs along limits that hold with equality. POT solves each transport
+problem: carry a to b at costs D. Repeating that step is Newton's method on a piecewise linear program. It ends after a
+few steps, at the maximum, when a plan uses only limits that hold with equality. POT solves each transport
 problem. Any plan is a proof. Let s(e, ·) be the shares in which a plan carries e's mass. Then p·v = Σ p_e s(e,f) v_e ≤
 Σ_f v_f Σ_e p_e s(e,f) e^{D(e,f)} ≤ λ·q·v with λ the largest Σ_e p_e s(e,f) e^{D(e,f)} / q_f. So log λ, rounded up, is
-never below the maximum, however rough the plan.
+never below the maximum, for any plan.
 
-*Extreme points* (`extreme_log_ratios`), all of them, for a few states. With D closed under paths, two limits in a row
-of a tree can give way to one, so every state is only above its neighbours in the tree, or only below them: trees
+*Extreme points* (`extreme_log_ratios`), all of them, for a few states. With D closed under paths, one limit can replace
+two consecutive ones of a tree, so every state is only above its neighbours in the tree, or only below them: trees
 between two sets of states suffice.
 """
 
@@ -53,8 +53,8 @@ def largest_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
         return np.zeros(len(top))
     if widest == math.inf:
         return np.full(len(top), math.inf)
-    # limits a hair larger, so that no two paths are equally long and a walk cannot turn in circles: every limit grows
-    # by 1 to 1.5 hairs, so a detour, which takes two, is longer than the way itself
+    # limits larger by 1 to 1.5 times _TIE of the widest, so that no two paths are equally long and a walk cannot cycle:
+    # a detour, which uses two limits, is longer than the direct one
     perturbed = closed + (1 + np.random.default_rng(len(closed)).random(closed.shape) / 2) * widest * _TIE
     np.fill_diagonal(perturbed, 0.0)
     with np.errstate(divide="ignore"):
@@ -68,7 +68,7 @@ def largest_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
 
 
 def shortest(limits: Floats) -> Floats:
-    """Return the limits that follow from all limits together: shortest paths; rounded up."""
+    """Return the limits that follow from all limits together, by shortest paths; rounded up."""
     closed = limits.copy()
     with np.errstate(over="ignore"):  # no path is longer than ∞
         for via in range(len(closed)):
@@ -130,7 +130,7 @@ def _walk_to_vertices(log_top: Floats, log_bottom: Floats, limits: Floats) -> Fl
 def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
     """Return the star with the largest ratio for each problem."""
     size = len(limits)
-    stars = np.concatenate([limits.T, -limits])  # all v as high as one state allows, or as low
+    stars = np.concatenate([limits.T, -limits])  # all v as large as one state allows, or as small
     ratios = log_sum(log_top[:, None, :] + stars) - log_sum(log_bottom[:, None, :] + stars)
     best = ratios.argmax(axis=1)
     centre = best % size
@@ -141,7 +141,7 @@ def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
 
 
 def _cut_imbalance(log_a: Floats, log_b: Floats, paths: Floats) -> Floats:
-    """Return for each edge by how much, relatively, the part it cuts off is on the wrong side: τ where above 0."""
+    """Return for each edge the relative violation by the part that it cuts off: τ where above 0."""
     within = paths != 0
     a = log_sum(np.where(within, log_a[:, :, None], -math.inf), axis=1)
     b = log_sum(np.where(within, log_b[:, :, None], -math.inf), axis=1)
@@ -152,7 +152,7 @@ def _cut_imbalance(log_a: Floats, log_b: Floats, paths: Floats) -> Floats:
 
 
 def _pivot(trees: _Trees, leaving: Indices, paths: Floats, u: Floats, limits: Floats) -> _Trees:
-    """Let go of one edge of each tree, lift its head's side until another edge holds, and take that one."""
+    """Exchange one edge of each tree: raise the side of its head until another limit holds, and use that edge."""
     rows = np.arange(len(leaving))
     column = paths[rows, :, leaving]
     cut_off = np.asarray(column != 0)
@@ -166,7 +166,7 @@ def _pivot(trees: _Trees, leaving: Indices, paths: Floats, u: Floats, limits: Fl
 
 
 FLAT = 12.0
-"""Limits up to this leave plans all the digits they need."""
+"""The largest limit at which plans are accurate in floats."""
 FLATTEST = 100.0
 """Limits beyond this are not for plain exponentials."""
 _MOST_WORK = 3e7
@@ -179,7 +179,7 @@ _AT_ONCE = 1 << 22
 @final
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """A message, and what it becomes when the limits it was made of change a little: by `slopes` for each of them."""
+    """A message as a linear function of the limits it was computed from, with the derivatives `slopes`."""
 
     message: Floats
     pairs: tuple[Indices, Indices]
@@ -199,9 +199,9 @@ class Tangent:
 @final
 @dataclass(frozen=True, eq=False)
 class PlanBounds:
-    """The bounds found for some pairs of rows: `above` is proven, `below` attained, by functions of logs `heights`.
+    """The bounds found for some pairs of rows: `above` is proven, `below` attained, by functions with logs `heights`.
 
-    `slopes` says by how much a bound changes with each limit, of shape (N, k²): the plans.
+    `slopes` are the derivatives of a bound by each limit, of shape (N, k²): the plans.
     """
 
     above: Floats
@@ -213,9 +213,9 @@ class PlanBounds:
 def bounds_by_plans_or_vertices(
     top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None
 ) -> PlanBounds:
-    """Return `bounds_by_plans`; where limits are so large that plans lose their digits, vertices make up for it.
+    """Return `bounds_by_plans`; where limits are too large for the accuracy of plans, use vertices.
 
-    Unless there are too many: then bounds are proven, but may be far above what is attained.
+    With too many states for that, bounds are proven, but may be far above the attained ones.
     """
     bounds = bounds_by_plans(top, bottom, closed, heights)
     widest, size = float(closed.max()), len(closed)
@@ -268,7 +268,7 @@ def _improve_bounds(bounds: PlanBounds, part: Indices, top: Floats, bottom: Floa
 
 
 def _fit_heights(heights: Floats, closed: Floats) -> Floats:
-    """Return the largest functions below some that keep the limits, with 0 as their largest value."""
+    """Return the largest functions that keep the limits below given ones, with 0 as their largest value."""
     fitted = np.stack([(row + heights).min(axis=1) for row in closed], axis=1)
     return fitted - fitted.max(axis=1, keepdims=True)
 
@@ -276,8 +276,8 @@ def _fit_heights(heights: Floats, closed: Floats) -> Floats:
 def _log_bounds_of_plans(top: Floats, bottom: Floats, plans: Floats, closed: Floats) -> Floats:
     """Return log λ of each plan, rounded up.
 
-    A plan's entries are off by rounding, which matters where q is small. So no state takes more than its share; what is
-    left over goes to the state with the largest q.
+    A plan's entries have rounding errors, which matter where q is small. So no state receives more than its share; the
+    rest goes to the state with the largest q.
     """
     size = len(closed)
     gains = np.exp(closed)
@@ -302,7 +302,7 @@ WIDEST = 600.0
 
 
 def members(size: int) -> Flags:
-    """Return which states are in each set: shape (2^k, k).
+    """Return the members of each set of states, as flags of shape (2^k, k).
 
     >>> members(2).astype(int).tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
@@ -320,7 +320,7 @@ def extreme_log_ratios(rows: Floats, within: Floats) -> Floats:
 def extreme_heights(within: Floats) -> Floats:
     """Return the logs of all extreme functions within the limits, each at most 0.
 
-    Rounding may not lose one, so limits count as kept up to a few units.
+    Limits count as kept up to a few units, so that rounding loses none.
     """
     closed = shortest(within)
     tails, heads, paths = _trees(len(closed))
@@ -342,5 +342,5 @@ def _trees(size: int) -> tuple[Indices, Indices, Floats]:
     rows, edge = np.arange(len(tails))[:, None], np.arange(size - 1)
     matrix[rows, edge, tails], matrix[rows, edge, heads] = 1.0, -1.0
     matrix[:, -1, 0] = 1.0
-    spanning = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a circle
+    spanning = np.abs(np.linalg.det(matrix)) > 0.5  # ±1 for a tree, 0 if edges close a cycle
     return tails[spanning], heads[spanning], np.rint(np.linalg.inv(matrix[spanning]))[:, :, :-1]

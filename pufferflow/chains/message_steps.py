@@ -26,18 +26,18 @@ _MODERATE = 300.0
 _MANY_STATES = 10
 _MOST_STATES = 24
 ROUNDING = 1e-12
-"""What the rounding of a kernel's rows may take from a hockey stick, or from a triangle inequality."""
+"""The most by which rounding of a kernel's rows lowers a hockey stick, or breaks a triangle inequality."""
 SAME = 1e-13
-"""Marginals that differ by no more than this, relatively, share a reversed kernel; every message pays for it."""
+"""Marginals within this relative difference share a reversed kernel; every message is raised accordingly."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps of messages: `rows[order[i]]` has, for each state, the laws of the next state that may weigh it.
+    """Steps of messages: `rows[order[i]]` has, for each state, the possible laws of the next state.
 
-    Of shape (K, k, r, k), r laws for each state: the worst pair of them counts. `sources` says which of the next states
-    can occur, `targets` for which states there are laws at all.
+    Of shape (K, k, r, k), r laws for each state: the worst pair of them counts. `sources` are the next states that can
+    occur, `targets` the states that have laws.
     """
 
     rows: Floats
@@ -49,7 +49,7 @@ class Steps:
 
     @cached_property
     def _first_of_two(self) -> list[tuple[float, float] | None]:
-        """How likely the first of two states follows each; None where a step has more to choose from."""
+        """The probability that the first of two states follows each; None where a step has more states or laws."""
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
         both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
         firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
@@ -57,11 +57,11 @@ class Steps:
 
     @cached_property
     def _heights(self) -> dict[int, Floats]:
-        """The functions that were best last time, for each step: what the next search starts from."""
+        """The best functions of the last search for each step, from which the next one starts."""
         return {}
 
     def send(self, which: int, limits: Floats) -> Floats:
-        """Return g_P(D), rounded up: how far means of functions within the limits can differ between two states."""
+        """Return g_P(D), rounded up: the largest log ratio of means of functions within the limits for two states."""
         size = self.rows.shape[1]
         firsts = self._first_of_two[which] if size == 2 else None
         if firsts is not None:
@@ -88,8 +88,8 @@ class Steps:
         return message
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
-        """Return what is near to `send` for limits near to these; None for few states, and where plans are no proof."""
-        from scipy.sparse import csr_matrix  # takes longer to load than all else here
+        """Return a linear approximation of `send` near these limits; None for few states, or without useful plans."""
+        from scipy.sparse import csr_matrix  # takes longer to import than all else here
 
         step = self._step(which, limits)
         if step.widest == 0 or len(step.targets) < 2 or not step.many or self.coarse:
@@ -99,7 +99,7 @@ class Steps:
         self._heights[which] = bounds.heights
         message = np.zeros(limits.shape)
         message[step.pairs] = np.maximum(bounds.below, 0.0)
-        slopes = csr_matrix(bounds.slopes)  # plans carry little mass along most limits
+        slopes = csr_matrix(bounds.slopes)  # plans use few limits
         return Tangent(message, step.pairs, step.sources, closed, bounds.heights, slopes)
 
     def hockey(self, which: int, losses: Floats) -> Floats:
@@ -123,7 +123,7 @@ class Steps:
 @final
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A step among the states that there are."""
+    """A step among the states that can occur."""
 
     rows: Floats
     sources: Indices
@@ -137,7 +137,7 @@ class _Step:
 
     @property
     def many(self) -> bool:
-        """Whether there are so many states that plans are found sooner than vertices."""
+        """Whether there are so many states that plans are quicker than vertices."""
         count = len(self.sources)
         most = FLAT if count <= _MOST_STATES else FLATTEST
         return count > _MANY_STATES and self.rows.shape[1] == 1 and self.widest <= most
@@ -156,26 +156,26 @@ class _Step:
 
     @property
     def laws(self) -> tuple[Floats, Floats]:
-        """The laws of every two different targets, if each has one only."""
+        """The laws of every two different targets, if each has a single one."""
         first, second = self.places
         return self.rows[first, 0], self.rows[second, 0]
 
     def between_laws(self, largest: Callable[[Floats, Floats], Floats]) -> Floats:
-        """Return the largest log ratio for every two different targets, whatever laws they have."""
+        """Return the largest log ratio for every two different targets, over all of their laws."""
         first, second = self.places
         top, bottom = np.broadcast_arrays(self.rows[first][:, :, None, :], self.rows[second][:, None, :, :])
         ratios = largest(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]))
         return np.asarray(ratios.reshape(top.shape[:3]).max(axis=(1, 2)))
 
     def pad(self, message: Floats) -> Floats:
-        """Return a message that pays for marginals that are not quite those of its rows."""
+        """Return a message, raised since its marginals are only approximately those of its rows."""
         return np.minimum(message + 8 * SAME * min(self.widest, 1.0), self.widest)
 
 
 def _flat_log_ratio(top: Floats, bottom: Floats, widest: float) -> Floats:
     """Return max log(p·v / q·v) for pairs of laws over v between 1 and e^widest: v is large where p/q is.
 
-    These are all functions within the limits, and more.
+    These include all functions within the limits.
     """
     if widest > WIDEST:
         return np.full(len(top), widest)
@@ -200,7 +200,7 @@ def _two_state_message(first: float, second: float, up: float, down: float) -> t
 
 
 def _log_ratio(first: float, second: float, end: float) -> float:
-    """Return log((1 − p + p·e^end)/(1 − q + q·e^end)); near 0 it is as precise as its size, and so it is far below."""
+    """Return log((1 − p + p·e^end)/(1 − q + q·e^end)), with relative accuracy also near 0 and far below it."""
     ratio = (first - second) * math.expm1(end) / ((1 - second) + second * math.exp(end))  # a sum without cancelling
     if ratio > -0.5:
         return math.log1p(ratio)

@@ -4,14 +4,14 @@ A short chain's laws are worked out for every row; a long chain is seen through 
 from row t − h to row t + h, and let S be the sum over its rows but the last one. Given X_{t−h} and X_{t+h} the rest of
 the sum is independent of X_t and of S. So if the joint laws of (X_{t−h}, S, X_{t+h}) given X_t = a and given X_t = b
 can be coupled, all but δ, with both ends equal and S within z, then continuing both by the same rest gives a coupling
-of the whole sums that is within z, all but δ: they are (z, δ)-near. All that is lost against the truth is the mass
-whose ends have not met, which falls geometrically in h for chains that forget. Where the window reaches beyond an end
-of the chain, that whole side is in S and no state has to agree there.
+of the whole sums that is within z, all but δ: they are (z, δ)-near. The only loss of accuracy is the mass whose ends
+differ, which falls geometrically in h for chains that mix. Where the window reaches beyond an end of the chain, that
+whole side is in S and no state has to agree there.
 
 Cheaper and coarser: given X_t the two halves of the window are independent. If the earlier half and its end are (y,
 δ/2)-near in this sense, and the later half and its end (z, δ/2)-near, both couplings side by side give (y + z, δ).
 
-Rows with the same steps and values around them, and the same law at the start of their window, share their answer.
+Rows with the same steps and values around them, and the same law at the start of their window, share their result.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from pufferflow.progress import in_time
 from pufferflow.rounding import SMALLEST, UNIT, float_below
 
 ALIKE = 1e-14
-"""Laws whose logarithms fall into the same cells of this width are taken as one; `errors` of masses pay for it."""
+"""Laws with logarithms in the same cells of this width count as one; `errors` of masses include it."""
 ERRORS = 1000
 _NEGLIGIBLE = 1e-150
 _VISIBLE = 1e-250
@@ -59,12 +59,12 @@ class Windows:
         self._code = np.unique(sums.chain.order * len(sums.values) + kinds, return_inverse=True)[1].astype(np.intp)
         self._known: dict[int, tuple[Floats, Floats]] = {}
         self.reach = 0
-        """How many rows a window has on either side."""
+        """The number of rows of a window on either side."""
         self.labels = self._code
         """The pattern of `reach` steps and values that starts at each row; equal patterns have equal labels."""
 
     def widen(self, reach: int) -> None:
-        """Set how many rows a window has on either side."""
+        """Set the number of rows of a window on either side."""
         self._known.clear()
         self.reach, self.labels = reach, _patterns(self._code, reach)
 
@@ -83,7 +83,7 @@ class Windows:
         masses, product = self.carried(row - self.reach)
         total = (law @ product)[:, None, None]
         joint = (law[:, None, None] * masses).transpose(1, 0, 2)
-        # what is left out here counts as unmatched later
+        # the mass left out here counts as unmatched later
         return np.where(total > _VISIBLE, joint / np.maximum(total, _VISIBLE), 0.0)
 
     def _carry(self, start: int) -> tuple[Floats, Floats]:
@@ -101,7 +101,7 @@ class Windows:
 
 
 def marginals(sums: Sums, initial: Floats) -> tuple[Floats, Flags]:
-    """Return the law of each row, and which states it can have; what underflows keeps the smallest float."""
+    """Return the law of each row, and its possible states; masses that underflow become the smallest float."""
     kernels = sums.chain.kernels
     links = kernels > 0
     laws = np.empty((sums.length, sums.chain.states))
@@ -125,7 +125,7 @@ def law_labels(laws: Floats) -> Indices:
 
 
 def _patterns(code: Indices, length: int) -> Indices:
-    """Return a label for each run of so many codes, by the place where it starts; equal runs have equal labels."""
+    """Return a label for each run of a number of codes, by its start; equal runs have equal labels."""
     labels, done = code, 1
     while done < length:
         step = min(done, length - done)
@@ -197,7 +197,7 @@ class View:
     def _rows(self) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield rows with P(X_{row−h} = c, S = s | X_row = a) at [a, c, s], and the same for what comes after.
 
-        There is a single c where the window reaches beyond the end of the chain.
+        There is a single c where the window extends beyond the end of the chain.
         """
         reach, last, wanted = self.windows.reach, self.sums.length - 1, self.secrets.rows
         sides, laws = PastAndFuture(self.sums, self.lattice), self._marginals[0]
@@ -215,7 +215,7 @@ class View:
 
     @property
     def _inner(self) -> Indices:
-        """One of all secret rows away from the ends that agree in their window and in the law at its start."""
+        """One secret row of each class of rows with equal windows and equal laws at their start."""
         reach, labels = self.windows.reach, self.windows.labels
         at = np.arange(reach + 1, self.sums.length - 1 - reach)
         at = at[self.secrets.rows[at]]
@@ -233,9 +233,9 @@ def leading_masses(law: Masses) -> Floats:
 def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows: Flags | None = None) -> Farthest:
     """Return the least z at which the laws given two states of a row are (z, δ)-near, for all rows and pairs.
 
-    Exact while the laws of all rows are quickly worked out. A longer chain is seen through a window around each row: an
-    upper bound, at any length, if rows repeat a pattern and forget each other. What is beyond that, or a δ finer than
-    the rounding of masses, gets W_∞ as `farthest` finds it, or refuses it.
+    Exact while the laws of all rows are quick to compute. A longer chain is treated by a window around each row: an
+    upper bound, at any length, if rows repeat a pattern and the chain mixes. Otherwise, or for a δ finer than the
+    rounding of masses, the result is W_∞ as `farthest` finds it, or a refusal.
 
     >>> from pufferflow.chains import Chain
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
@@ -280,7 +280,7 @@ def _search_all_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice, share: f
 
 
 def _search_through_windows(sums: Sums, secrets: SumSecrets, share: float) -> Farthest | None:
-    """Widen the window until that no longer helps; None if no window that can be paid for does."""
+    """Widen the window until that no longer helps; None if no window within the work limit suffices."""
     grid = lattice(sums, sums.length * _MOST_POINTS_PER_ROW)
     if grid.error:
         grid = lattice(sums, sums.length * _POINTS_PER_ROW)
@@ -290,7 +290,7 @@ def _search_through_windows(sums: Sums, secrets: SumSecrets, share: float) -> Fa
 
 
 def _widen_windows(views: list[View], share: float, *, jointly: bool) -> Farthest | None:
-    """Double the reach of the windows while that pays, and return the least distance, by both sides jointly or each."""
+    """Double the reach of the windows while that helps; return the least distance, by both sides jointly or each."""
     best: Farthest | None = None
     reach = _FIRST_REACH
     while 2 * reach < views[0].sums.length:
@@ -310,7 +310,7 @@ def _widen_windows(views: list[View], share: float, *, jointly: bool) -> Farthes
 def _search_windows(views: list[View], share: float, *, jointly: bool) -> Farthest | None:
     """Return the distance that windows prove: by both sides jointly, or by the sum of both sides, each for half of δ.
 
-    None if some rows have not forgotten enough.
+    None if some rows do not mix enough within the window.
     """
     tolerance = _window_tolerance(views[0], share if jointly else share / 2)
     if tolerance.forgiving <= 0:

@@ -3,7 +3,7 @@
 By max-flow min-cut what cannot be matched is max_A μ(A) − ν(A^z), A^z being A widened by z on both sides. On a line A
 is a union of intervals: point by point one decides to be inside or outside A, for all pairs side by side. A pair may be
 split into parts that must not mix; then the parts' surpluses add up, and what the parts of μ lack of a total of 1
-counts as unmatched. Every number is within `error` of its truth, and is rounded towards more that is unmatched.
+counts as unmatched. Every number is within `error` of its true value, and is rounded towards more unmatched mass.
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ _LARGEST_SHARE_FORGIVEN = 2.0**-20
 class Tolerance:
     """The mass that may stay unmatched, and the largest error of computed masses.
 
-    As for two single laws rounding is forgiven, so that .003 typed as δ and .003 computed are the same; but no more
-    than δ/2²⁰.
+    As for two single laws there is an allowance for rounding, so that .003 typed as δ and .003 computed are the same;
+    it is at most δ/2²⁰.
     """
 
     delta: float
@@ -94,7 +94,7 @@ class NearnessSearch:
         self.enough = self.enough and bool((all_pairs.unmatched(self.steps) <= strict).all())
 
     def _bisect(self, pairs: "LawPairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats) -> None:
-        """Bisect between a distance that is too small and one that is enough; both may be the present one."""
+        """Bisect between a distance that is too small and one that suffices; both may be the current one."""
         if low == high:
             return
         worst = labels[int(before.argmax())]
@@ -137,7 +137,7 @@ class LawPairs:
         return LawPairs(self.mu[:, which], self.nu[:, which])
 
     def unmatched(self, steps: int) -> Floats:
-        """Return for each pair what cannot be matched within so many steps."""
+        """Return for each pair the mass that cannot be matched within a number of steps."""
         points = np.arange(self.size)
         # entering A before a point gains ν below its reach and costs μ below it; leaving after a point the reverse
         enter = self.nu[np.maximum(points - steps, 0)] - self.mu[:-1]

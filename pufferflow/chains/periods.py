@@ -1,4 +1,4 @@
-"""Periodic stretches of a long sequence: results for one period serve for all of them."""
+"""Periodic stretches of a long sequence: results for one period hold for all of them."""
 
 from dataclasses import dataclass
 from typing import final
@@ -8,9 +8,9 @@ import numpy as np
 from pufferflow.arrays import Flags, Indices
 
 LONG = 512
-"""How many rows are worth looking for repetitions in."""
+"""The least number of rows in which repetitions are searched."""
 LONGEST_PERIOD = 400
-"""How long a period may be to be found."""
+"""The longest period that is found."""
 _TIMES = 8
 _PROBE = 20_000
 
@@ -26,7 +26,7 @@ class Stretch:
 
 
 def stretches(code: Indices) -> list[Stretch]:
-    """Cut a sequence into stretches that repeat with one period, the least that serves half of it, and others."""
+    """Cut a sequence into stretches that repeat with one period, the least that covers half of it, and others."""
     if len(code) >= LONG:
         for period in range(1, min(LONGEST_PERIOD, len(code) // 8) + 1):
             if period == 1 or _periodic_length(_cut_by_period(code[-_PROBE:], period)) >= min(len(code), _PROBE) / 2:
@@ -41,7 +41,7 @@ def _periodic_length(cut: list[Stretch]) -> int:
 
 
 def _cut_by_period(code: Indices, period: int) -> list[Stretch]:
-    """Return the stretches that repeat with a period, if they do so for long, and what is between them."""
+    """Return the long stretches that repeat with a period, and the stretches between them."""
     same = code[period:] == code[:-period]
     ends = np.flatnonzero(np.diff(np.concatenate([[0], same.astype(np.int8), [0]])))
     cut: list[Stretch] = []
@@ -80,7 +80,7 @@ def reachable_states(links: Flags, order: Indices, first: Flags) -> tuple[Flags,
 
 
 def tile_into(target: Indices, places: Indices) -> None:
-    """Fill an array with a few numbers, repeated in order."""
+    """Fill an array with repetitions of a few numbers, in order."""
     turns = len(target) // len(places)
     whole = turns * len(places)
     target[:whole].reshape(turns, len(places))[:] = places

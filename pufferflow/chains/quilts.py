@@ -1,8 +1,8 @@
 """Markov quilts: the loss of one row of a chain from a noisy answer, by cutting out a stretch of rows (M19).
 
 A quilt of row t is a row a steps before it, a row b steps after it, or both. The rows within, |X_N| of them with row t,
-may move the answer as they like, and cost what the noise charges for that; all others depend on row t through the quilt
-alone, and add at most its max-influence e. The loss is the largest over rows of the least e + cost(|X_N|) over quilts
+may move the answer in any way, and cost the noise's loss for that; all others depend on row t only through the quilt,
+and add at most its max-influence e. The loss is the largest over rows of the least e + cost(|X_N|) over quilts
 (Song, Wang, Chaudhuri: Pufferfish Privacy Mechanisms for Correlated Data, 2017). For Laplace noise of scale b and an
 answer that one row moves by L, cost(n) = n·L/b; the least scale is then L·max_t min |X_N|/(ε − e), as published.
 
@@ -10,8 +10,8 @@ Influences of the two sides are added for one pair of states before the largest 
 never grow with distance. So rows that share their influences share one table of two-sided quilts, as long as the chain
 is: a quilt that would reach past an end is no better than what is left of it, a smaller one without that side.
 
-Distances beyond 512 steps are tried on a grid of relative width 1/256, and sizes are rounded up to it: fewer quilts, so
-a guarantee that is never too small.
+Distances beyond 512 steps are tried on a grid of relative width 1/256, and sizes are rounded up to it: fewer quilts,
+so the loss is never too small.
 """
 
 import math
@@ -88,8 +88,8 @@ class Quilts:
     def _outermost(self, cost: Cost) -> tuple[Indices, Floats]:
         """Return for each kind the row to which one-sided quilts help least, and what they leave.
 
-        Quilts without a left row cost more at later rows, those without a right row less: the worst row is where they
-        cross.
+        Quilts without a left row cost more at later rows, those without a right row less: the worst row is at their
+        crossing.
         """
         low, high = self.first.copy(), self.last.copy()
         while (low < high).any():
@@ -109,7 +109,7 @@ class Quilts:
         return self._one_sided(cost, self.before, self.length - 1 - self.rows[places])
 
     def _one_sided(self, cost: Cost, influence: Floats, beyond: Indices) -> Floats:
-        """Return the least loss of quilts of one row, with so many rows on the other side; larger ones are no use."""
+        """Return the least loss of one-sided quilts with this many rows on the other side; larger ones never help."""
         sizes = np.minimum(beyond[:, None] + self.reaches, self.length)
         return np.asarray((influence + cost(sizes.astype(np.float64))).min(axis=1, initial=math.inf))
 
@@ -118,7 +118,7 @@ def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
     """Return the quilts of a chain with their max-influences from its own kernels and marginals, rounded up (M19).
 
     Of several initial laws the worst mixture counts. States that a row cannot have are no secrets there, and no quilts.
-    Quilts stop where the chain has forgotten all but 2^-40. Refused if rows that differ are too many for that.
+    Quilts stop where influences are below 2^-40. Refused if there are too many different rows.
     """
     steps = chain.kernels[chain.order[: _period(chain.order)]]
     kinds = _sort_rows(chain, steps, secrets)
@@ -129,7 +129,7 @@ def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
         windows.append((reach, before, after))
         _check_work(len(kinds.row), entries * len(windows), entries * len(windows) ** 2)
         if (window.max(axis=1) <= window.min(axis=1) * (1 + _FORGOTTEN)).all():
-            break  # no state at the start of a window makes a difference that matters to its end
+            break  # the state at the start of a window hardly influences its end
     reaches = np.array([reach for reach, _, _ in windows], dtype=np.intp)
     before, after = (
         np.array([window[side] for window in windows]).reshape(len(reaches), *kinds.pairs.shape) for side in (1, 2)
@@ -187,18 +187,18 @@ def _mixing_influences(chain: Chain, reaches: Indices) -> Floats:
 
 def _not_mixing(problem: str) -> Refused:
     return Refused(
-        f"{problem} Approximate quilts need one kernel that mixes.",
+        f"{problem} Approximate quilts need a single kernel that mixes.",
         allowed="a homogeneous, irreducible, aperiodic chain",
         instead="exact quilts, or bound=pf.Messages()",
     )
 
 
 def _check_work(kinds: int, entries: int = 0, work: int = 0) -> None:
-    """Refuse what would take too much memory or too long."""
+    """Refuse chains that take too much memory or time."""
     if kinds > _MOST_KINDS or entries > _MOST_ENTRIES or work > _MOST_WORK:
         raise Refused(
-            "The quilts of this chain are too many: it is long, forgets slowly, and too few of its rows are alike.",
-            allowed="long chains whose kernel stays the same or takes turns, started near their stationary law",
+            "The quilts of this chain are too many: it is long, mixes slowly, and too few of its rows are equal.",
+            allowed="long chains with one kernel or a period of kernels, started near their stationary law",
             instead="bound=pf.Messages(), which works for any length",
         )
 
@@ -225,7 +225,7 @@ def _assemble(
 
 
 def _grid(most: int) -> Indices:
-    """Return 1, …, 512 and on in steps that double with the distance, up to `most` at least."""
+    """Return 1, …, 512, then numbers in steps that double with the distance, up to at least `most`."""
     parts, step = [np.arange(1, _FINE + 1)], 2
     while parts[-1][-1] < most:
         parts.append(parts[-1][-1] + step * np.arange(1, _FINE // 2 + 1))
@@ -263,9 +263,9 @@ def _period(order: Indices) -> int:
 
 
 def _largest_log_ratio(values: Floats, links: Flags, pairs: Indices) -> Floats:
-    """Return the log of the largest values[x, ·]/values[x', ·] for each pair (x, x'), neither −∞ nor rounded yet.
+    """Return the log of the largest values[x, ·]/values[x', ·] for each pair (x, x'), not yet rounded.
 
-    What is too small for a float to hold with all its digits is taken as larger above, and as 0 below.
+    A subnormal numerator is replaced by a larger float, a subnormal denominator by 0.
     """
     top = np.where(links, np.maximum(values, _FAINT), 0.0)[:, pairs[:, 0]]
     bottom = np.where(values < _FAINT, 0.0, values)[:, pairs[:, 1]]
@@ -277,7 +277,7 @@ def _largest_log_ratio(values: Floats, links: Flags, pairs: Indices) -> Floats:
 def _log_above(logs: Floats, products: int, states: int) -> Floats:
     """Return logs of quotients of products of kernels, rounded up.
 
-    A sum of k products of floats is off by k/2 units, relatively, and products add up what they are made of.
+    A sum of k products of floats has a relative error of k/2 units, and products add the errors of their factors.
     """
     return logs + np.abs(logs) * 4 * UNIT + 2 * (products + 1) * (states + 1) * UNIT
 
@@ -304,7 +304,7 @@ class _Kinds:
     phase_masks: Flags
 
     def influences(self, reach: int, window: Floats, links: Flags, pairs: Indices) -> tuple[Floats, Floats]:
-        """Return the influences of the rows so far before and after, for each kind and pair."""
+        """Return the influences of the rows at these distances before and after, for each kind and pair."""
         states, phases = self.phase_masks.shape[1], len(self.phase_masks)
         phase, phase_before = self.row % phases, (self.row - reach) % phases
         known = self.masks[self.mask_of[np.maximum(self.row - reach, 0)]]
@@ -314,12 +314,12 @@ class _Kinds:
             _largest_log_ratio(window[phase_before].swapaxes(1, 2), back, pairs), reach, states
         )
         right = _log_above(_largest_log_ratio(window[phase], links[phase], pairs), reach, states)
-        # two laws have a ratio of 1 or more somewhere; what is below 0 belongs to rows before the first
+        # two laws have a ratio of 1 or more somewhere; logs below 0 belong to rows before the first
         return np.where(self.pairs, np.maximum(left, 0.0), 0.0), np.where(self.pairs, np.maximum(right, 0.0), 0.0)
 
 
 def _sort_rows(chain: Chain, steps: Floats, secrets: Secrets) -> _Kinds:
-    """Sort the rows with secrets by what their quilts share."""
+    """Group the rows with secrets by the data that their quilts share."""
     period, (laws, supports) = max(len(steps), 1), _marginal_laws(chain, steps)
     masks, mask_of, times = chain.masks, chain.mask_of, np.arange(chain.length)
     start = len(laws) - period if len(laws) < chain.length else chain.length
@@ -350,7 +350,7 @@ def _sort_rows(chain: Chain, steps: Floats, secrets: Secrets) -> _Kinds:
 
 
 def _marginal_laws(chain: Chain, steps: Floats) -> tuple[Floats, Flags]:
-    """Return the laws of the rows and their supports, until those of one period stand for all that follow."""
+    """Return the laws of the rows and their supports, until those of one period repeat."""
     period, links = len(steps), (steps > 0).astype(np.float64)
     rest = stationary(steps) if period < chain.length - 1 else None
     laws, supports = [chain.initial], [chain.initial > 0]
@@ -366,7 +366,7 @@ def _marginal_laws(chain: Chain, steps: Floats) -> tuple[Floats, Flags]:
 
 
 def _has_settled(laws: list[Floats], supports: list[Flags], rest: Floats | None) -> bool:
-    """Test whether laws one period apart are equal, or near the law at rest, from which they never move away."""
+    """Return whether laws one period apart are equal, or near the stationary law, and so stay near it."""
     if not all(np.array_equal(laws[0] > 0, support) for support in supports):
         return False
     near = rest is not None and bool((np.abs(laws[0] - rest) <= SAME * rest).all())

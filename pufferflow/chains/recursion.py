@@ -1,8 +1,8 @@
 """The recursion of M20: messages from row to row bound the loss of a row's state from the outputs on one side of it.
 
-In a long stretch where steps repeat, messages come to rest. From then on a D with g(D + ℓ) ≤ D stands for all of them.
-The search for it (`_extrapolate`, Newton's method where steps take long) only guesses: what it finds is made a little
-larger until a turn does not raise it. That is checked, since messages themselves stay below their limit.
+In a long stretch where steps repeat, messages converge. From then on a D with g(D + ℓ) ≤ D bounds all of them. The
+search for it (`_extrapolate`, Newton's method where steps take long) only guesses: its result is enlarged slightly
+until a turn does not raise it. That is checked, since messages themselves stay below their limit.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from pufferflow.chains.periods import Stretch, stretches, tile_into
 Turn = Callable[[Floats], Floats]
 """The map of a message to the one a turn later."""
 ENDLESS = 1e5
-"""How many times the largest exposure messages may grow before they count as growing for ever."""
+"""The multiple of the largest exposure beyond which messages count as unbounded."""
 _CLOSE_TO_REST = 1e-11
 _ROUNDING = 1e-12
 _MOST_CYCLES = 200
@@ -70,9 +70,9 @@ class MessageSteps(Protocol):
         ...
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
-        """Return what is near to `send` for limits near to these and takes less time; None if that is quick itself.
+        """Return a quicker approximation of `send` near these limits; None if `send` itself is quick.
 
-        The search starts from what was found `before` for limits not far away.
+        The search starts from the result `before` for limits near these.
         """
         ...
 
@@ -99,7 +99,7 @@ class SomeSteps:
 def run(steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | None = None) -> Run:
     """Return the messages D_{i+1} = g_{order[i]}(D_i + limits[kinds[i]]) from a first one, 0 if None; or larger ones.
 
-    In a long stretch where steps repeat, what stands for all messages takes their place once they are near to it.
+    In a long stretch where steps repeat, a bound on all messages replaces them once they are near it.
     """
     messages, index = _Messages(steps, limits, kinds), np.empty(len(steps.order) + 1, dtype=np.intp)
     message = np.zeros(limits.shape[1:]) if start is None else start
@@ -112,10 +112,10 @@ def run(steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | Non
 def settle(
     steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | None = None, guess: Floats | None = None
 ) -> Run | None:
-    """Return the messages of some turns of the steps, the last of which stands for all that follow (M20).
+    """Return the messages of some turns of the steps, the last of which bounds all further ones (M20).
 
-    The first message is not below `start`; the search for what stands for all begins at a guess. Whatever stands for
-    all is a D that one turn was checked not to raise; None if the messages do not come to rest.
+    The first message is not below `start`; the search for the bound begins at a guess. The bound is a D that one turn
+    was checked not to raise; None if the messages do not converge.
     """
     turn = Stretch(0, len(steps.order), len(steps.order))
     messages = _Messages(steps, limits, kinds)
@@ -181,9 +181,9 @@ class _Messages:
         return message
 
     def level(self, turn: Stretch, guess: Floats | None) -> Floats | None:
-        """Return a message that a turn does not raise, above all that turns make of none; None if they go on for ever.
+        """Return a message that a turn does not raise, above all messages that start at 0; None if these are unbounded.
 
-        Twice as far above them as those of finite runs, so that no finite run comes out above an endless one.
+        It is twice as far above them as in finite runs, so that no finite run exceeds an endless one.
         """
         nothing = np.zeros(self.limits.shape[1:])
         if not self.limits[self.kinds[: turn.period]].any():
@@ -192,9 +192,9 @@ class _Messages:
         return None if rest is None else rest.level
 
     def standing(self, message: Floats, level: Floats, turn: Stretch) -> Floats | None:
-        """Return a fixed bound on a message and on all later ones, if one is at hand.
+        """Return a fixed bound on a message and on all later ones, if one is known.
 
-        The level does from below, and a message itself does once turns only lower it: g is monotone.
+        The level is one for messages below it, and a message itself is one once turns only lower it: g is monotone.
         """
         if (message <= level).all():
             return level
@@ -218,7 +218,7 @@ class _Messages:
         return bool((self.cycle(message, turn)[-1] <= message).all())
 
     def _rest(self, message: Floats, stretch: Stretch, pad: float = _CLOSE) -> "_Rest | None":
-        """Return where messages come to rest, made a little larger until a period of a stretch does not raise it."""
+        """Return the limit of messages, enlarged slightly until a period of a stretch does not raise it."""
         size = max(float(self.limits.max()), float(message.max()))
         solution = self._solve(message, stretch, size)
         if solution is None:
@@ -237,7 +237,7 @@ class _Messages:
     def _raise_by(self, message: Floats, turn: Turn, pad: Floats) -> Floats:
         """Iterate turns that each add a pad: where limits add up along paths, a single pad is too little.
 
-        D = g(D + ℓ) + pad leaves room for what was not reached yet.
+        D = g(D + ℓ) + pad leaves a margin for the remaining growth.
         """
         message = message + pad
         for _ in range(_PADS):
@@ -248,15 +248,15 @@ class _Messages:
         return message
 
     def _solve(self, message: Floats, stretch: Stretch, size: float) -> tuple[Floats, float | None, Turn] | None:
-        """Return about where messages come to rest, the rate at which they do, and what a turn there is near to.
+        """Return the approximate limit of messages, the rate of convergence, and an approximation of a turn there.
 
-        Where steps take long, by Newton's method, with no rate: tangents are followed to where they rest, and taken
-        anew there.
+        Where steps take long it uses Newton's method, without a rate: tangents are followed to their limit, and
+        computed again there.
         """
         solution, off = None, 1 - np.eye(len(message))
         steps: list[Tangent | None] = [None] * stretch.period
         for _ in range(_NEWTON):
-            # where there are no limits at all, there is no slope
+            # without limits there is no slope
             turn = self._tangents(np.maximum(message, _FLOOR * size * off), stretch, steps)
             if turn is None:
                 plain: Turn = lambda start: self.cycle(start, stretch)[-1]  # noqa: E731
@@ -273,7 +273,7 @@ class _Messages:
         return solution
 
     def _tangents(self, message: Floats, stretch: Stretch, before: list[Tangent | None]) -> Turn | None:
-        """Return what is near to one period of steps, for messages near to this one."""
+        """Return an approximation of one period of steps, for messages near this one."""
         tangents: list[tuple[Tangent, Floats]] = []
         for place, at in enumerate(range(stretch.start, stretch.start + stretch.period)):
             exposure = self.limits[self.kinds[at]]
@@ -294,13 +294,13 @@ class _Messages:
 @final
 @dataclass(frozen=True, eq=False)
 class _Rest:
-    """A message that one period does not raise, and the rate at which others come near it."""
+    """A message that one period does not raise, and the rate at which others approach it."""
 
     level: Floats
     rate: float
 
     def steady(self, messages: _Messages, message: Floats, stretch: Stretch, left: int) -> list[Floats] | None:
-        """Return messages of one period that stand for all that are left; None if that is too early."""
+        """Return messages of one period that bound all remaining ones; None if that is too early."""
         top = np.maximum(message, self.level)
         size = float(top.max())
         near = float((top - message).max()) <= 2 * _CLOSE * size
@@ -318,7 +318,7 @@ class _Rest:
 
 
 def _iterate_until_doubled(turn: Turn, message: Floats, size: float) -> Floats:
-    """Iterate turns until the message has doubled: tangents that grow for ever may flatten later."""
+    """Iterate turns until the message has doubled: unbounded tangents may flatten later."""
     most = 2 * float(message.max()) + size
     for _ in range(_MOST_CYCLES):
         following = turn(message)
@@ -329,7 +329,7 @@ def _iterate_until_doubled(turn: Turn, message: Floats, size: float) -> Floats:
 
 
 def _extrapolate(turn: Turn, message: Floats, size: float) -> tuple[Floats, float] | None:
-    """Return where turns come to rest, by extrapolating what is geometric in their changes, and the rate of it."""
+    """Return the limit of turns, by geometric extrapolation of their changes, and the rate."""
     rate, calmest = 0.0, np.inf
     for _ in range(_MOST_CYCLES):
         second = turn(message)
@@ -342,7 +342,7 @@ def _extrapolate(turn: Turn, message: Floats, size: float) -> tuple[Floats, floa
             break
         if float(third.max()) > ENDLESS * max(size, 1.0):
             return None
-        # a guess may stir up what is not geometric: let that die down before the next one
+        # a guess may add changes that are not geometric: let them decay before the next one
         if after < min(before, calmest):
             calmest = after
             guess = (third - second) * (after / (before - after))

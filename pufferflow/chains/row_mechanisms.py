@@ -1,10 +1,10 @@
-"""What mechanisms with a loss per row reveal about one row of a chain: losses with a δ (M37), Rényi losses (M38).
+"""The loss of one row of a chain from mechanisms with a loss per row: losses with a δ (M37), Rényi losses (M38).
 
-M20 is for pure losses. A mechanism that is (ε₀, δ₀)-private in each row, whatever it makes of the rows, carries a mass
-η beside the message s: with D = s + ε₀ a quasi-metric, what does not fit into D has at most the mass η, and a step
-keeps E_s of it, the hockey stick of its kernel's rows. All masses grow in proportion to δ₀, so they are counted in it.
-Of a class of chains s is that of its worst members, and E_s of those worst for it, each by itself (M37). Releases of
-one row each, in row order, carry Rényi losses.
+M20 is for pure losses. For any mechanism that is (ε₀, δ₀)-private in each row, a mass η accompanies the message s:
+with D = s + ε₀ a quasi-metric, the part that exceeds D has at most the mass η, and a step keeps E_s of it, the hockey
+stick of its kernel's rows. All masses are proportional to δ₀, so they are measured in it. For a class of chains s is
+that of its worst members, and so is E_s, each separately (M37). Releases of one row each, in row order, have Rényi
+losses.
 """
 
 import itertools
@@ -32,16 +32,16 @@ _QUIET = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 class RowLeak(NamedTuple):
-    """The loss of a row of a chain, and by how much its δ is larger than that of each row for itself."""
+    """The loss of a row of a chain, and the factor of its δ over that of each single row."""
 
     loss: float
     growth: float
     endless: bool
-    """Whether messages came to rest from both ends, so that it holds of chains that go on for any number of turns."""
+    """Whether messages converged from both ends, so that the loss holds for chains with any number of turns."""
 
 
 class WeighedSteps(Protocol):
-    """Steps of messages that know how much of a mass a step may keep."""
+    """Steps of messages that also bound the share of a mass that a step keeps."""
 
     @property
     def order(self) -> Indices: ...
@@ -54,7 +54,7 @@ class WeighedSteps(Protocol):
 @final
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """A message `loss`, and the mass `beyond` that may not fit into it, in δ₀, for every two states."""
+    """A message `loss`, and the mass `beyond` that may exceed it, in units of δ₀, for every two states."""
 
     loss: Floats
     beyond: Floats
@@ -91,7 +91,7 @@ def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> Row
         before, after = past.at(row), future.at(chain.length - 1 - row)
         losses = (before.loss + own.loss + after.loss)[pairs]
         masses = _least_mass([before, own, after])[pairs]
-        if np.isnan(losses).any() or np.isnan(masses).any():  # beyond the floats: nothing is known to be hidden
+        if np.isnan(losses).any() or np.isnan(masses).any():  # overflow: no bound
             return RowLeak(math.inf, math.inf, endless=False)
         loss, growth = max(loss, float(losses.max(initial=0.0))), max(growth, float(masses.max(initial=0.0)))
     return RowLeak(loss * (1 + 8 * UNIT), growth * (1 + 64 * UNIT), _endless(chain, past, future))
@@ -132,7 +132,7 @@ def _rows(
 
 
 def _endless(chain: Chain | Chains, past: Walk[M], future: Walk[M]) -> bool:
-    """Return whether messages of both sides rest at some rows, for a turn at least: a longer chain has no others."""
+    """Return whether messages of both sides are constant at some rows for at least a turn: longer chains add none."""
     if past.rest is None or future.rest is None:
         return False
     return past.rest + future.rest + 2 * max(past.turn, future.turn) <= chain.length
@@ -151,7 +151,7 @@ class _Deltas:
         return Masses(loss, self._beyond(which, loss, message))
 
     def _beyond(self, which: int, loss: Floats, message: Masses) -> Floats:
-        """Return E_s of the kernel's rows times the mass that is beyond the message and the row's own loss."""
+        """Return E_s of the kernel's rows times the mass beyond the message and the row's own loss."""
         node = np.minimum(
             self.own.beyond + _times(self.own.loss, message.beyond),
             message.beyond + _times(message.loss, self.own.beyond),
@@ -212,7 +212,7 @@ class _Orders:
 
 
 def _leads_to(messages: Sequence[Floats]) -> Floats:
-    """Return where three arrays lead to if what they change by shrinks by the same factor each time."""
+    """Return the limit of three arrays by geometric extrapolation of their changes."""
     first, second, third = messages
     before, change = second - first, third - second
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -222,7 +222,7 @@ def _leads_to(messages: Sequence[Floats]) -> Floats:
 
 
 def _quasi_metric(loss: Floats) -> Floats:
-    """Return losses that keep the triangle inequality: with a little more, or all as large as the largest."""
+    """Return losses that satisfy the triangle inequality: slightly enlarged, or all equal to the largest."""
     off = _off(loss)
     if len(loss) > 2 and (loss[:, None, :] > loss[:, :, None] + loss[None, :, :] + ROUNDING / 2).any():
         return float(loss.max()) * off
@@ -267,12 +267,12 @@ def _coupled(rows: Floats, losses: Floats, alpha: float) -> Floats:
 
 
 def _mean_gain(top: Floats, bottom: Floats, gains: Floats) -> Floats:
-    """Return E gain under couplings that leave common mass where it is; of more than two states under cheap ones."""
+    """Return E gain under couplings that leave common mass in place; for more than two states under cheap ones."""
     common = np.minimum(top, bottom)
     kept = common if len(gains) == 2 else np.zeros_like(top)
     total = np.zeros(len(top))
     left, right = top - kept, bottom - kept
-    if len(gains) > 2:  # a plan is right to rounding only: take a little less of it, and the rest by the product
+    if len(gains) > 2:  # a plan is right to rounding only: use slightly less of it, and the product for the rest
         plans, _ = small_plans(top, bottom, gains)
         plans = plans * (1 - _SPARE)
         total = (plans * gains).sum(axis=(1, 2))
@@ -293,6 +293,6 @@ def _least_mass(parts: Sequence[Masses]) -> Floats:
 
 
 def _times(loss: Floats, beyond: Floats) -> Floats:
-    """Return e^loss times a mass: 0 of no mass at all, however large the loss, and never NaN."""
+    """Return e^loss times a mass: 0 for a mass of 0, even at an infinite loss, and never NaN."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.where(beyond > 0, np.exp(loss) * beyond, np.where(beyond == 0, 0.0, np.inf))

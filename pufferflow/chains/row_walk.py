@@ -1,6 +1,6 @@
-"""Messages of mechanisms with a loss per row, from row to row along a chain; where steps repeat they come to rest.
+"""Messages of mechanisms with a loss per row, from row to row along a chain; where steps repeat they converge.
 
-In a long stretch whose steps repeat, a message that a whole turn does not raise stands for all that follow. The search
+In a long stretch whose steps repeat, a message that a whole turn does not raise bounds all further ones. The search
 for it only guesses, from messages a turn apart; that a turn does not raise it is checked.
 """
 
@@ -22,7 +22,7 @@ _MOST_GUESSES = 12
 
 
 class Sender(Protocol[M]):
-    """How messages of a kind go one row on."""
+    """A step of messages of one kind from row to row."""
 
     def send(self, which: int, message: M) -> M: ...
     def calm(self, before: M, after: M) -> bool:
@@ -30,7 +30,7 @@ class Sender(Protocol[M]):
         ...
 
     def guess(self, messages: Sequence[M]) -> M:
-        """Return where three messages, each a turn after the one before, lead to."""
+        """Return the extrapolated limit of three messages, each a turn after the one before."""
         ...
 
     def above(self, guess: M, message: M) -> M:
@@ -42,14 +42,14 @@ class Sender(Protocol[M]):
         ...
 
     def keeps_below(self, which: int, message: M, above: M) -> bool:
-        """Whether a step of the message leads to none above another one."""
+        """Whether a step of the message gives one that is not above another one."""
         ...
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Walk(Generic[M]):
-    """The messages at rows 0, 1, …: row i has `pool[index[i]]`; from `rest` on, one turn of them stands for all."""
+    """The messages at rows 0, 1, …: row i has `pool[index[i]]`; from `rest` on, one turn of them bounds all."""
 
     pool: list[M]
     index: Indices
@@ -71,7 +71,7 @@ def walk(order: Indices, start: M, sender: Sender[M]) -> Walk[M]:
 
 
 def _short_stretches(order: Indices) -> list[Stretch]:
-    """Return what comes before the last change of a few steps, and the equal steps after it."""
+    """Return the steps up to the last change among a few steps, and the equal steps after it."""
     changes = np.flatnonzero(np.diff(order))
     steady = int(changes[-1]) + 1 if len(changes) else 0
     return [Stretch(0, steady, 0), Stretch(steady, len(order), 1)]
@@ -85,7 +85,7 @@ class _Messages(Generic[M]):
     index: Indices
 
     def along(self, order: Indices, stretch: Stretch) -> int | None:
-        """Write the messages of a stretch; return the row from which they rest."""
+        """Write the messages of a stretch; return the row from which they are constant."""
         turn, turned = stretch.period, [self.pool[int(self.index[stretch.start])]]
         wanted, calm_wanted = _FIRST_GUESS, 1
         for at in range(stretch.start, stretch.end):
@@ -103,7 +103,7 @@ class _Messages(Generic[M]):
         return None
 
     def _rested(self, turn: Indices, turned: Sequence[M], first: int, end: int, *, calm: bool) -> bool:
-        """Write a turn of messages that stands for all from a row to an end, if one is known."""
+        """Write a turn of messages that bounds all from a row to an end, if one is known."""
         guess = self._settled(turn, turned) if len(turned) > 2 else None
         guesses = [] if guess is None else [(self.sender.above(guess, turned[-1]), _FINE_PADS)]
         for known, pads in [*guesses, *([(turned[-1], _PADS)] if calm else [])]:
@@ -117,7 +117,7 @@ class _Messages(Generic[M]):
         return False
 
     def _settled(self, turn: Indices, turned: Sequence[M]) -> M | None:
-        """Return a guess that a turn hardly changes, from guesses that are taken for a turn or two each."""
+        """Return a guess that a turn hardly changes, from guesses that are iterated for a turn or two each."""
         guess = self.sender.guess(turned)
         for _ in range(_MOST_GUESSES):
             first = self._after(turn, guess)

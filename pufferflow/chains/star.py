@@ -1,16 +1,16 @@
-"""Messages on a star: the losses of a hidden class that rows share, and of one row, from outputs of rows (M20, M21).
+"""Messages on a star: the losses of a hidden class shared by rows, and of one row, from outputs of rows (M20, M21).
 
 Rows are independent given the class, so their losses about it add up: D(c, c') = Σ_r g_rows(ℓ_r)(c, c'). A row whose
 value is a or b adds ℓ(a, b), and the others g_post(D)(a, b), where post are the laws of the class given a and given b.
 Everything is rounded up.
 
-Rates of touches bound the loss of the class whichever rows the releases have in common (M20, M21).
+Rates per touch bound the loss of the class whichever rows the releases have in common (M20, M21).
 
-A row leaks g(L) about the class, L being the sum of the exposures ℓ_k of the releases that touch it. These are not
-known, so rates ρ_k are looked for with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
+A row leaks g(L) about the class, L being the sum of the exposures ℓ_k of the releases that touch it. These releases
+are not known, so rates ρ_k are computed with g(Σ_{k∈S} ℓ_k) ≤ Σ_{k∈S} ρ_k for every set S of releases. Then all rows
 together leak at most ρ_k for every touch of every release, however touches are spread over rows. Such rates are
 
-- what a release adds at most to any others, max ℓ_k · tanh(Ω/4) for two classes with laws p and q of a row, Ω being
+- the most that a release adds to any others, max ℓ_k · tanh(Ω/4) for two classes with laws p and q of a row, Ω being
   the largest log p/q less the smallest. Let u be the best potential for L + ℓ, and w the largest one below it that L
   allows: 0 ≤ u − w ≤ max ℓ, and along the way from w to u laws p and q are tilted alike, which leaves Ω as it is and
   their distance in total variation at most tanh(Ω/4);
@@ -39,7 +39,7 @@ from pufferflow.rounding import SMALLEST, UNIT
 
 
 def padded_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
-    """Return M20's g, with what the rounding of computed laws of k states can hide: a few units for each state.
+    """Return M20's g, raised by the rounding error of computed laws of k states: a few units for each state.
 
     >>> padded_log_ratio(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]), np.array([[0, 1.0], [1.0, 0]])).round(6)
     array([0.776137])
@@ -55,7 +55,7 @@ RowLaws = Floats | LawRegions
 def class_leak(rows: RowLaws, losses: Floats) -> Floats:
     """Return g_rows(ℓ), the loss of the class from one row of each kind: of shape (kinds, C, C), for laws (C, k).
 
-    Of laws in regions it is at least that of all their members.
+    For laws in regions it is at least that of all their members.
 
     >>> class_leak(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[[0, 1.0], [1.0, 0]]])).round(6)[0, 0]
     array([0.      , 0.776137])
@@ -79,7 +79,7 @@ def total_class_leak(leaks: Floats, counts: Indices) -> Floats:
 def others_class_leak(leaks: Floats, counts: Indices) -> Floats:
     """Return the loss of the class from all rows but one of each kind: of shape (kinds, C, C).
 
-    Sums from both ends, not a difference: an infinite row is left out as well.
+    It adds sums from both ends, without a difference, so that infinite rows are left out correctly.
     """
     totals = leaks * counts[:, None, None]
     before, after = np.zeros_like(totals), np.zeros_like(totals)
@@ -106,7 +106,7 @@ _WIDEST = 4096.0
 class Touches:
     """Kinds of releases that touch rows of a group: exposures of shape (kinds, k, k), each above 0 somewhere.
 
-    There are `times` releases of every kind, which touch so many `rows` at most, all together and counting every touch.
+    There are `times` releases of every kind, with at most `rows` touches altogether.
     """
 
     exposures: Floats
@@ -125,7 +125,7 @@ class Touches:
 
     @cached_property
     def combinations(self) -> int:
-        """How many different sets of releases there are, none at all among them."""
+        """The number of different sets of releases, the empty set included."""
         return math.prod(int(count) + 1 for count in self.times)
 
     def sum(self, own: Indices) -> Floats:
@@ -135,11 +135,11 @@ class Touches:
         return total if own.sum() == 1 else total * (1 + (len(own) + 1) * UNIT)
 
     def at_most(self, times: int) -> Floats:
-        """Return the largest exposure of a row that so many releases touch, whatever their kinds."""
+        """Return the largest exposure of a row that a number of releases of any kinds touch."""
         return np.minimum(self.exposures.max(axis=0) * times * (1 + UNIT), self.whole)
 
     def sets(self) -> Indices:
-        """Return all sets of releases, by how many there are of each kind; the first is empty."""
+        """Return all sets of releases, by the number of each kind; the first is empty."""
         return np.array(list(product(*(range(int(count) + 1) for count in self.times))))
 
     def some(self, flags: Flags) -> "Touches":
@@ -151,7 +151,7 @@ class Touches:
 class Rates:
     """Several `ways` to charge every touch for its loss of the class, of shape (ways, kinds, C, C).
 
-    The largest addition of a release to others, `increments`, is no less than any of them.
+    The largest addition of a release to others, `increments`, is at least each of them.
     """
 
     touches: Touches
@@ -203,7 +203,7 @@ def slopes(laws: RowLaws) -> Floats:
 
 
 def _sharing_sets(touches: Touches) -> list[Flags]:
-    """Return sets of kinds that share: the largest, down to some power of 4, and those that are multiples of one."""
+    """Return sets of kinds with shared rates: the largest, down to some power of 4, and multiples of one kind."""
     levels = np.floor(np.log2(touches.sizes) / 2)
     sets = [levels >= level for level in np.unique(levels)]
     directions = np.round(touches.exposures / touches.sizes[:, None, None], 6).reshape(len(levels), -1)
@@ -216,8 +216,8 @@ def _sharing_sets(touches: Touches) -> list[Flags]:
 def _share_rates(touches: Touches, laws: RowLaws, *, weighed: bool) -> Floats:
     """Return h_k · sup G(s)/s over all s from h_k on that sums have, by a ladder, for every kind.
 
-    Touches are counted or weighed by their sizes. G is the loss of so large a multiple of `unit`, and no more than all
-    touches of a row do, entry by entry.
+    Touches are counted or weighted by their sizes. G is the loss of the exposure s·`unit`, and at most that of all
+    touches of a row, entry by entry.
     """
     measure = touches.sizes if weighed else np.ones(len(touches.sizes))
     unit = (touches.exposures / measure[:, None, None]).max(axis=0) * (1 + UNIT)
@@ -251,7 +251,7 @@ def _share_rates(touches: Touches, laws: RowLaws, *, weighed: bool) -> Floats:
 class _Ladder:
     """Rungs for sums of a measure, each at `least` so much; the loss at upper ends, and the least sum that may have it.
 
-    Between two rungs G grows at most as fast as anything does, so G(s)/s is largest where it has come to the upper one.
+    Between two rungs G grows at most at its largest rate, so G(s)/s is largest where G reaches its upper value.
     """
 
     highs: Floats
@@ -260,7 +260,7 @@ class _Ladder:
     first: Floats
 
     def bounds(self, capped: Floats, rungs: Any = slice(None), measure: Any = 0.0) -> Floats:
-        """Return at most how large G(s)/s is on rungs, where s is no less than a measure."""
+        """Return an upper bound on G(s)/s on rungs, for s at least a measure."""
         least = np.maximum(self.least[rungs], measure)[:, None, None]
         return np.minimum(self.leak[rungs] / np.maximum(self.first[rungs], least), capped[rungs] / least)
 
@@ -269,7 +269,7 @@ class _Ladder:
 def _ladder(known: "_Known", unit: bytes, span: tuple[float, float, float], *, weighed: bool) -> _Ladder:
     """Return a ladder from the smallest and the largest measure of one release up to a last rung.
 
-    It ends early where nothing higher can be the worst of any release, even if the class were found out.
+    It ends early where no higher rung can be the worst of any release, even if the class is revealed.
     """
     rows = known.laws
     unit_exposure = np.frombuffer(unit).reshape(known.states, known.states)
@@ -289,9 +289,9 @@ def _ladder(known: "_Known", unit: bytes, span: tuple[float, float, float], *, w
 
 
 def _rungs(start: float, *, weighed: bool) -> Iterator[tuple[float, float, float]]:
-    """Yield rungs (above, up to, at least), the same for all: numbers 1, 2, 3, … and then ever more, or powers.
+    """Yield rungs (above, up to, at least), the same for all: numbers 1, 2, 3, … in growing steps, or powers.
 
-    Those of powers begin just below some measure, those of numbers always at 0.
+    Powers begin just below some measure, numbers always at 0.
     """
     step = math.floor(math.log(start) / math.log(_FINER_GROWTH)) - 1 if weighed else 0
     low = _FINER_GROWTH**step if weighed else 0
@@ -303,14 +303,14 @@ def _rungs(start: float, *, weighed: bool) -> Iterator[tuple[float, float, float
 
 
 def _optimal_charge(rates: Rates, left: Floats) -> Any:
-    """Return the least Σ ρ_k · left_k over all rates, for many numbers of touches that are left; ∞ if it takes long."""
+    """Return the least Σ ρ_k · left_k over all rates, for many numbers of remaining touches; ∞ if it takes long."""
     touches, laws = rates.touches, rates.laws
     entries = touches.combinations * left.size * len(laws) * (len(laws) - 1)
     if touches.combinations > _MOST_SETS or entries > _MOST_ENTRIES:
         return math.inf
     sets = touches.sets()[1:]
     leak = np.array([_leak(laws, touches.sum(times)) for times in sets])
-    if sets.shape[1] == 1:  # nothing to choose
+    if sets.shape[1] == 1:  # a single choice
         return left[:, :, None] * (leak / sets[:, :, None]).max(axis=0) * (1 + 4 * UNIT)
     linprog, sparse = _solver()
     off_diagonal = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
@@ -318,7 +318,7 @@ def _optimal_charge(rates: Rates, left: Floats) -> Any:
     blocks: Any = sparse.kron(sparse.identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
     limits = np.tile(
         rates.increments[:, *off_diagonal].T.ravel() / unit, len(left)
-    )  # what a release adds is enough to charge
+    )  # the addition of a release is a sufficient rate
     prices, least = np.repeat(left, len(needed), axis=0).ravel(), np.tile(needed.ravel() / unit, len(left))
     solved = linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
     if solved.x is None:
@@ -330,7 +330,7 @@ def _optimal_charge(rates: Rates, left: Floats) -> Any:
 
 
 def _solver() -> tuple[Any, Any]:
-    """Return the linear programs and sparse arrays of SciPy, which take longer to load than all else here."""
+    """Return SciPy's linear programs and sparse arrays, which take longer to import than all else here."""
     from scipy import sparse
     from scipy.optimize import linprog
 
@@ -338,7 +338,7 @@ def _solver() -> tuple[Any, Any]:
 
 
 def _certify(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floats:
-    """Return Σ ρ_k · left_k of rates that are raised until no set of releases leaks more than its rates charge."""
+    """Return Σ ρ_k · left_k for rates raised until no set of releases leaks more than its rates charge."""
     covered = rates @ sets.T
     with np.errstate(divide="ignore", invalid="ignore"):
         short = np.nan_to_num(needed / covered, nan=0.0, posinf=math.inf).max(axis=2)
@@ -349,7 +349,7 @@ def _certify(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floa
 @final
 @dataclass(frozen=True)
 class _Known:
-    """Laws by what they are, so that what was worked out of them is found again."""
+    """A key for laws by their values, for caches."""
 
     key: bytes
     classes: int

@@ -6,8 +6,8 @@ Future: F_t(a, ·) = Σ_b P_t(a, b) · F_{t+1}(b, · − v_{t+1}(b)), the law of
 Past:   G_{t+1}(b, ·) = Σ_a P_t(a, b) · G_t(a, · − v_t(a)), the joint law of Σ_{u<t} v_u(X_u) and X_t; divided by its
 total for each state it is the law given X_t = b.
 
-Values lie on a lattice, or are brought to one at a price that is known exactly (`lattice`). W_∞ of two laws of the sum
-does not change when a constant is taken from all values of a row, so each row's least value is its point 0. Where the
+Values lie on a lattice, or are rounded to one with an exactly known error (`lattice`). W_∞ of two laws of the sum does
+not change when a constant is subtracted from all values of a row, so each row's least value is its point 0. Where the
 values are whole multiples of a common step the lattice is exact. Otherwise every value moves to the nearest point, and
 each of the two laws moves by at most the sum over the rows of the largest error.
 """
@@ -67,11 +67,11 @@ class Sums:
 @final
 @dataclass(frozen=True)
 class Farthest:
-    """The largest distance of two laws of a sum, the row whose two states it is about, and how sure it is.
+    """The largest distance of two laws of a sum, the row and its two states, and its certainty.
 
-    `rounding` is the relative width within which float masses were taken as equal. `exact` says that the length is the
-    true one for every chain whose probabilities are within it; otherwise it is an upper bound, and where it hangs on
-    masses that tie it holds for those of them that do.
+    `rounding` is the relative width within which float masses count as equal. `exact` says that the length is the true
+    one for every chain whose probabilities are within it. Otherwise it is an upper bound, for chains whose tied masses
+    are equal if it depends on ties.
     """
 
     length: float
@@ -148,7 +148,7 @@ class SumLattice:
 
     @property
     def size(self) -> int:
-        """How many points the sum can be at."""
+        """The number of points of the sum."""
         return int(self.spans.sum()) + 1
 
     def length(self, steps: int, rows: int | None = None) -> float:
@@ -178,14 +178,14 @@ def lattice(sums: Sums, most: int) -> SumLattice:
         candidate = _snap(sums, rows, lows, counts, max(spans) / round(max(spans) / step))
         if candidate.error * _SMALL < total:
             return candidate
-    # steps that divide the largest span evenly, into about as many parts as there may be
+    # steps that divide the largest span evenly, into about the allowed number of parts
     parts = max(math.floor(max(spans) * most / total), 1)
     tries = (max(spans) / part for part in range(max(parts - _TRIALS, 1), parts + 1))
     return min((_snap(sums, rows, lows, counts, step) for step in tries), key=lambda candidate: candidate.error)
 
 
 def _differences(sums: Sums, counts: list[int]) -> tuple[Rows, list[Fraction]]:
-    """Return each kind's values above its least one, and that one; a kind that no row has counts for nothing."""
+    """Return each kind's values above its least one, and that one; a kind without rows has no effect."""
     numbers = {value: decimal_reading(value) for value in np.unique(sums.values).tolist()}
     read: Rows = [[numbers[value] for value in row] for row in sums.values.tolist()]
     lows = [min(row) for row in read]
@@ -197,7 +197,7 @@ def _differences(sums: Sums, counts: list[int]) -> tuple[Rows, list[Fraction]]:
 
 
 def _nearly_common(values: set[Fraction], close: Fraction) -> Fraction:
-    """Return Euclid's common measure of numbers, where what is left counts as nothing once it is small."""
+    """Return Euclid's common measure of numbers; small remainders count as 0."""
     measure = Fraction(0)
     for value in values:
         while value > close:
@@ -206,7 +206,7 @@ def _nearly_common(values: set[Fraction], close: Fraction) -> Fraction:
 
 
 def _snap(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction) -> SumLattice:
-    """Bring all values to the lattice of a step; the error is exact."""
+    """Round all values to the lattice of a step; the error is exact."""
     points = [[round(value / step) for value in row] for row in rows]
     errors = [
         max(abs(value - step * point) for value, point in zip(row, row_points, strict=True))
@@ -240,7 +240,7 @@ class PastAndFuture:
         return self._futures(Masses(np.ones((1, self._chain.states, 1)), 1.0), self._chain.length - 1, 0)
 
     def futures(self) -> Iterator[Masses]:
-        """Yield F_t for t = 0, 1, …: every √n-th is kept on the way back, and those between are worked out again."""
+        """Yield F_t for t = 0, 1, …: every √n-th is kept on the way back, and those between are computed again."""
         rows = self._chain.length
         every = math.isqrt(rows - 1) + 1
         stored = {

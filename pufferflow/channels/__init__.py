@@ -1,7 +1,7 @@
 """Channels: mechanisms with finitely many outputs, as frozen values with exact probabilities.
 
-One class serves rows that are published one by one (`pf.local`) and releases whose cost is worked out, or that are
-designed, on a table (`pf.confounding`).
+One class covers rows that are published one by one (`pf.local`), and releases that are analysed or designed on a table
+(`pf.confounding`).
 """
 
 from pufferflow.channels.cells import cell_masses

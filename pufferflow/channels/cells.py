@@ -1,4 +1,4 @@
-"""The masses that a noise gives to cells of the line: what an answer with noise is rounded to."""
+"""The masses of cells of the line under a noise, for answers with noise that are rounded."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,6 +1,6 @@
-"""A mechanism with finitely many outputs, as a frozen value: what it reads, and how likely each output is then.
+"""A mechanism with finitely many outputs, as a frozen value: the columns it reads, and the output probabilities.
 
-All probabilities are rational, so that losses of channels are exact, and what is drawn has these very probabilities.
+All probabilities are rational, so that losses of channels are exact, and draws have exactly these probabilities.
 """
 
 import json
@@ -146,7 +146,7 @@ class Channel(Suggesting):
         return self.probabilities[self.place(given)][self.outputs.index(output)]
 
     def place(self, given: Any) -> int:
-        """Return the place of an input; a refusal says nothing about it."""
+        """Return the index of an input; a refusal does not reveal it."""
         point = tuple(cast(Sequence[Any], given)) if isinstance(given, list | tuple) else (as_plain(given),)
         if point not in self._places:
             of = f" of {', '.join(map(repr, self.reads))}" if self.reads else ""
@@ -296,7 +296,7 @@ def _number(given: Any, name: str) -> float:
 
 def _gives_away() -> Refused:
     return Refused(
-        "Some output of the channel is possible for one input and not for another: it gives that away.",
+        "Some output of the channel is possible for one input and not for another: it reveals the input.",
         allowed="channels whose outputs are possible for all inputs, or for none",
         instead="pf.local.randomized_response(labels, epsilon=1.0)",
     )

@@ -1,8 +1,8 @@
 """Draws with exactly the probabilities of a table of rational numbers, many at a time.
 
 A uniform number in [0, 1) is read bit by bit, and the output is the number of cumulative probabilities that are not
-above it. 32 bits decide that but where a cumulative probability lies between two multiples of 2⁻³² and the number fell
-just there; then more bits are read until they decide.
+above it. 32 bits decide that, unless a cumulative probability lies between the same two multiples of 2⁻³² as the
+number; then more bits are read until they decide.
 """
 
 import os
@@ -25,7 +25,7 @@ _FEW: Final = 16
 @final
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """The cumulative probabilities of every row but the last of each, and what 32 bits see of them."""
+    """The cumulative probabilities of every row, without the last ones, and their first 32 bits."""
 
     exact: tuple[tuple[Fraction, ...], ...]
     below: Array
@@ -42,7 +42,7 @@ class Ladder:
         return cls(exact, np.array(floors, dtype=np.int64), np.array(ceilings, dtype=np.int64))
 
     def draw(self, places: Indices, bits: Bits = os.urandom) -> Indices:
-        """Return the places of outputs drawn for the places of rows, with fresh random bits for each."""
+        """Return indices of outputs drawn for indices of rows, with fresh random bits for each."""
         words = np.frombuffer(bits(BITS // 8 * len(places)), dtype="<u4").astype(np.int64)
         drawn = _not_above(self.above, places, words)
         if (self.below != self.above).any():
@@ -51,7 +51,7 @@ class Ladder:
         return drawn
 
     def _decided(self, place: int, word: int, bits: Bits) -> int:
-        """Return the output of a number of which 32 bits leave open between which cumulative probabilities it is."""
+        """Return the output of a number whose first 32 bits do not decide it."""
         known = BITS
         while any(word < one * 2**known < word + 1 for one in self.exact[place]):
             word = (word << _FURTHER) | int.from_bytes(bits(_FURTHER // 8), "little")

@@ -108,7 +108,7 @@ def as_plain(given: Any) -> Any:
 
 
 def stored_probability(text: str) -> Fraction:
-    """Return a stored probability: digits over digits, and nothing that would take for ever to read."""
+    """Return a stored probability: digits over digits, of limited length."""
     if len(text) > _LONGEST or not set(text) <= set("0123456789/"):
         raise ValueError
     return Fraction(text)

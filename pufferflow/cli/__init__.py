@@ -1,4 +1,4 @@
-"""The command line, `pufferflow`; what it loads at the start is little, so that `--help` answers at once."""
+"""The command line, `pufferflow`; it loads few modules at its start, so that `--help` is quick."""
 
 import sys
 
@@ -15,11 +15,11 @@ def main() -> None:
         from pufferflow.cli.app import app
 
         app()
-    except KeyboardInterrupt:  # so early that nothing was begun, or so late that nothing is left to be told
+    except KeyboardInterrupt:  # before the command began, or after it ended
         from pufferflow.cli.output import write
 
         json = "--json" in sys.argv
         write(sys.stdout if json else sys.stderr, _STOPPED_JSON if json else _STOPPED, end="")
         sys.exit(130)
     finally:
-        exec("")  # noqa: S102 - CPython would die of a signal that it caught inside of exec(), unless it runs another
+        exec("")  # noqa: S102 - CPython would die of a signal that it caught inside exec(), unless it runs another

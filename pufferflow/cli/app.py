@@ -1,4 +1,4 @@
-"""All commands, in the order in which help lists them, each with an example that runs beside the starter's job.toml."""
+"""All commands, in the order of the help, each with an example that runs beside the starter's job.toml."""
 
 import sys
 from typing import Annotated, Final
@@ -19,15 +19,15 @@ from pufferflow.cli.run import Root, command
 app: Final = typer.Typer(
     name="pufferflow",
     cls=Root,
-    help="Publish statistics of correlated data with a guarantee, on a schedule, and count what all of them tell.",
+    help="Publish statistics of correlated data with a guarantee, on a schedule, and account for their total loss.",
     epilog=f"Exit codes:\n{table()}\n\nA first job: pufferflow job init, then pufferflow plan job.toml",
     pretty_exceptions_enable=False,  # typer's show local variables, which are data
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-ledgers: Final = typer.Typer(help="Look at what was spent, check that nothing was changed, and take it elsewhere.")
-jobs: Final = typer.Typer(help="Begin a job, check its file, and describe it to an editor.")
+ledgers: Final = typer.Typer(help="Show what was spent, verify that nothing was changed, and export it.")
+jobs: Final = typer.Typer(help="Begin a job, check its file, and print the schema for editors.")
 
-engines: Final = typer.Typer(help="Test a database or a cluster that is to keep the rows.")
+engines: Final = typer.Typer(help="Test a database or a cluster that holds the rows.")
 
 
 def _show_version(requested: bool) -> None:  # noqa: FBT001 - typer calls it with the value alone
@@ -45,7 +45,7 @@ def root(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Read the options before a command."""
     del version
 
 

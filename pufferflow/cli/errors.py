@@ -1,6 +1,6 @@
-"""What a command says when it fails: three lines for people, or one document for programs; never a value of a row.
+"""Errors of commands: three lines for people, or one document for programs, without any value of a row.
 
-With which code a command exits: one table, which the help and the documentation show.
+Exit codes are in one table, which the help and the documentation show.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ EXITS: Final[dict[type[BaseException], int]] = {
     SinkError: 7,
     KeyboardInterrupt: STOPPED,
 }
-"""The code of each kind of error; whatever is none of these is a bug of ours."""
+"""The exit code of each kind of error; any other error is a bug."""
 
 MEANINGS: Final[dict[int, str]] = {
     0: "done",
@@ -48,7 +48,7 @@ MEANINGS: Final[dict[int, str]] = {
     7: "where releases go cannot be read or written; what is released is kept",
     STOPPED: "stopped by Ctrl-C",
 }
-"""What each code says to whoever reads it."""
+"""The meaning of each exit code."""
 
 
 def exit_code(error: BaseException) -> int:
@@ -61,7 +61,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def table() -> str:
-    """Return the codes and their meanings, a line each."""
+    """Return the table of codes and meanings, a line each."""
     return "\n".join(f"{code:>5}  {meaning}" for code, meaning in MEANINGS.items())
 
 
@@ -72,7 +72,7 @@ _MORE = "the same command with --traceback; a traceback can quote data"
 @final
 @dataclass(frozen=True)
 class Fault:
-    """What was wrong, what is allowed, what to try, and the code to exit with."""
+    """The problem of an error, what is allowed, what to try, and the exit code."""
 
     kind: str
     problem: str
@@ -94,7 +94,7 @@ def fault_of(error: BaseException) -> Fault:
         return Fault(type(error).__name__, error.problem, error.allowed, error.instead, exit_code(error))
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Fault("Stopped", "Stopped.", "", AGAIN, STOPPED)
-    if hasattr(error, "format_message"):  # typer's own, whose classes differ from version to version
+    if hasattr(error, "format_message"):  # typer's own errors, whose classes differ between versions
         return _usage(error)
     if isinstance(error, MemoryError):
         return Fault(

@@ -1,6 +1,6 @@
-"""Arguments and options that several commands have, and what may stand where a file is to be written.
+"""Arguments and options that several commands share, and checks of paths that are written or read.
 
-Where a ledger is that somebody wants to look at; looking must not make one.
+Commands that only read a ledger never create one.
 """
 
 from pathlib import Path
@@ -50,17 +50,17 @@ LedgerAddress = Annotated[
         show_default=False,
     ),
 ]
-PAGE = typer.Option("--output", "-o", metavar="PAGE.html", help="Where the page is written.", show_default=False)
+PAGE = typer.Option("--output", "-o", metavar="PAGE.html", help="Where the report is written.", show_default=False)
 _PAGE, _DATABASE = b"<!doctype html", b"sqlite format 3"
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 
 
 def read_page(path: Path, *, force: bool) -> Path:
-    """Return where a page goes: a new file, or in place of another page; of anything else only if that is wanted."""
-    local_path(path, "The place of a page")
+    """Return the path of a report: a new file or another report; other files are replaced by force only."""
+    local_path(path, "The path of a report")
     if path.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(
-            f"A page would be written to {path.name[:200]!r}.",
+            f"A report would be written to {path.name[:200]!r}.",
             allowed="a name that ends in .html",
             instead="-o page.html",
         )
@@ -70,12 +70,12 @@ def read_page(path: Path, *, force: bool) -> Path:
 
 
 def _is_page(path: Path) -> bool:
-    """Say whether a file is a page; what a symbolic link leads to is somebody else's."""
+    """Return whether a file is a report; symbolic links do not count."""
     return not path.is_symlink() and _begins(path, _PAGE)
 
 
 def _begins(path: Path, start: bytes) -> bool:
-    """Say whether there is a file that begins so; it must not be open elsewhere in the process, for SQLite's locks."""
+    """Return whether a file begins so; SQLite's locks forbid that the process has it open elsewhere."""
     try:
         if not path.is_file():
             return False
@@ -86,8 +86,8 @@ def _begins(path: Path, start: bytes) -> bool:
 
 
 def check_free(path: Path, *, force: bool) -> None:
-    """Refuse to write where something is, unless that is what is wanted; a ledger's file is never replaced."""
-    local_path(path, "The place of a file")
+    """Refuse to write over a file, except by force; the file of a ledger is never replaced."""
+    local_path(path, "The path of a file")
     if _begins(path, _DATABASE):
         raise UsageError(f"The file {path.name[:200]!r} is a database.", allowed="a new file", instead="another name")
     if not force and (path.exists() or path.is_symlink()):
@@ -97,10 +97,10 @@ def check_free(path: Path, *, force: bool) -> None:
 
 
 def existing(address: str) -> "Ledger":
-    """Return the ledger of a file that is there, or of an address as it is."""
+    """Return the ledger of an existing file, or of an address."""
     from pufferflow.ledger import Ledger, read_address
 
-    read_address(address)  # refuses what has a password in it before it could be shown as a file
+    read_address(address)  # refuses a password, which would otherwise be shown as a file name
     if "://" not in address:
         _check_file(Path(address))
     return Ledger(address)

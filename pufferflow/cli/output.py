@@ -17,7 +17,7 @@ NONE = "-"
 
 
 def safe(text: str) -> str:
-    r"""Return a text that is `visible`, whose tabs are blanks; what else no terminal prints are question marks.
+    r"""Return a `visible` text with blanks for tabs, and `?` for all else that a terminal does not print.
 
     >>> print(safe("a\x1b[2Jb\tc"))
     a\x1b[2Jb c
@@ -40,7 +40,7 @@ def cell_text(value: object) -> str:
 
 
 def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return a table without colours, each row in one line however long it is."""
+    """Return a table without colours, each row on one line of any length."""
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[place]) for row in (columns, *cells)) for place in range(len(columns))]
     right = [is_number(rows, place) for place in range(len(columns))]
@@ -48,7 +48,7 @@ def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
 
 
 def is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
-    """Return whether a column has numbers and nothing else."""
+    """Return whether a column has numbers only."""
     values = [row[place] for row in rows if row[place] is not None]
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
@@ -59,7 +59,7 @@ def _line(cells: Sequence[str], widths: Iterable[int], right: Iterable[bool]) ->
 
 
 def document(value: Mapping[str, Any]) -> str:
-    """Return a value as one line of JSON in ASCII; numbers without end are null.
+    """Return a value as one line of JSON in ASCII; infinite numbers are null.
 
     >>> document({"limit": float("inf"), "at": date(2026, 11, 20)})
     '{"limit": null, "at": "2026-11-20"}'

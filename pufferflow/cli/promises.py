@@ -1,4 +1,4 @@
-"""Guarantees for people in few words, and whether an account that exists is the one that a job file names."""
+"""Short texts for guarantees, and a check that an existing account agrees with its job file."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def in_words(promise: Guarantee) -> str:
-    """Return a guarantee as one would say it, its numbers rounded towards a weaker one.
+    """Return a guarantee as text, its numbers rounded towards a weaker one.
 
     >>> from pufferflow.guarantees import Approx
     >>> in_words(Approx(0.5, 1e-6))
@@ -24,7 +24,7 @@ def in_words(promise: Guarantee) -> str:
 
 
 def of_limit(loss: float | None, limit: Guarantee) -> str:
-    """Say how much of a limit is spent, by a loss of its kind.
+    """Return how much of a limit is spent, by a loss of its kind.
 
     >>> from pufferflow.guarantees import Approx
     >>> of_limit(0.5, Approx(3.0, 1e-6))
@@ -35,21 +35,21 @@ def of_limit(loss: float | None, limit: Guarantee) -> str:
 
 
 def loss_of(promise: Guarantee) -> float | None:
-    """Return the loss that a guarantee allows, its epsilon, rho or mu; None if it has several."""
+    """Return the loss of a guarantee: its epsilon, rho or mu; None if it has several."""
     return None if promise.kind is None else promise.loss
 
 
 def differences(job: "Job") -> list[str]:
-    """Return in what a file and its account differ; that the ledger cannot be read is no fault of the file."""
+    """Return the differences of a job file and its account; an unreadable ledger is a note, too."""
     try:
         account = job.account()
     except PufferflowError as error:
-        return [f"The account was not looked at: {error.problem}"]
+        return [f"The account was not checked: {error.problem}"]
     return disagreements(job, account)
 
 
 def disagreements(job: "Job", account: "Account | None") -> list[str]:
-    """Return in what a file and an account differ, a sentence each; nothing before there is an account."""
+    """Return the differences of a job file and an account, a sentence each; empty without an account."""
     if account is None:
         return []
     from pufferflow.jobs import zone_changed

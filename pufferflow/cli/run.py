@@ -1,6 +1,6 @@
-"""The program around all commands: runs one, prints its answer or its error, and exits with its code.
+"""Run a command, print its answer or its error, and exit with its code.
 
-A command is a function of a screen and its own options, and returns the document for programs.
+A command is a function of a screen and its own options, which returns the document for programs.
 """
 
 import inspect
@@ -25,10 +25,10 @@ _JSON: Final = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, for errors too, and nothing else there.")
 ]
 _VERBOSE: Final = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Say each step on stderr. Retries and waits are said in any case.")
+    bool, typer.Option("--verbose", "-v", help="Log each step on stderr. Retries and waits are always logged.")
 ]
 _TRACEBACK: Final = Annotated[
-    bool, typer.Option("--traceback", help="Show where an error came up; a traceback can quote data.")
+    bool, typer.Option("--traceback", help="Show the traceback of an error, which can quote data.")
 ]
 
 
@@ -43,7 +43,7 @@ Command = Callable[..., Answer]
 
 
 def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Command], Command]:
-    """Add a command to an app, with the options that all have; its docstring is its help."""
+    """Add a command to an app, with the options of all commands; its docstring is its help."""
 
     def add(function: Command) -> Command:
         def run(context: typer.Context, **given: Any) -> Answer:
@@ -51,7 +51,7 @@ def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Command],
                 given["json"],
                 given["traceback"],
                 given["verbose"],
-            )  # the screen has read them, as it must before mistakes are found
+            )  # the screen has read them already, for errors in the arguments
             return _call(function, cast(Screen, context.obj), given)
 
         _sign(run, function)
@@ -62,18 +62,18 @@ def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Command],
 
 
 def _call(function: Command, screen: Screen, given: Mapping[str, Any]) -> Answer:
-    """Call a command; what functions of a job print is no part of a document, and they may not end the program."""
+    """Call a command; what functions of a job print goes to stderr beside a document, and SystemExit is an error."""
     aside = redirect_stdout(sys.stderr) if screen.json else nullcontext()
     try:
         with aside:
             return function(screen, **given)
     except SystemExit:
-        problem = "A function of the job asked for the program to end."
+        problem = "A function of the job ended the program."
     raise UsageError(problem, allowed="a function that returns, or raises an error", instead="no sys.exit() in it")
 
 
 def _sign(run: Callable[..., Answer], function: Command) -> None:
-    """Give a function the parameters of another, and those that all commands have."""
+    """Give a function the parameters of another, and those of all commands."""
     own = list(inspect.signature(function).parameters.values())[1:]
     options = {"json": _JSON, "verbose": _VERBOSE, "traceback": _TRACEBACK}
     shared = [_parameter(name, option, default=False) for name, option in options.items()]
@@ -88,7 +88,7 @@ def _parameter(name: str, annotation: object, default: object = inspect.Paramete
 
 
 def _reflow(text: str) -> str:
-    """Return paragraphs in one line each: a terminal breaks them where it ends."""
+    """Return paragraphs in one line each, which the terminal wraps."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
@@ -130,13 +130,13 @@ def run_to_end(screen: Screen, work: Callable[[], object]) -> int:
         return result if isinstance(result, int) else 0
     except SystemExit:
         raise
-    except BaseException as error:  # noqa: BLE001 - a panic of an engine is no Exception, and Ctrl-C is none either
+    except BaseException as error:  # noqa: BLE001 - neither a panic of an engine nor Ctrl-C is an Exception
         return report_error(screen, error)
 
 
 @contextmanager
 def _with_warnings(screen: Screen) -> Generator[None]:
-    """Say of useless numbers without the place in the program."""
+    """Print warnings of useless numbers without the place in the program."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
@@ -152,7 +152,7 @@ def _with_warnings(screen: Screen) -> Generator[None]:
 
 @contextmanager
 def _with_words(screen: Screen) -> Generator[None]:
-    """Show the words of errors of the job's functions, with `--traceback`."""
+    """Show the messages of errors in the job's functions, with `--traceback`."""
     if not screen.traceback:
         yield
         return
@@ -170,7 +170,7 @@ def _with_words(screen: Screen) -> Generator[None]:
 
 @contextmanager
 def _with_log(screen: Screen) -> Generator[None]:
-    """Show lines of the log on stderr: retries and waits, and with `--verbose` each step."""
+    """Print the log on stderr: retries and waits, and with `--verbose` each step."""
     logger, handler = logging.getLogger("pufferflow"), _LogLines(screen)
     before = logger.level
     logger.setLevel(logging.INFO if screen.verbose else logging.WARNING)
@@ -198,7 +198,7 @@ def report_error(screen: Screen, error: BaseException) -> int:
     """Print an error, and return its exit code."""
     fault = fault_of(error)
     if not isinstance(error, KeyboardInterrupt | typer.Abort) and _shows_traceback(screen, error):
-        screen.note("A traceback can quote data: look at it before you pass it on.")
+        screen.note("A traceback can quote data: read it before you share it.")
         write(sys.stderr, "".join(traceback.format_exception(error)), end="")
     screen.fail(fault)
     return fault.exit
@@ -208,6 +208,6 @@ def _shows_traceback(screen: Screen, error: BaseException) -> bool:
     """Return whether an error is shown with its traceback; that of a mistyped command only on request."""
     if screen.traceback or hasattr(error, "format_message"):
         return screen.traceback
-    from pufferflow.jobs import tracebacks  # not above: help loads little
+    from pufferflow.jobs import tracebacks  # not above: help loads few modules
 
     return tracebacks()

@@ -1,7 +1,7 @@
 """The output of a command: answers on stdout, notes and errors on stderr; with `--json` one JSON document.
 
-On a terminal rich draws; anywhere else lines are plain, whole, and without colours. A reader that has gone away
-(`| head`) stops nothing: the command ends without output.
+On a terminal rich draws; anywhere else lines are plain, whole, and without colours. A reader that closed the pipe
+(`| head`) does not stop the command, which ends without output.
 """
 
 import io
@@ -27,11 +27,11 @@ class Screen:
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> "Screen":
-        """Return the screen for a command line, even one with mistakes in it."""
+        """Return the screen for a command line, also for an invalid one."""
         given = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a sign that a terminal does not have is no reason to fail
+                stream.reconfigure(errors="replace")  # a character that a terminal lacks is no error
         verbose = not given.isdisjoint({"--verbose", "-v"})
         return cls("--json" in given, "--traceback" in given, verbose, sys.stdout)
 
@@ -41,12 +41,12 @@ class Screen:
             write_words(self.out, text)
 
     def raw(self, text: str) -> None:
-        """Print a text as it is, without wrapping, to be copied or sent on."""
+        """Print a text as it is, without wrapping."""
         if not self.json:
             write(self.out, text)
 
     def log(self, text: str) -> None:
-        """Print progress at once, on stderr beside a document."""
+        """Print progress, on stderr beside a document."""
         write_words(sys.stderr if self.json else self.out, text)
 
     def note(self, text: str) -> None:
@@ -54,7 +54,7 @@ class Screen:
         write_words(sys.stderr, text)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Show a table to people."""
+        """Print a table for people."""
         if self.json:
             return
         if is_terminal(self.out):
@@ -65,7 +65,7 @@ class Screen:
             write(self.out, "\n".join(lines_of(columns, rows)))
 
     def facts(self, pairs: Sequence[tuple[str, object]]) -> None:
-        """Show names and values to people, a line each."""
+        """Print names and values for people, a line each."""
         if self.json:
             return
         if is_terminal(self.out):
@@ -77,7 +77,7 @@ class Screen:
             write(self.out, "\n".join(f"{name:<{width}}  {safe(str(value))}" for name, value in pairs))
 
     def answer(self, answer: Mapping[str, Any], code: int) -> None:
-        """Print the document of a command that ended."""
+        """Print the document of a finished command."""
         if self.json:
             write(self.out, document({**answer, "exit": code}))
 
@@ -96,7 +96,7 @@ class Screen:
 
 
 def write_words(stream: TextIO | None, text: str, style: str = "") -> None:
-    """Write a text: on a terminal broken between words, elsewhere as it is."""
+    """Write a text, wrapped on a terminal."""
     if is_terminal(stream):
         from pufferflow.cli.terminal import draw_text
 

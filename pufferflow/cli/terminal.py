@@ -1,4 +1,4 @@
-"""Tables and texts on a terminal, drawn with rich: never wider than it, nothing cut off, no markup read from names."""
+"""Draw tables and texts on a terminal with rich: within its width, nothing cut off, no markup read from names."""
 
 import io
 import os
@@ -15,17 +15,17 @@ from rich.text import Text
 from pufferflow.cli.output import cell_text, is_number, safe, write
 
 _LEAST = 14
-"""A column of text may be folded to this width."""
+"""The least width to which a column of text is folded."""
 _BETWEEN = 2
 
 
 def draw_text(stream: TextIO | None, text: str, style: str = "") -> None:
-    """Show a text, broken between words."""
+    """Draw a text, wrapped between words."""
     _draw(stream, Text(safe(text), style=style))
 
 
 def draw_table(stream: TextIO | None, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Show a table; where a terminal is too narrow for it, each row as a list of its cells."""
+    """Draw a table; on a terminal too narrow for it, each row as a list of its cells."""
     cells = [[cell_text(value) for value in row] for row in rows]
     numbers = [is_number(rows, place) for place in range(len(columns))]
     if _least_width(columns, cells, numbers) > _width():
@@ -42,7 +42,7 @@ def draw_table(stream: TextIO | None, columns: Sequence[str], rows: Sequence[Seq
 
 
 def draw_facts(stream: TextIO | None, pairs: Sequence[tuple[str, object]]) -> None:
-    """Show names and values, a line each or as many as a value needs."""
+    """Draw names and values, folded where a value is long."""
     table = Table.grid(padding=(0, _BETWEEN, 0, 0))
     table.add_column(overflow="fold", no_wrap=True, style="dim")
     table.add_column(overflow="fold")
@@ -60,13 +60,13 @@ def _least_width(columns: Sequence[str], cells: Sequence[Sequence[str]], numbers
 
 
 def _draw(stream: TextIO | None, thing: RenderableType) -> None:
-    """Draw into memory first: a reader that has gone away must not end the program, as rich would."""
+    """Draw into memory first: rich would end the program if a reader has closed the pipe."""
     if stream is not None:
         write(stream, rendered(thing, _width(), stream.encoding), end="")
 
 
 def rendered(thing: RenderableType, width: int, encoding: str | None) -> str:
-    """Return what a terminal of this width is sent; without colours where nobody wants or understands them."""
+    """Return the output for a terminal of this width, without colours by NO_COLOR or a plain TERM."""
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {"dumb", "unknown"}
     page = io.TextIOWrapper(io.BytesIO(), encoding=encoding or "ascii", errors="replace", newline="")
     console = Console(

@@ -1,8 +1,8 @@
 """The costs of all releases of an account, and their total: for every prior, the tightest rule that applies (M20–M27).
 
-What all releases keep together if a prior is wrong are totals of the same noises under other priors. If rows are
-independent, the loss is that of a row's own change (M27): that is differential privacy, over the pairs of
-values that the scenario hides. If they may have anything to do with each other, all rows of a group may change (M7).
+If a prior is wrong, all releases together still have totals of the same noises under other priors. If rows are
+independent, the loss is that of a row's own change (M27): differential privacy, over the pairs of values that the
+scenario hides. If they may depend on each other in any way, all rows of a group may change (M7).
 """
 
 import math
@@ -43,7 +43,7 @@ _NOTHING_ASKED = "no release about any row"
 @final
 @dataclass(frozen=True)
 class Composed:
-    """The total of several releases: a guarantee that holds for all of them, and the rule that carries it.
+    """The total of several releases: a guarantee that holds for all of them, and the rule that proves it.
 
     `adaptive` says whether later queries may have been chosen after seeing earlier answers; `belief` is the prior under
     which their loss is the largest.
@@ -85,11 +85,11 @@ def single_kind(guarantee: Guarantee) -> Kind:
 
 @final
 class AccountCosts:
-    """The costs of an account, in the order in which they came; totals are computed on demand.
+    """The costs of an account, in order; totals are computed on demand.
 
-    Of guarantees that are not pure the total is of one `meter` for the whole life of an account, the one that suits its
-    first release that asks about a row: the choice of the proof must not depend on earlier answers. Answers
-    about no row are noise alone, which has no loss whatever is chosen after it.
+    If guarantees are not pure, one `meter` counts the total for the whole life of an account. It is chosen by the first
+    release that selects a row, since the choice of the proof must not depend on earlier answers. Answers about no row
+    are noise alone, without any loss.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class AccountCosts:
         self._promises = list[float]()
         """The guarantees of single releases, each once, in order."""
         self._last: tuple[int, Composed] | None = None
-        """The total that was worked out last, and of how many releases it is."""
+        """The last total that was computed, and its number of releases."""
 
     @property
     def _all_for_keys(self) -> bool:
-        """Whether no δ is left for sums."""
+        """Whether all of δ is for keys, so that none is left for sums."""
         return bool(self.limit.delta) and self.keys_delta >= self.limit.delta
 
     @property
@@ -126,17 +126,17 @@ class AccountCosts:
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """All costs so far of releases that selected some row."""
+        """The costs of all releases so far that selected a row."""
         return tuple(cost for cost in self._costs if not cost.silent)
 
     @property
     def all_costs(self) -> Sequence[Cost]:
-        """All costs so far, of releases that selected no row too."""
+        """The costs of all releases so far, including those that selected no row."""
         return tuple(self._costs)
 
     @property
     def designed(self) -> bool:
-        """Whether some release was designed for the account, so that outputs count."""
+        """Whether a release was designed for the account, so that its published outputs count."""
         shapes = {id(cost.shape): cost.shape for cost in self._costs}
         return any(shape.exact_sums is not None for shape in shapes.values())
 
@@ -147,14 +147,14 @@ class AccountCosts:
 
     @property
     def meters(self) -> list[str]:
-        """The accounting methods by which it may be counted: the one that was chosen, or all."""
+        """The accounting methods for the account: the chosen one, or all."""
         return meters_for(self.kind, self.priors) if self.meter is None else [self.meter]
 
     def __len__(self) -> int:
         return len(self._costs)
 
     def add(self, cost: Cost) -> None:
-        """Count one more release."""
+        """Add the cost of one release."""
         if not self._costs or self._costs[-1].shape is not cost.shape:
             epsilon = self._epsilon(cost.shape)
             place = bisect_left(self._promises, epsilon)
@@ -165,21 +165,21 @@ class AccountCosts:
             running.add(cost)
 
     def under(self, prior: Prior, costs: Sequence[Cost] | None = None) -> "AccountCosts":
-        """Return the same releases, or some others, as an adversary with one prior only sees them."""
+        """Return the same releases, or others, counted under one prior only."""
         return self._anew(self._costs if costs is None else costs, self.meter, [prior])
 
     def believing(self, prior: Prior) -> "AccountCosts":
-        """Return the releases that select a row, under one of the priors; nothing can be added to them."""
+        """Return the releases that select a row, counted under one of the priors; no release can be added to them."""
         view: AccountCosts = copy(self)
         view._costs, view._last, view.priors = list(self.costs), None, [prior]
         view._running = [running for running in self._running if running.prior is prior]
         return view
 
     def method_meant(self, recorded: str | None, cost: Cost) -> str | None:
-        """Return the accounting method of an account that recorded one with its first release, which has this cost.
+        """Return the accounting method for a recorded name and the cost of the account's first release.
 
-        Older versions had one name for Rényi losses along one coupling and within hidden classes, and counted by the
-        less of both. Now it is the one that suits the first release, as for a new account.
+        Older versions had one name for Rényi losses along one coupling and within hidden classes, and took the smaller
+        total. Now the method is the one that suits the first release, as in a new account.
         """
         if recorded != "renyi" or "classes" not in meters_for(self.kind, self.priors):
             return recorded
@@ -189,7 +189,7 @@ class AccountCosts:
         return recorded
 
     def begun(self, cost: Cost) -> "AccountCosts":
-        """Return the same, counted as an account counts once a release with this cost was its first."""
+        """Return the costs of the account as they are counted once a release with this cost is its first."""
         if self.meter is not None or self.reserved is not None or self._pure or cost.silent or self.costs:
             return self
         try:
@@ -198,7 +198,7 @@ class AccountCosts:
             return self
 
     def first(self, count: int) -> "AccountCosts":
-        """Return the total of the first so many releases, under the present priors."""
+        """Return the costs of the first `count` releases, under the present priors."""
         return self._anew(self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running])
 
     def _anew(
@@ -217,8 +217,8 @@ class AccountCosts:
     def total(self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False) -> Composed:
         """Return the total of all releases, and of `more` of them.
 
-        Any proof that it is at most `enough` will do; then the total may be less than what is returned. Without it
-        there is one total, whatever the limit is.
+        With `enough`, any proven total of at most `enough` may be returned, even if a smaller one can be proven.
+        Without it the total is the same whatever the limit is.
         """
         if enough is not None and (quick := self._quickly(more)) is not None and quick.total <= enough:
             return quick
@@ -229,7 +229,7 @@ class AccountCosts:
         return self._last[1]
 
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
-        """Return the least proven total; the quick one is seldom the least, but a proof as well."""
+        """Return the least proven total; the quick total is proven too, but seldom the least."""
         costs = [*self._costs, *more]
         selecting, seen = [cost for cost in costs if not cost.silent], steps_seen_by(costs)
         unseen_rows = any(cost.silent and cost.steps_seen is None for cost in costs)
@@ -262,7 +262,7 @@ class AccountCosts:
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
 
     def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
-        """Return the refusal of keys that the data chooses, if they take more δ than the account has for keys."""
+        """Return a refusal if keys that the data chooses take more δ than the account has for keys."""
         taken = max((unit.key_delta for releases in by_belief for unit in self._of_units(releases)), default=0.0)
         if taken <= self.keys_delta:
             return None
@@ -280,8 +280,8 @@ class AccountCosts:
     def _beside_designed(self, releases: UnitReleases) -> float:
         """Return the ε of releases about one unit: by budgets from the first on, or by one meter that the first chose.
 
-        Budgets may also follow pure losses, whose own shares of δ they begin with (`exact_budgets`). After others, a
-        path of outputs that is counted by its meter and one with a designed release could both use all of δ.
+        Budgets may also follow pure losses, whose shares of δ they start from (`exact_budgets`). After other meters
+        they may not: a path counted by its meter and one with a designed release could both use all of δ.
         """
         first = replace(releases, costs=releases.costs[:1], movements=None)
         meter = self.meter or min(self.meters, key=lambda one: least(first, self.kind, one).value)
@@ -292,7 +292,7 @@ class AccountCosts:
         return epsilon_within(releases, self.limit)
 
     def _of_total_variation(self, more: Sequence[Cost]) -> Refused | None:
-        """Return the refusal of releases that keep some ε, but not the total variation that goes with it."""
+        """Return the refusal of releases whose ε is bounded, but whose total variation exceeds the guarantee."""
         odds, *others = self.kind.example.singles
         if not others:
             return None
@@ -306,7 +306,7 @@ class AccountCosts:
         return total_variation_passed(len(self) + len(more), others[0].delta)
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
-        """Return the total by one meter, that of the worst prior and the worst unit, and this prior."""
+        """Return the total by one meter for the worst prior and the worst unit, and this prior."""
         totals = [
             (least(of_unit, self._kind_of_sums, meter, fixed=fixed), of_unit.prior)
             for releases in by_belief
@@ -315,7 +315,7 @@ class AccountCosts:
         return max(totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None))
 
     def _of_units(self, releases: UnitReleases) -> Iterator[UnitReleases]:
-        """Yield sets of releases such that all that may touch one unit are in one of them."""
+        """Yield sets of releases such that all releases about one unit are in one of them."""
         sets = [some for some in sets_of(self.scenario, releases.prior, releases.costs) if some]
         for some in sets:
             whole = len(sets) == 1 and len(some) == len(releases.costs)
@@ -323,10 +323,10 @@ class AccountCosts:
             yield replace(releases, costs=some, movements=movements)
 
     def _of_reserved(self, reserved: ReservedProfiles, by_belief: Sequence[UnitReleases]) -> Composed:
-        """Return the total of all profiles that were reserved; refuse a release for which none is left.
+        """Return the total of all reserved profiles; refuse a release for which no profile is left.
 
-        The rows of a unit may be at several places, where each release has a part of the unit's loss only; that the
-        parts are covered by one profile is not known.
+        The rows of a unit may be at several places, where each release has a part of the unit's loss only. Whether one
+        profile covers these parts is not known.
         """
         count, spread = len(by_belief[0].costs), isinstance(self.scenario.secret, Presence)
         units = [unit for releases in by_belief for unit in ([releases] if spread else self._of_units(releases))]
@@ -366,7 +366,7 @@ class AccountCosts:
         return sure if math.isinf(sure) or not fits(int(sure) + 1) else most(fits, _MOST_TIMES)
 
     def _quickly(self, more: Sequence[Cost]) -> Composed | None:
-        """Return a total that takes no pass through all releases, if there is one."""
+        """Return a total that needs no pass through all releases, if there is one."""
         if not self._pure:
             return None if self.meter is None else self.along(more)
         totals = [(*running.total_with(more), running.prior) for running in self._running]
@@ -374,9 +374,9 @@ class AccountCosts:
         return None if math.isinf(total) else Composed(Pure(self.promised(total, more)), rule, belief=belief)
 
     def along(self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None) -> Composed | None:
-        """Return a total of movements along one sequence, that of the worst prior; None if there is none.
+        """Return a total of movements along one sequence for the worst prior; None if there is none.
 
-        It takes no longer the more releases there were, and a schedule may go on for ever.
+        Its running time does not grow with the number of releases, so a schedule may be endless.
         """
         if self.reserved is not None or any(running.movements is None for running in self._running):
             return None
@@ -394,9 +394,9 @@ class AccountCosts:
         return Composed(guarantee, total.rule, meter=None if self._pure else meter, belief=belief)
 
     def promised(self, total: float, more: Sequence[Cost]) -> float:
-        """Return the total; the guarantee of a release if calibration ended a hair below it.
+        """Return the total, or a release's guarantee if that is within a relative margin above it.
 
-        So a release that is the only one costs what it guarantees, and one that adds nothing costs nothing.
+        So a single release costs what it guarantees, and a release that adds nothing costs nothing.
         """
         place = bisect_left(self._promises, total)
         shapes = {id(cost.shape): cost.shape for cost in more}.values()
@@ -409,7 +409,7 @@ class AccountCosts:
 
 
 def most(fits: Callable[[int], bool], largest: int) -> int | float:
-    """Return the largest number of times that fits, where fewer always do; ∞ if `largest` does.
+    """Return the largest number of times that fits, if all smaller numbers fit; ∞ if `largest` fits.
 
     >>> most(lambda times: times <= 5, 100)
     5
@@ -426,10 +426,10 @@ def most(fits: Callable[[int], bool], largest: int) -> int | float:
 
 
 def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
-    """Return the priors whose totals count: independence of rows, too, where a prior gives a value probability 0.
+    """Return the priors whose totals count, with independence of rows where a prior gives a value probability 0.
 
-    At such positions the prior has nothing to hide. Noise is made for one row alone there, and so the limit of an
-    account also bounds the loss about one row alone.
+    At such positions a prior hides nothing. Noise is calibrated for one row alone there, and so the limit of an account
+    also bounds the loss about one row alone.
     """
     hidden_from_nobody = any(prior.sometimes_impossible(scenario.secret) for prior in priors)
     return [*priors, *([Independent()] if hidden_from_nobody else [])]
@@ -438,8 +438,8 @@ def _counted(scenario: Scenario, priors: Sequence[Prior]) -> list[Prior]:
 def differential_privacy(account: AccountCosts) -> Guarantee | None:
     """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
-    It is that of the first row of a sequence where that is the secret. Nothing is said of the presence of units, of
-    secrets that are derived, nor where another column than the secret's was asked about.
+    It is that of the first row of a sequence if the secret is that row's value. It is unknown for the presence of
+    units, for derived secrets, and for queries on another column than the secret's.
     """
     secret, costs = account.scenario.secret, account.costs
     if not isinstance(secret, ValueSecret) or asks_elsewhere(costs, secret.column):
@@ -462,7 +462,7 @@ def _guarantee(account: AccountCosts) -> Guarantee | None:
 
 
 def asks_elsewhere(costs: Sequence[Cost], column: str) -> bool:
-    """Return whether a release reads another column."""
+    """Return whether a release reads another column than the secret's."""
     return any(cost.shape.column not in {None, column} for cost in costs)
 
 

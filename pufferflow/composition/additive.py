@@ -1,21 +1,21 @@
-"""Losses that add up: along one coupling of whole data sets, along one translation, or at one and the same row.
+"""Losses that add: along one coupling of whole data sets, along one translation, or at one and the same row.
 
-Under a Gaussian prior, a diffusion or weak dependence data under two secrets are coupled once and for all, row by row,
-before anything is asked; losses along this coupling add, adaptively (M1, M24). Where nothing is known of how rows hang
-together, or no better coupling is, every row of the group may change (M7).
+Under a Gaussian prior, a diffusion or weak dependence, data under two secrets are coupled once, row by row, before the
+first query. Losses along this coupling add, adaptively (M1, M24). If the dependence of rows is unknown, or no better
+coupling is known, every row of the group may change (M7).
 
-If rows are independent, only releases about one and the same row add, those about disjoint rows do not (M27): sets of
-the former are made beforehand. Between two values of the row every sum moves by a known step, so losses are those of
-this pair of values, not of the worst pair of each release. A row's public values are taken to stay what they are: one
-that is later filed under another of them may meet releases that were thought disjoint.
+If rows are independent, only releases about one and the same row add, those about disjoint rows do not (M27). The sets
+of releases about one row are formed beforehand. Between two values of the row every sum moves by a known step, so
+losses are those of this pair of values, not of the worst pair of each release. A row's public values are assumed not to
+change: a row that is later filed under another one may be in releases that were counted as disjoint.
 
-Under `pf.Presence` an account may be about several tables, or one that grows, where other rows of a unit come first; so
-a unit may be in any number of disjoint releases. Not so if it is declared that all are about one table (`once`): then
-each of the R rows of a unit is in releases about one place only, and all of them at one place cost the most (M27). For
-what a release loses, if r of the rows are in it, is at most r/R of what it loses if all are: pure losses of Laplace
-noise, squares of μ and Rényi losses of Laplace and Gaussian noise are convex in the movement, and 0 at 0. So the sum
-is at most a mean of those of single places. Of other noises this is not known, and δ and total variations are not
-convex: what is not said here counts all releases about a unit.
+Under `pf.Presence` an account may be about several tables, or one that grows, where other rows of a unit come first. So
+a unit may be in any number of disjoint releases. It is not if all releases are declared to be about one table (`once`):
+then each of the R rows of a unit is in releases about one place only, and the sum is largest if all are at one place
+(M27). The loss of a release with r of the rows is at most r/R of its loss with all of them: pure losses of Laplace
+noise, squares of μ and Rényi losses of Laplace and Gaussian noise are convex in the movement, and 0 at 0. So the sum is
+at most a mean of those of single places. For other noises this is not known, and δ and total variations are not convex:
+these count all releases about a unit.
 
 Releases about different units add nothing, the worst unit counts (M25, M27). One release about a unit costs what it
 guarantees (M3–M6).
@@ -58,10 +58,10 @@ class SingleRule(CompositionRule):
 
 @final
 class CouplingRule(CompositionRule):
-    """Every release moves by its farthest movement; the movements of all are those of one coupling.
+    """Each release moves by its largest movement; all movements are along one coupling.
 
-    Losses over the balls of movements add; so do the squares of μ: for Gaussian noise, of movements in its standard
-    deviations.
+    Losses over the balls of movements add. So do the squares of μ: those of Gaussian noise, of movements in units of
+    its standard deviation.
     """
 
     name = "one coupling of the data, along which losses add (M24)"
@@ -95,7 +95,7 @@ class CouplingRule(CompositionRule):
     def _added(self, releases: UnitReleases, loss: Callable[[Shape, float], float]) -> float:
         """Return the sum of losses, each a convex function of the movement of its release; ∞ if that is unknown.
 
-        The largest sum over the places where rows of a unit that are chosen once may be.
+        It is the largest sum over the places where rows of a unit that are chosen once may be.
         """
         sums = list[float]()
         for some in _about_one_place(releases):
@@ -107,8 +107,9 @@ class CouplingRule(CompositionRule):
 def coupled_movement(prior: Prior, digest: str, shape: Shape) -> float | None:
     """Return the stored movement of a release along one coupling under a prior; None if there is none.
 
-    Of a row that is a draw from a table, where the secret is something else, it is at least that between any two values
-    of the row. Older versions stored less for sums with public weights, so the stored one alone is not relied on.
+    If a row is a draw from a table and another column is the secret, the movement is at least that between any two
+    values of the row. Older versions stored less for sums with public weights, so the stored movement is not used
+    alone.
     """
     stored = shape.coupled_movements.get(digest)
     if stored is None or not prior.independent_rows or isinstance(prior, Independent):
@@ -117,7 +118,7 @@ def coupled_movement(prior: Prior, digest: str, shape: Shape) -> float | None:
 
 
 def is_understated(prior: Prior, digest: str, shape: Shape) -> bool:
-    """Return whether an older version stored a movement of a release that is less than it is, or may be."""
+    """Return whether an older version stored a movement of a release that is, or may be, too small."""
     stored = shape.coupled_movements.get(digest)
     known = coupled_movement(prior, digest, shape)
     if stored is None or shape.row_movement is not None:
@@ -148,7 +149,7 @@ def _about_one_place(releases: UnitReleases) -> list[UnitReleases]:
 
 
 def squared_deviations(shape: Shape, moved: float) -> float:
-    """Return the square of μ for a movement of all sums of a release; ∞ if it has no noise and moves."""
+    """Return the square of μ for a movement of all sums of a release; ∞ if there is movement without noise."""
     scale = shape.noise.scale
     if scale == 0:
         return 0.0 if moved == 0 else math.inf
@@ -160,9 +161,9 @@ def squared_deviations(shape: Shape, moved: float) -> float:
 def unseen_rows_move_farther(releases: UnitReleases) -> bool:
     """Return whether rows that a release did not see may move it farther than those that it saw.
 
-    Not so where correlations are the same for all rows, or fall off with the distance (M16), nor of first values: there
-    is one row whose value is hidden, whichever rows are seen. What one column does to others has limits, their widths,
-    under which a row between two others may move them farther.
+    They may not where correlations are the same for all rows, or decay with the distance (M16), nor for first values:
+    there the value of one row is hidden, whichever rows are seen. Bounds on the influence of one column on others have
+    limits, their widths, under which a row between two others may move them farther.
     """
     prior, secret = releases.prior, releases.scenario.secret
     falls_off = isinstance(prior, GaussianPrior) and prior.covariance.falls_off and not isinstance(secret, Derived)
@@ -172,10 +173,10 @@ def unseen_rows_move_farther(releases: UnitReleases) -> bool:
 
 @final
 class TranslationRule(CompositionRule):
-    """Movements of an autoregressive prior, each secret row's own: far windows hardly move (M15, M16).
+    """Movements of an autoregressive prior, each secret row's own: distant windows hardly move (M15, M16).
 
-    A movement that all answers make together in the noise's norm, plus what bringing values onto their grids may add:
-    to every release or, with a probability to spare, to those about rows near the secret one only.
+    A movement that all answers make together in the noise's norm, plus what rounding values to their grids may add: to
+    every release or, outside an event of a probability covered by δ, to those about rows near the secret one only.
     """
 
     name = "one translation of all rows, along which losses add (M15, M16)"
@@ -210,7 +211,7 @@ class TranslationRule(CompositionRule):
 
 @final
 class GranularityRule(CompositionRule):
-    """A row with two possible values: the losses of all sums it adds to, or squared movements, pair by pair."""
+    """A row with two possible values: for each pair, the losses of all sums it adds to, or squared movements."""
 
     name = "disjoint groups of independent rows (M27)"
     why = "for each two values of a row, all else being equal, what releases lose is added (M1, M27)"
@@ -242,7 +243,7 @@ class GranularityRule(CompositionRule):
 
 
 def squares_of(noise: Noise, moves: Floats) -> Floats:
-    """Return the squares of μ: D_2 of Gaussian noise; of Laplace noise its own (M9); ∞ for others that are moved."""
+    """Return the squares of μ: D_2 of Gaussian noise; of Laplace noise its own (M9); else ∞ where a sum moves."""
     if isinstance(noise, Laplace):
         return np.asarray(noise.gdp(moves)) ** 2 * (1 + UNIT)
     if noise.scale > 0 and not isinstance(noise, Gaussian):
@@ -283,18 +284,18 @@ def _moves(shape: Shape, secret: Secret | Initial) -> Floats | None:
 
 
 def columns_of(scenario: Scenario, prior: Prior) -> tuple[str, ...]:
-    """Return the columns of which every unit has one value only, so that filters on them separate units."""
+    """Return the columns that have one value for each unit, so that filters on them separate units."""
     if isinstance(scenario.secret, Presence):
         return (scenario.secret.within,)
     return scenario.public if prior.independent_rows else scenario.within
 
 
 def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Sequence[Cost]]:
-    """Return sets of releases such that all that may touch one and the same unit are in one of them.
+    """Return sets of releases such that all releases about one and the same unit are in one of them.
 
     A unit is a row if rows are independent and the secret is one row's: rows at other steps of the same clock are then
-    other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`. What filters on
-    literals do not separate counts as overlapping.
+    other rows. Otherwise it is the rows that share `within`, the scenario's or that of `pf.Presence`. Releases that
+    filters on literals do not separate count as overlapping.
     """
     columns: Sequence[str] = columns_of(scenario, prior)
     costs = [cost for cost in costs if not cost.silent]
@@ -307,7 +308,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     if not any(name in known for known in regions for name in columns):
         return [costs]
     sets: list[Sequence[Cost]] = [[costs[place] for place in places] for places in overlapping(regions, columns)]
-    if of_rows:  # of sets that are the same but for where they lie one is enough
+    if of_rows:  # of sets that differ in their position only, one is enough
         sets = list({tuple(id(cost.shape) for cost in some): some for some in sets}.values())
     return sets
 

@@ -1,17 +1,17 @@
-"""How far all answers move along an autoregressive sequence, step by step: one more release is quick (M15, M16).
+"""Movements of all answers along an autoregressive sequence, step by step: adding a release is quick (M15, M16).
 
-A release moves a little for a secret at each step near its rows. These movements add up in an array by steps, of which
-only the part near a new release changes. What secrets farther away move is less than 2^-40 of the whole, which is
-added; but bringing values onto a grid, or over a border of their class, may happen to any row and does not fade.
+A release moves a little for a secret at each step near its rows. These movements are summed in an array by steps, of
+which only the part near a new release changes. Secrets farther away move less than 2^-40 of the whole, which is added.
+But rounding values to a grid, or crossing a border of their class, may happen to any row and does not decay.
 
-To rows far away it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row is denser than
+To distant rows it hardly ever happens (M1, M4). Whatever all other rows are, no value of a row has a density above
 f = 1/(s·√(2π)), s² = variance·(1 − φ²)/(1 + φ²). So a row at distance d, which moves by v = φ^d·|a − b|, crosses one of
-n borders with probability n·f·v at most; of several columns one does with the sum of such. Classes have the same
-borders whatever is asked. On an interval every function has borders of its own, and may be chosen after other answers
-about the row; such answers with loss x (Laplace noise) or loss x of order 2 (Gaussian) turn a probability p into e^x·√p
-at most (Cauchy–Schwarz, for the law of row and answers beside that in which answers are those about a fixed row). Added
-up over all rows beyond a distance, and all functions that read a row, that is no more than the probability that is to
-spare; rows beyond it do not move at all then.
+n borders with probability at most n·f·v; for several columns these are summed. Classes have the same borders for all
+queries. On an interval every function has borders of its own, and may be chosen after other answers about the row. Such
+answers with loss x (Laplace noise) or loss x of order 2 (Gaussian) turn a probability p into at most e^x·√p
+(Cauchy–Schwarz, for the law of row and answers beside that in which answers are those about a fixed row). Summed over
+all rows beyond a distance, and all functions that read a row, the probability is at most the part that δ covers;
+outside this event rows beyond the distance do not move at all.
 """
 
 import math
@@ -37,7 +37,7 @@ _PART = 2048
 _LOST = 2.0**-40
 _LONGEST = 1 << 20
 _MOST_PARTS = 1024
-"""Of older ones no more is known than the most that there was at any step."""
+"""Of older releases only the largest movement at any step is kept."""
 _MOST_STORED = 1 << 24
 _BORDERS = 2.0**40
 """More borders than a function on an interval has: 200 pieces, each of at most 2^31 steps."""
@@ -49,7 +49,7 @@ FAMILIES = {1: Laplace, 2: Gaussian}
 
 @final
 class RepeatedRelease(NamedTuple):
-    """A release again and again, so many steps later each time, so many times: ∞ if it never ends."""
+    """A release repeated `times` times, `every` steps apart: without end if `times` is ∞."""
 
     cost: Cost
     steps: int
@@ -69,10 +69,13 @@ class _Contribution:
 
     first: int
     steps: Floats
-    """For a secret at each step: its movement to the power of the norm, without what is `everywhere`; by how many
-    functions the row is read; their loss about the row; how much the row grows on the grid."""
+    """For a secret at each step, four numbers.
+
+    They are its movement to the power of the norm, without what is `everywhere`; the number of functions that read the
+    row; their loss about the row; and how much the row grows on the grid.
+    """
     everywhere: Floats
-    """What does not depend on the step: the movement for a secret far away, and that of bringing rows onto the grid."""
+    """What does not depend on the step: the movement for a distant secret, and that of rounding rows to the grid."""
 
     def repeated(self, every: int, times: float, end: float) -> Floats:
         """Return the sum of so many, `every` steps after each other; as far as `end`, all are alike from there.
@@ -97,7 +100,7 @@ class _Contribution:
 
 @final
 class Movements:
-    """The movements of releases under one prior; ∞ where they do not add up along one autoregressive sequence."""
+    """The movements of releases under one prior; ∞ where they do not add along one autoregressive sequence."""
 
     def __init__(self, scenario: Scenario, prior: Prior, costs: Iterable[Cost] = ()) -> None:
         self._secret, self._prior = scenario.secret, prior
@@ -118,7 +121,7 @@ class Movements:
     def length(
         self, norm: int, more: Sequence[Cost] = (), *, spare: float = 0.0, schedule: RepeatedRelease | None = None
     ) -> float:
-        """Return how far all sums move together, in units of their noise, but with the probability `spare`."""
+        """Return how far all sums move together, in units of their noise, outside an event of probability `spare`."""
         prior, secret = self._prior, self._secret
         if not isinstance(prior, GaussianPrior) or not _of_a_row(secret):
             return math.inf
@@ -151,7 +154,7 @@ class _MovementSums:
     def length(
         self, costs: Sequence[Cost], more: Sequence[Cost], schedule: RepeatedRelease | None, far: float
     ) -> float:
-        """Return the norm of the movements of all releases, rows beyond `far` being where they are."""
+        """Return the norm of the movements of all releases, if rows beyond `far` do not move."""
         if not self._added:
             self._place = None
         new = [*costs[self._added :], *more, *([schedule.cost] if schedule else [])]
@@ -163,7 +166,7 @@ class _MovementSums:
         self._keep(parts)
         self._added = len(costs)
         parts, most, (far_away, grid) = self._with(more, schedule)
-        # movements beyond the reach are lost, of which there is at most this
+        # an upper bound on the movements beyond the reach, which are not stored
         lost = most[2] * _LOST**self._norm
         rounded = 1 + (len(costs) + len(more) + (64 if schedule is None else _LONGEST)) * UNIT
         root = 1 / self._norm
@@ -186,7 +189,7 @@ class _MovementSums:
         return self._place == (cost.clock, start)
 
     def _reaches(self, new: Sequence[Cost], schedule: RepeatedRelease | None) -> bool:
-        """Return whether movements reach as far as they need to, after beginning anew if they did not."""
+        """Return whether movements reach as far as needed, after starting anew if they did not."""
         if not new:
             return True
         spans = [self._span, *(cost.window for cost in new)]
@@ -301,7 +304,7 @@ class _MovementSums:
 
 @cache
 def distance(prior: GaussianPrior, secret: AnySecret, spare: float) -> float:
-    """Return beyond which distance no row moves but with a probability to spare; ∞ if there is none."""
+    """Return the distance beyond which no row moves outside an event of the given probability; ∞ if there is none."""
     size = _size(prior)
     if not spare:
         return math.inf
@@ -318,7 +321,7 @@ def distance(prior: GaussianPrior, secret: AnySecret, spare: float) -> float:
 
 
 def _of_a_row(secret: AnySecret) -> bool:
-    """Return whether the secret is a value of a row, or one of several values that are asked about."""
+    """Return whether the secret is a value of a row, or one of several queried values."""
     return isinstance(secret, Secret | Initial) or (isinstance(secret, Derived) and secret.tuples is not None)
 
 
@@ -339,7 +342,7 @@ def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def _steps(ratio: float, first: float, rest: float) -> float:
-    """Return after how many steps a series that begins with `first`, each step less by a ratio, is down to a rest."""
+    """Return after how many steps a geometric series from `first` with this ratio is down to a rest."""
     if ratio == 0 or first <= rest:
         return 1.0
     return max(math.ceil(math.log(rest / first) / math.log(ratio) * (1 + 1e-9)) + 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Releases along one Markov chain: exposures add up step by step and travel along the chain as messages (M20)."""
+"""Releases along one Markov chain: exposures add step by step and travel along the chain as messages (M20)."""
 
 import math
 import numbers
@@ -36,7 +36,7 @@ from pufferflow.scenario.priors import ChainPrior, Prior, read_initial, read_ker
 _MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000
 _MOST_WINDOWS = 4_000
-"""So many windows are looked at one by one."""
+"""The most windows that are examined one by one."""
 
 
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
@@ -53,14 +53,14 @@ def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> 
 def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains, int]:
     """Return the chain along consecutive steps, or a little before them, and its first step."""
     if not isinstance(prior, ChainPrior):
-        raise InternalError("A chain was asked for under a prior that is none.", instead="reporting it")
+        raise InternalError("A chain was requested under a prior that has none.", instead="reporting it")
     return prior.along(steps, begin)
 
 
 def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
     """Return which two states must be indistinguishable, both ways round."""
     if not isinstance(secret, Secret | Initial):
-        raise InternalError("A chain was asked about a secret that is no row's.", instead="reporting it")
+        raise InternalError("A chain was requested for a secret that is no row's.", instead="reporting it")
     pairs = value_places(secret, secret.domain)
     return Secrets(np.concatenate([pairs, pairs[:, ::-1]]), rows)
 
@@ -83,9 +83,8 @@ def exposed(costs: Sequence[Cost], span: tuple[int, int] | None = None) -> Expos
 class MessagesRule(CompositionRule):
     """Windows of one sequence may overlap, have any weights, and be chosen after seeing earlier answers.
 
-    The loss about one step travels along the chain, which forgets; so windows that lie far apart hardly add up.
-    Whoever the group is, the steps asked about are among those of the windows: messages grow with exposures, so what
-    holds of them holds of every group.
+    The loss about one step decays along the chain, so windows that lie far apart hardly add up. For every group, the
+    queried steps are among those of the windows. Messages grow with exposures, so the bound holds for every group.
     """
 
     name = "messages along the chain (M20)"
@@ -104,21 +103,21 @@ class MessagesRule(CompositionRule):
         except Refused:  # too many steps
             return math.inf
         secrets, together = _secrets(releases, first, len(exposures.kinds)), math.inf
-        if (exposures.losses < _MOST_LOSS).all():  # else so little noise gives a row's value away, but for rounding
+        if (exposures.losses < _MOST_LOSS).all():  # otherwise so little noise reveals a row's value, up to rounding
             together = leak(chain, exposures, secrets).value
         parts = _parts(releases.costs, first, last)
         return together if parts is None else min(together, leak_of_any(chain, parts, secrets))
 
     def endless(self, releases: UnitReleases) -> float | None:
-        """Return the fixed point of the messages, or more; ∞ where they do not come to rest."""
+        """Return the fixed point of the messages, or more; ∞ if they do not converge."""
         prior, spent, schedule = releases.prior, releases.costs, releases.schedule
         if schedule is None or not along_one_chain(releases.scenario, prior, [*spent, schedule.cost]):
             return None
         every, (low, high) = schedule.steps, schedule.cost.window
-        if math.isinf(low):  # nothing is asked
+        if math.isinf(low):  # no query
             return self.pure(replace(releases, costs=[*spent, schedule.cost]))
         period = prior.period if isinstance(prior, ChainPrior) else None
-        if period is None or not every:  # it asks about the same steps again and again
+        if period is None or not every:  # the schedule repeats the same steps
             return math.inf
         steady = int(max([high, *(cost.window[1] for cost in spent if math.isfinite(cost.window[1]))]))
         costs = [*spent, *(schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1))]
@@ -136,9 +135,9 @@ class MessagesRule(CompositionRule):
 
 
 def _parts(costs: Sequence[Cost], first: int, last: int) -> list[AnyOf] | None:
-    """Return each window as one of several, by the noise of the cells in which a group may be, whichever group it is.
+    """Return each window as one of several, by the noise of the cells that a group may be in, for every group.
 
-    None where all have the same noise, or windows overlap: a group would be in one way in all of them.
+    None if all have the same noise, or windows overlap: a group would be in the same way in all of them.
     """
     if len(costs) > _MOST_WINDOWS or not any(cost.shape.rows and cost.shape.rows.parts for cost in costs):
         return None
@@ -206,8 +205,8 @@ def temporal_leakage(transition: Any, exposure: Any, initial: Any = "stationary"
     and all states a, b that it can have, log P(y | X_t = a) / P(y | X_t = b) ≤ B_t(a, b) + ℓ_t(a, b) + F_t(a, b), where
     B and F are messages from the past and from the future; releases may be chosen adaptively. The largest sum is
     returned. `transition` is one matrix or several that take turns; `initial` the first step's law, "stationary" or
-    "free" (any law; so too where several laws are stationary). With steps=None releases go on for ever: what is
-    returned then satisfies g(D + ℓ) ≤ D, and is infinite where messages do not come to rest.
+    "free" (any law; so too where several laws are stationary). With steps=None releases never end: the
+    result then satisfies g(D + ℓ) ≤ D, and is infinite if messages do not converge.
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> round(temporal_leakage(stay, 0.1), 4), round(temporal_leakage(stay, 0.1, steps=1), 4)

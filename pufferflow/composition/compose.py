@@ -27,12 +27,12 @@ def compose(
 
     Losses of single Pufferfish releases do not add: two releases of loss 0 may reveal everything. `releases` are
     releases, their certificates, or plans; all are taken to be about the same data. `kind` is the kind of guarantee to
-    total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on); left out, that of the releases.
+    total (`pf.Pure`, `pf.Zcdp`, `pf.Renyi.of(alpha=4)` and so on), by default that of the releases.
 
-    Later queries may have been chosen after seeing earlier answers where the result is `adaptive`. Pure totals are.
+    If the result is `adaptive`, later queries may have been chosen after seeing earlier answers. Pure totals are.
     Others are if the accounting `method` was chosen before the first answer: "pure", "gaussian", "rows", "renyi",
     "classes" or "zcdp", as an account names it. Without a method the least total of all methods is returned, which
-    holds for queries that were fixed beforehand. `fixed` says that they were: then more rules apply.
+    holds for queries that were fixed beforehand. `fixed=True` declares that they were: then more rules apply.
 
     >>> import polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -64,7 +64,7 @@ def compose(
 
 
 def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> str:
-    """Read an accounting method, which has to be one for the kind of guarantee."""
+    """Read an accounting method, which must be one for the kind of guarantee."""
     known = meters_for(kind, scenario.priors)
     if fixed:
         raise UsageError(
@@ -82,7 +82,7 @@ def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> st
 
 
 def _of_keys(costs: Sequence[Cost], scenario: Scenario, example: Guarantee, *, fixed: bool) -> float:
-    """Return the δ that is for keys: what they take of queries fixed beforehand, else half as in an account."""
+    """Return the δ for keys: what keys take if queries are fixed beforehand, otherwise half as in an account."""
     if not may_discover(scenario, example):
         return 0.0
     return min(added([cost.shape.key_delta or 0.0 for cost in costs]), example.delta) if fixed else example.delta / 2
@@ -103,7 +103,7 @@ def _cost(given: Any) -> Cost:
     cost = getattr(getattr(given, "certificate", given), "cost", given)
     if not isinstance(cost, Cost):
         raise UsageError(
-            f"A release of type {type(given).__name__}, which says nothing of its cost.",
+            f"A release of type {type(given).__name__}, which has no cost.",
             allowed="releases, certificates or plans of this version of pufferflow",
             instead="pf.compose([first, second], scenario)",
         )

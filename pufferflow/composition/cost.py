@@ -1,4 +1,4 @@
-"""The cost of a release in numbers: all that composition needs of it, and nothing of the data."""
+"""The cost of a release in numbers: all that composition reads of it, and nothing that depends on the data."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ class Part(_Stored, frozen=True):
 
 @final
 class Rows(_Stored, frozen=True):
-    """The selected rows of a group, whatever group it is."""
+    """The selected rows of any group."""
 
     selected: int = msgspec.field(name="asked")
     """The most selected rows of one group."""
@@ -60,7 +60,7 @@ class Rows(_Stored, frozen=True):
 
 @final
 class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
-    """A cost without its place: the part that windows of one schedule share."""
+    """A cost without its position: the part that windows of one schedule share."""
 
     promise: Promise
     setting: str
@@ -78,22 +78,22 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     unsigned: bool = False
     """Whether rows that move together may move a sum in opposite directions."""
     independent_moves: Table | None = None
-    """How far a row of which nothing else depends moves each sum between two paired values of an interval."""
+    """How far a row on which no other depends moves each sum between two paired values of an interval."""
     coupled_movements: dict[str, float] = {}
     """By a prior's digest, how far all sums move under one coupling of whole data sets, in the noise's norm."""
     group_movement: float | None = None
     """How far all sums move if every row of a group may change."""
     row_movement: float | None = None
-    """How far one row moves all sums, in the noise's norm, if all others stay whatever they are; None if values say."""
+    """How far one row moves all sums, in the noise's norm, if all others are fixed; None if values say."""
     column: str | None = None
     rows: Rows | None = None
     """None where rows are independent."""
     row_by_row: bool = False
-    """Whether each row is published through a channel of its own, of whose pure loss the noise only has the size."""
+    """Whether each row is published through a channel of its own, whose pure loss the noise represents."""
     key_delta: float | None = None
-    """The probability that a unit makes a key of the answer appear that only it has; None where keys are public."""
+    """The probability that a unit makes a key appear in the answer that only it has; None if keys are public."""
     exact_sums: ExactSums | None = None
-    """The exact sum that a designed channel reads; the noise has the size of its loss, whatever other rows are."""
+    """The exact sum that a designed channel reads; the noise represents its loss, whatever other rows are."""
 
     kinds: tuple[tuple[int, ...], ...] = ()
     """Where rows are of several kinds, the sums that those of each kind move; a row moves no others of `values`."""
@@ -126,7 +126,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
 
     @cached_property
     def exposure(self) -> Floats:
-        """ℓ(e, f): the loss of the noisy sums about one row's value, were the others known (M20); rounded up."""
+        """ℓ(e, f): the loss of the noisy sums about one row's value if all other rows are known (M20); rounded up."""
         return self.exposure_to(self.noise)
 
     def exposure_to(self, noise: Noise) -> Floats:
@@ -137,9 +137,9 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
         return losses * (1 + (len(self.table) + 1) * UNIT)
 
     def of_one_row(self, of_sums: Floats) -> Floats:
-        """Return what a row of any kind loses from what each sum reveals about it.
+        """Return the loss of a row of any kind from what each sum reveals about it.
 
-        The largest total of a kind's sums.
+        It is the largest total of a kind's sums.
         """
         kinds = self.kinds or (tuple(range(len(of_sums))),)
         return np.max([of_sums[list(kind)].sum(axis=0) for kind in kinds], axis=0)
@@ -147,7 +147,7 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
 
 @final
 class Cost(_Stored, frozen=True, rename=COST_NAMES):
-    """The cost of one release: a shape and where it lies."""
+    """The cost of one release: a shape and its position."""
 
     shape: Shape
     offset: int = 0
@@ -157,11 +157,11 @@ class Cost(_Stored, frozen=True, rename=COST_NAMES):
     start: float | None = None
     """The start of all sequences, if known."""
     regions: dict[str, Region] = {}
-    """By column, the region of selected rows, as far as filters on literal values say."""
+    """By column, the region of selected rows, as far as filters on literal values determine it."""
     clock: str = ""
     """How steps were counted; steps of different clocks are not compared."""
     answered: Answered | None = None
-    """What was published, as far as the joint law of answers is looked at; no entry of a ledger has it."""
+    """What was published, as far as the joint law of answers needs it; no entry of a ledger has it."""
 
     @property
     def window(self) -> tuple[float, float]:

@@ -1,10 +1,10 @@
-"""The joint law of exact answers given one row's secret, and of all that was published in their place (M22, M23, M31).
+"""The joint law of exact answers given one row's secret, and of the outputs published in their place (M22, M23, M31).
 
-Rows are independent draws from a table, all with the same law, and releases are about the same rows: the answers given
-the secret of one row are what this row adds, convolved with what all others add. What was published is one outcome of
-known likelihoods, since the ratio at an output involves only what is on its path (M23); what is not published yet may
-be any of its outcomes. All in whole numbers; likelihoods of noise, which are not rational, have a relative error that
-the losses are raised by.
+Rows are independent draws from a table, all with the same law, and releases are about the same rows. So the answers
+given the secret of one row are what this row adds, convolved with what all others add. A published output is one
+outcome of known likelihoods, since the ratio at an output involves only what is on its path (M23); an output that is
+not published yet may be any outcome. All computations are in whole numbers. Likelihoods of noise, which are not
+rational, have a relative error that is added to the losses.
 """
 
 import math
@@ -32,7 +32,7 @@ from pufferflow.scenario.priors import Empirical, Prior, Table, Values
 _MOST_POINTS = 20_000
 _MOST_PRODUCTS = 2_000_000
 _LARGEST_ERROR = 1e-7
-"""How far the likelihood of noise may be off, relatively: a cell is some thousandth of the tails it is found from."""
+"""The relative error of the likelihood of noise: a cell is some thousandth of the tails it is computed from."""
 Law = dict[tuple[int, ...], int]
 
 
@@ -55,9 +55,9 @@ def table_of(prior: Prior, secret: AnySecret) -> Table | None:
 @final
 @dataclass(frozen=True, eq=False)
 class JointAnswers:
-    """Exact answers of releases about the same rows, given the secret of one of them, in one prior.
+    """Exact answers of releases about the same rows, given the secret of one of them, under one prior.
 
-    Sums that add the same for every row are one answer. `answers` has for every release the places of its sums.
+    Sums to which every row adds the same are one answer. `answers` has for every release the places of its sums.
     """
 
     seen: Seen
@@ -66,7 +66,7 @@ class JointAnswers:
 
     @classmethod
     def of(cls, priors: Sequence[Prior], secret: AnySecret, releases: Sequence[ExactRelease]) -> "JointAnswers":
-        """Return the joint law under each of some tables, of releases about the same rows."""
+        """Return the joint law of releases about the same rows, under each of the given tables."""
         known: dict[tuple[str | None, tuple[int, ...]], int] = {}
         every = [[(one.exact_sums.column, own.terms) for own in one.exact_sums.sums] for one in releases]
         places = tuple(tuple(known.setdefault(own, len(known)) for own in some) for some in every)
@@ -74,7 +74,7 @@ class JointAnswers:
 
     @property
     def steps(self) -> Iterator[PastOutcomes]:
-        """How likely outcomes of each sum of each release are at all answers; nothing of one to be designed."""
+        """The likelihoods of the outcomes of each sum of each release at all answers; none if it is to be designed."""
         for release, places in zip(self.releases, self.answers, strict=True):
             outputs = release.outputs or (None,) * len(places)
             for own, at, output in zip(release.exact_sums.sums, places, outputs, strict=True):
@@ -83,7 +83,7 @@ class JointAnswers:
 
     @property
     def steps_before_designed(self) -> int:
-        """How many of the `steps` come before the first release that was designed."""
+        """The number of `steps` before the first designed release."""
         before = takewhile(lambda one: not one.exact_sums.designed, self.releases)
         return sum(1 for one in before for own in one.exact_sums.sums if own.noise)
 
@@ -93,15 +93,15 @@ class JointAnswers:
 
     @cached_property
     def past(self) -> PastOutcomes:
-        """How likely every outcome of all releases is at all answers."""
+        """The likelihoods of every outcome of all releases at all answers."""
         outcomes = PastOutcomes.of_nothing(len(self.seen.points))
         for step in self.steps:
             outcomes, _ = outcomes.followed_by(step, len(self.seen.values))
         if not outcomes.masses.size:
             raise Refused(
-                "What was published cannot have been, by the table.",
+                "The published outputs are impossible under the table.",
                 allowed="releases of rows that are draws from it",
-                instead="ledger.replace_prior(name, scenario), with a table under which it can",
+                instead="ledger.replace_prior(name, scenario), with a table under which they are possible",
             )
         return outcomes
 
@@ -205,7 +205,7 @@ def _convolution(first: Law, second: Law) -> Law:
 
 
 def too_large(points: int) -> Refused:
-    """Return the refusal of answers that are too many to go through."""
+    """Return the refusal of answers that are too many to enumerate."""
     return Refused(
         f"The joint law of exact answers has {points} points or products.",
         allowed=f"at most {_MOST_POINTS} points, and {_MOST_PRODUCTS} products of two of them",
@@ -271,7 +271,7 @@ def _noisy_cell(noise: Noise, away: Floats, half: float) -> tuple[Floats, float]
 
 
 def _knots(own: ExactSum, steps: Sequence[int]) -> tuple[list[list[Fraction]], Fraction]:
-    """Return a channel that tells no less of exact sums than noise on them."""
+    """Return a channel that reveals at least as much of exact sums as noise on them."""
     noise = own.drawn_noise
     if noise.scale == 0:
         return [[Fraction(int(one == other)) for other in steps] for one in steps], Fraction(0)

@@ -1,22 +1,22 @@
 """Releases some of which were designed for an account, under a limit with a δ: shares of δ for every possible output.
 
-A δ is about all outputs that were possible, and what is asked next may depend on those that were published. So each
-path of outputs y has a budget b(y) of its own, which all that follows it has to keep: at first b = δ, and after a
-release whose outputs z have the excess c(y, z) = (J_s(y, z) − t·J_s′(y, z))_+ with t = e^ε, and Δ(y) = Σ_z c(y, z),
+A δ is about all possible outputs, and later queries may depend on those that were published. So each path of outputs y
+has a budget b(y) of its own, which all later releases have to keep: at first b = δ, and after a release whose outputs z
+have the excess c(y, z) = (J_s(y, z) − t·J_s′(y, z))_+ with t = e^ε, and Δ(y) = Σ_z c(y, z),
 
     b(y, z) = c(y, z) + (b(y) − Δ(y))·w(z|y),    w(z|y) the mean of P(z|y, s) and P(z|y, s′).
 
 A release keeps its budget if Δ(y) ≤ b(y) for every y. Then Σ_z b(y, z) = b(y), so the excess at the ends of all paths
-is at most δ in sum, whatever was asked on each (M31): it is c ≤ b at every end.
+is at most δ in sum, whatever the queries on each path (M31): it is c ≤ b at every end.
 
-Releases before the first designed one were counted by pure losses, and so is what follows them on other paths. All
-those together may reach a ratio m above t, the largest of which (m, 0) keeps (ε, δ); the excess below an outcome y is
-then at most (m − t)·(m·J_s(y) − J_s′(y))_+/(m² − 1). These shares add up to δ over all y, so they are the budgets with
-which designed releases begin. Equal shares would leave more than pure losses do where J_s(y) is small, and together
-with these more than δ.
+Releases before the first designed one were counted by pure losses, and so are the following ones on other paths. All of
+these together may reach a ratio m above t, the largest such that (m, 0) keeps (ε, δ); the excess below an outcome y is
+then at most (m − t)·(m·J_s(y) − J_s′(y))_+/(m² − 1). These shares sum to δ over all y, so designed releases start with
+them as budgets. Equal shares would leave more than pure losses do where J_s(y) is small, and together with these more
+than δ.
 
-Noise is replaced by a channel that reveals no less, of which what is published is a random function, and so is the
-next query.
+Noise is replaced by a channel that reveals at least as much. The published output is a random function of the channel's
+output, and so is the next query.
 """
 
 import math
@@ -36,14 +36,14 @@ from pufferflow.guarantees import Guarantee
 
 RULE: Final = "the joint law of exact answers, with a share of delta for every output (M23, M31)"
 _LARGEST_ERROR: Final = Fraction(1, 10**9)
-"""How far the likelihoods of all noises together may be off: as much is left aside from the first release on."""
+"""The relative error of the likelihoods of all noises together, kept as a margin from the first release on."""
 _BEYOND: Final = 1 + 1e-6
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Budgets:
-    """The outcomes of all releases so far, and for each table the part of δ that is left to each pair at each outcome.
+    """The outcomes of all releases so far, and for each table the part of δ left to each pair at each outcome.
 
     `kept` says whether no release has passed its budget; `used` is the excess so far, of shape (pairs, outcomes).
     """
@@ -57,7 +57,7 @@ class Budgets:
 
     @classmethod
     def of(cls, joint: JointAnswers, limit: Guarantee) -> "Budgets":
-        """Return the budgets after all releases, whatever they published."""
+        """Return the budgets after all releases, whatever their published outputs."""
         likelihood = likelihood_below(limit.loss) * (1 - 4 * _LARGEST_ERROR)
         first = PastOutcomes.of_nothing(len(joint.seen.points))
         delta = np.full((len(joint.seen.pairs), 1), Fraction(limit.delta) * (1 - 4 * _LARGEST_ERROR), dtype=object)
@@ -91,7 +91,7 @@ class Budgets:
         return Budgets(self.joint, outcomes, self.likelihood, tuple(left), tuple(used), kept)
 
     def after_pure(self, delta: Fraction) -> "Budgets":
-        """Return the budgets after releases that were counted by pure losses; those of before are no matter."""
+        """Return the budgets after releases that were counted by pure losses; earlier budgets do not matter."""
         left, kept = list[Array](), True
         for place, (laws, total) in enumerate(self.joint.seen.laws):
             masses = _fractions(laws @ self.outcomes.masses, total * self.outcomes.unit)
@@ -101,7 +101,7 @@ class Budgets:
         return replace(self, left=tuple(left), kept=kept)
 
     def _shares_of_pure(self, first: Array, second: Array, delta: Fraction) -> Array:
-        """Return (m − t)·(m·p − q)_+/(m² − 1), rounded down: the likelihoods t and masses are off by so much at most.
+        """Return (m − t)·(m·p − q)_+/(m² − 1), rounded down by the relative error of the likelihoods t and masses.
 
         It is δ·(m·p − q)/(m − 1), which falls or rises with m.
         """
@@ -116,14 +116,14 @@ class Budgets:
         return np.array([np.maximum(masses[one] - self.likelihood * masses[other], 0) for one, other in pairs])
 
     def _shares(self, now: Array, was: Array) -> Array:
-        """Return w(z|y): of outcomes that neither secret can have, 0."""
+        """Return w(z|y); 0 for outcomes of probability 0 under both secrets."""
         rows = [(now[one] + now[other], was[one] + was[other]) for one, other in self.joint.seen.pairs]
         return np.array(
             [[a / b if b else Fraction(0) for a, b in zip(*row, strict=True)] for row in rows], dtype=object
         )
 
     def portion(self, share: Fraction) -> tuple[Array, ...]:
-        """Return the part of what is left that the next release may use."""
+        """Return the part of the remaining δ that the next release may use."""
         return tuple(used + (left - used) * share for left, used in zip(self.left, self.used, strict=True))
 
 
@@ -134,7 +134,7 @@ def _fractions(masses: Array, unit: int) -> Array:
 def epsilon_within(releases: UnitReleases, limit: Guarantee) -> float:
     """Return the ε of a limit if all releases about a unit keep its budgets; else a larger one, ∞ if none is known.
 
-    Refused if some noise has outputs that no channel with finitely many stands for.
+    Noise whose outputs no channel with finitely many can represent is refused.
     """
     joint = joint_answers(releases)
     if joint is None:

@@ -1,12 +1,11 @@
-"""Releases some of which were designed for an account: the joint law of answers, at what was published (M23, M31).
+"""Releases some of which were designed for an account: the joint law of answers at the published outputs (M23, M31).
 
-A channel that was designed for what had been published before keeps the guarantee on this path, and need not on others.
-So its loss alone says little, and what counts is the ratio of likelihoods at the outputs that were published, times
-any output that is not published yet. Each is the end of one path of queries, so that later queries may depend on
-earlier outputs.
+A channel that was designed after earlier published outputs keeps the guarantee on this path, and may not on others. So
+its loss alone does not count. What counts is the ratio of likelihoods at the published outputs, times any output that
+is not published yet. Each is the end of one path of queries, so later queries may depend on earlier outputs.
 
-Of a channel nothing but this law and, as for rows published one by one (M35), its exposures are looked at: a guarantee
-that it would keep by itself is not known.
+Of a channel only this law is used and, as for rows published one by one (M35), its exposures. A guarantee that the
+channel keeps by itself is not known.
 """
 
 import math
@@ -42,7 +41,7 @@ def joint_answers(releases: UnitReleases) -> JointAnswers | None:
 class ExactRule(CompositionRule):
     """Releases about the same rows of a table, some of them by channels that were designed for the account.
 
-    Where exact sums are unknown, or releases are about rows that are not all the same, it says nothing.
+    The rule does not apply where exact sums are unknown, or releases are about different rows.
     """
 
     name = "the joint law of exact answers, at what was published (M23, M31)"

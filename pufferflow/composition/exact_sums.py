@@ -1,7 +1,7 @@
-"""What a release reads of rows that are draws from a table: exact sums, and what was published in their place.
+"""The exact sums that a release reads of rows that are draws from a table, and the outputs published in their place.
 
-Beside the exposures of a cost, which bound the loss whatever other rows are, this is what the joint law of the answers
-themselves is made of (M22, M31): how many rows there are, what a row adds, and the noise or the channel behind it.
+The exposures of a cost bound the loss whatever other rows are. The joint law of the answers needs more (M22, M31): the
+number of rows, what a row adds, and the noise or the channel on the sum.
 """
 
 from fractions import Fraction
@@ -69,9 +69,9 @@ class ExactSums(_Stored, frozen=True):
 
 @final
 class Answered(_Stored, frozen=True):
-    """What was published in place of exact sums: a text for each.
+    """The outputs published in place of exact sums: a text for each.
 
-    Of noise it is the noisy sum in whole steps, a rational number; of a channel the place of its output. `exact_sums`
+    For noise it is the noisy sum in whole steps, a rational number; for a channel the place of its output. `exact_sums`
     is left out where the cost of the release has it.
     """
 

@@ -1,10 +1,10 @@
-"""The total cost of a schedule of releases, after some of them or if it never ends (M20: a fixed point, or infinity).
+"""The total of a schedule of releases, after some of them or without end (M20: a fixed point, or infinity).
 
-A schedule is one release again and again, each time some steps later. An account shows one if releases of one kind
-follow each other. Two releases are of one kind if the same is asked, whatever the noise, the guarantee and the rows:
-days of 23 and 25 hours, months, files that grow and plans of another machine differ in these. Every release of one kind
-lies somewhere, by its steps and by what its filters say of times and numbers. The commonest distance of neighbours is
-the schedule's; so it is seen although a period is missing, or an old one was released again.
+A schedule is one release repeated at a fixed distance of steps. An account shows one if releases of one kind follow
+each other. Two releases are of one kind if they have the same queries, whatever the noise, the guarantee and the rows:
+days of 23 and 25 hours, months, growing files and plans of another machine differ in these. Every release of one kind
+has a position: its steps, and the times and numbers of its filters. The schedule's distance is the commonest one
+between neighbours. So it is found although a period is missing, or an old one was released again.
 """
 
 import math
@@ -42,11 +42,11 @@ _STEPS = "\0steps"
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
 _HAIR = 1e-8
-"""By how much more endless totals are, for those of finite runs are padded too, in another way."""
+"""The relative margin of endless totals over finite ones, which are padded in another way."""
 NO_RULE = "no rule bounds it"
 FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 OWN_NOISE = (
-    "with this plan's noise: where it matters when sequences began, plans of later rows may have less and reveal more"
+    "with this plan's noise: if the start of sequences matters, plans of later rows may have less noise and reveal more"
 )
 _MOST_COUNTED = 1 << 40
 _FEW = 4096
@@ -58,12 +58,12 @@ HARDLY_EVER = (
     "a small part of delta covers that a row far away crosses a step of the grid, by the variance that the prior "
     "declares"
 )
-NO_REST = "what is revealed about one step does not fade on the way along this chain"
+NO_REST = "what is revealed about one step does not decay along this chain"
 
 
 @final
 class Every(NamedTuple):
-    """How far one release is from the next: in steps of the sequence, and in nanoseconds if steps are durations.
+    """The distance from one release to the next: in steps, and in nanoseconds if steps are durations.
 
     `columns` says by how much filters on some columns move from one release to the next, where past releases show it.
     """
@@ -74,7 +74,7 @@ class Every(NamedTuple):
 
 
 def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
-    """Return a distance of whole steps, given as such or as a duration; one that was read already is as it was.
+    """Return a distance of whole steps, given as such or as a duration; a distance that is already read stays the same.
 
     >>> import pufferflow as pf
     >>> hours = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent(), order_by="hour", step="1h")
@@ -100,9 +100,9 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
 
 
 def later(cost: Cost, every: Every, times: int, scenario: Scenario) -> Cost:
-    """Return the cost of the release that comes so many turns later; rows are added, none goes away.
+    """Return the cost of the release that comes `turns` later; rows are added, none is removed.
 
-    Filters that name times ask about later ones then, others about the same values.
+    Filters on times are moved to later ones, others keep their values.
     """
     regions = dict(cost.regions)
     for column, region in cost.regions.items():
@@ -132,10 +132,10 @@ def _step_of(column: str, region: Region, every: Every, scenario: Scenario) -> i
 def _turns_until_steady(
     cost: Cost, columns: Sequence[str], every: Every, scenario: Scenario, others: Sequence[Cost]
 ) -> float:
-    """Return after how many releases of a schedule no later one meets more of it, or of the others; ∞ if never.
+    """Return after how many releases every later one overlaps as many of the schedule, or of the others; ∞ if never.
 
-    So it is where a filter leaves a bounded part of a column and moves along it: a release meets the few around it, and
-    from where all other releases begin or end on, every one meets as many.
+    That number exists if a filter leaves a bounded part of a column and moves along it. A release overlaps the few
+    around it, and from where all other releases begin or end, every one overlaps as many.
     """
     passed, around = 0, math.inf
     for column, region in cost.regions.items():
@@ -160,10 +160,10 @@ def _ends(region: Region | None, kind: str) -> list[Any]:
 
 @final
 class Recurring(NamedTuple):
-    """A schedule that an account shows: the release that lies farthest, and how much later the next is.
+    """A schedule that an account shows: its last release by position, and the distance to the next.
 
-    `every` is None where all ask about the same rows, by their filters. `distances` are the shortest and the
-    longest that were seen, if they differ; `others` is how many releases are of other kinds.
+    `every` is None where the filters of all select the same rows. `distances` are the shortest and the longest found,
+    if they differ; `others` is the number of releases of other kinds.
     """
 
     last: Cost
@@ -179,7 +179,7 @@ def _question(cost: Cost) -> Hashable:
 
 
 def alike(account: AccountCosts, cost: Cost | None = None) -> int:
-    """Return the number of releases of the kind of a cost, or of the newest, wherever their rows are."""
+    """Return the number of releases of the kind of a cost, or of the newest, at any position."""
     costs = account.costs
     if not costs:
         return 0
@@ -188,10 +188,10 @@ def alike(account: AccountCosts, cost: Cost | None = None) -> int:
 
 
 def recurring(account: AccountCosts, cost: Cost | None = None) -> Recurring | None:
-    """Return the schedule of the releases that are of a cost's kind, or of the newest one's; None if there is none.
+    """Return the schedule of the releases of a cost's kind, or of the newest one's; None if there is none.
 
-    Filters of one kind are equal but for times; if no two releases are of one kind then, but for numbers as well, or
-    for texts by which no prior separates rows.
+    Filters of one kind are equal except for times. If then no two releases are of one kind, they may also differ in
+    numbers, or in texts by which no prior separates rows.
     """
     newest = list(islice(reversed(account.costs), _MOST_LOOKED_AT))[::-1]
     if cost is None and not newest:
@@ -225,7 +225,7 @@ def _kinds(account: AccountCosts, moving: Sequence[str]) -> Callable[[Cost], Has
 
 
 def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> Recurring | None:
-    """Return the schedule of some releases of one kind; None if they lie in no order."""
+    """Return the schedule of some releases of one kind; None if they have no order."""
     placed = [_anchors(cost) for cost in costs]
     names = sorted({name for one in placed for name in one})
     if any(set(one) != set(names) for one in placed):
@@ -247,7 +247,7 @@ def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> Recurring | None:
 
 
 def _anchors(cost: Cost) -> dict[str, int]:
-    """Return where a release lies: at which step, and where its filters by times and numbers begin."""
+    """Return the position of a release: its step, and the beginnings of its filters on times and numbers."""
     anchors = {_STEPS: cost.offset}
     for name, region in cost.regions.items():
         known: list[Any] = [region.low, region.high, *(region.labels or ())]
@@ -257,7 +257,7 @@ def _anchors(cost: Cost) -> dict[str, int]:
 
 
 def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
-    """Return how far a release is from the next, by how far its steps and its filters have moved."""
+    """Return the distance from a release to the next: how far its steps and its filters have moved."""
     steps = moved.pop(_STEPS, 0)
     times = [by for name, by in moved.items() if cost.regions[name].kind in TIMES]
     if not steps:
@@ -271,8 +271,8 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
 class AccountForecast:
     """A future total: `total` is an ε, ∞ where it grows without bound, as `note` explains.
 
-    `releases` is how many there will be, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule`
-    says what carries the total.
+    `releases` is the number of them, ∞ for an endless schedule; `fits` how many of them the limit allows; `rule` proves
+    the total.
 
     >>> import tempfile, polars as pl, pufferflow as pf
     >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -297,7 +297,7 @@ class AccountForecast:
 def forecast(
     account: AccountCosts, cost: Cost, *, every: object, until: object = None, limit: Guarantee
 ) -> AccountForecast:
-    """Return the future total of an account if a release is made now and again `every` so often.
+    """Return the future total of an account if a release is made now and repeated `every` so often.
 
     `every` and `until` are numbers of steps, or durations where steps are durations; `until` may be a date, a moment or
     a period as well. Without it the schedule never ends.
@@ -308,10 +308,10 @@ def forecast(
 
 @final
 class ScheduledReleases:
-    """The releases of a schedule that come after those of an account: one of a cost `every` so often.
+    """The releases of a schedule that come after those of an account: one of a cost, repeated `every` so often.
 
-    Each asks about rows as many steps later; filters on dates and times move along. A schedule goes on after the last
-    of its releases that is in the account already.
+    Each selects rows as many steps later; filters on dates and times move along. A schedule goes on after the last of
+    its releases that is in the account already.
     """
 
     def __init__(self, account: AccountCosts, cost: Cost, every: Every) -> None:
@@ -340,7 +340,7 @@ class ScheduledReleases:
         return self._account.total(self._first(count))
 
     def forecast(self, releases: int | None, limit: Guarantee) -> AccountForecast:
-        """Return the total of an account after so many of the releases; for None, of an endless schedule."""
+        """Return the total of an account after `count` of the releases; for None, of an endless schedule."""
         account, allowed = self._account, limit.loss
 
         def fits(count: int) -> bool:
@@ -372,7 +372,7 @@ class ScheduledReleases:
         return AccountForecast(value, promise, rule, math.inf, many, self._noted(note))
 
     def _noted(self, note: str) -> str:
-        """Return a note on the noise that is assumed, where that of another day may differ."""
+        """Return a note on the assumed noise, if later plans may have other noise."""
         return "; ".join(part for part in (note, OWN_NOISE if self._cost.start is not None else "") if part)
 
     def _first(self, count: int) -> list[Cost]:
@@ -382,7 +382,7 @@ class ScheduledReleases:
         return self._costs[:count]
 
     def _next(self, account: AccountCosts, cost: Cost) -> Cost:
-        """Return the cost of the first release of the schedule that was not made yet, by its place."""
+        """Return the cost of the first release of the schedule that was not made yet, by its position."""
         every, scenario, wanted = self._every, self._scenario, _question(cost)
         made = {_place(one) for one in account.costs if _question(one) == wanted}
         if _place(later(cost, every, 1, scenario)) == _place(cost):
@@ -392,7 +392,7 @@ class ScheduledReleases:
         return later(cost, every, max(known, default=-1) + 1, scenario)
 
     def _endless(self, prior: Prior) -> tuple[float, str, str]:
-        """Return the endless total under one prior, the rule, and why there is no end to it."""
+        """Return the endless total under one prior, the rule, and why it is infinite."""
         account, cost, scenario = self._account, self._cost, self._scenario
         repeated = RepeatedRelease(cost, self._every.steps, math.inf)
         releases = UnitReleases(scenario, prior, account.costs, account.steps_seen, schedule=repeated)
@@ -405,7 +405,7 @@ class ScheduledReleases:
         if turns is not None and turns <= _MOST_TURNS:
             return self._under(prior, turns), SingleRowsRule.name, ""
         if cost.silent or added_alone(scenario, prior, cost, None) == 0:
-            return self._under(prior, 0), "releases that tell nothing", ""
+            return self._under(prior, 0), "releases that reveal nothing", ""
         turns = _turns_until_steady(cost, columns_of(scenario, prior), self._every, scenario, account.costs)
         if turns <= _MOST_TURNS:
             rule = "filters that move on: each row is in some of the releases only (M25, M27)"

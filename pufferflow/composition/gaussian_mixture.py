@@ -1,11 +1,11 @@
-"""Releases under a mixture of Gaussians: what a value reveals about its class is charged once, movements add up (M54).
+"""Releases under a mixture of Gaussians: a value's class is revealed and charged once, movements add (M54).
 
-Given the class all rows are translated once and for all, so losses ε_c of releases add, adaptively, as they do under
-one Gaussian (M24); the other rows' part in telling classes apart is bounded by the losses of the whole group, which add
-as well (M7). The class given the secret's value is the same in all releases: its ratio is paid once for all of them.
+Given the class all rows are translated once, so losses ε_c of releases add, adaptively, as they do under one Gaussian
+(M24). The losses of the whole group, which add too (M7), bound what the other rows reveal about the class. The class
+given the secret's value is the same in all releases: its ratio is charged once for all of them.
 
-Rényi totals couple data sets within a class, which is revealed first. Group privacy couples them in another way, so an
-account keeps to one of the two from its first release on.
+Rényi totals couple data sets within a class, which is revealed first. Group privacy couples them differently, so an
+account uses one of the two from its first release on.
 """
 
 import math
@@ -65,10 +65,10 @@ class MixtureRule(CompositionRule):
         )
 
     def by_class(self, releases: UnitReleases, alpha: float) -> float:
-        """Return what the class alone loses, and the loss in the class that loses most.
+        """Return the loss of the class alone, and the loss in the class that loses most.
 
-        A mean over classes of the losses on the path asked would be too small: an answer may reveal the class, and what
-        is asked next be dear in this class only (M54).
+        A mean over classes of the losses on the path of queries would be too small. An answer may reveal the class, and
+        the next query may lose much in this class only (M54).
         """
         prior, secret = releases.prior, releases.scenario.secret
         losses = _of_classes(
@@ -90,7 +90,7 @@ def _of_classes(
 ) -> Floats | None:
     """Return the sum of losses in each class, each a function of the movement of its release; None if unknown.
 
-    Rows that a release did not see may move it farther, unless correlations fall off with the distance in every class.
+    Rows that a release did not see may move it farther, unless correlations decay with the distance in every class.
     Losses `with_groups` count by the movement of a whole group where it is shorter, or the only one that is known.
     """
     prior = releases.prior

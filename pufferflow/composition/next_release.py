@@ -1,6 +1,6 @@
-"""The best next release of an account: the program of M32 on the joint law of exact answers, after what was published.
+"""The best next release of an account: the linear program of M32 on the joint law, after the published outputs.
 
-Only releases about the same rows matter: rows are independent, so releases about other rows reveal nothing about these.
+Only releases about the same rows matter: rows are independent, so releases about other rows reveal nothing about them.
 """
 
 import math
@@ -27,19 +27,19 @@ from pufferflow.scenario import Scenario
 from pufferflow.scenario.priors import Prior
 
 _LEFT = Fraction(1, 1024)
-"""The part of δ that a design leaves, so that the solver's last digits need not be paid for with a worse channel."""
+"""The part of δ that a design leaves unused, so that the solver's rounding does not cost a worse channel."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Past:
-    """All releases of an account, with what was published of them."""
+    """All releases of an account, with their published outputs."""
 
     scenarios: tuple[Scenario, ...]
     limit: Guarantee
     costs: tuple[Cost, ...]
     unfinished: tuple[str, ...] = ()
-    """The ids of releases that are reserved and not committed; of channels all outputs count then."""
+    """The ids of releases that are reserved and not committed; for channels among them all outputs count."""
     reserved: bool = False
     """Whether the account counts by profiles that were reserved."""
 
@@ -54,7 +54,7 @@ class Past:
         return list({digest_of(prior): prior for one in self.scenarios for prior in one.priors}.values())
 
     def about(self, sums: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
-        """Return the releases about the rows that are selected; refuse those that may be about some of them only."""
+        """Return the releases about the selected rows; refuse those that may be about some of them only."""
         releases = [exact_release(cost) for cost in self.costs if self._overlaps(cost, regions)]
         for one in releases:
             if one is None and self.unfinished:
@@ -79,7 +79,7 @@ class Past:
         return [one for one in releases if one is not None]
 
     def _overlaps(self, cost: Cost, regions: dict[str, Region]) -> bool:
-        """Return whether a row may be in a release and in the selected region."""
+        """Return whether a release and the selected region may share a row."""
         shape = Shape(Pure(0.0), "", (), Laplace(1.0).stored(), 1)
         both = [cost, Cost(shape, regions=regions)]
         return not cost.silent and any(
@@ -90,14 +90,14 @@ class Past:
 @final
 @dataclass(frozen=True, eq=False)
 class NextRelease:
-    """The designed sum with its channel, and what it is expected to lose: after the repair, and as the solver found."""
+    """The designed sum with its channel, and its expected loss: after the repair, and as the solver found."""
 
     exact_sums: ExactSums
     expected_loss: float
     solver_loss: float
 
 
-def design_next(  # noqa: PLR0913 - what is asked, and what the program is about
+def design_next(  # noqa: PLR0913 - the query, and the data of the program
     past: Past,
     sums: ExactSums,
     regions: dict[str, Region],
@@ -129,7 +129,7 @@ def _differences(own: ExactSum) -> list[int]:
 
 
 def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guarantee) -> Target:
-    """Return the constraints: of a pure guarantee at what was published, of one with δ at all possible outputs."""
+    """Return the constraints: of a pure guarantee at the published outputs, of one with δ at all possible outputs."""
     if not past.limit.delta:
         return Target.after(joint.seen, joint.past, column, guarantee)
     unpublished = joint.with_releases([ExactRelease(one.exact_sums) for one in joint.releases])
@@ -141,7 +141,7 @@ def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guar
 
 
 def _in_steps(loss: Any, answer: Callable[[int], float]) -> Any:
-    """Return a loss of answers as one of steps; a matrix stays what it is."""
+    """Return a loss as a function of steps instead of answers; a matrix stays as it is."""
     measured: Any = named_loss(loss) if isinstance(loss, str) else loss
 
     def of_steps(output: Any, steps: int) -> float:
@@ -151,7 +151,7 @@ def _in_steps(loss: Any, answer: Callable[[int], float]) -> Any:
 
 
 def _check(past: Past) -> None:
-    """Refuse accounts for which nothing can be designed."""
+    """Refuse accounts for which no release can be designed."""
     if any(table_of(prior, past.scenario.secret) is None for prior in past.priors):
         believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in past.priors))
         raise Refused(

@@ -1,9 +1,9 @@
 """What is fixed when an account is opened, before its first answer: profiles, and a part of δ for keys.
 
-The part of δ is for keys that the data chooses; the sums of all releases keep the rest. Whatever the noise of the
-numbers of rows makes appear, all releases together are those of listed keys but for an event of the probability that
-their keys take (`planning.key_threshold`). If each path took as much δ for keys as it needs, answers could decide
-whether keys or sums take it, and together they would take more than there is.
+The part of δ is for keys that the data chooses; the sums of all releases keep the rest. Whatever keys the noisy numbers
+of rows make appear, all releases together are those of listed keys outside an event of the probability that keys take
+(`planning.key_threshold`). If each path took as much δ for keys as it needs, answers could decide whether keys or sums
+take it, and together they would take more than δ.
 """
 
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from pufferflow.guarantees import Approx, ApproxRenyi, Guarantee, TradeOff
 from pufferflow.scenario import Presence, Scenario
 
 LEAST_KEYS_DELTA: Final = 1e-290
-"""No smaller δ is divided between keys and sums."""
+"""A smaller δ is not divided between keys and sums."""
 _INSTEAD: Final = "keys_delta=0.0, for an account whose keys are all listed"
 
 
 @final
 @dataclass(frozen=True)
 class Opening:
-    """What an account was opened with beside its limit; the default part of δ where none is named."""
+    """What an account was opened with beside its limit; the default part of δ if none is named."""
 
     reserved: ReservedProfiles | None = None
     keys_delta: float | None = None
 
     def share_of_keys(self, scenario: Scenario, limit: Guarantee) -> float:
-        """Return the part of the limit's δ for keys: the one named, else the default; nothing beside profiles."""
+        """Return the part of the limit's δ for keys: the named one, else the default; 0 with profiles."""
         if self.keys_delta is not None:
             return self.keys_delta
         return 0.0 if self.reserved is not None else default_keys_delta(scenario, limit)
@@ -42,9 +42,9 @@ def may_discover(scenario: Scenario, limit: Guarantee) -> bool:
 
 
 def default_keys_delta(scenario: Scenario, limit: Guarantee) -> float:
-    """Return half of the limit's δ where keys may be discovered, else nothing; nothing of a total variation, too.
+    """Return half of the limit's δ if keys may be discovered, else 0; 0 for a total variation, too.
 
-    Of `pf.Tv`, whose δ is all there is, sums would have half as much for keys that are seldom asked for.
+    A `pf.Tv` has no other number than δ: sums would have half of it only, for keys that are seldom requested.
 
     >>> import pufferflow as pf
     >>> visits = pf.Scenario(pf.Presence("person", "visits", domain=[0, 1, 2], rows=1), pf.Independent())
@@ -55,7 +55,7 @@ def default_keys_delta(scenario: Scenario, limit: Guarantee) -> float:
 
 
 def read_keys_delta(given: object, scenario: Scenario, limit: Guarantee) -> float:
-    """Return the share that is given, or the default; refuse one that the limit has not."""
+    """Return the given share, or the default; refuse a share that the limit does not have."""
     if given is None:
         return default_keys_delta(scenario, limit)
     share = finite_number(

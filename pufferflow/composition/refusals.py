@@ -1,4 +1,4 @@
-"""What an account says where it refuses a release: no total, too much δ for keys, or a design that does not fit."""
+"""The refusals of an account: no total, too much δ for keys, or a design that does not fit."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from pufferflow.scenario.priors import Prior
 _COUNTED = {
     "pure": ("pure losses", "pf.Laplace"),
     "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
-    "rows": ("what single rows tell while all others stay", "pf.Laplace or pf.Gaussian"),
+    "rows": ("what single rows reveal while all others are fixed", "pf.Laplace or pf.Gaussian"),
     "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
     "classes": ("Rényi losses within hidden classes", "pf.Laplace or pf.Gaussian"),
     "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
 }
-"""What each accounting method counts, and the noise that has it."""
+"""What each accounting method counts, and the noise for it."""
 
 
 class TotalVariationPassed(Refused):
@@ -41,7 +41,7 @@ def keys_pass(taken: float, share: float, limit: Guarantee) -> KeyDeltaPassed:
 def total_variation_passed(count: int, variation: float) -> TotalVariationPassed:
     """Return the refusal of so many releases that keep some ε, but not the total variation that goes with it."""
     return TotalVariationPassed(
-        f"What {count} releases tell together may pass the total variation {variation:g} of "
+        f"What {count} releases reveal together may pass the total variation {variation:g} of "
         f"the guarantee, whatever its epsilon.",
         allowed="fewer releases or more noise, or a limit with a larger tv",
         instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
@@ -72,7 +72,7 @@ def total_unknown(
 ) -> Refused:
     """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
-    problem = f"What {count} releases tell together under {believed}: no rule of composition bounds it"
+    problem = f"What {count} releases reveal together under {believed}: no rule of composition bounds it"
     if meter is not None:
         counted, noise = _COUNTED[meter]
         problem += f" by {counted}, by which an account counts that its first release began so"
@@ -81,7 +81,7 @@ def total_unknown(
         instead = f"noise={noise} in every plan for this account, or another account for other noise"
     else:
         problem += ", and the losses of single ones do not add"
-        instead = "asking everything in one batch; or pf.AnyCorrelation() as the prior from the first release on"
+        instead = "putting all queries in one batch; or pf.AnyCorrelation() as the prior from the first release on"
     return Refused(
         f"{problem}.",
         allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",

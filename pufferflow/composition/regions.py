@@ -1,10 +1,10 @@
 """The region of rows that a release selects, from filters on literal values, and the releases that share a row.
 
-Two releases that provably share no row need not be added up (M27). What is not provable counts as shared: sets of
-releases are never smaller than the truth.
+Two releases that provably share no row need not be added up (M27). If it is not provable, they count as sharing a row:
+sets of releases are never too small.
 
-A column is one coordinate for each kind of value that its regions have, since those of different kinds say nothing of
-each other. Along a coordinate only finitely many points differ; the releases at each are split along the next one.
+A column is one coordinate for each kind of value that its regions have, since values of different kinds are not
+compared. Along a coordinate only finitely many points differ; the releases at each are split along the next one.
 """
 
 import math
@@ -18,11 +18,11 @@ from msgspec.structs import force_setattr
 from pufferflow.errors import UsageError
 
 MOST_LISTED = 5_000_000
-"""As many members sets may have together; beyond that they are joined."""
+"""The most members of all sets together; beyond that sets are joined."""
 _MOST_COMPARED = 20_000_000
 Value = str | int | float | bool | None
 Key = tuple[Any, int]
-"""A place on a line of values: (v, 0) is v itself, (v, −1) and (v, 1) are just below and just above it."""
+"""A position on a line of values: (v, 0) is v itself, (v, −1) and (v, 1) are just below and just above it."""
 Members = tuple[int, ...]
 
 
@@ -30,9 +30,9 @@ Members = tuple[int, ...]
 class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The values of one public column in selected rows, by filters: one of some `labels`, or a range.
 
-    Values are those that the column compares: whoever makes a region rounds literals to the column's type, and writes
-    dates and moments as nanoseconds since 1970. An end that is None is open to everything beyond, NaN included. Null is
-    a label and in no range. Values of different kinds have nothing to say of each other, so their regions meet.
+    Values are those that the column compares: the caller rounds literals to the column's type, and writes dates and
+    moments as nanoseconds since 1970. An end that is None is unbounded, NaN included. Null is a label and in no range.
+    Values of different kinds are not comparable, so their regions overlap.
 
     >>> Region("number", labels=(1, 2)).meets(Region("number", labels=(3,)))
     False
@@ -68,7 +68,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             force_setattr(self, "labels", tuple(ordered))
 
     def _read(self, value: Value) -> Any:
-        """Return a value; a float that is a whole number becomes one, so that equal regions are stored alike."""
+        """Return a value, a whole number as an integer, so that equal regions are stored in the same way."""
         if value is None:
             return None
         if not isinstance(value, self.KINDS[self.kind]) or (isinstance(value, bool) and self.kind != "bool"):
@@ -81,17 +81,17 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def empty(self) -> bool:
-        """Whether the region has no value at all."""
+        """Whether the region is empty."""
         return not self.labels if self.labels is not None else self.start is not None and self._beyond(self.start)
 
     @property
     def start(self) -> Key | None:
-        """Where the range begins; None if nowhere."""
+        """The position where the range begins; None if it is unbounded."""
         return None if self.low is None else (self.low, 1 if self.low_open else 0)
 
     @property
     def end(self) -> Key | None:
-        """Where the range ends; None if nowhere."""
+        """The position where the range ends; None if it is unbounded."""
         return None if self.high is None else (self.high, -1 if self.high_open else 0)
 
     def _beyond(self, key: Key) -> bool:
@@ -110,7 +110,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return not (self.empty or other.empty or self.both(other).empty)
 
     def both(self, other: "Region") -> "Region":
-        """Return the intersection; of different kinds the first region, which is no smaller."""
+        """Return the intersection; of different kinds the first region, which contains it."""
         if self.kind != other.kind:
             return self
         for one, another in ((self, other), (other, self)):
@@ -126,7 +126,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 def overlapping(costs: Sequence[Mapping[str, Region]], columns: Iterable[str]) -> list[list[int]]:
     """Return the places of releases that may touch one row (or unit), by their regions: all maximal sets of them.
 
-    Every set of releases with a common point is in one of these. Where there are too many sets, some are joined.
+    Every set of releases with a common point is contained in one of these. If there are too many sets, some are joined.
 
     >>> days = [{"day": Region("number", labels=(day,))} for day in (1, 2, 1)]
     >>> overlapping([*days, {}], ["day"])
@@ -148,7 +148,7 @@ def overlapping(costs: Sequence[Mapping[str, Region]], columns: Iterable[str]) -
 
 
 def _single(costs: Sequence[Mapping[str, Region]], name: str) -> list[list[int]] | None:
-    """Return the same where every region is one label of one kind: a set for each label. None for anything else."""
+    """Return the same if every region is one label of one kind: a set for each label. None for anything else."""
     labelled: dict[Value, list[int]] = {}
     kinds: set[str] = set()
     free: list[int] = []
@@ -167,7 +167,7 @@ def _single(costs: Sequence[Mapping[str, Region]], name: str) -> list[list[int]]
 
 
 class _TooMany(Exception):
-    """Sets have more members together than are listed."""
+    """The sets have more members together than the limit."""
 
 
 @final
@@ -178,13 +178,13 @@ class Overlaps:
     coordinates: list[dict[int, Region]]
     boxes: Members
     sizes: Sequence[int]
-    """For how many releases each box stands."""
+    """The number of releases that each box stands for."""
     left: int = MOST_LISTED
     known: dict[tuple[int, Members], list[Members]] = field(default_factory=dict[tuple[int, Members], list[Members]])
 
     @classmethod
     def of(cls, boxes: Sequence[tuple[Region | None, ...]], sizes: Sequence[int], without: Sequence[int]) -> "Overlaps":
-        """Split boxes into coordinates, without those that are nowhere."""
+        """Split boxes into coordinates, without empty ones."""
         coordinates: dict[tuple[int, str], dict[int, Region]] = {}
         nowhere = set(without)
         inside = tuple([at for at in range(len(boxes)) if at not in nowhere])
@@ -212,7 +212,7 @@ class Overlaps:
         return self.known[key] if self.left >= 0 else [members]
 
     def _points(self, members: Members, coordinate: int) -> list[Members]:
-        """Return the boxes at each point that differs; all together, which is safe, where that would take too long."""
+        """Return the boxes at each point that differs; all together, which is safe, if that would take too long."""
         regions = self.coordinates[coordinate]
         placed = {at: regions[at] for at in members if at in regions}
         if not placed:
@@ -244,7 +244,7 @@ class Overlaps:
 
 
 def _sweep(ranges: dict[int, Region], labelled: dict[Any, list[int]]) -> Iterator[list[int]]:
-    """Sweep the line and yield the active boxes before each end that follows a start: every maximal set is there."""
+    """Sweep the line and yield the active boxes before each end that follows a start, with every maximal set."""
     active: set[int] = {at for at, region in ranges.items() if region.start is None}
     events = [((label, 0), leaves, at) for label, some in labelled.items() for at in some for leaves in (0, 1)]
     for at, region in ranges.items():
@@ -262,9 +262,9 @@ def _sweep(ranges: dict[int, Region], labelled: dict[Any, list[int]]) -> Iterato
 
 
 def maximal(sets: Sequence[Members], common: int = 0) -> list[Members]:
-    """Return the sets that are in no other one, each once; all of them where finding out would take too long.
+    """Return the sets that are contained in no other one, each once; all of them if the check would take too long.
 
-    They have at least so many members in `common`.
+    They have at least as many members as `common`.
 
     >>> maximal([(1, 2), (2,), (1, 2), (3,)])
     [(1, 2), (3,)]

@@ -1,10 +1,10 @@
 """Profiles that an account reserves before its first answer: totals with a δ, by the laws of losses (M26).
 
-A profile is what one release may tell at most: (ε, δ) for several ε at once, so also its total variation, the δ at
-ε = 0. Along one coupling of the data each release is then a random function of a draw from the profile's dominating
-pair, whatever was answered before. So all answers are a function of one draw for each profile that was reserved, in
-whatever order releases take them and however many they take. That is why the total is that of all that was reserved,
-from the first release on: profiles that are chosen by earlier answers have no such total.
+A profile bounds what one release may reveal: (ε, δ) for several ε at once, so also its total variation, the δ at ε = 0.
+Along one coupling of the data each release is then a random function of a draw from the profile's dominating pair,
+whatever the earlier answers. So all answers are a function of one draw for each reserved profile, in whatever order
+releases take them and however many they take. That is why the total is that of all reserved profiles, from the first
+release on: profiles that are chosen by earlier answers have no such total.
 
 Each profile serves one release about a unit; releases that no unit shares may have the same one (M25, M27).
 """
@@ -33,24 +33,24 @@ from pufferflow.tradeoff import Profile, compose
 
 RESERVED = "profiles reserved beforehand, by the laws of their losses (M26)"
 _POINTS = 16
-"""So many (ε, δ) describe what a plan may tell."""
+"""The number of points (ε, δ) that describe what a plan may reveal."""
 _HAIR = 1e-6
-"""Plans of one batch for other rows may tell as much more: their calibrations end a hair apart."""
+"""The relative margin of profiles, above the difference of calibrations of one batch for other rows."""
 _RARE = 2.0**-20
-"""Where losses have no largest, those beyond the last ε of a profile have this share of the limit's δ."""
+"""If losses are unbounded, those beyond the last ε of a profile have this share of the limit's δ."""
 _RAREST = 1e-290
-"""No δ of Gaussian noise is told below 1e-300."""
+"""The computed δ of Gaussian noise is at least 1e-300."""
 _MOST = 1 << 17
 
 
 @final
 class NoneReserved(Refused, LimitReached):
-    """No profile is left that an account reserved and that covers a release."""
+    """The account has no reserved profile left that covers a release."""
 
 
 @final
 class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """What each of so many releases may tell at most: at every point (ε, δ), P(S) ≤ e^ε·Q(S) + δ in both orders."""
+    """Bounds on what each of the releases may reveal: at every point (ε, δ), P(S) ≤ e^ε·Q(S) + δ in both orders."""
 
     points: tuple[tuple[float, float], ...]
     times: int
@@ -67,34 +67,34 @@ class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, d
 
     @property
     def profile(self) -> Profile:
-        """The pair of laws that dominates all that keep to the points."""
+        """The pair of laws that dominates all pairs that keep the points."""
         return Profile.of_points(self.points)
 
     @property
     def size(self) -> tuple[float, ...]:
-        """What orders profiles, those that reveal less first."""
+        """The order of profiles, those that reveal less first."""
         return (*(delta for _, delta in self.points), *(epsilon for epsilon, _ in self.points))
 
     def near(self, other: "ReservedProfile") -> bool:
-        """Say whether another profile has the same points, but for what calibrations differ by."""
+        """Return whether another profile has the same points, up to the relative margin of calibrations."""
         same = len(self.points) == len(other.points)
         return same and bool(np.allclose(self.points, other.points, rtol=10 * _HAIR, atol=0.0))
 
     def covers(self, release: "ReleaseMovement") -> bool:
-        """Say whether a release that moves so far tells no more than the profile."""
+        """Return whether a release with this movement reveals no more than the profile."""
         return bool((release.deltas(self.epsilons) <= self.deltas).all())
 
 
 @final
 @dataclass(frozen=True)
 class ReleaseMovement:
-    """How far one release moves along one coupling of the data, in the norm of its noise, in so many dimensions."""
+    """The movement of one release along one coupling of the data, in the norm of its noise, and its dimensions."""
 
     noise: Noise
     moved: float
     dimension: int
     row_by_row: bool = False
-    """Whether the noise has only the size of the pure loss of a channel, of which no more is known."""
+    """Whether the noise only represents the pure loss of a channel, of which no more is known."""
 
     @property
     def pure(self) -> float:
@@ -147,11 +147,11 @@ class ReservedProfiles:
         raise LimitReached(
             f"The {self.releases} releases to reserve come to {total} together, above the limit {self.limit!r}.",
             allowed="profiles that keep to the limit together",
-            instead="fewer releases, or plans with a smaller epsilon; pf.compare_accounting tells what each way takes",
+            instead="fewer releases, or plans with a smaller epsilon; pf.compare_accounting shows each way's total",
         )
 
     def agrees(self, other: "ReservedProfiles | None") -> bool:
-        """Say whether the others are as many releases, each as private but for a hair."""
+        """Return whether the others are as many releases, each as private up to the relative margin."""
         if other is None or [one.times for one in self.profiles] != [one.times for one in other.profiles]:
             return False
         pairs = zip(self.profiles, other.profiles, strict=True)
@@ -159,17 +159,17 @@ class ReservedProfiles:
 
     @property
     def releases(self) -> int:
-        """How many releases there may be about a unit."""
+        """The number of releases that there may be about a unit."""
         return sum(one.times for one in self.profiles)
 
     def check(self, releases: UnitReleases, count: int) -> None:
         """Refuse the last of `count` releases unless each about a unit has a profile of its own.
 
         Each has the first one that covers it and is left, in the order of releases and by what was known when it was
-        made: a choice that no later release changes, so that it depends on earlier answers only. Had a unit no part in
-        some of them, the others would have profiles too: where one is left over, it goes to a later release, which
-        leaves over another. Rows that a release did not see may move it farther; a later release about such rows is
-        refused where the earlier one would reveal more of them than its profile.
+        made. No later release changes this choice, so it depends on earlier answers only. If a unit were in fewer
+        releases, the others would have profiles too: if one is left over, it goes to a later release, which leaves
+        another one over. Rows that a release did not see may move it farther; a later release about such rows is
+        refused if the earlier one would reveal more of them than its profile.
         """
         left, early = [one.times for one in self.profiles], _number_before_unseen_rows(releases)
         views = {True: releases.first(early), False: releases}
@@ -201,7 +201,7 @@ class ReservedProfiles:
 
 
 def _number_before_unseen_rows(releases: UnitReleases) -> int:
-    """Return how many releases came before one that saw other rows, which may move those before it farther."""
+    """Return the number of releases before the one that saw other rows, which may move the earlier ones farther."""
     low, high = 0, len(releases.costs)
     while low < high:
         middle = (low + high + 1) // 2
@@ -219,7 +219,7 @@ def _profile_outgrown(number: int, count: int) -> NoneReserved:
 
 
 def keys_not_reserved() -> Refused:
-    """Return the refusal of keys that the data chooses, which profiles of movements say nothing of."""
+    """Return the refusal of keys that the data chooses, which profiles of movements do not cover."""
     return Refused(
         'Keys that the data chooses (keys="discover") beside profiles that were reserved: these are of sums alone.',
         allowed="listed keys, or an account without reserve, whose limit has a delta",
@@ -228,17 +228,17 @@ def keys_not_reserved() -> Refused:
 
 
 def movement_of(releases: UnitReleases, shape: Shape) -> ReleaseMovement:
-    """Return the movement of a release along the coupling that moves it least; ∞ where none is known."""
+    """Return the movement of a release along the coupling that moves it least; ∞ if none is known."""
     lengths = [rule.movement(releases, shape) for rule in (CouplingRule(), GranularityRule())]
     return ReleaseMovement(shape.noise, min(lengths), shape.dimension, shape.row_by_row)
 
 
 def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> ReservedProfiles:
-    """Return profiles given as pairs: a plan or a guarantee, and how many releases are to be as private as that."""
+    """Return profiles given as pairs: a plan or a guarantee, and the number of releases that are to be as private."""
     if limit.divergence is not Divergence.HOCKEY_STICK or limit.delta == 0:
         raise Refused(
             f"Profiles are reserved under the limit {limit!r}.",
-            allowed="a limit with a delta; pure and Rényi losses add up without profiles, whatever is asked next",
+            allowed="a limit with a delta; pure and Rényi losses add without profiles, whatever the next query",
             instead="limit=pf.Approx(3.0, 1e-6)",
         )
     pairs = read_pairs(given)
@@ -252,7 +252,7 @@ def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> Reserv
 
 
 def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]:
-    """Read pairs of what is reserved, or scheduled, and how often."""
+    """Read pairs of what is reserved, or scheduled, and a number of times."""
     allowed, instead = "pairs of a plan, or of a guarantee, and a number of releases", "[(plan, 365)]"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise UsageError(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
@@ -267,7 +267,7 @@ def _times(given: object, instead: str) -> int:
 
 
 def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[float, float], ...]:
-    """Return the points of a guarantee, or of what a plan may tell under the scenario's worst prior."""
+    """Return the points of a guarantee, or of what a plan may reveal under the scenario's worst prior."""
     if isinstance(given, Guarantee):
         return _points_of_promise(given, limit)
     cost = getattr(given, "cost", None)
@@ -290,7 +290,7 @@ def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[
 
 
 def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> tuple[tuple[float, float], ...]:
-    """Return points from ε = 0 to the largest loss, with the δ of the worst prior, both a hair above."""
+    """Return points from ε = 0 to the largest loss, with the δ of the worst prior, both with the relative margin."""
     raised = [replace(one, moved=one.moved * (1 + _HAIR)) for one in movements]
     if any(math.isinf(one.moved) for one in raised):
         raise Refused(
@@ -306,7 +306,7 @@ def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> t
 
 
 def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
-    """Return the pure loss, or where there is none an ε beyond which hardly any loss is."""
+    """Return the pure loss; if it is infinite, an ε that losses hardly ever exceed."""
     if math.isfinite(release.pure):
         return release.pure
     high = 1.0
@@ -316,7 +316,7 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
 
 
 def _rare(limit: Guarantee) -> float:
-    """Return the least δ that profiles tell apart from 0."""
+    """Return the least δ that profiles distinguish from 0."""
     return max(limit.delta * _RARE, _RAREST)
 
 

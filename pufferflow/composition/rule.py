@@ -28,11 +28,11 @@ class UnitReleases:
     steps_seen: tuple[int, int] | None = None
     """The first and the last step of all rows that any release of the account has seen, not only of these."""
     movements: Movements | None = None
-    """The movements of all but the last of the costs, `more`, after which a `schedule` may follow."""
+    """The movements of all costs except the last ones, `more`, after which a `schedule` may follow."""
     more: Sequence[Cost] = ()
     schedule: RepeatedRelease | None = None
     spare: float = 0.0
-    """The probability of an event that need not be bounded, since δ covers it already."""
+    """The probability of an event that need not be bounded, since δ covers it."""
     unseen_rows: bool = False
     """Whether a release that selected no row saw rows at unknown places."""
 
@@ -45,7 +45,7 @@ class UnitReleases:
     def beyond_promises(self) -> bool:
         """Whether a release's guarantee may be too small for some row that it did not see.
 
-        The loss about such a row is at most that about the costliest two states of the rows that were seen, which are a
+        The loss about such a row is at most that about the costliest two states of the rows that were seen. They are a
         pair of the secret if all states are.
         """
         hidden = getattr(self.scenario.secret, "pairs", "all")
@@ -57,7 +57,7 @@ class UnitReleases:
         return added([shape.key_delta or 0.0 for shape in self.shapes], self.times)
 
     def first(self, count: int) -> "UnitReleases":
-        """Return the first so many of the releases, with the steps that these have seen."""
+        """Return the first `count` of the releases, with the steps that these have seen."""
         costs = self.costs[:count]
         return replace(self, costs=costs, steps_seen=steps_seen_by(costs), movements=None, unseen_rows=False)
 
@@ -68,48 +68,48 @@ class UnitReleases:
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """The different shapes of the costs, in the order in which they first come up."""
+        """The different shapes of the costs, in order of appearance."""
         return list({id(cost.shape): cost.shape for cost in self.costs}.values())
 
     @cached_property
     def times(self) -> list[int]:
-        """How often each of the shapes comes up."""
+        """The number of costs of each shape."""
         counts = Counter(id(cost.shape) for cost in self.costs)
         return [counts[id(shape)] for shape in self.shapes]
 
 
 class CompositionRule(abc.ABC):
-    """Base of the rules; each total is ∞ where a rule says nothing.
+    """Base of the rules; a total is ∞ if a rule does not apply.
 
-    To add one, write a file with a subclass, give it a place in `RULES`, and answer the question that decides whether
-    an account may use it. *Is the total, for each fixed pair of data sets of one coupling, on every path at least the
-    sum of what its releases lose?* Pure totals need less: a bound of the ratio of likelihoods at the end of each path
+    To add a rule, write a file with a subclass, list it in `RULES`, and show that it meets the condition under which an
+    account may use it. *For each fixed pair of data sets of one coupling, the total is on every path at least the sum
+    of the losses of its releases.* Pure totals need less: a bound of the ratio of likelihoods at the end of each path
     (M20), since two paths never share an output.
 
-    Two totals of one account may be exchanged for each other on different paths only if both bound the same sum.
-    Otherwise each is an accounting method of its own, fixed before the first answer (M61).
+    Two totals of one account may replace each other on different paths only if both bound the same sum. Otherwise each
+    is an accounting method of its own, fixed before the first answer (M61).
     """
 
     name: ClassVar[str]
     """The theorem behind the total, in words."""
     adaptive: ClassVar[bool] = True
-    """Whether totals hold although later releases are chosen by earlier answers; accounts count by no others."""
+    """Whether totals hold although earlier answers choose later releases; accounts use no others."""
     why: ClassVar[str]
-    """The answer to the question, in one sentence with its statement."""
+    """Why the rule meets the condition, in one sentence with its statement."""
     adds_up: ClassVar[bool] = False
-    """Whether pure losses of single releases add up, with those of other such rules too: all are along one coupling."""
+    """Whether pure losses of single releases add, with those of other such rules too: all are along one coupling."""
 
     def pure(self, releases: UnitReleases) -> float:
         """Return the pure loss of all releases together.
 
-        It bounds the ratio of likelihoods at every output, which involves only the queries on the way there.
+        It bounds the ratio of likelihoods at every output, which involves only the queries on its path.
         """
         return math.inf
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
         """Return the Rényi loss of one order, for one coupling that does not depend on the queries (M1).
 
-        A bound of what each release loses given all answers before it counts as well: such losses add (M1).
+        A bound of what each release loses given all earlier answers is a bound of it, too: such losses add (M1).
         """
         return math.inf
 
@@ -126,7 +126,7 @@ class CompositionRule(abc.ABC):
         return math.inf
 
     def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
-        """Return the loss of a guarantee from how many deviations one row moves all answers, if all others stay."""
+        """Return the loss of a guarantee from the deviations by which one row moves all answers, the others fixed."""
         return math.inf
 
     def fixed(self, releases: UnitReleases, kind: Kind) -> float:
@@ -134,16 +134,16 @@ class CompositionRule(abc.ABC):
         return math.inf
 
     def endless(self, releases: UnitReleases) -> float | None:  # noqa: B027 - most rules bound no endless schedule
-        """Return the pure loss of the releases with their `schedule`, which never ends; ∞ where there is no end to it.
+        """Return the pure loss of the releases with their endless `schedule`; ∞ if it is unbounded.
 
-        None where the rule says nothing of releases for ever.
+        None if the rule does not apply to endless schedules.
         """
 
 
 def steps_seen_by(costs: Sequence[Cost]) -> tuple[int, int] | None:
     """Return the first and the last step of all rows that releases have seen.
 
-    Steps of different clocks are less than one step apart: then a row may be a step before and behind those counted.
+    Steps of different clocks differ by less than one step: then a row may be a step before and after those counted.
     """
     known = [cost for cost in costs if cost.steps_seen is not None]
     if not known:

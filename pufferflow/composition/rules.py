@@ -1,4 +1,4 @@
-"""All rules of composition, and the least total that they prove of releases about one unit under one prior."""
+"""All rules of composition, and the least total that they prove for releases about one unit under one prior."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -35,12 +35,12 @@ _METERS: dict[Divergence, tuple[str, ...]] = {
     Divergence.GAUSSIAN: ("gaussian",),
 }
 _SPARE = 2.0**-16
-"""The part of δ for rows far away that cross a step of the grid."""
+"""The part of δ for distant rows that cross a step of the grid."""
 
 
 @final
 class RuleTotal(NamedTuple):
-    """A total, and the rule that carries it."""
+    """A total, and the rule that proves it."""
 
     value: float
     rule: str
@@ -50,7 +50,7 @@ class RuleTotal(NamedTuple):
 def meters_of(kind: Kind) -> list[str]:
     """Return the accounting methods for a kind of guarantee: an account is counted by one of them.
 
-    Pure losses, losses along one coupling, what single rows tell, or losses within hidden classes.
+    They count pure losses, losses along one coupling, what single rows reveal, or losses within hidden classes.
     """
     return ["pure", *_METERS[kind.example.divergence]]
 
@@ -76,12 +76,12 @@ def least(
 ) -> RuleTotal:
     """Return the least total of a kind that a rule proves by one meter; ∞ if none does.
 
-    Priors without a chain, or without hidden classes, count what one coupling moves where others count by these.
+    Priors without a chain, or without hidden classes, count movements along one coupling in place of these.
     """
     if meter not in meters_for(kind, [releases.prior]) and meter in meters_of(kind):
         meter = meters_of(kind)[1]
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
-    # without that part of δ for all rules: which one holds may hang on the answers
+    # without that part of δ for all rules: which one holds may depend on the answers
     counted, more = (kind.sparing(spare), _of_cutting(spare, kind)) if spare else (kind, 0.0)
     totals = [RuleTotal(math.inf, "no rule")]
     row_by_row = any(shape.row_by_row for shape in releases.shapes)
@@ -103,10 +103,10 @@ def least(
 
 
 def _of_cutting(spare: float, kind: Kind) -> float:
-    """Return what Rényi losses grow by where a small part of δ covers that a row far away crosses a step (M4).
+    """Return the increase of Rényi losses if a small part of δ covers distant rows that cross a step (M4).
 
-    Both laws are cut down to transcripts without such a row, which may have different probabilities. It counts for all
-    rules of an account, since answers may decide by which of them a path is counted.
+    Both laws are restricted to transcripts without such a row, which may have different probabilities. The increase
+    counts for all rules of an account, since answers may decide by which of them a path is counted.
     """
     if kind.example.divergence is not Divergence.RENYI:
         return 0.0
@@ -135,7 +135,7 @@ def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: Kind) -
 
 
 def _or_infinite(total: Callable[[], float]) -> float:
-    """Return a total; ∞ where a rule refuses it, or the numbers are beyond floats."""
+    """Return a total; ∞ if a rule refuses it, or the numbers are beyond floats."""
     try:
         value = total()
     except Refused:

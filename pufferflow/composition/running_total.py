@@ -1,8 +1,8 @@
-"""A quick total that grows with every release: enough to accept one more, whatever the number so far.
+"""A quick total that grows with every release: enough to accept one more, at a cost that does not grow.
 
 It is never below the tightest total. Losses along one coupling add up to a running sum, movements along a sequence step
-by step; along a chain that starts at rest no step has more loss than the most exposed one so far, and the loss of such
-steps for ever is worked out once.
+by step. Along a chain that starts stationary no step has more loss than the most exposed one so far, and the loss of
+endlessly many such steps is computed once.
 """
 
 import math
@@ -40,7 +40,7 @@ class _Sums(NamedTuple):
 
 
 def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, int] | None) -> float:
-    """Return the loss that a release adds, whatever else is released; ∞ if no rule adds losses up, or keys take δ."""
+    """Return the loss that a release adds, whatever else is released; ∞ if no rule adds losses, or keys take δ."""
     if cost.shape.key_delta:
         return math.inf
     releases = UnitReleases(scenario, prior, [cost], seen)
@@ -49,16 +49,16 @@ def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, i
 
 @final
 class RunningTotal:
-    """The sums of all releases so far under one prior; releases that are added wait until a total is wanted."""
+    """The sums of all releases so far under one prior; added releases wait until a total is requested."""
 
     def __init__(self, scenario: Scenario, prior: Prior) -> None:
         self.scenario, self.prior = scenario, prior
         self._sums = _Sums()
         self._costs, self._waiting = list[Cost](), list[Cost]()
         self._reach = list[float]()
-        """Where the last window ends of all costs up to each."""
+        """For each cost, the end of the last window of all costs up to it."""
         self._foreseen = list[Cost](), _Sums()
-        """The releases of the last total, and the sums with them: mostly, they are then added."""
+        """The releases of the last total, and the sums with them: these are usually the next to be added."""
         self._single = dict[int, tuple[Shape, float | Fraction]]()
         self._for_ever = dict[bytes, float]()
 
@@ -97,7 +97,7 @@ class RunningTotal:
         )
 
     def _absorb(self, waiting: list[Cost]) -> None:
-        """Fold the waiting costs into the sums, all or none."""
+        """Add the waiting costs to the sums, all or none."""
         foreseen, sums = self._foreseen
         sums = sums if foreseen == waiting else self._after(waiting)
         reach = list(islice(accumulate((cost.window[1] for cost in waiting), max, initial=self._last), 1, None))
@@ -119,7 +119,7 @@ class RunningTotal:
         return _Sums(total, np.maximum(self._sums.most, self._exposed(more, shapes)))
 
     def _exposed(self, more: Sequence[Cost], shapes: Sequence[Shape]) -> Floats:
-        """Return the most exposed step, entry by entry, of those that some windows touch."""
+        """Return the most exposed step, entry by entry, of the steps that some windows touch."""
         lows, highs = zip(*(cost.window for cost in more), strict=True) if more else ((), ())
         reach = accumulate(highs, max, initial=self._last)
         if all(low >= end for low, end in zip(lows, reach, strict=False)):
@@ -129,7 +129,7 @@ class RunningTotal:
 
     @property
     def _last(self) -> float:
-        """Where the last window ends so far."""
+        """The end of the last window so far."""
         return self._reach[-1] if self._reach else -math.inf
 
     def _loss_of(self, shape: Shape) -> float | Fraction:
@@ -141,14 +141,14 @@ class RunningTotal:
         return known[1]
 
     def _along(self, costs: Sequence[Cost]) -> bool:
-        """Return whether releases lie along a chain that starts at rest, where places of windows do not matter."""
+        """Return whether releases lie along a chain that starts stationary, where windows may have any position."""
         rest = isinstance(self.prior, ChainPrior) and self.prior.repeats is not None
         if not rest or not isinstance(self.scenario.secret, Secret):
             return False
         return not costs or along_one_chain(self.scenario, self.prior, [*self._costs[:1], *costs])
 
     def _endless(self, most: Floats) -> float:
-        """Return the loss of steps for ever that are all exposed as much as the most exposed one."""
+        """Return the loss of endlessly many steps that are all exposed as much as the most exposed one."""
         if not np.isfinite(most).all() or not isinstance(self.prior, ChainPrior):
             return math.inf
         if not most.any():
@@ -175,7 +175,7 @@ def _connected(costs: Sequence[Cost]) -> Iterator[list[Cost]]:
 
 
 def _densest(costs: Sequence[Cost]) -> Floats:
-    """Return the most exposed step of some windows, entry by entry; ∞ if there are too many steps to look at."""
+    """Return the most exposed step of some windows, entry by entry; ∞ if there are too many steps to examine."""
     if len(costs) == 1:
         return costs[0].shape.exposure
     try:

@@ -1,8 +1,8 @@
-"""Releases about rows of a chain, by what they reveal about each row while all others stay (M35, M37, M38).
+"""Releases about rows of a chain, by what they reveal about each row while all others are fixed (M35, M37, M38).
 
-Messages of M20 carry pure losses of sums. Gaussian noise has none, and a fitted model is no sum; but each is μ-Gaussian
-in every row, whatever the other rows are, and so are several releases with the root of the sum of squares. From single
-rows that is carried to the chain. Releases whose places are unknown count as being about every row.
+Messages of M20 carry pure losses of sums. Gaussian noise has none, and a fitted model is no sum. But each is μ-Gaussian
+in every row, whatever the other rows are, and several releases are so with the root of the sum of squares. From single
+rows that bound is carried to the chain. Releases whose positions are unknown count as being about every row.
 """
 
 import math
@@ -30,12 +30,12 @@ from pufferflow.scenario.priors import ChainPrior, Prior
 _LONGEST = 1024
 _TURNS = 8
 _FINE_STATES = 4
-"""Of so many states messages say how far each two differ, of more how far any two do: sooner, with more noise."""
+"""Up to this number of states messages have a distance for each two states, beyond it one for all, with more noise."""
 
 
 @final
 class SingleRowsRule(CompositionRule):
-    """Releases each of which tells little of any one row, if all others stay, are carried along the chain."""
+    """Losses of releases about any one row, if all others are fixed, are carried along the chain."""
 
     name = "single rows, carried along the chain (M37, M38)"
     why = (
@@ -45,13 +45,13 @@ class SingleRowsRule(CompositionRule):
 
     def pure(self, releases: UnitReleases) -> float:
         if not any(shape.row_movement is not None for shape in releases.shapes):
-            return math.inf  # messages know more of sums
+            return math.inf  # messages give a tighter bound for sums
         rows = _rows(releases)
         return math.inf if rows is None else rows.pure_loss(added(map(_pure_row, releases.shapes), releases.times))
 
     def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
         if not any(shape.row_movement is not None or isinstance(shape.noise, Gaussian) for shape in releases.shapes):
-            return math.inf  # nor is there more to say of Laplace noise
+            return math.inf  # nor is there a tighter bound for Laplace noise
         rows = _rows(releases)
         row = math.inf if rows is None else _deviations(releases)
         if rows is None or not math.isfinite(row):
@@ -62,7 +62,7 @@ class SingleRowsRule(CompositionRule):
 def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Prior) -> int | None:
     """Return after how many turns of a schedule, `every` so many steps, further ones raise no total of single rows.
 
-    By then windows of the schedule overlap as they always will, behind all other windows. None where that is unknown.
+    By then windows of the schedule overlap as they always will, after all other windows. None if that is unknown.
     """
     windows = [one.window for one in (*costs, cost)]
     if not isinstance(prior, ChainPrior) or prior.repeats is None or not every or not cost.shape.runs:
@@ -78,9 +78,9 @@ def chained_rows(
 ) -> ChainedRows:
     """Return the rows of a chain from the first to the last of some steps, of sequences that began at `start`.
 
-    Where laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. Of
-    rows before and behind the steps any two values count, which lose no more than those of the steps, unless `all_read`
-    says that there are none; a first value may be one of them.
+    If laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. Before
+    and after the steps any two values of a row count, which lose no more than those of the steps. With `all_read` there
+    are no such rows; a first value may be one of them.
     """
     secret = scenario.secret
     if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
@@ -116,8 +116,8 @@ def _chained(
 def _rows(releases: UnitReleases) -> ChainedRows | None:
     """Return the rows that releases of one unit are about; None if they are along no chain.
 
-    Which rows there are must not depend on earlier answers, as the span of releases may: the whole sequence counts,
-    for ever where laws repeat. Other chains count as far as their matrices go, or up to a length that is fixed.
+    Which rows there are must not depend on earlier answers, but the span of releases may. So the whole sequence counts,
+    without end if laws repeat. Other chains count as far as their matrices go, or up to a fixed length.
     """
     prior, secret = releases.prior, releases.scenario.secret
     if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
@@ -176,7 +176,7 @@ def _squares(shape: Shape, prior: Prior) -> Floats | None:
 
 
 def _pure_row(shape: Shape) -> float:
-    """Return the pure loss of a release about a row, if all others stay."""
+    """Return the pure loss of a release about a row, if all others are fixed."""
     if shape.row_movement is not None:
         return shape.noise.pure_within(shape.row_movement, shape.dimension)
     known = shape.values is not None and not shape.row_by_row and shape.exact_sums is None

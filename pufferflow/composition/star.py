@@ -1,9 +1,9 @@
 """Releases about rows that share a hidden class: the loss of all about the class, and about one row (M20, M21).
 
-Which rows of a group a release asks about is not kept, so two releases may be about the same rows, about some, or about
-none in common. Rows are independent given the class, hence their losses about it add up; however touches are spread
-over rows, all together have no more loss than every touch at its rate. Some of the releases touch the secret's own row,
-the other touches are about other rows: the total is that of the worst set of them.
+The group's rows that a release selects are not stored, so two releases may be about the same rows, about some, or about
+none in common. Rows are independent given the class, hence their losses about it add. However touches are spread over
+rows, all together have no more loss than every touch at its rate. Some of the releases touch the secret's own row, the
+other touches are about other rows: the total is that of the worst set of them.
 """
 
 import math
@@ -52,7 +52,7 @@ class StarRule(CompositionRule):
 def _touches(releases: UnitReleases) -> Touches | None:
     """Return the touches of all releases with a loss; None if they are unknown, or some loss is infinite.
 
-    Releases that expose a row alike and ask about as many are of one kind, whatever else they guarantee.
+    Releases that expose a row to the same loss and select as many rows are of one kind, whatever else they guarantee.
     """
     if any(shape.rows is None or shape.values is None for shape in releases.shapes):
         return None
@@ -74,7 +74,7 @@ def _touches(releases: UnitReleases) -> Touches | None:
 def _of_row(star: AnyStar, rates: Rates, *, every: bool) -> Floats:
     """Return the largest loss about a row, for every pair of its values, whichever releases touch it.
 
-    With `every` some release touches it.
+    With `every` at least one release touches it.
     """
     touches = rates.touches
     if touches.combinations <= _MOST_SETS:
@@ -93,11 +93,11 @@ def _worst(star: AnyStar, own: Sequence[Floats], others: Sequence[Floats] | Floa
 
 
 def _of_any_number(star: AnyStar, rates: Rates) -> tuple[Floats, bool]:
-    """Return the same for any number of releases, and whether it is certain that no touch was counted twice.
+    """Return the same for any number of releases, and whether certainly no touch was counted twice.
 
-    Releases touch the row as well as others, but for those whose loss about the row's pair of values is larger than
-    that of their touch about any two classes: it is worse if they touch the row. Limits between C classes that grow by
-    x let what follows from them grow by (C − 1)·x.
+    Releases touch the row as well as others. Excepted are those whose loss about the row's pair of values exceeds that
+    of their touch about any two classes: these lose more if they touch the row. Limits between C classes that grow by x
+    let the results grow by (C − 1)·x.
     """
     touches = rates.touches
     if star.points is None:
@@ -118,6 +118,6 @@ def _star(releases: UnitReleases) -> AnyStar | None:
         return None
     try:
         (walk,) = implied(prior, Statistic.total(1, column=columns.pop()), secret).walks()
-    except UsageError:  # a column that the prior does not speak of
+    except UsageError:  # a column that the prior does not have
         return None
     return walk.star if isinstance(walk, DependentStar) else None

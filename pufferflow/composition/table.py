@@ -1,23 +1,24 @@
 """Releases about one row that is a draw from a table: the joint law of all that they read of it (M22, M23, M25).
 
-Losses of single releases do not add under a table: two columns without any loss each may together give all away.
-But how likely an output path is at one point x of all columns read together, against another point x', is bounded by
-the losses of the noises at the steps between: ℓ(x, x') = Σ_k D_∞ of release k's noise at φ_k(x) − φ_k(x'). Hence by
-M20's g the loss is the largest log(μ·v / ν·v) over v > 0 with v_x ≤ e^{ℓ(x,x')}·v_x', μ and ν being the joint laws
-under the two secrets. No coupling gives less. The ratio at an output involves the queries asked on its path only, so
-pure totals hold for queries chosen adaptively.
+Losses of single releases do not add under a table: two columns without any loss each may together reveal everything.
+But the ratio of likelihoods of an output path at two points x, x' of all columns read is bounded by the losses of the
+noises at the steps between: ℓ(x, x') = Σ_k D_∞ of release k's noise at φ_k(x) − φ_k(x'). Hence by M20's g the loss is
+the largest log(μ·v / ν·v) over v > 0 with v_x ≤ e^{ℓ(x,x')}·v_x', μ and ν being the joint laws under the two secrets.
+No coupling gives less. The ratio at an output involves the queries on its path only, so pure totals hold for queries
+chosen adaptively.
 
-An answer without noise, or with noise that has no pure loss, may give its value away: the points are then split by it.
-Where the secret moves the probability of a part, nothing is guaranteed, whatever the ratio would be: it would be for
-the prior alone to hide the secret.
+An answer without noise, or with noise that has no pure loss, may reveal its value: the points are then split by it. If
+the secret moves the probability of a part, there is no guarantee, whatever the ratio is: only the prior would hide the
+secret.
 
-Rows are independent draws, so the one that holds the secret is all that matters (M2); releases that touch another row
-only have no more loss than if they touched this one.
+Rows are independent draws, so only the row that holds the secret matters (M2); releases that touch another row only
+have no more loss than if they touched this one.
 
-Where columns are independent of each other given the secret, every part's answers are as likely as they are without the
-others, on every path of queries, so pure losses of parts add (M25). Rényi losses add release by release: of a column
-that is independent of all columns read before, the answer has the law that it has alone, whatever was answered. The law
-of a later answer of the same part depends on the answers before, so it counts by its loss between any two values.
+If columns are independent of each other given the secret, every part's answers have the same likelihood as without the
+others, on every path of queries. So pure losses of parts add (M25). Rényi losses add release by release: for a column
+that is independent of all columns read before, the answer has the law that it has alone, whatever the earlier answers.
+The law of a later answer of the same part depends on the earlier answers, so it counts by its loss between any two
+values.
 """
 
 import math
@@ -50,13 +51,13 @@ _MOST_LISTED = 4000
 _MOST_CELLS = 200_000
 _FAINT = 1e-290
 _SAME = Fraction(1, 2**44)
-"""Probabilities that differ by less, relatively, are equal but for the rounding of the floats they were given as."""
+"""Probabilities with a smaller relative difference are equal up to the rounding of the given floats."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A shape of releases, how many releases have it, and the column that they read."""
+    """A shape of releases, the number of releases that have it, and the column that they read."""
 
     shape: Shape
     times: int
@@ -149,7 +150,7 @@ def readings_of(releases: UnitReleases) -> list[Reading] | None:
         column = prior.released if shape.column is None and isinstance(prior, Empirical) else shape.column
         try:
             name, domain = column_and_domain(prior, Statistic.total(1, column=column), releases.scenario.secret)
-        except UsageError:  # a column that the prior does not speak of, or several that may be meant
+        except UsageError:  # a column that the prior does not have, or several that fit
             return None
         readings.append(Reading(shape, times[digest], name, domain))
     for one in readings:
@@ -189,17 +190,17 @@ class _Block:
     tops: Array
     bottoms: Array
     unequal: Fraction
-    """By how much the probabilities of the points differ between two secrets, relatively."""
+    """The relative difference of the probabilities of the points under two secrets."""
 
 
 def pure_loss(row: RowReadings) -> float:
-    """Return the pure loss of all that is read of a row; ∞ if it is too much to be looked through."""
+    """Return the pure loss of all that is read of a row; ∞ if there is too much to enumerate."""
     (points,), laws = row.laws(row.columns)
     if len(points) > _MOST_POINTS:
         return math.inf
     limits, first, alike = np.unique(row.limits(points), axis=0, return_index=True, return_inverse=True)
     merged = np.zeros((len(laws), len(first)), dtype=object)
-    np.add.at(merged.T, alike.reshape(-1), laws.T)  # points that every output treats alike are one
+    np.add.at(merged.T, alike.reshape(-1), laws.T)  # points with the same law of every output are one
     limits = limits[:, first]
     _, labels = np.unique(np.isfinite(limits), axis=0, return_inverse=True)
     blocks = _blocks(row, merged, labels.reshape(-1))
@@ -277,8 +278,8 @@ def _vector_loss(row: RowReadings, kind: Kind) -> float:
 class ConditionalRule(CompositionRule):
     """Parts of a row that are independent given the secret, as a table says.
 
-    What a part loses is what `JointRule` finds, or for a release alone its guarantee. Rényi losses are added release by
-    release instead: a part's joint law is known only once all of it was asked.
+    The loss of a part is that of `JointRule`, or the guarantee of its only release. Rényi losses are added release by
+    release instead: a part's joint law is known only after its last query.
     """
 
     name = "answers that are independent given the secret (M25)"
@@ -295,11 +296,11 @@ class ConditionalRule(CompositionRule):
         return added([2 * distance, *losses])
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        """Return the sum of what each release loses, given all answers before it and all other rows.
+        """Return the sum of what each release loses, given all earlier answers and all other rows.
 
         A release keeps its own guarantee if it is the first that reads its column, and this is independent, given the
-        secret, of all columns read before. Any other may tell any two values of the row apart (group privacy): what
-        was read before may have left just these. No loss depends on what is asked later.
+        secret, of all columns read before. Any other may reveal any two values of the row (group privacy): the earlier
+        answers may have left just these. No loss depends on later queries.
         """
         row = RowReadings.of(releases)
         if row is None:
@@ -329,7 +330,7 @@ def _of_any_two_values(releases: UnitReleases, shape: Shape, alpha: float) -> fl
 def _of_column_alone(
     releases: UnitReleases, row: "RowReadings", shape: Shape, columns: tuple[str, Sequence[str]], alpha: float
 ) -> tuple[float, float]:
-    """Return the guarantee of a release about a column independent of those before, but for a log ratio (M30)."""
+    """Return the guarantee of a release about a column independent of earlier ones, up to a log ratio (M30)."""
     column, before = columns
     if releases.digest not in shape.priors or shape.row_by_row or shape.exact_sums is not None:
         return math.inf, math.inf
@@ -338,7 +339,7 @@ def _of_column_alone(
 
 
 class _Part(NamedTuple):
-    """The pure loss of all that is read of one part of a row, and the guarantee of a release that is alone in it."""
+    """The pure loss of all that is read of one part of a row, and the guarantee of the part's only release."""
 
     pure: float
     promise: Guarantee | None
@@ -367,7 +368,7 @@ def _independent_parts(releases: UnitReleases) -> tuple[list[_Part], float]:
 
 
 def _joined(row: RowReadings) -> list[list[str]]:
-    """Return the columns in parts none of which depends on all others; those that do are one part."""
+    """Return the columns in parts none of which depends on all others; dependent ones are one part."""
     parts: list[list[str]] = []
     for name in row.columns:
         near = [part for part in parts if any(math.isinf(_dependence(row, [name], [other])) for other in part)]
@@ -381,7 +382,7 @@ def _joined(row: RowReadings) -> list[list[str]]:
 def _dependence(row: RowReadings, part: Sequence[str], rest: Sequence[str]) -> float:
     """Return how far two parts are from being independent given the secret; ∞ if they are not, or may not be.
 
-    Of rational tables 0; of floats a bound of the log ratio, for what rounding alone can have done.
+    It is 0 for rational tables; for floats it is a bound of the log ratio that rounding alone can cause.
     """
     if not rest:
         return 0.0

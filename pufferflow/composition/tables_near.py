@@ -1,8 +1,8 @@
-"""Releases about one row that is a draw from some table of a class: what they tell under every member (M22, M23).
+"""Releases about one row that is a draw from some table of a class: their losses under every member (M22, M23).
 
-As under one table the losses of the noises bound how much likelier an output path is at one point of all columns read
-than at another; the laws of these points under two secrets lie in regions, and the loss is at least the largest over
-all pairs of members, which may be believed of the two secrets together or not.
+As under one table, the losses of the noises bound the ratio of likelihoods of an output path at two points of all
+columns read. The laws of these points under two secrets lie in regions, and the loss is the largest over all pairs of
+members, or more: the two members may come from different tables of the class.
 """
 
 import math
@@ -52,7 +52,7 @@ class NearRule(CompositionRule):
 def _laws(prior: TablesNear, hidden: str, columns: Sequence[str]) -> tuple[list[Values], LawRegions]:
     """Return the points of the columns read, and the regions of their laws given each value of the secret.
 
-    A column that is the secret itself has the value that is given.
+    If a column is the secret itself, it has the given value.
     """
     others = [name for name in columns if name != hidden]
     size = len(prior.values_of(hidden))

@@ -19,7 +19,7 @@ _MICROSECOND: Final = 1000
 
 @runtime_checkable
 class Ending(Protocol):
-    """A period: its end as a clock on the wall shows it, and as a moment."""
+    """A period: its end as a local clock shows it, and as a moment."""
 
     @property
     def end(self) -> datetime: ...
@@ -29,7 +29,7 @@ class Ending(Protocol):
 
 
 def end_of(until: object) -> datetime | Ending | None:
-    """Return the end that a date, a moment, a period or its name has; None for what is a number or a duration.
+    """Return the end of a date, a moment, a period or its name; None for a number or a duration.
 
     >>> end_of("2026-12-31"), end_of("2026-W01"), end_of("7d")
     (datetime.datetime(2027, 1, 1, 0, 0), datetime.datetime(2026, 1, 5, 0, 0), None)
@@ -59,11 +59,11 @@ def _end_of_name(year: int | None, week: int | None, month: int | None, day: int
 
 
 def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Scenario) -> int:
-    """Return how many releases of a schedule have rows before an end, where a first one is followed every few steps."""
+    """Return the number of releases that have rows before an end: the first one, repeated every few steps."""
     begin = _begin_of(first, scenario)
     if begin is None:
         raise UsageError(
-            "The schedule ends at a time, and nothing says at which time the rows of its releases are.",
+            "The schedule ends at a time, and the times of its releases' rows are unknown.",
             allowed="a time where order_by or a filter is a date or a time; else a number of steps or a duration",
             instead=f"until={365 * steps}" if not scenario.timed else 'until="365d"',
         )
@@ -80,7 +80,7 @@ def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Sc
 
 
 def _begin_of(cost: Cost, scenario: Scenario) -> int | None:
-    """Return when the rows of a release begin, in nanoseconds since 1970; None if nobody knows."""
+    """Return when the rows of a release begin, in nanoseconds since 1970; None if that is unknown."""
     low, kind = cost.window[0], cost.clock.partition(",")[0].partition(" ")[0]
     if scenario.timed and kind in {"time", "moment", "zone"} and low < cost.window[1]:
         return int(low) * scenario.step
@@ -95,7 +95,7 @@ def _low_of(region: Region) -> Any:
 
 
 def _ticks(end: datetime | Ending, *, local: bool) -> int:
-    """Return an end in nanoseconds since 1970, of a local clock or of UTC; moments without a zone are taken as such."""
+    """Return an end in nanoseconds since 1970, of a local clock or of UTC; moments without a zone stay as they are."""
     if isinstance(end, Ending):
         end = end.end if local else end.ends
     if end.tzinfo is not None:

@@ -1,8 +1,8 @@
 """The ways in which an account may count a schedule of releases, compared before it is opened.
 
-A limit that is not pure is counted in one way for the whole life of an account: by pure losses, by the squares of μ of
-Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it is
-opened.
+A limit that is not pure is counted in one way for the whole life of an account. It is by pure losses, by the squares of
+μ of Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it
+is opened.
 """
 
 from collections import Counter
@@ -26,10 +26,10 @@ def compare_accounting(
 ) -> tuple[Composed, ...]:
     """Return the totals of a schedule by each way to count that proves one, the least first.
 
-    `schedule` is pairs of a plan and a number of releases; each release of a plan asks about rows `every` so many steps
-    (or such a duration) later than the one before, or about the same rows where that is left out. The way whose rule is
-    that of profiles is for an account that is opened with `reserve=`; of the others an account takes the one that
-    suits its first release.
+    `schedule` is pairs of a plan and a number of releases. Each release of a plan selects rows `every` so many steps
+    (or such a duration) later than the one before, or the same rows if `every` is left out. The way whose rule is that
+    of profiles is for an account that is opened with `reserve=`. Of the others an account takes the one that suits its
+    first release.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())

@@ -1,8 +1,8 @@
-"""Confounding: what releases cost together about a secret behind the data, and the best next release (M31, M32).
+"""The joint cost of releases about a secret behind the data, and the best next release (M31, M32).
 
-A `pf.Table` says how a secret, confounders and data depend on each other. `cost` works out what several releases lose
-about the secret on the joint law, where neither adding losses nor multiplying laws is right. `design` finds the channel
-with the least expected loss among all that keep a guarantee together with what has been released. (DCP, corrected.)
+A `pf.Table` gives the joint law of a secret, confounders and data. `cost` computes the loss of several releases about
+the secret on the joint law, where neither adding losses nor multiplying laws is right. `design` finds the channel with
+the least expected loss among all that keep a guarantee together with the past releases. (DCP, corrected.)
 
 >>> import pufferflow as pf
 >>> bits = {"secret": [0, 0, 1, 1], "first": [0, 1, 0, 1], "second": [0, 1, 1, 0], "probability": [0.25] * 4}

@@ -1,6 +1,6 @@
-"""Noise that is added to numbers of a row, and finite channels that reveal more.
+"""Noise that is added to numbers of a row, and finite channels that reveal at least as much.
 
-Cells where likelihoods hardly move.
+Their outputs are cells where likelihoods hardly change.
 """
 
 import math
@@ -20,7 +20,7 @@ from pufferflow.rounding import UNIT
 from pufferflow.suggestions import suggests_arguments
 
 _FAR = 9.5
-"""Beyond so many scales there is 2e-21 of Gaussian noise, which is counted as given away."""
+"""Beyond this number of scales Gaussian noise has mass 2e-21, which is counted as revealing the answer."""
 _DEEP = 600.0
 _NOISES = (Laplace, Gaussian, GeneralizedCauchy, Staircase)
 _INSTEAD = 'pf.confounding.Additive("score", pf.Laplace(2.0))'
@@ -69,7 +69,7 @@ class Additive:
 
 
 class Cells(NamedTuple):
-    """A finite channel that tells no less than a noisy answer, and hardly more.
+    """A finite channel that reveals at least as much as a noisy answer, and hardly more.
 
     `masses` are of shape (answers, cells), each within a relative error `off`; `width` is how far the log ratio of two
     mixtures can move within a cell, either way.
@@ -80,7 +80,7 @@ class Cells(NamedTuple):
     off: float
     sharp: bool
     blur: Floats
-    """By how much a cell's masses may be off beside that, whatever their size."""
+    """The absolute error of a cell's mass, beside the relative one."""
 
 
 def laplace_cells(answers: Floats, most: int) -> Cells:
@@ -89,13 +89,13 @@ def laplace_cells(answers: Floats, most: int) -> Cells:
     Between two knots a gap g apart the density at distance u from the first is a·e^u + b·e^{−u} for every answer: that
     of the first knot times sinh(g−u)/sinh(g) plus that of the second times sinh(u)/sinh(g), whatever the answer. So the
     noisy answer is drawn from the knot alone, and the channel has density(knot)·Σ tanh(g/2) over the gaps beside it;
-    beyond the last knots all densities fall alike.
+    beyond the last knots all densities decay at the same rate.
     """
     atoms = np.unique(answers)
     spare = max(most - len(atoms), 0)
     gaps = np.diff(atoms)
     share = np.floor(spare * gaps / max(gaps.sum(), 1e-300)).astype(int) if len(gaps) else np.zeros(0, dtype=int)
-    share = np.minimum(share, np.ceil(gaps * 4000).astype(int))  # finer is in vain
+    share = np.minimum(share, np.ceil(gaps * 4000).astype(int))  # a finer grid gains nothing
     counts: list[int] = share.tolist()
     between = zip(pairwise(atoms.tolist()), counts, strict=True)
     pieces = [np.linspace(a, b, n + 1, endpoint=False, dtype=np.float64) for (a, b), n in between]
@@ -108,7 +108,7 @@ def laplace_cells(answers: Floats, most: int) -> Cells:
 
 
 def cells_of(noise: Noise, answers: Floats, most: int, blurred: float = 0.0) -> Cells:
-    """Return cells of a noise of scale 1; answers begin at 0, and may be off by `blurred`."""
+    """Return cells of a noise of scale 1; answers begin at 0, with an error of up to `blurred`."""
     if isinstance(noise, Laplace):
         return laplace_cells(answers, most)
     low, high = float(answers.min()), float(answers.max())
@@ -148,5 +148,5 @@ def slopes_of(noise: Noise, first: Floats, last: Floats) -> tuple[Floats, Floats
 
 
 def _power(noise: Noise) -> float:
-    """Return the power with which the density of a heavy-tailed noise falls."""
+    """Return the power with which the density of a heavy-tailed noise decays."""
     return float(cast(GeneralizedCauchy, noise).k)

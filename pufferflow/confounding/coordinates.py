@@ -26,7 +26,7 @@ _FARTHEST = 10**9
 @final
 @dataclass(frozen=True, eq=False)
 class Coordinate:
-    """Numbers of all points in units of a noise of scale 1, beginning at 0, and by how much they may be off."""
+    """Numbers of all points in units of a noise of scale 1, beginning at 0, and their error."""
 
     dimensions: ClassVar[int] = 1
 
@@ -38,7 +38,7 @@ class Coordinate:
 
     @property
     def least(self) -> int:
-        """How many cells it needs: staircases have all of theirs, Laplace noise has a knot for every answer."""
+        """The number of cells that it needs: staircases have all of theirs, Laplace noise a knot for every answer."""
         return count_of_steps(self.exact) if isinstance(self.noise, Staircase) else len(np.unique(self.answers))
 
     def cells(self, most: int) -> Cells:
@@ -61,7 +61,7 @@ class TiedCoordinates:
 
     @property
     def least(self) -> int:
-        """How many cells each of both numbers needs."""
+        """The number of cells that each of both numbers needs."""
         return max(len(np.unique(own)) for own in self.answers)
 
     def cells(self, most: int) -> Cells:
@@ -119,9 +119,9 @@ def _answers(seen: Seen, name: str, scale: float) -> tuple[Fraction, ...]:
 
 
 def _spanned(answers: Floats) -> list[Coordinate]:
-    """Return Gaussian answers (points, coordinates) along the axes that they span: the rest of the noise tells nothing.
+    """Return Gaussian answers (points, coordinates) along the axes that they span; noise off these reveals nothing.
 
-    What is left of them beside these axes, and all rounding, is how far an answer may be off.
+    The error of an answer is its remainder beside these axes, and all rounding.
     """
     centred = answers - answers[0]
     size = float(np.abs(centred).max())
@@ -136,7 +136,7 @@ def _spanned(answers: Floats) -> list[Coordinate]:
 
 
 def room_for(coordinates: Sequence[Coordinate | TiedCoordinates], points: int, outcomes: int, most: int) -> int:
-    """Return how many cells each number may have; 0 if there is no room for those that it needs."""
+    """Return the number of cells of each number; 0 if the cells that they need do not fit."""
     room = min(_MOST_CELLS, _MOST_FLOATS // points) // outcomes
     each = min(int(max(room, 1) ** (1 / sum(one.dimensions for one in coordinates))), most)
     least = max(one.least for one in coordinates)
@@ -152,7 +152,7 @@ def cells_that_fit(
         raise Refused(
             f"{len(coordinates)} noisy answers of {points} points, with {outcomes} outputs of channels, need more than "
             f"{_MOST_CELLS} cells.",
-            allowed="what bounds serve: the cost itself, without the posterior and what independence would cost",
+            allowed="what bounds give: the cost itself, without the posterior and the cost as if independent",
             instead="one release of several queries less, coarser columns, or channels with few outputs",
         )
     return [one.cells(each) for one in coordinates]

@@ -34,7 +34,7 @@ def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
     """Return the release of the outputs of two, with randomness tied by a Gaussian copula; both own laws stay exactly.
 
     Of two channels it is a channel: its outputs are pairs, in the order of the channels' outputs; it reads the columns
-    of both. Of two `Additive` releases it is noise on both columns, whose cost is told by cells.
+    of both. Of two `Additive` releases it is noise on both columns, whose cost is computed by cells.
 
     >>> coin = Channel("x", [0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]])
     >>> tied = gaussian_copula(coin, coin, correlation=0.5)
@@ -50,8 +50,8 @@ def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
 def tied_channels(first: Channel, second: Channel, copula: Callable[[Floats, Floats], Any]) -> Channel:
     """Return the channel that publishes the outputs of two, tied by a copula: P(Y_1 ≤ y_1, Y_2 ≤ y_2) = C(u, v).
 
-    `copula` is a function of two arrays of probabilities. Outputs are in the order of the channels. What is returned
-    has exactly both own laws, and the copula's masses but for rounding.
+    `copula` is a function of two arrays of probabilities. Outputs are in the order of the channels. The result has
+    exactly both own laws, and the copula's masses up to rounding.
 
     >>> import numpy as np
     >>> coin = Channel("x", [0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]])
@@ -77,7 +77,7 @@ def tied_channels(first: Channel, second: Channel, copula: Callable[[Floats, Flo
 
 
 def effective_correlation(correlation: float, variance: float) -> float:
-    """Return the correlation of the copula that DCP's sampling gives: of Z_1 and ρZ_1 + √(1−ρ²)·Z_2, Z_1 of a variance.
+    """Return the correlation of the copula of DCP's sampling: of Z_1 and ρZ_1 + √(1−ρ²)·Z_2, with Z_1 of a variance.
 
     >>> round(effective_correlation(0.5, 4.0), 6)
     0.755929
@@ -87,10 +87,10 @@ def effective_correlation(correlation: float, variance: float) -> float:
 
 
 def _tied(first: Sequence[Fraction], second: Sequence[Fraction], copula: Any) -> list[Fraction]:
-    """Return a joint law with these two own laws exactly, and next to the copula's.
+    """Return a joint law with these two own laws exactly, close to the copula's.
 
-    Whole numbers below the copula's masses are shrunk until no row and no column has too much; what is missing of each
-    is filled in independently, which restores both own laws.
+    Whole numbers below the copula's masses are reduced until no row and no column has too much. The missing mass of
+    each is filled in independently, which restores both own laws.
     """
     masses = np.maximum(_copula_masses(first, second, copula), 0.0)
     whole = [[Fraction(int(one * _UNIT), _UNIT) for one in row] for row in masses.tolist()]

@@ -1,4 +1,4 @@
-"""Task 2 of DCP: what existing releases cost together, on the joint law of a table (M31).
+"""Task 2 of DCP: the joint cost of existing releases, on the joint law of a table (M31).
 
 DCP's Theorems 1(iii), 3 and 5 and Proposition 4 say that the product of the releases' own laws underestimates the cost;
 that is false: two copies of one release cost less than the product says, and the two halves of an exclusive or cost
@@ -23,7 +23,7 @@ from pufferflow.confounding.reading import Seen, see
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Cost(Losses):
-    """What several releases lose together about a secret of a table, alone, one after the other, and as if independent.
+    """The losses of several releases about a secret of a table: together, alone, in sequence, and as if independent.
 
     >>> import pufferflow as pf
     >>> bits = {"secret": [0, 0, 1, 1], "first": [0, 1, 0, 1], "second": [0, 1, 1, 0], "probability": [0.25] * 4}
@@ -39,12 +39,12 @@ class Cost(Losses):
 
     @cached_property
     def alone(self) -> "tuple[Cost, ...]":
-        """What each release costs by itself."""
+        """The cost of each release by itself."""
         return tuple(_cost(self.seen, (one,)) for one in self.releases)
 
     @cached_property
     def prefixes(self) -> "tuple[Cost, ...]":
-        """What the first release costs, the first two, and so on; the last is the cost itself."""
+        """The cost of the first release, of the first two, and so on; the last is the cost itself."""
         firsts = [_cost(self.seen, self.releases[:count]) for count in range(1, len(self.releases))]
         return (*firsts, self)
 
@@ -61,23 +61,23 @@ class Cost(Losses):
         return [0.0 if before == after else max(after - before, 0.0) for before, after in pairwise(totals)]
 
     def summed(self, delta: float = 0.0) -> float:
-        """Return the sum of the ε of all releases alone, each at its share of δ: no bound of the truth (M23)."""
+        """Return the sum of the ε of all releases alone, each at its share of δ: no bound of the true loss (M23)."""
         share = probability_below_one(delta, "delta") / len(self.releases)
         return added_losses([one.epsilon(share) for one in self.alone])
 
     @cached_property
     def as_if_independent(self) -> Losses:
-        """What the releases would cost if they were independent given the secret: no bound of the truth (M23)."""
+        """The cost if the releases were independent given the secret: no bound of the true loss (M23)."""
         return Losses(independent_pairs(self.seen, self.releases))
 
     @cached_property
     def dependence(self) -> Dependence:
-        """Which part of the loss comes from the releases' own laws, and which from how they depend on each other."""
+        """The parts of the loss from the releases' own laws, and from their dependence."""
         return dependence_of(self.seen, self.releases)
 
     @cached_property
     def posterior(self) -> Posterior:
-        """What the posterior of an adversary can become who knows the table."""
+        """The range of the posterior of an adversary who knows the table."""
         return posterior_of(self.seen, self.releases, self.pure)
 
     def __repr__(self) -> str:
@@ -88,14 +88,14 @@ class Cost(Losses):
 
 
 def cost(table: Any, releases: Release | Sequence[Release], *, secret: Any = None) -> Cost:
-    """Return what releases cost together: exact where all are channels, else never below the truth (M31).
+    """Return the joint cost of releases: exact if all are channels, otherwise never below the true cost (M31).
 
     `table` is a `pf.Table`, a list of them (the worst counts), or a scenario whose priors are tables. `secret` is a
     column of it, `pf.Secret` or `pf.Derived`; left out, the only column that no release reads. Every release reads the
     same row, with randomness of its own, and was fixed before the others' outputs were seen.
 
-    Laplace noise on answers that are finitely many is a channel of knots: its pure loss is exact, its δ an upper bound.
-    Gaussian noise is brought to the coordinates that its answers span, so repeated releases of one query are one.
+    Laplace noise on finitely many answers is a channel of knots: its pure loss is exact, its δ an upper bound. Gaussian
+    noise is reduced to the coordinates that its answers span, so repeated releases of one query are one.
 
     >>> import pufferflow as pf
     >>> table = pf.Table({"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]})

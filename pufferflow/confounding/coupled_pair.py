@@ -1,9 +1,9 @@
-"""Two laws of outputs that are too many to enumerate, by a coupling of what is read: never below the true losses (M1).
+"""Two laws of too many outputs to enumerate, by a coupling of the points read: never below the true losses (M1).
 
-At two points x, x′ the releases lose, independently, a pure loss e(x, x′) of those that have one, and what Gaussian
-ones lose of a shift μ(x, x′): together the hockey stick at ε is at most δ_μ(ε − e). That of both laws is at most its
-mean over any coupling of the points; the one here leaves common mass where it is and brings together the rest, the
-cheapest first. The pure loss is the largest log ratio of means that such likelihoods can have (M20's g).
+At two points x, x′ the releases lose, independently, a pure loss e(x, x′) of those that have one, and the loss of
+Gaussian ones for a shift μ(x, x′): together the hockey stick at ε is at most δ_μ(ε − e). That of both laws is at most
+its mean over any coupling of the points. The coupling here leaves common mass in place and moves the rest, the cheapest
+movements first. The pure loss is the largest log ratio of means that such likelihoods can have (M20's g).
 """
 
 import math

@@ -1,9 +1,9 @@
-"""The copula view: which part of a loss comes from the releases' own laws, and which from their dependence.
+"""The split of a loss by a copula: the parts of the releases' own laws, and the part of their dependence.
 
-By Sklar the joint law of outputs given the secret is the product of their own laws times the density of a copula; the
+By Sklar the joint law of outputs given the secret is the product of their own laws times the density of a copula. The
 privacy loss at every outcome is the sum of the single losses and of the copula's. The split is exact for outputs that
-are labels too: the copula's part is the log ratio of joint law and product. On the average over outcomes it splits the
-divergence of Kullback and Leibler; at the worst outcome, the pure loss.
+are labels too: the copula's part is the log ratio of joint law and product. On average over outcomes it splits the
+Kullback–Leibler divergence; at the worst outcome, the pure loss.
 """
 
 import math
@@ -43,7 +43,7 @@ class Parts:
 @final
 @dataclass(frozen=True)
 class Dependence:
-    """The split of the loss at the worst outcome, and on the average over outcomes, for the pair with the most loss.
+    """The split of the loss at the worst outcome, and on average over outcomes, for the pair with the largest loss.
 
     >>> import pufferflow as pf
     >>> table = pf.Table({"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]})
@@ -147,7 +147,7 @@ def dependence_of(seen: Seen, releases: Sequence[Release]) -> Dependence:
             found.append((pair.pure, place, (one, other), pair.largest_ratio[0]))
     _, place, pair, worst = max(found, key=lambda one: one[0])
     tops, bottoms = (_split(seen, channels, joints[place], place, value, outcomes) for value in pair)
-    with np.errstate(invalid="ignore"):  # where nothing happens under either secret
+    with np.errstate(invalid="ignore"):  # outcomes of probability 0 under both secrets
         losses = tops - bottoms  # of shape (releases and the copula, outcomes)
     weights = np.array([float(Fraction(one, int(joints[place][pair[0]].sum()))) for one in joints[place][pair[0]]])
     there = weights > 0

@@ -1,4 +1,4 @@
-"""Task 1 of DCP: the best next release, within what the past has left of a guarantee (M32)."""
+"""Task 1 of DCP: the best next release, within what the past releases leave of a guarantee (M32)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,8 +31,9 @@ _LOSSES = '"absolute", "squared", "zero-one", a function of output and answer, o
 class Design:
     """A channel that keeps a guarantee together with the past, and its expected loss.
 
-    `solver_loss` is the loss that the linear program finds, which no channel with these outputs can be below by more
-    than the solver's tolerance; `expected_loss` that of the channel as it was made to keep the guarantee exactly.
+    `solver_loss` is the loss that the linear program finds: no channel with these outputs has a smaller one, up to the
+    solver's tolerance. `expected_loss` is that of the channel after the repair that makes it keep the guarantee
+    exactly.
     """
 
     channel: Channel
@@ -48,7 +49,7 @@ class Design:
         return f"<Design for {self.guarantee!r}: {self.channel!r}, expected loss {self.expected_loss:.6g}>"
 
 
-def design(  # noqa: PLR0913 - what the program is about, and how far it may be narrowed
+def design(  # noqa: PLR0913 - the data of the program, and its restrictions
     table: Any,
     past: Release | Sequence[Release],
     guarantee: Guarantee,
@@ -63,14 +64,14 @@ def design(  # noqa: PLR0913 - what the program is about, and how far it may be 
     """Return the channel with the least expected loss that keeps a guarantee together with past releases (M32).
 
     `table` and `secret` are as for `cost`; of several tables the worst counts, for the guarantee and for the loss. The
-    answer is the `query`, a column (or several); left out, the only one beside the secret. `loss` is a number for every
-    output and answer: by name, as a function of both, or as a matrix with a row for every answer in ascending order.
-    `outputs` are the answers themselves unless given. The channel may read more columns than it answers about: `reads`.
+    answer is the `query`, a column (or several), by default the only one beside the secret. `loss` is a number for
+    every output and answer: by name, as a function of both, or as a matrix with a row for every answer in ascending
+    order. `outputs` are the answers themselves unless given. The channel may read more columns than the query: `reads`.
 
-    A pure guarantee needs to be kept only for the outputs that were `published`, one for each past release, if they are
-    given; one with a delta is about all that were possible. The solver's answer is repaired in whole numbers until
-    every constraint holds exactly. Where the past has used the guarantee up at some output, down to the last digit,
-    that may be a channel that ignores what it reads.
+    If outputs of all past releases are given, `published`, a pure guarantee needs to be kept for these only; one with a
+    delta is about all possible outputs. The solver's channel is repaired in whole numbers until every constraint holds
+    exactly. If the past releases use up the guarantee exactly at some output, the result may be a channel that ignores
+    what it reads.
 
     >>> import pufferflow as pf
     >>> law = {"ill": [0, 0, 0, 1, 1, 1], "x": [0, 1, 2] * 2, "probability": [0.25, 0.15, 0.1, 0.1, 0.15, 0.25]}
@@ -85,7 +86,7 @@ def design(  # noqa: PLR0913 - what the program is about, and how far it may be 
     return best_channel(seen, Target.of(seen, releases, read, guarantee, published), guarantee, asked, loss, outputs)
 
 
-def best_channel(  # noqa: PLR0913, PLR0917 - what the program is about
+def best_channel(  # noqa: PLR0913, PLR0917 - the data of the program
     seen: Seen, target: Target, guarantee: Guarantee, asked: tuple[str, ...], loss: Loss, outputs: Sequence[Any] | None
 ) -> Design:
     """Return the channel with the least expected loss that keeps a target, for answers that are columns seen."""
@@ -197,7 +198,7 @@ def _named(loss: str, output: Any, answer: Any) -> float:
     return abs(output - answer) if loss == "absolute" else (output - answer) ** 2
 
 
-def _expected(  # noqa: PLR0913, PLR0917 - one table, and what is asked of it
+def _expected(  # noqa: PLR0913, PLR0917 - one table, and the query
     seen: Seen, target: Target, asked: tuple[str, ...], read: tuple[str, ...], each: Array, joint: Array
 ) -> Array:
     """Return Σ P(x, f)·loss(y, f) for every input x and output y, in rational numbers."""

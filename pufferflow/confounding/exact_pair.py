@@ -1,4 +1,4 @@
-"""Two laws of finitely many outputs in whole numbers: their losses exactly, rounded up at the very end (M31)."""
+"""Two laws of finitely many outputs in whole numbers: their losses exactly, rounded up at the end only (M31)."""
 
 import math
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class ExactPair(LawPair):
     def least_likelihood(self, delta: Fraction) -> Fraction | None:
         """Return the least t ≥ 1 with Σ(P − t·Q)_+ ≤ δ; None if there is none.
 
-        The sum is convex in t and linear between ratios, so that Newton's steps from below end at t itself.
+        The sum is convex in t and linear between ratios, so Newton's steps from below end at t itself.
         """
         allowed, likelihood = delta * self.total, Fraction(1)
         while True:

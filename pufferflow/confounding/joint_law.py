@@ -1,8 +1,8 @@
 """The joint law of all outputs of several releases under every value of a secret, and its pairs (M22, M23, M31).
 
-Given the data all releases are independent of each other; given the secret they are not, since they read the same rows.
-Channels alone are enumerated in whole numbers. Continuous noise is told by cells, of which there are as many as fit;
-Gaussian releases are first brought to as few coordinates as their answers span, which loses nothing.
+Given the data all releases are independent of each other. Given the secret they are not, since they read the same rows.
+Channels alone are enumerated in whole numbers. Continuous noise is represented by cells, as many as fit; Gaussian
+releases are first reduced to the coordinates that their answers span, without loss.
 """
 
 import math
@@ -37,7 +37,7 @@ _ONE_COORDINATE = 20_000
 @final
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """How likely every combination of outputs of channels is at every point, in whole numbers of one unit."""
+    """The likelihoods of every combination of outputs of channels at every point, in whole numbers of one unit."""
 
     masses: Array
     total: int
@@ -45,7 +45,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, seen: Seen, channels: Sequence[Channel]) -> "Outcomes":
-        """Return the outcomes of channels; those that cannot happen at any point are left out."""
+        """Return the outcomes of channels; those that are impossible at all points are left out."""
         masses, total = np.ones((len(seen.points), 1), dtype=object), 1
         labels: list[tuple[Any, ...]] = [()]
         for channel in channels:
@@ -62,7 +62,7 @@ class Outcomes:
 
 
 def check_size(steps: int, what: str) -> None:
-    """Refuse what takes too long to enumerate."""
+    """Refuse an enumeration that takes too long."""
     if steps > MOST_STEPS:
         raise Refused(
             f"The joint law has {what}, and takes {steps} steps to work out.",
@@ -197,7 +197,7 @@ class CellLaws:
     off: float
     sharp: bool
     blur: Floats
-    """By how much masses may be off beside the relative error `off`."""
+    """The error of masses beside the relative error `off`."""
     laws: list[Floats]
 
     def pair(self, p: Floats, q: Floats) -> NoisyPair:
@@ -206,7 +206,7 @@ class CellLaws:
 
     @cached_property
     def doubt(self) -> float:
-        """By how much sums of masses may be off beside the relative error."""
+        """The error of sums of masses beside the relative error."""
         return upwards(2 * float(np.sum(np.broadcast_to(self.blur, self.width.shape))), 64 * UNIT)
 
 

@@ -1,4 +1,4 @@
-"""The interface of two laws of all outputs together, under the two secrets of a pair: what their difference costs."""
+"""The interface of two laws of all outputs together, under the two secrets of a pair, and their losses."""
 
 import abc
 import math
@@ -16,15 +16,15 @@ from pufferflow.transport import Certainty
 
 _SLACK = 8 * UNIT
 _LARGEST = 700.0
-"""The largest ε that is looked for; e^700 is near the largest float."""
+"""The largest ε of a search; e^700 is near the largest float."""
 
 
 class LawPair(abc.ABC):
-    """Base of the pairs of laws P and Q: δ(ε) = Σ(P − e^ε·Q)_+ (M31), and what follows from it. All rounded up."""
+    """Base of the pairs of laws P and Q: δ(ε) = Σ(P − e^ε·Q)_+ (M31), and numbers that follow from it, rounded up."""
 
     @property
     def certainty(self) -> Certainty:
-        """Whether the numbers are the truth, rounded up, or bounds of it."""
+        """Whether the numbers are exact, rounded up, or bounds."""
         return Certainty.UPPER_BOUND
 
     @property
@@ -34,7 +34,7 @@ class LawPair(abc.ABC):
 
     @cached_property
     def pure(self) -> float:
-        """The largest log P/Q; ∞ where Q gives no mass to what P can give."""
+        """The largest log P/Q; ∞ if P gives mass where Q gives none."""
         return self._pure()
 
     @abc.abstractmethod
@@ -57,7 +57,7 @@ class LawPair(abc.ABC):
 
     @abc.abstractmethod
     def atoms(self) -> tuple[Floats, Floats, float]:
-        """Return the masses of outcomes under P and Q, and by how much sums of them may be off, relatively."""
+        """Return the masses of outcomes under P and Q, and the relative error of their sums."""
 
     @cached_property
     def attack(self) -> "Attack":
@@ -70,7 +70,7 @@ class LawPair(abc.ABC):
 class Attack:
     """The trade-off curve of the likelihood-ratio test, by its vertices: errors of the first and the second kind.
 
-    The first kind takes P for Q. Both errors are not above those of the true laws: the true attack is no better.
+    The first kind takes P for Q. Both errors are at most those of the true laws: the true attack is no better.
     """
 
     first: Floats
@@ -98,7 +98,7 @@ class Attack:
 
 
 def likelihood_below(epsilon: float) -> Fraction:
-    """Return a rational number not above e^ε, and within 1e-14 of it, relatively: the smaller, the larger is δ."""
+    """Return a rational number not above e^ε, within 1e-14 of it, relatively; a smaller one makes δ larger."""
     if epsilon == 0:
         return Fraction(1)
     if epsilon > _LARGEST:  # e^700 ≤ e^ε

@@ -1,4 +1,4 @@
-"""What outputs lose about a secret: the worst of all pairs of secrets, in every table that may be true."""
+"""The loss of outputs about a secret: the worst of all pairs of secrets, in every table that may be true."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ class Losses:
         return self.delta(0.0)
 
     def certainty(self, delta: float | None = None) -> Certainty:
-        """Say what the numbers are worth: those of every δ, or, with delta=0, the pure loss alone."""
+        """Return whether the numbers are exact or bounds: those of every δ, or, with delta=0, the pure loss alone."""
         each = [pair.pure_certainty if delta == 0 else pair.certainty for _, pair in self.laws]
         return Certainty.EXACT if all(one is Certainty.EXACT for one in each) else Certainty.UPPER_BOUND
 
@@ -80,7 +80,7 @@ class Losses:
         return max(1 - pair.attack.area_below for _, pair in self.laws)
 
     def keeps(self, guarantee: Guarantee) -> bool:
-        """Say whether a pure or (ε, δ) guarantee is kept.
+        """Return whether a pure or (ε, δ) guarantee holds.
 
         >>> import pufferflow as pf
         >>> table = pf.Table({"ill": [0, 1], "test": [0, 1], "probability": [0.5, 0.5]})
@@ -92,7 +92,7 @@ class Losses:
         return self.epsilon(delta) <= guarantee.epsilon
 
     def worst_pair(self, delta: float = 0.0) -> tuple[Label, Label]:
-        """Return the pair of secrets that is told apart best at this δ."""
+        """Return the pair of secrets that is easiest to distinguish at this δ."""
         return self._worst(lambda pair: pair.epsilon(delta) if delta else pair.pure)
 
     def _worst(self, loss: Callable[[LawPair], float]) -> tuple[Label, Label]:
@@ -100,7 +100,7 @@ class Losses:
 
 
 def read_target(guarantee: object) -> tuple[float, float]:
-    """Return ε and δ of a guarantee that M31 and M32 speak of."""
+    """Return ε and δ of a guarantee that M31 and M32 cover."""
     if not isinstance(guarantee, Pure | Approx):
         raise Refused(
             f"The guarantee is {guarantee!r}." if isinstance(guarantee, Guarantee) else "That is no guarantee.",

@@ -1,10 +1,10 @@
 """Two laws of outputs with continuous noise, from the masses of cells: losses that are never below the true ones.
 
-In a cell the log ratio of both densities moves by w at most, around the log of the ratio ρ of both masses. A hockey
+In a cell the log ratio of both densities moves by at most w, around the log of the ratio ρ of both masses. A hockey
 stick is a convex function of the ratio, at most its chord: that of two points a factor e^w apart with mean ρ. The worst
-place of them for e^ε within e^{±w} of ρ gives (√P − √(e^ε·Q)·e^{−w/2})²/(1 − e^{−w}); elsewhere the stick is that of
+position of them for e^ε within e^{±w} of ρ gives (√P − √(e^ε·Q)·e^{−w/2})²/(1 − e^{−w}); elsewhere the stick is that of
 both masses. One pair of laws that is no better for any ε has the ratios ρe^w and ρe^{−w}: P splits in the shares
-1/(1+e^{−w}) and 1/(1+e^w), and Q the other way round. Where w = ∞ all of P is told apart from all of Q.
+1/(1+e^{−w}) and 1/(1+e^w), and Q the other way round. If w = ∞ all of P is distinguished from all of Q.
 """
 
 import math
@@ -20,7 +20,7 @@ from pufferflow.rounding import UNIT, upwards
 from pufferflow.transport import Certainty
 
 _FAINT = 1e-270
-"""Masses below it may have been rounded to any other: those of Q count as 0, and as much is added to P."""
+"""Smaller masses may be rounded to any other: those of Q count as 0, and as much is added to P."""
 
 
 @final
@@ -37,7 +37,7 @@ class NoisyPair(LawPair):
     off: float
     sharp: bool
     doubt: float = 0.0
-    """By how much sums of masses may be off beside that: each has been moved by its part of it, P up and Q down."""
+    """The error of sums of masses beside that: each has been moved by its part of it, P up and Q down."""
 
     @property
     def pure_certainty(self) -> Certainty:

@@ -1,8 +1,8 @@
-"""What an adversary who knows the table can come to believe: posteriors, Bayes factors, and the best guess.
+"""The knowledge of an adversary who knows the table: posteriors, Bayes factors, and the best guess.
 
-DCP's Theorem 2 asks for posteriors within a factor τ of priors. For δ > 0 its conditions cannot be met, unless δτ ≥ 1.
-What is true: if every posterior is at least prior/τ, then log(1 + (τ−1)/smallest prior) is a pure loss; if none is
-above τ·prior either, so is 2·log τ.
+DCP's Theorem 2 requires posteriors within a factor τ of priors. For δ > 0 its conditions cannot be met, unless δτ ≥ 1.
+The corrected statement: if every posterior is at least prior/τ, then log(1 + (τ−1)/smallest prior) is a pure loss; if
+none is above τ·prior either, so is 2·log τ.
 """
 
 import math
@@ -30,7 +30,7 @@ _HUGE = 1e300
 @final
 @dataclass(frozen=True)
 class Posterior:
-    """Bounds of what outputs do to priors, each the worst of all tables, outputs and values of the secret.
+    """Bounds of the effect of outputs on priors, each the worst of all tables, outputs and values of the secret.
 
     `ratio` is the least τ with prior/τ ≤ posterior ≤ τ·prior, `bayes_factor` the largest factor by which odds of two
     secrets change. `guess_before` and `guess_after` are the probabilities that the best guess of the secret is right,
@@ -51,12 +51,12 @@ class Posterior:
 
     @property
     def gain(self) -> float:
-        """By how much likelier the best guess becomes."""
+        """The factor by which the best guess becomes likelier."""
         return upwards(self.guess_after / self.guess_before, 2 * UNIT)
 
 
 def posterior_of(seen: Seen, releases: Sequence[Release], pure: float) -> Posterior:
-    """Return what releases do to priors."""
+    """Return the bounds of the effect of releases on priors."""
     factor = upwards(math.exp(pure), 4 * UNIT) if pure < 700 else math.inf
     noisy = any(map(is_noisy, releases))
     found = _from_cells(seen, releases) if noisy else _from_outcomes(seen, releases)
@@ -143,9 +143,9 @@ def posterior_ratio(epsilon: float, chance: float) -> float:
 @final
 @dataclass(frozen=True)
 class Belief:
-    """The probability of a value of the secret before any output, and between what it stays after all of them.
+    """The probability of a value of the secret before any output, and its bounds after all of them.
 
-    Of several tables `before` is a range as well.
+    For several tables `before` is a range as well.
     """
 
     value: Label
@@ -154,9 +154,9 @@ class Belief:
 
 
 def beliefs_after(table: Any, epsilon: float, *, secret: Any = None) -> list[Belief]:
-    """Return what whoever knows the table can come to believe of a row's secret, if a pure ε holds for all its pairs.
+    """Return bounds of an adversary's posteriors of a row's secret, if a pure ε holds for all its pairs.
 
-    `table` and `secret` are as for `cost`. Bounds are rounded outwards.
+    The adversary knows the table. `table` and `secret` are as for `cost`. Bounds are rounded outwards.
 
     >>> import pufferflow as pf
     >>> table = pf.Table({"ill": ["no", "no", "yes"], "test": [0, 1, 1], "probability": [0.6, 0.1, 0.3]})
@@ -171,7 +171,7 @@ def beliefs_after(table: Any, epsilon: float, *, secret: Any = None) -> list[Bel
         raise Refused(
             "Some pairs of the secret's values need not be indistinguishable, so nothing limits priors about them.",
             allowed='a secret with pairs="all"',
-            instead="cost(table, releases).posterior, for what given releases can do",
+            instead="cost(table, releases).posterior, for the effect of given releases",
         )
     found: list[Belief] = []
     for value, chances in zip(seen.values, zip(*seen.chances, strict=True), strict=True):

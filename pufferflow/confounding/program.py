@@ -1,7 +1,7 @@
 """Task 1 of DCP as a sparse linear program over γ(y|x), solved by HiGHS (M32).
 
-Variables are γ(y|x), J_s(y_1, y) in units of its past output, its excess T ≥ 0 over t·J_s′ where there is a δ, and the
-largest expected loss where there are several tables.
+Variables are γ(y|x), J_s(y_1, y) in units of its past output, its excess T ≥ 0 over t·J_s′ if there is a δ, and the
+largest expected loss if there are several tables.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from pufferflow.errors import InternalError, Refused
 _MOST_VARIABLES = 60_000
 _MOST_ENTRIES = 6_000_000
 _Blocks = list[tuple[int, Any]]
-"""Blocks of a row of blocks, each with the variable at which it begins."""
+"""Blocks of a row of blocks, each with its first variable."""
 
 
 def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
@@ -72,7 +72,7 @@ def _reflection(target: Target, expected: tuple[Array, ...]) -> Indices:
     """Return for every γ(y|x), inputs first, the number of its variable: one for a probability and its mirror image.
 
     A program that is the same for inputs, outputs and secrets in the opposite order (or secrets in the same one) has a
-    solution that is too: the mean of any solution and of its mirror image, since the program is convex.
+    solution with this symmetry: the mean of any solution and of its mirror image, since the program is convex.
     """
     size = expected[0].size
     if target.budgets or not all(bool((own == own[::-1, ::-1]).all()) for own in expected):

@@ -1,4 +1,4 @@
-"""What releases read of a row: names of columns, labels, and tables seen from their secret."""
+"""The data that releases read of a row: names of columns, labels, and tables given their secret."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _TABLES = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probabilit
 @final
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Tables seen from a secret: how likely the values of some columns are, given each value of the secret.
+    """Tables given a secret: the law of the values of some columns, given each value of the secret.
 
     There is an array of `masses` for every table, of shape (values of the secret, points): whole numbers, in units of
     one `total` for all. Several tables have the points of all of them.
@@ -59,7 +59,7 @@ def _conditional(joint: Array) -> tuple[Array, int]:
 
 
 def see(table: Any, secret: Any, columns: Sequence[str]) -> Seen:
-    """Return tables seen from a secret; of a scenario, its priors and its secret."""
+    """Return tables given a secret; for a scenario, its priors and its secret."""
     tables, secret = _tables(table, secret)
     hidden = _hidden(tables[0], secret, columns)
     for one in tables:

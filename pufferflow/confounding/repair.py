@@ -1,9 +1,9 @@
-"""From a solver's answer to a mechanism that keeps its guarantee exactly, in whole numbers.
+"""The repair of a solver's channel: a mechanism that keeps its guarantee exactly, in whole numbers.
 
 A solver's γ keeps its constraints up to a tolerance. Rounded to whole numbers, it is mixed with a mechanism that
-ignores what it reads: that one adds nothing to what the past has told, so it keeps every constraint that the past keeps
-with room to spare. The violation of a mixture is at most the mixture of violations, whence the least share that is
-enough; all in rational numbers, and every constraint is checked again at the end.
+ignores what it reads. Such a mechanism reveals nothing beyond the past releases, so it keeps every constraint that the
+past keeps with a margin. The violation of a mixture is at most the mixture of violations, which gives the least
+sufficient share. All computations are in rational numbers, and every constraint is checked again at the end.
 """
 
 import math
@@ -48,7 +48,7 @@ def kept(target: Target, rows: Array, unit: int) -> bool:
 
 
 def _whole(row: Floats) -> Array:
-    """Return a law in whole numbers, of which `_ROWS` make 1; what rounding leaves goes to the likeliest output."""
+    """Return a law in whole numbers, of which `_ROWS` make 1; the remainder goes to the likeliest output."""
     exact = [int(one * _ROWS) for one in (row / row.sum()).tolist()]
     exact[int(np.argmax(row))] += _ROWS - sum(exact)
     return np.array(exact, dtype=object)
@@ -59,7 +59,7 @@ def _mixed(rows: Array, still: Array, share: int) -> Array:
 
 
 def _share(target: Target, rows: Array, still: Array) -> int:
-    """Return the least share of the mechanism that ignores what it reads that is enough, in parts of `_SHARES`."""
+    """Return the least sufficient share of the mechanism that ignores what it reads, in parts of `_SHARES`."""
     need = Fraction(0)
     for place, part in enumerate(target.parts):
         solved, ignoring = part @ rows, part.sum(axis=2)[:, :, None] * still
@@ -84,7 +84,7 @@ def _share(target: Target, rows: Array, still: Array) -> int:
 
 
 def _part_of(over: Fraction | int, room: Fraction | int) -> Fraction:
-    """Return the share λ with (1 − λ)·over ≤ λ·room; 1 where there is no room."""
+    """Return the share λ with (1 − λ)·`over` ≤ λ·`room`; 1 if there is no margin."""
     if over <= 0:
         return Fraction(0)
     return Fraction(over) / (Fraction(over) + cast(Fraction, max(room, 0)))

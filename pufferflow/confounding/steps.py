@@ -1,9 +1,9 @@
 """Staircase noise on finitely many answers: a finite channel, exactly.
 
-Around an answer the density falls to e^{−ε} of itself at every distance γ + j steps, and is constant in between. So all
-likelihoods are constant between jumps around any of the answers; beyond the outermost answers everything repeats, one
-step further and e^{−ε} times as likely, so that one step on each side stands for all. Jumps are rational numbers: where
-two of them meet there is no cell between them.
+Around an answer the density falls by a factor e^{−ε} at every distance γ + j steps, and is constant in between. So all
+likelihoods are constant between jumps around any of the answers. Beyond the outermost answers everything repeats, one
+step further and e^{−ε} times as likely, so that one step on each side represents all. Jumps are rational numbers: where
+two of them coincide there is no cell between them.
 """
 
 import math

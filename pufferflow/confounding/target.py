@@ -1,8 +1,8 @@
-"""What the next release has to keep: the likelihoods of what it reads, jointly with every past output (M32).
+"""The constraints on the next release: the likelihoods of what it reads, jointly with every past output (M32).
 
 J_s(y_1, y) = Σ_x A_s(y_1, x)·γ(y|x) with A_s(y_1, x) = P(x, y_1 | s), which the past and the table fix. Past outputs
-whose likelihoods are proportional say the same and are one. A pure guarantee constrains only what was published, if
-that is given: the ratio at an output involves only the releases on its path (M23).
+whose likelihoods are proportional are equivalent and are one. A pure guarantee constrains only the published outputs,
+if these are given: the ratio at an output involves only the releases on its path (M23).
 """
 
 import math
@@ -32,7 +32,7 @@ from pufferflow.scenario.priors import Values
 
 _KNOTS = 48
 _ROUNDING = 2e-12
-"""By how much the cost of noisy answers may be rounded up, so that `cost` finds the guarantee kept as well."""
+"""The most by which the cost of noisy answers may be rounded up, so that `cost` finds the guarantee kept as well."""
 
 
 @final
@@ -53,8 +53,10 @@ class Target:
     likelihood: Fraction
     delta: Fraction
     budgets: tuple[Array, ...] = ()
-    """For every table the part of δ that each pair may use at each past output, Σ_y(J_s − t·J_s′)_+ ≤ b(y_1): given in
-    place of their sum, so that the next release may be chosen after seeing y_1."""
+    """For every table the part of δ that each pair may use at each past output: Σ_y(J_s − t·J_s′)_+ ≤ b(y_1).
+
+    It is given in place of their sum, so that the next release may be chosen after seeing y_1.
+    """
 
     @classmethod
     def of(
@@ -65,12 +67,12 @@ class Target:
         guarantee: Guarantee,
         published: Sequence[Any] | None,
     ) -> "Target":
-        """Return the constraints of a guarantee; refuse it if the past has broken it."""
+        """Return the constraints of a guarantee; refuse it if the past releases have broken it."""
         _, delta = read_target(guarantee)
         if published is not None and delta > 0:
             raise UsageError(
                 "published outputs and a guarantee with delta.",
-                allowed="published outputs for pure guarantees: delta is about all outputs that were possible (M23)",
+                allowed="published outputs for pure guarantees: delta is about all possible outputs (M23)",
                 instead="leaving published out",
             )
         return cls.after(seen, _past_outcomes(seen, past, published), reads, guarantee, published)
@@ -104,7 +106,7 @@ class Target:
         if None in least or max(cast(list[Fraction], least)) > likelihood:
             if off or None in least or log_above(max(cast(list[Fraction], least))) > epsilon:
                 raise target.broken(guarantee, published)
-            return replace(target, likelihood=max(cast(list[Fraction], least)))  # the past is at ε to the last digit
+            return replace(target, likelihood=max(cast(list[Fraction], least)))  # the past is at exactly ε
         return target
 
     def pairs(self, place: int, joint: Array) -> "list[tuple[tuple[int, int], ExactPair]]":
@@ -124,7 +126,7 @@ class Target:
         return [pair for place, part in enumerate(self.parts) for pair in self.pairs(place, part.sum(axis=2))]
 
     def broken(self, guarantee: Guarantee, published: Sequence[Any] | None) -> Refused:
-        """Return the error for a guarantee that the past has broken, whatever is released next: and one it has not."""
+        """Return the refusal of a guarantee that the past has broken, with a guarantee that it has kept."""
         every = self.of_past()
         epsilon, delta = read_target(guarantee)
         least = max(laws.epsilon(delta) for _, laws in every)
@@ -143,7 +145,7 @@ class Target:
         costs = f"epsilon {least:.6g}" if not delta else f"epsilon {least:.6g} at this delta, or delta {share:.6g}"
         above = f"{least - epsilon:.6g} more than the guarantee's" if math.isfinite(least) else "there is no finite one"
         return Refused(
-            f"The past alone tells {words} apart by {costs}: {above}.",
+            f"The past alone distinguishes {words} by {costs}: {above}.",
             allowed="a guarantee that the past has kept",
             instead=_feasible(epsilon, delta, least, share),
         )
@@ -152,7 +154,7 @@ class Target:
 def _feasible(epsilon: float, delta: float, least: float, share: float) -> str:
     if math.isfinite(least):
         return f"pf.Approx({least!r}, {delta!r}), or more" if delta else f"pf.Pure({least!r}), or more"
-    return f"pf.Approx({epsilon!r}, {share!r}), or more" if share < 1 else "another secret: the past tells it outright"
+    return f"pf.Approx({epsilon!r}, {share!r}), or more" if share < 1 else "another secret: the past reveals it fully"
 
 
 def shown_outputs(published: Sequence[Any]) -> str:
@@ -175,7 +177,7 @@ def _parts(seen: Seen, past: "PastOutcomes", reads: tuple[str, ...]) -> tuple[tu
 
 
 class PastOutcomes(NamedTuple):
-    """How likely past outputs are at every point, in whole numbers, their unit, and the relative error of it."""
+    """The likelihoods of past outputs at every point, in whole numbers, their unit, and their relative error."""
 
     masses: Array
     unit: int
@@ -189,7 +191,7 @@ class PastOutcomes(NamedTuple):
     def followed_by(self, step: "PastOutcomes", values: int) -> "tuple[PastOutcomes, Indices]":
         """Return the outcomes that are possible after one more step, and the place of the earlier one of each.
 
-        Refused are so many that going through them for all `values` of the secret takes too long.
+        Outcomes are refused if enumerating them for all `values` of the secret takes too long.
         """
         size = step.masses.shape[1]
         check_size(self.masses.size * size * values, f"{size} further outcomes")
@@ -199,7 +201,7 @@ class PastOutcomes(NamedTuple):
 
 
 def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any] | None) -> PastOutcomes:
-    """Return the outcomes of releases: those that were published, or all."""
+    """Return the outcomes of releases: the published ones, or all."""
     if published is not None:
         return _published(seen, past, published)
     channels: list[Channel] = []
@@ -213,7 +215,7 @@ def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any]
 
 
 def merged(masses: Array) -> Array:
-    """Return the columns of masses with proportional ones added up: they say the same."""
+    """Return the columns of masses, proportional ones added: they are equivalent."""
     classes: dict[tuple[int, ...], Array] = {}
     for column in masses.T:
         common = math.gcd(*column.tolist())
@@ -223,16 +225,16 @@ def merged(masses: Array) -> Array:
 
 
 def _told_by(seen: Seen, release: Additive | Tied) -> tuple[Channel, float]:
-    """Return a channel that tells no less than a noisy release, and how far its probabilities may be off."""
+    """Return a channel that reveals at least as much as a noisy release, and the error of its probabilities."""
     read = list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
     if isinstance(release, Additive) and release.noise.scale == 0:
         return Channel.revealing(release.reads, read), 0.0
     if isinstance(release, Tied) or not isinstance(release.noise, Laplace | Staircase) or len(release.reads) > 1:
         noise = "tied" if isinstance(release, Tied) else type(release.noise).__name__
         raise Refused(
-            f"A past release with {noise} noise on {len(release.reads)} columns, all of whose outputs the next one has "
-            "to reckon with.",
-            allowed="channels, Laplace or staircase noise on one column; for a pure guarantee also what was published",
+            f"A past release with {noise} noise on {len(release.reads)} columns, all of whose outputs constrain the "
+            "next one.",
+            allowed="channels, Laplace or staircase noise on one column; for a pure guarantee also published outputs",
             instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
         )
     exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]
@@ -241,7 +243,7 @@ def _told_by(seen: Seen, release: Additive | Tied) -> tuple[Channel, float]:
 
 
 def knots_of(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[list[list[Fraction]], float]:
-    """Return a channel that tells no less of answers than such noise on them, and how far it may be off."""
+    """Return a channel that reveals at least as much of answers as such noise on them, and its error."""
     scaled = [(one - min(answers)) / Fraction(noise.scale) for one in answers]
     if isinstance(noise, Staircase):
         check_size(
@@ -255,12 +257,12 @@ def knots_of(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[l
 
 
 def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) -> PastOutcomes:
-    """Return the likelihoods of what was published: of channels exactly, of noise by its density."""
+    """Return the likelihoods of published outputs: for channels exactly, for noise by its density."""
     if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
         raise UsageError(
             "published has not an output for every past release.",
             allowed="a list with the output of each past release, in order",
-            instead="leaving published out, for all outputs that were possible",
+            instead="leaving published out, for all possible outputs",
         )
     likelihoods = [Fraction(1)] * len(seen.points)
     off = Fraction(0)
@@ -273,7 +275,7 @@ def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) ->
         off += 0 if isinstance(one, Channel) else Fraction(256 * UNIT * (1 + len(one.reads)))
     total = math.lcm(*(one.denominator for one in likelihoods))
     if not any(likelihoods):
-        raise UsageError("What was published cannot have been, by the table.", allowed="outputs that are possible")
+        raise UsageError("The published outputs are impossible under the table.", allowed="outputs that are possible")
     whole = [one.numerator * (total // one.denominator) for one in likelihoods]
     return PastOutcomes(np.array(whole, dtype=object)[:, None], total, off)
 
@@ -301,7 +303,7 @@ def _density(release: Additive | Tied, given: Values, output: Any) -> Fraction:
             logs += float(release.noise.logpdf(at - cast(float, value)))
     if logs < -600:
         raise Refused(
-            "What was published lies too far from every answer.",
+            "The published output lies too far from every answer.",
             allowed="outputs within some 30 scales",
             instead="leaving published out",
         )

@@ -1,9 +1,9 @@
-"""Noises of two numbers, correlated by a Gaussian copula: each keeps its own law, both are known by cells.
+"""Noises of two numbers, tied by a Gaussian copula: each keeps its own law, both are represented by cells.
 
 With marks z = Φ⁻¹(F(v)) of both noises the density is f₁(v₁)·f₂(v₂)·c_ρ(z₁, z₂), and the mass of a rectangle is a
 difference of Φ_ρ. Within a cell log ratios of mixtures move by no more than the differences of slopes of log densities
 times the cell's sides: slopes of mixtures are means of those of their parts. Nothing bounds z₂ where z₁ moves, so there
-is no pure loss; cells at the ends are counted as told outright, and so are those with too steep a density (M28).
+is no pure loss; cells at the ends are counted as fully revealing, and so are those with too steep a density (M28).
 """
 
 import math
@@ -21,10 +21,10 @@ from pufferflow.noise import Noise, Staircase
 from pufferflow.rounding import UNIT
 
 _FAR = 8.2
-"""Beyond so many deviations there is 2e-16 of each noise, which is counted as given away."""
+"""Beyond this number of deviations each noise has mass 2e-16, which is counted as revealing the answer."""
 _MARK_ERROR = 4e-13
 _MASS_ERROR = 4e-15
-"""Of differences of Φ_ρ, absolutely: sixteen times what was seen against 30 digits."""
+"""The absolute error of differences of Φ_ρ: sixteen times the one observed against 30 digits."""
 _STEEP = 2.0
 _INSTEAD = 'gaussian_copula(Additive("a", pf.Laplace(1.0)), Additive("b", pf.Laplace(2.0)), correlation=0.5)'
 
@@ -100,7 +100,7 @@ class _Extremes:
     high: list[Floats]
     """The least and the largest derivatives of log densities by both numbers."""
     steepest: Floats
-    """By how much a log density changes at most."""
+    """The most by which a log density changes."""
     finest: float = math.inf
     """The least distance of two marks."""
 
@@ -111,7 +111,7 @@ class _Extremes:
         return cls(lengths, [zeros + np.inf] * 2, [zeros - np.inf] * 2, zeros)
 
     def add(self, first: "_Side", second: "_Side", rho: float) -> Floats:
-        """Take in a point; return by how much its log density changes."""
+        """Add a point; return the change of its log density."""
         own, other = _slopes(first, second, rho), _slopes(second, first, rho)
         steep = np.zeros_like(self.steepest)
         for axis, (low, high) in enumerate((own, (other[0].T, other[1].T))):
@@ -123,7 +123,7 @@ class _Extremes:
 
     @property
     def width(self) -> Floats:
-        """How far log ratios of mixtures move: by differences of slopes, which are means of those of points."""
+        """The movement of log ratios of mixtures, by differences of slopes, which are means of those of points."""
         moves = (size * (high - low) for size, high, low in zip(self.lengths, self.high, self.low, strict=True))
         return np.where(self.steepest > _STEEP, np.inf, sum(moves, np.zeros(())) * (1 + 64 * UNIT))
 
@@ -147,7 +147,7 @@ def tied_cells(noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], corr
 
 
 def _rounding(edges: Floats, answers: Floats) -> float:
-    """Return by how much rounding moves the edge of a cell around an answer, in parts of the cell."""
+    """Return the error of a cell's edge around an answer by rounding, in parts of the cell."""
     sizes = np.abs(edges[1:]) + np.abs(edges[:-1]) + 2 * float(answers.max())
     return 2 * UNIT * float((sizes / np.diff(edges)).max())
 
@@ -198,7 +198,7 @@ def _log_bell(marks: Floats) -> Floats:
 
 
 def _masses(first: _Side, second: _Side, rho: float, areas: Floats, steep: Floats) -> tuple[Floats, Floats]:
-    """Return the masses, and by how much they may be off: differences of Φ_ρ, but within what the density allows."""
+    """Return the masses, and their error: differences of Φ_ρ, limited to what the density allows."""
     corners = [np.concatenate([[-np.inf], side.marks, [np.inf]]) for side in (first, second)]
     masses = np.diff(np.diff(normal_below(corners[0][:, None], corners[1][None, :], rho), axis=0), axis=1)
     blur = np.full_like(masses, _MASS_ERROR)

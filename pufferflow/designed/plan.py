@@ -1,4 +1,4 @@
-"""The plan of a designed release: which channel, what it is expected to lose, and what goes out with the answer."""
+"""The plan of a designed release: its channel, its expected loss, and the certificate of the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,17 +46,17 @@ _ONE: Final = "designing one sum or count without groups, such as .private_sum(c
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignedPlan(DecidedPlan):
-    """A channel that publishes one sum, designed for an account; nothing of a private row was read.
+    """A channel that publishes one sum, designed for an account; no private row was read.
 
-    It keeps the guarantee together with what the account had published: designed for that path, on others it would be
-    another channel. So it can be released with this account only, which counts on the joint law of the answers.
+    It keeps the guarantee together with the outputs that the account had published: it is designed for that path, and
+    would differ on others. So it can be released with this account only, which counts on the joint law of the answers.
     """
 
     _next: NextRelease
 
     @property
     def channel(self) -> Channel:
-        """The channel, from exact answers to what is published."""
+        """The channel, from exact answers to published outputs."""
         return self._designed.channel
 
     @property
@@ -80,8 +80,8 @@ class DesignedPlan(DecidedPlan):
         lines = [
             f"Published: {queries_in_words(self.request)}.",
             *known.hidden.split("\n"),
-            f"How well: {promise_in_words(self.guarantee)}, together with all that the account has published.",
-            f"How: {self.channel!r}; expected loss {self.expected_loss:.6g}.",
+            f"Guarantee: {promise_in_words(self.guarantee)}, together with all that the account has published.",
+            f"Channel: {self.channel!r}; expected loss {self.expected_loss:.6g}.",
             *(f"Read: {line}." for line in self.value_handling()),
             f"Carried by: {known.composition}.",
             *(f"Assumed: {line}." for line in known.assumptions),
@@ -89,11 +89,11 @@ class DesignedPlan(DecidedPlan):
         ]
         return "\n".join(visible(line, one_line=True) for line in lines)
 
-    def release(self, account: CostAccount, id: str | None = None) -> Release:  # noqa: A002 - the name at the door
+    def release(self, account: CostAccount, id: str | None = None) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and publish the channel's output, drawn with the operating system's randomness.
 
-        Refused before that if the account's limit would be passed, as by a plan that was designed before something else
-        was published.
+        It is refused before that if it would exceed the account's limit, as for a plan that was designed before another
+        release.
         """
         if account is None:  # pyright: ignore[reportUnnecessaryComparison] - callers without types
             raise UsageError(
@@ -129,7 +129,7 @@ def designed_plan(
 
 
 def _sums_of(request: Request, past: Past) -> ExactSums:
-    """Return the only sum of a batch, about as many rows as there are; refuse others."""
+    """Return the only sum of a batch, about a public number of rows; refuse others."""
     if request.scenario.fingerprint != past.scenario.fingerprint:
         raise UsageError(
             "The batch is of another scenario than the account.",
@@ -158,7 +158,7 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
 
 
 def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
-    """Return the guarantee for all releases together, which the limit must follow from."""
+    """Return the guarantee for all releases together, from which the limit must follow."""
     if not isinstance(past.limit, Pure | Approx):
         raise Refused(
             f"The design of a release under the limit {past.limit!r}: it bounds no ratio of likelihoods.",

@@ -1,4 +1,4 @@
-"""The only room that reads rows: the interface of engines, and the engine for Polars."""
+"""The only package that reads rows: the interface of engines, and the engine for Polars."""
 
 from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
 from pufferflow.engine.bounded_weights import BoundedGrid, bounded_grids

@@ -1,8 +1,8 @@
-"""The queries that a machine with the rows has to answer, and the base of those that do: databases and clusters.
+"""The queries that a backend answers where the rows are, and the base of backends: databases and clusters.
 
-They are plain data: names of columns, numbers, labels. Public columns are grouped as they are stored; what filters,
-keys and derived columns make of them is worked out here, from the few distinct rows that come back. Private columns are
-counted and added up there. Results have columns of fixed names, so that no name of a column matters.
+Queries are plain data: names of columns, numbers, labels. Backends group public columns as they are stored, and count
+and add up private ones. Filters, keys and derived columns are evaluated here, on the few distinct rows that come back.
+Results have columns of fixed names, so that no name of a column matters.
 """
 
 import abc
@@ -22,8 +22,8 @@ from pufferflow.engine.totals import Numbering, PrivateTotals
 class CellTotals:
     """The number of rows, and totals of private columns, for each distinct row of public columns.
 
-    With a limit, of the first rows of each unit only. They are in the order of its columns; which come first of rows
-    that these do not tell apart is left to the machine.
+    With a limit, only the first rows of each unit count, in the order of the limit's columns. The machine decides the
+    order of rows that are equal in these columns.
 
     The result has the columns `by0`, `by1` and so on, `class` if rows are numbered, `rows`, and `total0_0` for the
     first total of the first value.
@@ -103,7 +103,7 @@ class Backend(abc.ABC):
     name: ClassVar[str]
     """What the machine is called, such as "DuckDB"."""
     most_rows: ClassVar[int] = 2**46
-    """There are fewer rows."""
+    """The number of rows is below this."""
 
     @property
     @abc.abstractmethod
@@ -126,12 +126,12 @@ class Backend(abc.ABC):
 
     @property
     def has_nan(self) -> bool:
-        """Whether floats can be NaN there; where they cannot, null is what becomes of NaN."""
+        """Whether floats can be NaN there; where they cannot, NaN becomes null."""
         return True
 
     @property
     def has_decimals(self) -> bool:
-        """Whether there are decimals there; where there are none, floats take their place."""
+        """Whether the machine has decimals; where it has none, floats take their place."""
         return True
 
     def unreadable(self) -> Mapping[str, str]:
@@ -144,7 +144,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def text(self, query: Query) -> str:
-        """Return a query as the machine is asked, to be shown."""
+        """Return the text of a query in the machine's language, to be shown."""
 
     @abc.abstractmethod
     def with_rows(self, rows: pl.DataFrame) -> "Backend":

@@ -1,4 +1,4 @@
-"""Public weights of rows that come and go: read within bounds that were declared, since nobody may look at them before.
+"""Weights of rows whose presence is the secret: read within declared bounds, since they are as private as the rows.
 
 A weight outside is read as the nearest bound, null and NaN as 0: such a row adds nothing. Whatever rows there are,
 nothing fails, and what a row adds to a sum is a whole number of steps between those of the bounds.

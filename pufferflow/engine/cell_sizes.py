@@ -35,7 +35,7 @@ Kinds = dict[CellSizes, int]
 class Counts(NamedTuple):
     """The numbers of rows in cells: group i has those from `bounds[i]` to below `bounds[i + 1]`.
 
-    Flags tell the numbers of rows that are not selected. Each group stands for so many `times`.
+    Flags mark the numbers of rows that are not selected. Each group counts `times` times.
     """
 
     bounds: Whole

@@ -7,7 +7,7 @@
 
 The choice depends on domain, dtype and measures, never on the rows. All sums are exact: Polars counts the rows
 of a frame in 32 bits, so fewer than 2^32 rows are in all cells together. Steps below 2^29 give sums below 2^61, which
-64 bits hold with room for what lies between. Larger steps are split into two parts of 20 bits: either part's sums are
+fit into 64 bits with a margin. Larger steps are split into two parts of 20 bits: either part's sums are
 below 2^53, and Python's whole numbers put them together. Which of the two it is depends on the steps alone, never on a
 count.
 """
@@ -32,7 +32,7 @@ from pufferflow.expressions import OnInterval, OnPoints
 from pufferflow.scenario import Interval, Product
 
 MOST_ROWS: Final = 2**32
-"""There are fewer rows."""
+"""The number of rows is below this."""
 MOST_STEPS: Final = 2**40
 """Steps of a table; beyond them a sum cannot be proven to be exact."""
 SMALL: Final = 2**29
@@ -93,7 +93,7 @@ def _product(counts: Array | Sparse, steps: Array) -> Array:
 
 
 _FEWEST: Final = 4
-"""From so many classes on a sum of clipped numbers is quicker than a test for each (measured)."""
+"""The number of classes from which on a sum of clipped numbers is quicker than a test for each (measured)."""
 _MOST_LINED: Final = 2**30
 
 
@@ -235,7 +235,7 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
         raise UsageError(
-            f"What is asked of {shown(column)} has steps that no sum is proven to hold.", allowed="2^30 steps"
+            f"The steps of {shown(column)} are too large for sums that are proven to be exact.", allowed="2^30 steps"
         )
     steps = np.array(tables, dtype=np.int64)
     classes = classes_of(column, dtype, domain, domain.place(first.missing, "missing"), steps)

@@ -1,6 +1,6 @@
-"""The seam to data: the queries an engine runs, and their results. Nothing else in the product reads rows.
+"""The interface to data: the queries that an engine runs, and their results. Nothing else in the library reads rows.
 
-An engine holds one table and answers three questions: `schema` reads no row; `patterns` reads public columns only, and
+An engine holds one table and answers three queries: `schema` reads no row; `patterns` reads public columns only, and
 returns the patterns of correlated groups; `tally` returns exact sums in cells. Queries and results are frozen values;
 the expressions among them are Polars', and run where the table is.
 """
@@ -27,7 +27,7 @@ class Measure:
     """Σ φ(x) over the rows of a cell, in whole steps of `values.unit`; null, NaN and unknown labels are `missing`.
 
     That is a value of the domain, or its state for what is missing.
-    Engines know of no weights: `weighted_tally` multiplies what they add up.
+    Engines need no weights: `weighted_tally` multiplies the sums.
     """
 
     values: Values
@@ -38,8 +38,8 @@ class Measure:
 class UnitLimit(NamedTuple):
     """A limit on the rows read of each unit, which are its first ones, whatever else is selected.
 
-    They are in the order of some columns: nulls first, then numbers, NaN last, and texts byte by byte. Rows that these
-    do not tell apart are in the order of the table, or in any if it has none.
+    They are in the order of some columns: nulls first, then numbers, NaN last, and texts byte by byte. Rows that are
+    equal there are in the order of the table, or in any order if it has none.
     """
 
     unit: str
@@ -47,7 +47,7 @@ class UnitLimit(NamedTuple):
     rows: int
     order: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
-    """Rows of a unit with equal values of these are a group; with them, so many `rows` of each group are read."""
+    """Rows of a unit with equal values of these are a group; with them, at most `rows` rows of each group are read."""
     groups: int | None = None
     """The groups of a unit that are read, those with the least values of `by` in the same order; None for all."""
 
@@ -71,7 +71,7 @@ class Selection:
     keys: pl.DataFrame | None = None
     """The cells of the answer in their order; None: those of the rows."""
     limit: UnitLimit | None = None
-    """The rows of units that are read; None: all. Patterns are of all rows, and nobody asks for them under a limit."""
+    """The limit on the rows of each unit; None: all are read. Patterns are of all rows, never read under a limit."""
 
 
 @final
@@ -200,12 +200,12 @@ class Engine(abc.ABC):
 
     @property
     def name(self) -> str:
-        """The machine with its version and the digest of its self-test; empty for Polars, which is the truth of all."""
+        """The machine with its version and the digest of its self-test; empty for Polars, the reference engine."""
         return ""
 
     @property
     def in_order(self) -> bool:
-        """Whether rows stand in an order, by which those of a unit that are equal otherwise are told apart."""
+        """Whether rows are in an order, which decides between rows of a unit that are equal otherwise."""
         return False
 
     @property
@@ -222,7 +222,7 @@ class Engine(abc.ABC):
     def queries(
         self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
     ) -> list[str]:
-        """Return the queries for patterns in these orders and for sums, as the machine is asked; none is run."""
+        """Return the texts of the queries for patterns in these orders and for sums; none is run."""
 
     def one_version(self) -> AbstractContextManager[bool]:
         """Return a context in which all is read of one version of the table; false if that cannot be had."""

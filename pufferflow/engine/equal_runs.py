@@ -1,7 +1,7 @@
 """Equality of runs of rows, decided exactly: digests only choose which runs to compare.
 
-A mistake here would guarantee for a group what holds for another one, so no two runs are one kind before all their rows
-have been compared.
+A mistake here would give a group the guarantee of another one, so all rows of two runs are compared before they count
+as one kind.
 
 Key columns of any type become whole numbers, equal exactly where the values are, nulls too.
 """
@@ -103,7 +103,7 @@ def mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 LARGEST = 2**61
-"""Products of sizes up to this fit into 64 bits, with room to spare."""
+"""Products of sizes up to this fit into 64 bits, with a margin."""
 
 
 class Codes(NamedTuple):

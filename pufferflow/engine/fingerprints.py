@@ -2,7 +2,7 @@
 
 Groups are compared by fingerprints of their rows, so that nothing the size of the rows is in memory. Then the rows of
 one group of each kind are read, and from there on all is exact. A fingerprint is two sums of hashes of 64 bits, modulo
-2⁶⁴: neither the order of rows nor threads matter. Its keys are drawn anew in each process, so nobody can choose rows
+2⁶⁴: neither the order of rows nor threads matter. Its keys are drawn anew in each process, so no one can choose rows
 whose fingerprints agree by mistake; by chance two do so with a probability of about 2⁻¹²⁸.
 """
 
@@ -18,7 +18,7 @@ from pufferflow.engine.pattern_columns import Collect, Columns, Constancy
 from pufferflow.errors import SourceError
 
 READABLE: Final = 2**20
-"""The rows that are read at once, if they stand for more."""
+"""The most rows that are read at once, if they represent others."""
 _KEYS: Final = [[secrets.randbits(64) for _ in range(4)] for _ in range(2)]
 
 
@@ -27,7 +27,7 @@ _KEYS: Final = [[secrets.randbits(64) for _ in range(4)] for _ in range(2)]
 class GroupKinds:
     """A group of each kind, as a row of `table`: its columns `within`, and facts of it.
 
-    `times` is the number of groups of the kind; each has so many `rows`, and so many of them `selected`.
+    `times` is the number of groups of the kind; each has `rows` rows, of which `selected` are selected.
     """
 
     columns: Columns

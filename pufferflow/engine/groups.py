@@ -26,7 +26,7 @@ class Groups:
     reach: tuple[float, float]
     """The positions of the first and the last row, in groups without selected rows too."""
     times: Whole
-    """How many groups each stands for."""
+    """How many groups each represents."""
 
     @property
     def number(self) -> int:
@@ -55,7 +55,7 @@ class Groups:
 def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario, places: Places | None = None) -> Groups:
     """Return the groups with a selected row; refuse two rows of a group at one place.
 
-    Where rows stand for others, `places` are those of all rows, and the column `times` says for how many groups.
+    Where rows represent others, `places` are those of all rows, and the column `times` is the number of groups.
     """
     keys, places = codes_of(rows, columns.within), places or places_of(rows["position"], scenario)
     order = _order(keys, places.values)
@@ -100,9 +100,9 @@ def _bounds(keys: Whole, values: npt.NDArray[Any], scenario: Scenario) -> Whole:
 def not_told_apart(scenario: Scenario) -> UsageError:
     """Return the error of two rows of a group at one place."""
     return UsageError(
-        f"order_by does not tell the rows of a group apart: {scenario.order_by!r}, within={[*scenario.within]}.",
+        f"Two rows of a group have the same order_by: {scenario.order_by!r}, within={[*scenario.within]}.",
         allowed="one row of a group at each position",
-        instead="naming in within what else tells the sequences apart, or a finer order_by",
+        instead="adding to within the columns that separate the sequences, or a finer order_by",
     )
 
 

@@ -1,4 +1,4 @@
-"""The sizes of the groups in each cell of an answer, from public columns: what the noise of a cell has to hide.
+"""The sizes of the groups in each cell of an answer, from public columns: they determine the noise of the cell.
 
 Groups are independent, so a secret of one moves only cells in which it has selected rows. Cells that share a group
 belong together: they are one block. No group has selected rows in two blocks, so each may have noise of its own.
@@ -22,9 +22,9 @@ from pufferflow.expressions import unsorted
 from pufferflow.scenario import Scenario
 
 _MOST_KINDS: Final = 256
-"""More kinds of blocks are told apart by their largest group only."""
+"""Beyond so many kinds, blocks are distinguished by their largest group only."""
 _CROSSING: Final = 2**20
-"""The rows of groups with rows in several cells that are looked at one by one."""
+"""The most rows of groups in several cells that are read one by one."""
 _SIZE: Final = ["selected", "others"]
 
 

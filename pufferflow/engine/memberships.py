@@ -1,7 +1,7 @@
 """Public weights of 0 and 1, which say of what kinds rows are: how many rows of each kind a group has, cell by cell.
 
-For other weights it is enough to know how large they are. Kinds are told apart: rows of different kinds move different
-sums, so rows that move together move none of them as far as if all were of one kind.
+For other weights their size is enough. Kinds are distinguished, since rows of different kinds move different sums: rows
+that move together move none of them as far as if all were of one kind.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from pufferflow.scenario import Scenario
 _MOST_PATTERNS: Final = 64
 
 
-def membership_patterns(  # noqa: PLR0913 - a selection of rows, and what is asked of them
+def membership_patterns(  # noqa: PLR0913 - a selection of rows, and what is read of them
     engine: Engine,
     selection: Selection,
     scenario: Scenario,
@@ -61,7 +61,7 @@ def membership_patterns(  # noqa: PLR0913 - a selection of rows, and what is ask
 
 
 def with_others(pattern: Pattern, others: int) -> Pattern:
-    """Return a pattern with so many rows that are not selected, and have no share in any sum."""
+    """Return a pattern with `others` further rows that are not selected and have no share in any sum."""
     if not others or pattern.shares is None:
         return pattern
     cells, counts = np.append(pattern.cells, -1), np.append(pattern.counts, others)
@@ -99,5 +99,5 @@ def _of_all_kinds(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
 
 
 def _pattern(kinds: list[int], rows: list[int], groups: int, shares: Floats) -> Pattern:
-    """Return the pattern of units with so many rows of some kinds, each in a cell of its own."""
+    """Return the pattern of units with `rows` rows of `kinds`, each kind in a cell of its own."""
     return Pattern(np.arange(len(kinds)), np.array(rows, dtype=np.int64), groups=groups, shares=shares[:, kinds])

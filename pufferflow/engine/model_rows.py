@@ -1,7 +1,7 @@
 """The rows that a model is fitted to: numbers of some columns, in an order that reveals nothing about private values.
 
 Rows stand by group and position, and those that share both are shuffled with the operating system's randomness: the
-order of a source may tell what it was sorted by. So which places a group has follows from public columns alone.
+order of a source may reveal what it was sorted by. So which places a group has follows from public columns alone.
 
 All is read in one query: private numbers some rows at a time, public columns beside them, so that the place of a row
 follows from what was read with it. These are held in memory; numbers are where `stored_rows` keeps them.
@@ -104,7 +104,7 @@ class ModelRows:
     single_rows: bool
 
     def check(self) -> None:
-        """Refuse engines whose rows do not come by here, and columns whose types do not fit."""
+        """Refuse engines that return no single rows, and columns whose types do not fit."""
         schema = self._polars.schema(self.selection.derived)
         for column in self.columns:
             column.read(schema[column.name])

@@ -97,8 +97,8 @@ class OnePass:
     def read(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
         """Return the rows of each of `count` cells, and its sums.
 
-        `cells` is the cell of each row of the result, −1 for none. A block is read at a time, so that millions take
-        little room.
+        `cells` is the cell of each row of the result, −1 for none. One block is read at a time, so that millions of
+        rows take little memory.
         """
         if (np.diff(cells, prepend=0) < 0).any():
             order = np.argsort(cells, kind="stable")

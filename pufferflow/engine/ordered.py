@@ -123,8 +123,8 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
         size = len(values)
     if size > LONGEST:
         raise UsageError(
-            f"More than {MOST} patterns of rows: what covers them all has more than {LONGEST} steps.",
-            allowed=f"groups that look the same but for {MOST} kinds, or whose rows are not that far apart",
+            f"More than {MOST} patterns of rows: the pattern that covers them has more than {LONGEST} steps.",
+            allowed=f"groups of at most {MOST} kinds, or groups whose rows lie closer together",
             instead="a longer step, a filter by time, or a prior without order such as pf.AnyCorrelation()",
         )
     positions = _distinct_positions(places.positions(values), scenario)

@@ -12,7 +12,7 @@ from pufferflow.expressions import unsorted
 Collect = Callable[[pl.LazyFrame], pl.DataFrame]
 """How a query is run."""
 SMALL: Final = 2**16
-"""Tables of up to so many rows are read whole."""
+"""Tables of at most this many rows are read whole."""
 _KEY: Final = secrets.randbits(64)
 
 
@@ -21,8 +21,8 @@ class PublicRows(NamedTuple):
 
     `flag` is the Boolean column of selected rows, None if all are. Columns that are `timed` follow from the one by
     which rows are in order. Rows that share the columns `within` are a group; None for those of the scenario. A group
-    may stand for several, and a row without an order for several of its group: the columns `times` and `counts` say for
-    how many.
+    may represent several, and a row without an order several of its group: the columns `times` and `counts` have their
+    number.
     """
 
     frame: pl.LazyFrame
@@ -39,7 +39,7 @@ class PublicRows(NamedTuple):
 class Columns:
     """Public rows: the columns `within`, those of `cells` that do not follow from them, `selected` and `position`.
 
-    And `times` and `count`, where groups and rows stand for others.
+    And `times` and `count`, where groups and rows represent others.
 
     Cells that are `timed` follow from `position`.
     """
@@ -78,7 +78,7 @@ class Columns:
         return self.public.filter(self.chosen[name].is_in(values.implode(), nulls_equal=True)).select(**self.chosen)
 
     def sizes(self) -> pl.LazyFrame:
-        """Return how many groups have so many `selected` rows, so many `others`, and `one_cell` or several.
+        """Return the number of groups for each number of `selected` rows and of `others`, in `one_cell` or in several.
 
         One pass over the rows: counting the rows of each cell would take several times as long.
         """
@@ -89,7 +89,7 @@ class Columns:
         return self.rows.group_by(self.cells).agg(self.counts()) if self.cells else self.rows.select(self.counts())
 
     def part(self, part: int, parts: int) -> pl.LazyFrame:
-        """Return all rows of some groups; of so many parts each group is in one."""
+        """Return all rows of some groups: of `parts` parts each group is in one."""
         if parts == 1:
             return self.rows
         number = pl.sum_horizontal(pl.col(name).hash(_KEY) % parts for name in self.within)
@@ -111,7 +111,7 @@ class Columns:
 
     @property
     def group_times(self) -> list[pl.Expr]:
-        """For how many groups a group stands, where groups stand for others."""
+        """The number of groups that a group represents, where groups represent others."""
         return [pl.col("times").first()] if "times" in self.chosen else []
 
     def number_of_groups(self) -> pl.Expr:

@@ -62,6 +62,6 @@ def _sorted(patterns: Patterns) -> Patterns:
 
 
 def _contents(pattern: Pattern) -> tuple[int, bytes, bytes, bytes]:
-    """Return what tells a pattern from others, so that the longest come first; bytes are in the order of numbers."""
+    """Return a sort key by the contents of a pattern, the longest first; bytes are in the order of numbers."""
     positions = b"" if pattern.positions is None else pattern.positions.astype(">f8").tobytes()
     return -pattern.rows, positions, pattern.cells.astype(">i8").tobytes(), pattern.counts.astype(">i8").tobytes()

@@ -29,14 +29,14 @@ PUBLIC, PRIVATE = "reading public columns", "reading rows"
 @final
 @dataclass(frozen=True, eq=False)
 class PolarsEngine(Engine):
-    """A lazy frame, and the table that it was made of while that lives."""
+    """A lazy frame, and the table that it was made of, as long as that exists."""
 
     frame: pl.LazyFrame
     given: Any = None
     """A weak reference to that table."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy without that table, which is a matter of this process."""
+        """Pickle and copy without that table, which belongs to this process."""
         return PolarsEngine, (self.frame,)
 
     @property

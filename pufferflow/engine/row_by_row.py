@@ -2,8 +2,8 @@
 
 A value is read by the rules of its domain, as sums read it, and only its class reaches the draw. Each row is drawn once
 for each run of the query, in Polars' own batches, so memory does not grow with the rows. What is written is in an order
-that follows from what it says: by the public columns, then by the published value. The order of the source may tell
-what it was sorted by, so it is left only where it is that order already.
+that follows from what it says: by the public columns, then by the published value. The order of the source may
+reveal what it was sorted by, so rows in another order are sorted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class RowByRow:
     draw: Draw
 
     def check(self, engine: Engine) -> None:
-        """Refuse engines whose rows do not come by here, before anything is read."""
+        """Refuse engines that return no single rows, before anything is read."""
         _polars(engine)
         check_column(self.column, engine.schema(self.selection.derived)[self.column], self.domain)
 
@@ -142,8 +142,8 @@ def _polars(engine: Engine) -> PolarsEngine:
     if isinstance(engine, PolarsEngine):
         return engine
     raise Refused(
-        f"Rows of {engine.name.partition(',')[0]} one by one: its random numbers are no secret bits, and rows that "
-        "left it undrawn would have left it.",
+        f"Rows of {engine.name.partition(',')[0]} one by one: its random numbers are not secret, and rows would "
+        "have to leave it before they are drawn.",
         allowed="frames of Polars, whose rows are drawn with the operating system's randomness",
         instead="pf.protect(pl.scan_parquet(…), scenario) on an export of the table, kept where the table is",
     )

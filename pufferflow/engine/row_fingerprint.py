@@ -2,7 +2,7 @@
 
 For each row its columns are hashed, each with a key of its own, and their sum is hashed again; the sum over all rows
 depends neither on their order nor on threads. Two such sums of 64 bits with other keys are equal by chance, where some
-row differs, with a probability of about 2⁻¹²⁸. Nobody who writes rows knows the keys.
+row differs, with a probability of about 2⁻¹²⁸. The keys are unknown to anyone who writes rows.
 """
 
 import hashlib

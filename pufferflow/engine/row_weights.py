@@ -1,8 +1,8 @@
 """Public weights of rows that depend on each other in known ways: the largest at each position, and by rank in a group.
 
-What rows tell, and how far translated rows move a sum, grows with the size of each weight. So weights may be larger
-than they are: rows at one position have the largest that any row has there, whichever group it is in; and rows without
-a position those of a group that has as many of each size, or larger, as any other.
+What rows reveal, and how far translated rows move a sum, grows with the size of each weight. So weights may be rounded
+up: rows at one position have the largest weight that any row has there, in whichever group; and rows without a position
+have the weights of a group that has as many rows of each size, or larger, as any other.
 """
 
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ def weights_by_rank(engine: Engine, selection: Selection, scenario: Scenario, gr
 
 
 def pattern_of(shares: Sequence[Floats], counts: Array, others: int) -> Pattern:
-    """Return the pattern of a group with so many rows of each size, each sum with its own shares, and with others."""
+    """Return the pattern of a group with `counts` rows of each size, each sum with its own shares, and with others."""
     rows = np.stack(shares)
     cells = np.zeros(len(counts), dtype=np.int64)
     if others:

@@ -1,4 +1,4 @@
-"""What an engine has to compute before it reads a row: answers about rows made to hurt, equal to those of Polars.
+"""The self-test of an engine before it reads a row: its answers on difficult rows have to equal those of Polars.
 
 The rows stand in the queries themselves, so nothing is written anywhere. They have what machines differ in: NaN and
 infinities, zeros of both signs, the neighbours of every limit, the smallest and largest numbers, null, empty texts,
@@ -199,7 +199,7 @@ _SELECTIONS: Final = (
     Selection(_PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
 )
 _LIMITED: Final = tuple(
-    Selection((*_PUBLIC, "line"), by=("line",), limit=limit)  # which tells the rows that are read
+    Selection((*_PUBLIC, "line"), by=("line",), limit=limit)  # which shows the rows that are read
     for limit in (
         UnitLimit("key", 1, ("line",)),
         UnitLimit("room", 7, ("share", "line")),

@@ -1,8 +1,8 @@
-"""Rows of numbers that are written in one order and read in another: in memory, or in a file that nobody else sees.
+"""Rows of numbers that are written in one order and read in another: in memory, or in a private file.
 
 A table that is larger than `IN_MEMORY` is kept in the folder for temporary files (TMPDIR), in a file that its owner
-alone may read. On POSIX systems it has no name: nobody can open it, and whatever ends the process, a kill too, leaves
-nothing of it. Elsewhere it goes when it is closed, or with the process.
+alone may read. On POSIX systems it has no name: nobody else can open it, and nothing of it is left when the process
+ends, also by a kill. Elsewhere it is removed when it is closed, or with the process.
 
 Rows that were put straight to their places would touch every page of the file for every few rows. So each is put first
 into its part of the file, as the next one there; a part fits into memory, where it is brought into order at the end.
@@ -35,7 +35,7 @@ def rows_at_once(columns: int) -> int:
 
 
 class StoredRows(abc.ABC):
-    """Rows of numbers, each at its place; `close` lets go of them."""
+    """Rows of numbers, each at its place; `close` frees them."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.rows, self.columns = rows, columns
@@ -49,7 +49,7 @@ class StoredRows(abc.ABC):
         """Return the rows from one place up to another; they are not to be changed."""
 
     def close(self) -> None:  # noqa: B027 - rows in memory have nothing to close
-        """Let go of what the system keeps; no row can be read afterwards."""
+        """Free the memory or the file; no row can be read afterwards."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +61,7 @@ class StoredRows(abc.ABC):
 
 
 def stored_rows(rows: int, columns: int) -> StoredRows:
-    """Return room for a table, by its size in memory or in a file."""
+    """Return a store for a table: in memory, or in a file if the table is large."""
     small = rows * columns * _NUMBER <= IN_MEMORY
     return _InMemory(rows, columns) if small else _InFile(rows, columns)
 
@@ -116,8 +116,8 @@ class _InFile(StoredRows):
         room = self.rows * self.columns * _NUMBER / 2**20
         return SourceError(
             f"The folder for temporary files cannot keep the rows, {room:,.0f} MiB: {kind}. Nothing was released.",
-            allowed="a folder with room for twice as much, where files can be made",
-            instead="TMPDIR=/a/folder/with/room, or features=[…] for fewer columns",
+            allowed="a folder with space for twice as much, where files can be made",
+            instead="TMPDIR=/a/folder/with/space, or features=[…] for fewer columns",
         )
 
 

@@ -1,7 +1,7 @@
 """Public weights: rows are grouped by them as well, and what an engine adds up is multiplied afterwards.
 
-So engines know of no weights, and all of them give equal answers. A weight is brought to a grid, a power of two of the
-largest one, in whole steps: then sums are sums of whole numbers, exact in any order.
+So engines need no weights, and all of them give equal answers. Weights are rounded to whole steps of a grid, whose
+width is a power of two: then sums are sums of whole numbers, exact in any order.
 """
 
 import math
@@ -25,7 +25,7 @@ from pufferflow.expressions import Weight, named
 from pufferflow.scenario import Scenario
 
 COPIES: Final = 2**20
-"""As so many rows counts one with the largest weight, where rows of a group may move together."""
+"""The number of rows that a row of the largest weight counts as, where rows of a group may move together."""
 _BITS: Final = 30
 _MOST_PATTERNS: Final = 100
 _MOST_TOGETHER: Final = 256
@@ -100,7 +100,7 @@ def grids_of(engine: Engine, selection: Selection, weights: Sequence[Weight]) ->
 
 
 def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Array:
-    """Return the weights that rows have together, in steps, but for rows of which another has as much of each.
+    """Return the joint weights of rows, in steps, without rows that another row exceeds or equals in every weight.
 
     Of shape (kinds of rows, weights). All largest ones, in one row, where there are too many kinds.
 
@@ -135,8 +135,8 @@ def weighted_tally(
 ) -> Tally:
     """Return the rows and the sums of all measures in every cell, each row times its weight, in steps of both grids.
 
-    Sums with weights are Python's whole numbers, whatever the rows. Rows with more than they had when it was looked at
-    what weights they have `together` are refused. Weights with bounds have grids of their own.
+    Sums with weights are Python's whole numbers, whatever the rows. Rows whose joint weights exceed those known from
+    planning (`together`) are refused. Weights with bounds have grids of their own.
     """
     every = {**grids, **bounded_grids(measures)}
     if not every:

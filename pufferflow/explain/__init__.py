@@ -1,4 +1,4 @@
-"""A plan in words, tables and plain values for pages."""
+"""Explanations of a plan: sentences, tables, and the plain values that reports show."""
 
 from pufferflow.explain.check import check, useless_outputs
 from pufferflow.explain.compare import ALL_ROWS, compare, summary

@@ -1,9 +1,9 @@
-"""Whether the numbers of a plan can say anything: noise against the difference that somebody looks for.
+"""Compare the noise of each number of a plan with its signal: the difference that the number has to show.
 
-A number is *useless* if half its 95 % interval is wider than that difference, *weak* if it is wider than a quarter of
-it, and *useful* otherwise. Where nobody says what is looked for, it is a quarter of the range that the answer can have:
-of a mean a quarter of its domain, of a sum that times the number of rows, of a count a quarter of the rows; in a
-histogram it is an equal share of the rows. Nothing private is read.
+A number is *useless* if half its 95 % interval is wider than the signal, *weak* if it is wider than a quarter of the
+signal, and *useful* otherwise. The default signal is a quarter of the range of the answer: of a mean a quarter of its
+domain, of a sum that times the number of rows, of a count a quarter of the rows. In a histogram it is an equal share
+of the rows. No private value is read.
 """
 
 import math
@@ -29,12 +29,12 @@ _WEAK: Final = 0.25
 _PART_OF_RANGE: Final = 0.25
 _MOST_WAYS: Final = 3
 _MOST_OUTPUTS: Final = 3
-_UNKNOWN: Final = "Error or range depend on private numbers: give signal=, or see the error bars of the release."
+_UNKNOWN: Final = "The error or range depends on private numbers: give signal=, or see the error bars of the release."
 Signal = float | Mapping[str, float] | None
 
 
 def check(plan: Decision, signal: Signal = None) -> pl.DataFrame:
-    """Return a row for each output and group: its noise, what it is compared with, a verdict, and a way on."""
+    """Return a row for each output and group: its noise, its signal, a verdict, and remedies."""
     measured, groups = list(_measured(plan, signal)), group_names(plan)
     half, sought, ratio = (
         np.concatenate([getattr(one, name) for one in measured]) for name in ("half", "sought", "ratio")
@@ -54,7 +54,7 @@ def check(plan: Decision, signal: Signal = None) -> pl.DataFrame:
 @final
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """Half the 95 % intervals of one output in all groups, beside the differences that are looked for."""
+    """Half the 95 % intervals of one output in all groups, and the signals."""
 
     name: str
     query: Query
@@ -63,13 +63,13 @@ class _Measured:
 
     @cached_property
     def ratio(self) -> Floats:
-        """The one by the other; NaN where either is not known."""
+        """Half the interval divided by the signal; NaN where either is unknown."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.sought > 0, self.half / self.sought, np.nan)
 
     @cached_property
     def useless(self) -> Flags:
-        """In which groups the noise hides all that is looked for."""
+        """Whether the noise hides the whole signal, for each group."""
         return self.ratio > 1
 
 
@@ -84,28 +84,28 @@ def _measured(plan: Decision, signal: Signal) -> Iterator[_Measured]:
 
 
 def useless_outputs(plan: Decision) -> list[str]:
-    """Return a sentence for each output that has useless numbers, and last a way on; nothing if none has.
+    """Return a sentence for each query that has useless numbers, and last the remedies; empty if none has.
 
-    Nothing is read for it: where the rows of cells have not been counted yet, there is nothing to compare with.
+    Reads no row: it is empty, too, until the rows of cells have been counted.
     """
     useless = _useless(plan) if plan.facts.counted else []
     if not useless:
         return []
     groups, more, first = group_names(plan), len(useless) - _MOST_OUTPUTS, useless[0][0]
     said = [_finding(outputs, groups) for outputs in useless[:_MOST_OUTPUTS]]
-    said += [f"so it is with {counted(more, 'more output')}"] if more > 0 else []
+    said += [f"the same holds for {counted(more, 'more output')}"] if more > 0 else []
     times = math.ceil(first.ratio[first.useless.argmax()] / _WEAK)
-    return [*said, f"a way on: {times} times the epsilon{_further(plan.request)}"]
+    return [*said, f"remedies: {times} times the epsilon{_further(plan.request)}"]
 
 
 def findings(plan: Decision) -> list[str]:
-    """Return a sentence for each query of whose numbers the noise leaves nothing to see, all of them or some."""
+    """Return a sentence for each query that has useless numbers."""
     groups = group_names(plan)
     return [_finding(outputs, groups) for outputs in _useless(plan)]
 
 
 def _useless(plan: Decision) -> list[list[_Measured]]:
-    """Return the outputs that are useless in some groups, query by query."""
+    """Return the outputs that are useless in some groups, by query."""
     of_query = dict[int, list[_Measured]]()
     for one in _measured(plan, None):
         if one.useless.any():
@@ -114,7 +114,7 @@ def _useless(plan: Decision) -> list[list[_Measured]]:
 
 
 def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:
-    """Return the sentence of the outputs of a query that are useless in some groups."""
+    """Return the sentence about the useless outputs of one query."""
     first = useless[0]
     place, several = int(first.useless.argmax()), len(first.query.outputs) > 1
     count, numbers = sum(int(one.useless.sum()) for one in useless), len(first.query.outputs) * len(groups)
@@ -126,7 +126,7 @@ def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:
 
 
 def _read(signal: Signal, names: list[str]) -> dict[str, float]:
-    """Return the difference that is looked for in each output, as far as it was given."""
+    """Return the signal of each output, as far as it was given."""
     allowed, instead = "a number > 0, or one for some outputs by their names", f"signal={{{names[0]!r}: 2.0}}"
     if signal is None:
         return {}
@@ -141,7 +141,7 @@ def _read(signal: Signal, names: list[str]) -> dict[str, float]:
 
 
 def _default(query: Query, size: Floats | None, cells: int) -> Floats:
-    """Return the difference that an answer should show, in each cell; NaN where it is not known, or nothing varies."""
+    """Return the default signal of a query in each cell; NaN where it is unknown or the answer cannot vary."""
     if size is None:
         return np.full(cells, np.nan)
     if isinstance(query, Histogram):
@@ -153,7 +153,7 @@ def _default(query: Query, size: Floats | None, cells: int) -> Floats:
 
 
 def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
-    """Return half the 95 % intervals; of a variance that of its mean square, of a quantile NaN."""
+    """Return half the 95 % intervals: for a variance those of its mean square, for a quantile NaN."""
     query = errors.output.query
     if query.linear or size is None or query.running(counts_are_public=True) is not None:
         return errors.half
@@ -162,7 +162,7 @@ def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
 
 
 def _with_verdicts(frame: pl.DataFrame, further: str) -> pl.DataFrame:
-    """Return numbers with what is to be said of them, and what else helps beside a larger ε."""
+    """Return the numbers with a verdict, a finding and remedies."""
     useless, weak = pl.col("ratio") > 1, pl.col("ratio") > _WEAK
     verdict = pl.when(useless).then(pl.lit("useless")).when(weak).then(pl.lit("weak")).otherwise(pl.lit("useful"))
     known, (noise, difference) = pl.col("ratio").is_not_null(), (_short("interval_95"), _short("signal"))
@@ -180,12 +180,12 @@ def _with_verdicts(frame: pl.DataFrame, further: str) -> pl.DataFrame:
 
 
 def _short(column: str) -> pl.Expr:
-    """Return a number in three digits."""
+    """Return a number with three significant digits."""
     return pl.col(column).round_sig_figs(3).cast(pl.String)
 
 
 def _further(request: Request) -> str:
-    """Return what else helps, beside a larger ε."""
+    """Return the remedies other than a larger ε."""
     secret = request.scenario.secret
     ways = [
         *(["fewer groups", "longer periods"] if request.by else []),

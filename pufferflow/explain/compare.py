@@ -1,4 +1,4 @@
-"""The errors of a plan's outputs against the largest answers, and what the same guarantee costs under every bound."""
+"""Compare a plan's errors with the largest answers, and the noise of the same guarantee under every bound."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ ALL_ROWS = "all rows"
 _MOST_WORK = 3e9
 _ROUNDED = 1e-9
 BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
-"""Why a bound had to do without the laws that it needs: its row is that of how far the answers can move at all."""
+"""The note of a bound that needs laws where none are listed: its noise is that of the farthest movement."""
 _THE_MOST = "one noise for all groups: in the plan, groups whose rows need less have less"
 
 
@@ -43,7 +43,7 @@ _THE_MOST = "one noise for all groups: in the plan, groups whose rows need less 
 class OutputErrors:
     """The noise of one output in every cell: NaN where an error depends on the answers, or a size is not public.
 
-    `output` has that of the cells that need most.
+    `output` has the noise of the cells that need most.
     """
 
     output: AnswerColumn
@@ -52,11 +52,11 @@ class OutputErrors:
     half: Floats
     """Half the 95 % interval."""
     largest: Floats
-    """The largest size that the answer could have without noise."""
+    """The largest absolute value of the answer without noise."""
 
 
 def output_errors(plan: Decision) -> list[OutputErrors]:
-    """Return the errors of every output; they come from public sizes alone."""
+    """Return the errors of every output, computed from public sizes alone."""
     cells = len(plan.facts.cells.rows)
     unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
     sizes = {id(query): plan.facts.size_of(query) for query in plan.request.queries}
@@ -75,7 +75,7 @@ def output_errors(plan: Decision) -> list[OutputErrors]:
 
 
 def _largest(query: Query, size: Floats | None, cells: int) -> Floats:
-    """Return the largest size that an answer of a query can have in each cell; NaN where that is not public."""
+    """Return the largest absolute answer of a query in each cell; NaN where it is not public."""
     if size is None or not query.linear:
         return np.full(cells, np.nan)
     ends = np.abs(np.concatenate(np.broadcast_arrays(*query.limits(size)), axis=1))
@@ -83,7 +83,7 @@ def _largest(query: Query, size: Floats | None, cells: int) -> Floats:
 
 
 def _noises_by_cell(plan: Decision, cells: int) -> list[list[NoiseAt]]:
-    """Return for each column of the answer the places of cells, and its noise there."""
+    """Return for each column of the answer its noise, with the places of the cells that have it."""
     if len(plan.by_noise) == 1:
         return [own for _, own in plan.columns_with(plan.calibration.noise)]
     every = np.arange(cells)
@@ -107,7 +107,7 @@ def _by_cell(cells: int, parts: Sequence[tuple[Array | slice, Floats | float]]) 
 
 
 def summary(plan: Decision) -> pl.DataFrame:
-    """Return one row for each output cell; errors that depend on the answers themselves are null."""
+    """Return one row for each output and cell; errors that depend on the answers themselves are null."""
     groups = pl.Series("group", group_names(plan), dtype=pl.String)
     bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
     every, cells = output_errors(plan), groups.len()
@@ -133,7 +133,7 @@ def summary(plan: Decision) -> pl.DataFrame:
 
 
 def compare(plan: Decision) -> pl.DataFrame:
-    """Return, for every bound, the noise that it asks for to keep the same guarantee; refusals say why."""
+    """Return the noise that each bound needs for the same guarantee; a note gives the reason of a refusal."""
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     schema |= {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
     rows = bound_rows(plan)
@@ -141,7 +141,7 @@ def compare(plan: Decision) -> pl.DataFrame:
 
 
 def bound_rows(plan: Decision) -> list[BoundRow]:
-    """Return what every bound, group privacy and ordinary differential privacy ask of each output."""
+    """Return the noise that each bound, group privacy and ordinary differential privacy need on each output."""
     rows = list[BoundRow]()
     with working("comparing bounds"):
         own = plan.calibration
@@ -161,7 +161,7 @@ def bound_rows(plan: Decision) -> list[BoundRow]:
 
 
 def _calibrate_unless_too_long(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
-    """Return what a bound asks for, or why it was not tried: too much work for what it can win over the plan's own."""
+    """Return the calibration of a bound, or why it was not tried: too much work for the noise that it can save."""
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
     if sum(bound.work(laws.work, guarantee) for laws in pieces) <= _MOST_WORK or type(bound) is type(
@@ -208,7 +208,7 @@ def group_names(plan: Decision) -> list[str]:
 
 
 def _texts(keys: pl.Series) -> list[str]:
-    """Return the keys of one column as people read them; what Polars has no text for as Python shows it."""
+    """Return the keys of one column as text; where Polars has no text, the repr of Python."""
     texts = keys if keys.dtype.is_nested() or keys.dtype == pl.Binary else keys.cast(pl.String)
     return [f"{keys.name}={'null' if key is None else key}" for key in texts.to_list()]
 

@@ -1,6 +1,6 @@
-"""What a plan shows of itself, for a page and for a file beside the release: plain values, none of them private.
+"""Collect the evidence of a plan, for its report and for `evidence.json`: plain values, none of them private.
 
-How long rows are remembered under each prior of a scenario, as plain values for a picture.
+Includes how long rows are remembered under each prior of the scenario.
 """
 
 import math
@@ -34,11 +34,11 @@ _POINTS = 100
 _LEAST_STEPS = 4
 _MOST_PAIRS = 12
 _BEYOND = 1.25
-"""The picture goes a quarter further than to where a row is forgotten."""
+"""The figure ends a quarter beyond the step at which a row is forgotten."""
 
 
 def memories(scenario: Scenario) -> tuple[Memory, ...]:
-    """Return how long a row is remembered, for each prior of which that is one number after every step."""
+    """Return how long a row is remembered, for each prior that has one number for it after every step."""
     candidates = (_memory(prior, scenario.step_in_words) for prior in scenario.priors)
     return tuple(memory for memory in candidates if memory is not None)
 
@@ -62,7 +62,7 @@ _SHARES = (0.05, 0.1, 0.25)
 def evidence(
     plan: Decision, budget: Budget | None = None, *, job: str = "", period: str = "", dataset: str = ""
 ) -> Evidence:
-    """Return all that a page of a plan tells; its job, period and data set where they have names."""
+    """Return the evidence that the report of a plan shows, with the names of job, period and data set if given."""
     request = plan.request
     pair, pair_note = worst_pair(plan)
     cells, more = _cells(plan)
@@ -96,7 +96,7 @@ def evidence(
 
 
 def _distances(plan: Decision) -> dict[str, Any]:
-    """Return how far the laws of the answer lie apart, for the pair that decides and the farthest others."""
+    """Return the distances between the laws of the answer, for the deciding pair and the farthest others."""
     try:
         pairs, more = farthest_pairs(plan, _MOST_PAIRS)
     except PufferflowError:  # no laws to compare
@@ -114,7 +114,7 @@ def _distances(plan: Decision) -> dict[str, Any]:
 
 
 def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
-    """Return the first cells of every output, as many of each, and how many more there are."""
+    """Return the first cells of every output, equally many of each, and the number of the others."""
     outputs, groups = output_errors(plan), group_names(plan)
     most = max(MOST_CELLS // max(len(outputs), 1), 1)
     cells = tuple(
@@ -132,7 +132,7 @@ def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
 
 
 def _bounds(plan: Decision) -> tuple[BoundRow, ...]:
-    """Return what each bound asks for, the plan's own first; what cannot be compared becomes a note."""
+    """Return the noise that each bound needs, the plan's own first; a failed comparison becomes a note."""
     try:
         compared = bound_rows(plan)
     except PufferflowError as refusal:
@@ -147,7 +147,7 @@ def _bounds(plan: Decision) -> tuple[BoundRow, ...]:
 
 
 def _own_rows(plan: Decision) -> list[BoundRow]:
-    """Return the rows of the plan's own bound, if it is none of those that are compared."""
+    """Return the rows of the plan's own bound, where it is not among the compared ones."""
     bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
     return [
         BoundRow(

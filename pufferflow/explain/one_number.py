@@ -1,11 +1,10 @@
-"""One number of all that is published: its two laws where the prior knows them, else how far it can move.
+"""Select one published number for the worst pair: its two laws where the prior gives them, else its movement.
 
-The number is the sum of one function over the rows of one cell that belong to one group. A guarantee about all answers
-holds for each of them.
+The number is the sum of one function over the rows of one cell that belong to one correlated group. A guarantee about
+all answers holds for each of them.
 
-Where the worst pair of a plan comes from: which prior, seen through which functions, and which public pattern.
-
-The published numbers behind the sums: what each is called, and how much of it one step of its sum is.
+Also the origin of a plan's worst pair (its prior, functions and public pattern), and the name and step of each
+published number.
 """
 
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ class Origin:
 
 
 def origin_of(plan: Decision) -> Origin:
-    """Return where the witness comes from: of several patterns that cost equally much, the one with the most rows."""
+    """Return the origin of the witness: of several patterns that cost the same, the one with the most rows."""
     deciding = set(map(id, plan.calibration.deciding))
     origins = origins_of(plan)
     possible = [origin for origin in origins if id(origin.laws) in deciding] or origins
@@ -46,14 +45,14 @@ def origin_of(plan: Decision) -> Origin:
 
 
 def origins_of(plan: Decision) -> list[Origin]:
-    """Return all that the plan was calibrated for, in the order in which its facts put them together."""
+    """Return the origins of all laws that the plan was calibrated for, in the order of its facts."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     where = [(of_prior[0], pattern) for of_prior, pattern, _ in plan.facts.pieces(plan.tables)]
     return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
 
 
 def _matching(origins: Sequence[Origin], witness: Witness) -> Sequence[Origin]:
-    """Return those that may have the witness: of its prior and its number of answers; not a movement if it has laws."""
+    """Return the origins with the witness's prior and number of answers; no movement if the witness has laws."""
     candidates = [origin for origin in origins if origin.tables.prior is witness.prior] or origins
     candidates = [origin for origin in candidates if origin.laws.dimension == witness.dimension] or candidates
     if isinstance(witness, Pair):
@@ -64,20 +63,20 @@ def _matching(origins: Sequence[Origin], witness: Witness) -> Sequence[Origin]:
     return candidates
 
 
-STAND_INS = "two points stand in for the laws: all that is known, or all that noise was made for, is how far they move"
-_COVERS = "the rows are the most that any group has, as if all of them were in one cell"
+STAND_INS = "two points stand in for the laws: only their distance is known, or noise was calibrated to it alone"
+_COVERS = "the rows are the most that any group has, counted as if all were in one cell"
 _MOST_WORK = 3e8
 _MOST_POINTS = 6_000.0
 _MOST_PLACES = 90_000.0
 _COARSEST, _FINEST = 24, 20_000
 _NEAR = 1e-7
-_ROUNDED = "values of rows are rounded a little for the picture"
+_ROUNDED = "values of rows are rounded for the figure"
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class NumberLaws:
-    """Two laws of the sum of one measure over `rows` rows, in whole steps, the least value of a row counting as 0."""
+    """Two laws of the sum of one measure over `rows` rows, in whole steps above the least value of a row."""
 
     measure: int
     mu: Law
@@ -92,14 +91,14 @@ class NumberLaws:
 @final
 @dataclass(frozen=True, eq=False)
 class _CellSum:
-    """The sum of one measure over one cell: of which rows, and whether the row with the secret is one of them."""
+    """The sum of one measure over one cell: its rows, and whether the row with the secret is one of them."""
 
     origin: Origin
     measure: int
     column: str | None
     pattern: Pattern
     table: Floats
-    """What a row adds at each value of the secret, the least of it counting as 0."""
+    """What a row adds at each value of the secret, above the least of them."""
     own: bool
     """Whether the secret's row is one of those that are summed."""
 
@@ -118,12 +117,12 @@ class _CellSum:
 
     @property
     def note(self) -> str:
-        """What is special about the rows."""
+        """A note on the choice of rows; empty if there is none."""
         return _COVERS if self.origin.pattern.covers else ""
 
 
 def at_place(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
-    """Return the two laws of one number that a place stands for; refuse where they cannot be listed quickly."""
+    """Return the two laws of one number at the place of a witness; refuse where listing them takes too long."""
     cell_sum, prior = _cell_sum(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
     cell_sum, grid = _round_to_grid(
@@ -136,7 +135,7 @@ def at_place(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
 
 
 def span_of(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
-    """Return two points as far apart as the rows of a group can move one number, and as noise was made for."""
+    """Return two points as far apart as the rows of a group move one number, at most by the plan's sensitivity."""
     cell_sum = _cell_sum(plan, origin, witness)
     laws = implied(origin.tables.prior, cell_sum.statistic, origin.tables.secret)
     most = plan.calibration.sensitivity / float(plan.weights[cell_sum.measure])
@@ -145,14 +144,14 @@ def span_of(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
 
 
 def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note: str = "") -> NumberLaws:
-    """Return two points so far apart; what is not there adds nothing."""
+    """Return two points at this distance; under absence the number is 0."""
     notes = "; ".join(part for part in (STAND_INS, note) if part)
     ends = (length, 0.0) if secrets == PRESENCE else (0.0, length)
     return NumberLaws(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
 
 
 def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
-    """Return the sum over the cell of the secret's row: of the measure that this row moves farthest for its noise."""
+    """Return the sum over the cell of the secret's row, of the measure that this row moves farthest per scale."""
     pattern = origin.pattern
     whole = origin.tables.unsigned or pattern.covers
     cells = np.minimum(pattern.cells, 0) if whole else pattern.cells
@@ -167,7 +166,7 @@ def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
 def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
     """Return the cell of a row, or that of the next row in any cell; and whether it is the row's own.
 
-    Rows without an order are counted cell by cell, those that are not asked about first.
+    Rows without an order are counted cell by cell, those outside the query first.
     """
     if pattern.positions is None:
         order = np.argsort(cells, kind="stable")
@@ -189,7 +188,7 @@ def _farthest(plan: Decision, origin: Origin, witness: Witness) -> int:
 
 
 def _own_moves(origin: Origin, witness: Witness) -> Floats:
-    """Return how far each measure moves between the two values; 0 where these are no points of the tables."""
+    """Return how far each measure moves between the two values; 0 where they are not points of the tables."""
     values, secret = origin.tables.values, origin.tables.secret
     points = [] if secret.reads is None or isinstance(secret, Presence) else list(secret.reads[1].points)
     both = [points.index(value) for value in witness.secrets or () if value in points]
@@ -201,16 +200,16 @@ def _own_moves(origin: Origin, witness: Witness) -> Floats:
 @final
 @dataclass(frozen=True)
 class _Grid:
-    """Steps of a width of which values are multiples, or nearly so."""
+    """A width of which all values are multiples, up to rounding."""
 
     width: float
     note: str = ""
 
 
 def _round_to_grid(cell_sum: _CellSum, most: float) -> tuple[_CellSum, _Grid]:
-    """Return the same with values in as few steps as they are multiples of, or rounded to `most` steps.
+    """Return the sum on the coarsest grid that holds its values, else rounded to `most` steps.
 
-    A picture has no use for the fine steps in which sums are published, nor time for them.
+    A figure does not need the fine steps in which sums are published.
     """
     largest = float(np.abs(cell_sum.table).max()) or 1.0
     counts = np.arange(1, min(most, _FINEST) + 1)
@@ -223,7 +222,7 @@ def _round_to_grid(cell_sum: _CellSum, most: float) -> tuple[_CellSum, _Grid]:
     else:
         raise Refused(
             f"The laws of a sum of {cell_sum.pattern.selected} rows with so many values take too long to list for a "
-            "picture."
+            "figure."
         )
     return replace(cell_sum, table=np.rint(cell_sum.table / grid.width)), grid
 
@@ -249,9 +248,9 @@ def _along_a_chain(prior: MarkovChain, cell_sum: _CellSum, witness: Witness) -> 
 
 
 def _rows_that_matter(rows: ChainRows, secret: int) -> tuple[ChainRows, int]:
-    """Return the rows that are summed and the secret's, and its new place.
+    """Return the summed rows and the secret's row, and the new place of the latter.
 
-    A chain passes others by: where they stood, kernels are multiplied over the gap (M18).
+    Over the other rows the kernels of the chain are multiplied (M18).
     """
     needed = (rows.weights != 0).any(axis=0)[rows.kinds]
     needed[secret] = True
@@ -272,7 +271,7 @@ def _with_a_class(prior: Prior, cell_sum: _CellSum, witness: Witness) -> tuple[L
 
 
 def _keep_one_other_row(cell_sum: _CellSum) -> _CellSum:
-    """Return the same with one row outside the cell instead of many: given the class it is like all others."""
+    """Return the same sum with one row outside the cell instead of many: given the class all have one law."""
     if cell_sum.pattern.positions is not None:
         return cell_sum
     return replace(
@@ -282,28 +281,28 @@ def _keep_one_other_row(cell_sum: _CellSum) -> _CellSum:
 
 
 def _in_floats(prior: Prior) -> Prior:
-    """Return a prior without fractions, which grow long where many rows are added up."""
+    """Return a prior with floats for fractions, whose digits grow with the number of rows added up."""
     if not isinstance(prior, LatentClass):
         return prior
     return LatentClass([float(one) for one in prior.weights], [[float(one) for one in law] for law in prior.rows])
 
 
 def _is_counted(pattern: Pattern, row: int) -> bool:
-    """Return whether a row is in a cell; entries stand for as many rows as they count."""
+    """Return whether a row is in a cell; an entry of the pattern stands for as many rows as it counts."""
     return bool(pattern.cells[np.searchsorted(np.cumsum(pattern.counts), row, side="right")] >= 0)
 
 
 @final
 @dataclass(frozen=True)
 class Number:
-    """An answer that is `step` times a sum of whole steps, or that sum itself if the answer is more than that."""
+    """An answer that is `step` times a sum of whole steps, or the sum itself where the answer is another function."""
 
     answer: str
     step: float
 
 
 def number_of(plan: Decision, measure: int) -> Number:
-    """Return the first answer that is made of a sum."""
+    """Return the first answer that is computed from a sum."""
     request = plan.request
     if plan.facts.combined is not None:
         return Number("a combination of the sums", 1.0)
@@ -321,13 +320,13 @@ def number_of(plan: Decision, measure: int) -> Number:
 
 
 def _measure_in_words(measure: Measure | None) -> str:
-    """Say what a sum is of; that of a condition counts rows."""
+    """Describe what is summed; the sum of a condition counts rows."""
     if measure is None:
         return "the number of rows"
     return f"{'rows with' if measure.values.boolean else 'the sum of'} {measure.values.words}"
 
 
 def _factor(plan: Decision, query: Query) -> float | None:
-    """Return what the sum is multiplied by, None if that is another number in every cell."""
+    """Return the factor of the sum; None where cells have different factors."""
     factors = np.unique(query.factor(plan.facts.size_of(query)))
     return float(factors[0]) if len(factors) == 1 else None

@@ -1,8 +1,8 @@
-"""How far the laws of an answer lie apart, pair by pair: what every bound measures, and what noise it asks for.
+"""List the distances between the laws of an answer, pair by pair, and the noise that each bound needs.
 
 A row is a pair of values of the secret at one position of a pattern under one prior. Its laws are those that the plan
-was calibrated for: of all sums that the rows of one group can move, each times its weight. Where priors list no laws,
-as those that know movements only, a row is the farthest movement of a pattern.
+was calibrated for: of all sums that the rows of one group can move, each times its weight. Where a prior lists no
+laws but movements, a row is the farthest movement of a pattern.
 
 Distances are in the norm of the plan's noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise.
 Distances and scales of a plan with one sum are in the unit of the answer, a mean's in that of its sum; else in units in
@@ -31,17 +31,17 @@ from pufferflow.transport import Certainty, near, wasserstein, winf
 BOUNDS: Final = ("gwm", "gawm", "dagwm", "exact")
 """The bounds whose scales are shown."""
 MOST_ROWS: Final = 100_000
-"""Of more pairs so many are shown, evenly spaced, and the pair that decides."""
+"""The largest number of rows; of more pairs the deciding one and evenly spaced others are shown."""
 _PER_DIMENSION: Final = 10.0
 _MOVEMENT: Final = "the farthest movement: no laws are listed pair by pair"
 _SAMPLED: Final = "one of {shown:,} of {pairs:,} pairs, evenly spaced"
-_LONG: Final = "{names} for those that lie farthest apart alone, if any: all would take too long"
+_LONG: Final = "{names} for the farthest pairs only, if any: all would take too long"
 
 
 @final
 @dataclass(frozen=True)
 class _Effort:
-    """How many pairs are looked at, and the operations that listing laws and working out a bound may take."""
+    """Limits: the number of pairs, and the operations for listing laws and for computing a bound."""
 
     rows: int = MOST_ROWS
     listing: float = 3e10
@@ -50,13 +50,13 @@ class _Effort:
 
 _WHOLE: Final = _Effort()
 _MOMENT: Final = _Effort(rows=24, listing=3e8, bound=1e8)
-"""For pages, which are written at every release: a fraction of a second."""
+"""For reports, which are written at every release: a fraction of a second."""
 
 
 @final
 @dataclass(frozen=True)
 class Sensitivity:
-    """One row of the table; what is not known is None."""
+    """One row of the table; unknown values are None."""
 
     first: str
     second: str
@@ -91,9 +91,9 @@ def sensitivities(plan: Decision, p: float | Sequence[float] = (1, 2)) -> pl.Dat
 
 
 def farthest_pairs(plan: Decision, most: int) -> tuple[list[Sensitivity], int]:
-    """Return the pair that decides and those that lie farthest apart, with W_1 and W_2; and how many more there are.
+    """Return the deciding pair and the farthest others, with W_1 and W_2, and the number of the rest.
 
-    As far as that takes a fraction of a second; of many pairs some are looked at.
+    Takes a fraction of a second: of many pairs only a sample is computed.
     """
     rows, pairs = _rows(plan, (1.0, 2.0), _MOMENT)
     ranked = sorted(rows, key=lambda row: (row.decides, row.distances[0] or 0.0), reverse=True)[:most]
@@ -106,7 +106,7 @@ def _order(order: object) -> float:
 
 
 def _rows(plan: Decision, orders: Sequence[float], effort: _Effort) -> tuple[list[Sensitivity], int]:
-    """Return the rows of all patterns and priors, of which one decides, and how many pairs there are."""
+    """Return the rows of all patterns and priors, one of which decides, and the number of pairs."""
     measured = _Measures.of(plan, orders, effort)
     listed = [_listed(origin, effort) for origin in origins_of(plan)]
     pairs = sum(len(one.pairs) for one in listed)
@@ -131,7 +131,7 @@ def _rows(plan: Decision, orders: Sequence[float], effort: _Effort) -> tuple[lis
 @final
 @dataclass(frozen=True, eq=False)
 class _Listed:
-    """The pairs of laws on one pattern; none, and why, where they are not known or too long to list."""
+    """The pairs of laws on one pattern; none, with a note, where they are unknown or too many to list."""
 
     origin: Origin
     pairs: Sequence[Pair] = ()
@@ -154,7 +154,7 @@ def _listed(origin: Origin, effort: _Effort) -> _Listed:
 
 
 def _shown(listed: _Listed, every: int, witness: Witness, most: int) -> list[int]:
-    """Return the places of pairs that are shown: all, or evenly spaced ones and that of the witness."""
+    """Return the places of the pairs to show: all, or evenly spaced ones and that of the witness."""
     count = len(listed.pairs)
     if every <= most:
         return list(range(count))
@@ -164,7 +164,7 @@ def _shown(listed: _Listed, every: int, witness: Witness, most: int) -> list[int
 
 
 def _deciding(plan: Decision, rows: Sequence[Sensitivity], of: Sequence[tuple[Origin, Witness]]) -> int:
-    """Return the row that needs most noise under the plan's bound; by its witness where no column has that bound."""
+    """Return the row that needs most noise under the plan's bound; where no column has it, that of the witness."""
     bound = plan.calibration.bound.name
     at = BOUNDS.index(bound) if bound in BOUNDS else None
     if at is not None and all(row.scales[at] is not None for row in rows):
@@ -183,17 +183,17 @@ def _deciding(plan: Decision, rows: Sequence[Sensitivity], of: Sequence[tuple[Or
 @final
 @dataclass(frozen=True, eq=False)
 class _Measures:
-    """How pairs are measured: in which norm and unit, for which guarantee and family."""
+    """The norm, unit, guarantee and family of noise with which pairs are measured."""
 
     plan: Decision
     orders: Sequence[float]
     norm: float
     unit: float
-    """What one unit of the weighted sums is in the unit of the table."""
+    """One unit of the weighted sums, in the unit of the table."""
     bounds: tuple[Bound | None, ...]
     effort: _Effort
     units: dict[tuple[int, float], float | None] = field(default_factory=dict[Any, Any])
-    """The scales that movements of length 1 ask for, by dimension and share left out."""
+    """The scales for movements of length 1, by dimension and share left out."""
 
     @classmethod
     def of(cls, plan: Decision, orders: Sequence[float], effort: _Effort) -> "_Measures":
@@ -209,7 +209,7 @@ class _Measures:
         return replace(row, distances=(length * self.unit, *unknown), scales=(scale, None, None, None))
 
     def of_pairs(self, origin: Origin, pairs: Sequence[Pair], note: str) -> Iterator[Sensitivity]:
-        """Return the rows of some pairs on one pattern, as long as the work for each bound is a matter of seconds."""
+        """Return the rows of some pairs on one pattern, each bound for as many pairs as take seconds."""
         distances = [self._distances(pair) for pair in pairs]
         farthest = sorted(range(len(pairs)), key=lambda place: distances[place], reverse=True)
         worked_out, long = list[tuple[Bound | None, set[int]]](), list[str]()
@@ -227,20 +227,20 @@ class _Measures:
             yield replace(row, scales=(*row.scales, *others))
 
     def _most(self, bound: Bound | None, laws: Laws) -> int:
-        """Return for how many pairs a bound can be worked out in seconds; integrals over vectors take longer."""
+        """Return for how many pairs a bound is computed in seconds; integrals over vectors take longer."""
         if bound is None or self._as_gwm(bound, laws):
             return MOST_ROWS + 1
         one = bound.work(laws.work._replace(pairs=0.0, number=1.0), self.plan.calibration.guarantee)
         return int(self.effort.bound / max(one * _PER_DIMENSION ** (laws.dimension - 1), 1.0))
 
     def _as_gwm(self, bound: Bound, laws: Laws) -> bool:
-        """Return whether a bound asks for what GWM does: between constants on a line, or where it wins nothing."""
+        """Return whether a bound needs the same noise as GWM: between constants on a line, or where it saves none."""
         noise = self.plan.family(1.0)
         plain = laws.constant and laws.dimension == 1 and noise.monotone
         return plain or not bound.automatic(self.plan.calibration.guarantee, noise)
 
     def _by_distance(self, origin: Origin, pair: Pair, lengths: Sequence[float], note: str) -> Sensitivity:
-        """Return the row of a pair with the scales of bounds that look at a distance alone."""
+        """Return the row of a pair with the scales of the bounds that need a distance alone."""
         delta, left_out = self.plan.calibration.guarantee.delta, getattr(self.bounds[1], "delta", 0.0)
         close = self._near(pair, delta) if delta else None
         rest = self._near(pair, left_out) if left_out else None
@@ -266,7 +266,7 @@ class _Measures:
         return float(winf(pair.mu, pair.nu, self.norm) if _constant(pair) else near(pair.mu, pair.nu, delta, self.norm))
 
     def _of_ball(self, length: float, dimension: int, left_out: float) -> float | None:
-        """Return the scale for movements of a length; in proportion to it."""
+        """Return the scale for movements of a length, which is proportional to it."""
         key = dimension, left_out
         if key not in self.units:
             guarantee, where = self.plan.calibration.guarantee, Place(dimension, None, (None, None), 0)
@@ -276,7 +276,7 @@ class _Measures:
         return None if scale is None or not math.isfinite(length) else self._in_unit(length * scale)
 
     def _of_laws(self, laws: Laws, pair: Pair, bound: Bound | None, of_gwm: float | None) -> float | None:
-        """Return the scale that a bound asks for a pair by itself; None where it refuses."""
+        """Return the scale that a bound needs for one pair; None where it refuses."""
         if bound is None or self._as_gwm(bound, laws):
             return None if bound is None else of_gwm
         guarantee, family = self.plan.calibration.guarantee, self.plan.family
@@ -286,7 +286,7 @@ class _Measures:
         return None if length is None else length * self.unit
 
     def _words(self, prior: Prior) -> str:
-        """Return a prior in words, with its place where others have the same words."""
+        """Describe a prior, with its place in the list where others have the same description."""
         words, priors = belief_in_words(prior), self.plan.request.scenario.priors
         alike = [place for place, other in enumerate(priors, start=1) if belief_in_words(other) == words]
         own = next((place for place in alike if priors[place - 1] is prior), 0)
@@ -313,7 +313,7 @@ def _constant(pair: Pair) -> bool:
 
 
 def _unless_refused(found: Callable[[], Any]) -> Any:
-    """Return what a function finds; None where it refuses."""
+    """Return the result of a function; None where it refuses."""
     try:
         return found()
     except PufferflowError:

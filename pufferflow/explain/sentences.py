@@ -1,6 +1,6 @@
-"""A plan in words: what is hidden, from whom, how well, what carries the guarantee, what it costs if that is wrong.
+"""Explain a plan: its secret, adversary, guarantee, noise, bound and assumptions, and what is left if one is wrong.
 
-What values are read as, in words: null, values outside the domain, classes; from schema and domain, never from rows.
+Describe value handling: what null, values outside the domain and classes are read as, by schema and domain alone.
 
 No row is left out for its value, so each counts as one of the domain; how many rows are read so is private.
 """
@@ -41,8 +41,8 @@ from pufferflow.scenario import (
 )
 from pufferflow.scenario.priors import AnyCorrelation, Prior, Table, belief_in_words
 
-_INSIDE = "within a class of bins values are taken to lie evenly, and the error bar reaches to its ends"
-_INSIDE_WHOLE = "within a class of bins its whole numbers are taken to be alike, and the error bar reaches to its ends"
+_INSIDE = "values are assumed to be uniform within a class of bins, and the error bar reaches to its ends"
+_INSIDE_WHOLE = "whole numbers are assumed to be uniform within a class of bins, and the error bar reaches to its ends"
 _MOST, _LONG = 8, 1e15
 
 
@@ -53,7 +53,7 @@ def value_handling(request: Request) -> tuple[str, ...]:
 
 
 def value_handling_together(request: Request) -> tuple[str, ...]:
-    """Return the same lines for people: what is true of several queries is said once."""
+    """Return the same lines with one line for all queries that read the same columns and weights."""
     alike = dict[tuple[tuple[str, ...], str], list[Query]]()
     for query in request.queries:
         alike.setdefault((_columns_of(query), _weight_in_words(query)), []).append(query)
@@ -62,7 +62,7 @@ def value_handling_together(request: Request) -> tuple[str, ...]:
 
 
 def notes_on_missing(request: Request) -> list[str]:
-    """Say what was assumed where nobody chose what missing values count as."""
+    """Say what missing values count as where the scenario leaves it out."""
     secret, lines = request.scenario.secret, list[str]()
     for column in _columns(request):
         if request.missing_chosen(column) is False:
@@ -82,9 +82,9 @@ class _Reading:
 
     words: str
     distance: float
-    """How far a value within the domain may be from what it is read as."""
+    """The largest distance of a value within the domain from what it is read as."""
     beyond: str
-    """Where that has no limit; empty for nowhere."""
+    """Where that distance has no limit; empty for nowhere."""
 
 
 def _columns(request: Request) -> list[str]:
@@ -102,7 +102,7 @@ def _readings(request: Request) -> dict[tuple[str, ...], _Reading]:
 
 
 def _reading_of(request: Request, columns: Sequence[str]) -> _Reading:
-    """Return how columns are read; how far a function of several is off then has no number."""
+    """Return how columns are read; for several columns without the distance that an answer may be off."""
     readings = [_reading(request, column) for column in columns]
     return readings[0] if len(readings) == 1 else _Reading("; ".join(one.words for one in readings), 0.0, "")
 
@@ -114,7 +114,7 @@ def _reading(request: Request, column: str) -> _Reading:
 
 
 def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it: str = "") -> str:
-    """Return how queries about one column read it; each of them may be called `it`."""
+    """Return how queries about one column read it; `it` replaces their names in errors."""
     names, read = ", ".join(query.name for query in queries), _columns_of(queries[0])
     if not read:
         return f"{names}: every row counts, whatever its values"
@@ -131,7 +131,7 @@ def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it
 
 
 def _weight_in_words(query: Query) -> str:
-    """Say how weights of rows that come and go are read; nothing of others, which are as they are."""
+    """Say how bounded weights are read (`pf.Presence`); empty for others, which are read unchanged."""
     weights = (values.weight for values in query.measures if values is not None)
     weight = next((one for one in weights if one is not None and one.bounds is not None), None)
     if weight is None or weight.bounds is None:
@@ -141,7 +141,7 @@ def _weight_in_words(query: Query) -> str:
 
 
 def _error_in_words(query: Query, distance: float, it: str) -> str:
-    """Say how far an answer may be off because values are read as others near them; nothing where rows are counted."""
+    """Say how far an answer may be off because values are read as the nearest ones; empty for counts."""
     if not distance or isinstance(query, Count | Histogram):
         return ""
     if isinstance(query, Quantile):
@@ -154,7 +154,7 @@ def _error_in_words(query: Query, distance: float, it: str) -> str:
 
 
 def _slope(values: Values | None) -> float | None:
-    """Return how much faster the measure rises or falls than the value itself, if that is everywhere alike."""
+    """Return the absolute slope of the measure in the value; None where it is not linear."""
     if not isinstance(values, OnPoints):
         return None
     points, numbers = values.domain.numbers, np.array(values.steps) * float(values.unit)
@@ -168,7 +168,7 @@ _LEFT_OUT: Final = "left out, and hidden as values are; means divide by the nois
 
 
 def _missing(request: Request, column: str) -> str:
-    """Say what counts as the missing value; every column can have nulls, whatever its dtype."""
+    """Say what null, NaN and unknown labels count as; a column of any dtype can have nulls."""
     dtype, domain = request.schema[column], request.domains[column]
     kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
     what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
@@ -178,13 +178,13 @@ def _missing(request: Request, column: str) -> str:
 
 
 def _unknown_labels(domain: Domain, dtype: pl.DataType) -> bool:
-    """Whether there can be labels that the domain does not have."""
+    """Return whether there can be labels outside the domain."""
     closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
     return labelled(domain) and not closed
 
 
 def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
-    """Say what other numbers count as, how far that may be from them within the domain, and where beyond it."""
+    """Say what numbers outside the listed values count as, how far off that may be, and where without limit."""
     domain = domain.present
     if isinstance(domain, Bins):
         return _of_classes(domain)
@@ -204,7 +204,7 @@ def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
 
 
 def _of_classes(domain: Bins) -> tuple[str, float, str]:
-    """Say what each class counts as, and how far the values of it may be from that."""
+    """Say what each class counts as, and how far its values may be from that."""
     edges = [-np.inf, *domain.edges, np.inf] if domain.open else list(domain.edges)
     classes = list(itertools.pairwise(edges))
     named = [
@@ -235,12 +235,12 @@ def _class(low: float, high: float) -> str:
 
 
 def _whole(points: Floats, dtype: pl.DataType) -> bool:
-    """Whether a column has no numbers between whole points."""
+    """Return whether a column has no numbers between whole points."""
     return (clean_dtype(dtype).is_integer() or dtype == pl.Boolean) and bool((points == np.rint(points)).all())
 
 
 def _ends(dtype: pl.DataType) -> tuple[float, float]:
-    """Return the least and the largest number that a column can have."""
+    """Return the least and the largest number of a dtype."""
     if dtype == pl.Boolean:
         return 0.0, 1.0
     clean = clean_dtype(dtype)
@@ -265,14 +265,14 @@ _SAME = 1e-6
 
 
 def plan_in_words(plan: Decision) -> str:
-    """Return the text that a person can sign."""
+    """Return the explanation that a person can sign, a labelled line for each fact."""
     request, size = plan.request, plan.facts.size
     lines = [
         f"Published: {queries_in_words(request)}.",
         *request.scenario.describe().split("\n"),
-        f"How well: {promise_in_words(plan.promise)}.",
+        f"Guarantee: {promise_in_words(plan.promise)}.",
         *beliefs_in_words(request.scenario, plan.promise),
-        f"How: {noise_in_words(plan)}",
+        f"Noise: {noise_in_words(plan)}",
         *(f"Read: {line}." for line in value_handling_together(request)),
         f"Error bars: {ERROR_BARS}.",
         *[f"Keys: {own.words}." for own in [plan.chosen_keys] if own is not None],
@@ -280,31 +280,32 @@ def plan_in_words(plan: Decision) -> str:
         f"One row alone: {ordinary_in_words(plan)}",
         *(f"Assumed: {line}." for line in assumptions(plan)),
         *(f"Note: {line}." for line in (*notes(plan), *findings(plan), *of_no_rows(request.queries, size))),
-        f"If that is wrong: {if_wrong(plan)}",
+        f"Robustness: {if_wrong(plan)}",
     ]
     return "\n".join(visible(line, one_line=True) for line in lines)
 
 
 def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:
-    """Say how likely a secret behind the data can become under a pure guarantee, where tables say how likely it is."""
+    """Say how likely a secret behind the data can become under a pure guarantee, if its prior is a table."""
     secret, tables = scenario.secret, [prior for prior in scenario.priors if isinstance(prior, Table)]
     known = len(tables) == len(scenario.priors) and all(one.independent_rows for one in tables)
     if not isinstance(promise, Pure) or not isinstance(secret, Derived) or secret.pairs != "all" or not known:
         return []
     found = beliefs_after(scenario, promise.epsilon)
-    words = [f"{one.value!r} {_between(one.after)}, {_between(one.before)} before" for one in found]
+    words = [f"{one.value!r} is {_between(one.after)}, prior {_between(one.before)}" for one in found]
     more = f"; {len(words) - _MOST} more values" if len(words) > _MOST else ""
-    return [f"In priors: who knows the table holds {secret.name} = {'; '.join(words[:_MOST])}{more}."]
+    whose = "for an adversary who knows the table"
+    return [f"Posterior: {whose} the probability of {secret.name} = {'; '.join(words[:_MOST])}{more}."]
 
 
 def _between(ends: tuple[float, float]) -> str:
-    """Return a range in three decimals, rounded outwards; a probability by itself."""
+    """Return a range with three decimals, rounded outwards; a single probability as it is."""
     low, high = math.floor(ends[0] * 1000) / 1000, math.ceil(ends[1] * 1000) / 1000
     return f"{ends[0]:.3g}" if ends[0] == ends[1] else f"between {low:g} and {high:g}"
 
 
 def queries_in_words(request: Request) -> str:
-    """Say which queries are answered, over which rows."""
+    """Describe the queries and the rows that they are about."""
     queries = _join([f"{query.words} ({query.name})" for query in request.queries])
     filters = f" where {_join([public_words(condition) for condition in request.filters])}" if request.filters else ""
     groups = f", for each {_join(request.by)}" if request.by else ""
@@ -313,15 +314,15 @@ def queries_in_words(request: Request) -> str:
 
 
 def noise_in_words(plan: Decision) -> str:
-    """Say how much noise there is behind each query."""
+    """Describe the noise on the sums of each query."""
     request = plan.request
     least = plan.in_units(noises_at(plan.least_noise, plan.weights))
     ends = [(noise.scale, small.scale) for noise, small in zip(plan.noises_in_units, least, strict=True)]
-    parts = [f"{_scales([ends[place] for place in places])} behind {query.name}" for query, places in request.reads]
+    parts = [f"{_scales([ends[place] for place in places])} for {query.name}" for query, places in request.reads]
     name = type(plan.calibration.noise).__name__
     groups = f", for each {_join(request.by)}" if request.by else ""
-    own = "" if plan.cells is None else f", by what the rows of each {_join(request.by)} need"
-    joint = "" if plan.facts.combined is None else ", correlated between sums, so that it is less (M28)"
+    own = "" if plan.cells is None else f", as the rows of each {_join(request.by)} need"
+    joint = "" if plan.facts.combined is None else ", correlated between sums to reduce it (M28)"
     return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}{own}{joint}."
 
 
@@ -335,7 +336,7 @@ def _scales(ends: Sequence[tuple[float, float]]) -> str:
 
 
 def carried_by(plan: Decision) -> str:
-    """Say which theorem and which prior the guarantee stands on."""
+    """Say which bound proves the guarantee, and for which worst pair."""
     calibration = plan.calibration
     certainties = {
         "exact": "exactly",
@@ -343,14 +344,13 @@ def carried_by(plan: Decision) -> str:
         "estimate": "as an ESTIMATE, which may be too low",
     }
     return (
-        f"{type(calibration.bound).__name__}, which was worked out {certainties[calibration.certainty.value]}; "
-        f"the costliest secret is {witness_in_words(plan)}. All answers are one vector, "
-        "so they are paid for once (M23)."
+        f"{type(calibration.bound).__name__}, computed {certainties[calibration.certainty.value]}; "
+        f"the worst pair of secrets is {witness_in_words(plan)}. All answers are one vector, charged once (M23)."
     )
 
 
 def ordinary_in_words(plan: Decision) -> str:
-    """Say what the same noise keeps of one row as ordinary differential privacy."""
+    """Say which ordinary differential privacy of one row the same noise keeps."""
     secret = plan.request.scenario.secret
     if isinstance(secret, Presence):
         return "the guarantee itself is differential privacy, of the unit that is there or not."
@@ -373,51 +373,51 @@ def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
 
 def _not_of_a_row(secret: AnySecret) -> str:
     if isinstance(secret, Initial):
-        return "no first row is among those that are asked about"
-    return "the secret is not the value that is asked about"
+        return "no first row is among the queried rows"
+    return "the secret is not the queried value"
 
 
 def assumptions(plan: Decision) -> list[str]:
-    """Return what has to be true of the world, in sentences, and which of it is declared by somebody."""
+    """Return the assumptions of the guarantee, in sentences."""
     scenario = plan.request.scenario
     sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
     if not all(isinstance(prior, AnyCorrelation) for prior in scenario.priors):
-        sentences.append("rows depend on each other as is believed above")
+        sentences.append("rows depend on each other as the prior says")
     if scenario.numbers_rows and len(scenario.within) == 1:
         sentences.append("rows are independent of each other")
     elif scenario.within:
         sentences.append(f"rows that differ in {_join(scenario.within)} are independent of each other")
     if isinstance(scenario.secret, Presence):
         own = f"the column {scenario.secret.within!r} says in every row whose row it is"
-        sentences.append("no two rows are of one unit" if scenario.secret.each_row else own)
+        sentences.append("no two rows belong to one unit" if scenario.secret.each_row else own)
         if scenario.secret.once:
             sentences.append("all releases of an account are about one table, whose rows stay as they are")
     else:
         known = f"{_join(scenario.public)} and " if scenario.public else ""
         sentences.append(f"everybody may know {known}which rows there are")
-        sentences.append("the rows that are released are those that were planned with")
+        sentences.append("the released rows are those that the plan was made for")
     return sentences
 
 
 def _origin(prior: Prior) -> str:
-    """Say where a prior comes from; what fitting found wrong with it, where the prior does not say so itself."""
+    """Describe the provenance of a prior: in full, unless the prior's own description has it."""
     in_full = prior.provenance.describe()
     return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
 
 
 _OWN_NOISE = (
-    "groups of the answer have noise of their own, which hides the rows there; for several releases together an "
-    "account may count more than with per_group=False"
+    "each group of the answer has noise of its own, for the rows there; for several releases together an account may "
+    "count more than with per_group=False"
 )
 
 
 def _along_one_coupling(prior: Prior) -> bool:
-    """Return whether an account adds up what a prior's releases lose, each by its own noise."""
+    """Return whether an account adds up losses under a prior along one coupling, each by its own noise."""
     return prior.independent_rows or (prior.coupled and not prior.ordered)
 
 
 def notes(plan: Decision) -> list[str]:
-    """Return notes on how the noise was calibrated and on how rows are read."""
+    """Return notes on the calibration and on how rows are read."""
     lines = [plan.calibration.note] if plan.calibration.note else []
     if plan.cells is not None and not all(map(_along_one_coupling, plan.request.scenario.priors)):
         lines.append(_OWN_NOISE)
@@ -429,15 +429,15 @@ def notes(plan: Decision) -> list[str]:
 
 
 def untried_bounds(plan: Decision) -> list[str]:
-    """Say which bounds were not tried for want of time, so that noise may be larger than it has to be."""
+    """Name the bounds that were not tried for lack of time, so that noise may be larger than needed."""
     untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))
     if not untried:
         return []
-    return [f"planning was given {plan.terms.seconds:g} s: {', '.join(untried)} might ask for less noise, untried"]
+    return [f"planning was limited to {plan.terms.seconds:g} s: {', '.join(untried)} might need less noise, not tried"]
 
 
 def _limit_in_words(request: Request) -> list[str]:
-    """Say which rows of each unit are read, if there is a limit."""
+    """Say which rows of each unit are read, if their number is limited."""
     limit = request.limit
     if limit is None:
         return []
@@ -454,43 +454,43 @@ def _limit_in_words(request: Request) -> list[str]:
 
 
 def row_privacy_notes(plan: Decision) -> list[str]:
-    """Say where a prior hides nothing, and whether noise is more than it needs, or too little for one row alone."""
+    """Note where a prior leaves nothing to hide, and where noise differs from what one row alone needs."""
     consequence = (
         "ordinary differential privacy of one row is kept there" if plan.row_privacy else "nothing is guaranteed there"
     )
     values = _join([repr(value) for value in impossible_values(plan.request.scenario)])
-    lines = [f"at some positions a prior holds {values} to be impossible and has nothing to hide; {consequence}"]
+    lines = [f"at some positions a prior gives {values} probability 0 and does not hide it; {consequence}"]
     lines = lines if values else []
     if plan.row_privacy or plan.row_laws is None:
         return [*lines, *_note_of_raised_noise(plan)]
-    promise = "nothing that is known" if plan.ordinary is None else repr(plan.ordinary)
-    return [*lines, f"row_privacy=False: noise was made for the prior alone; of one row alone it keeps {promise}"]
+    promise = "no known guarantee" if plan.ordinary is None else repr(plan.ordinary)
+    return [*lines, f"row_privacy=False: noise was made for the prior alone; for one row alone it keeps {promise}"]
 
 
 def _note_of_raised_noise(plan: Decision) -> list[str]:
-    """Say that noise is what one row alone needs, if the prior needs less."""
+    """Note that one row alone needs more noise than the prior, if so."""
     promised, ordinary = plan.calibration.guarantee, plan.ordinary
     if promised.kind is None or ordinary is None or ordinary.kind is None:
         return []
     if plan.calibration.loss > _NEARLY * promised.loss or ordinary.loss < _NEARLY * promised.loss:
         return []
     own = f"{promised.measure} {at_most(plan.calibration.loss)}"
-    return [f"for the prior alone less noise would do: with this much it keeps {own}; one row alone needs it"]
+    return [f"the prior alone needs less noise: with this noise it keeps {own}; one row alone needs it"]
 
 
 def if_wrong(plan: Decision) -> str:
-    """Say what is left of the guarantee if rows depend on each other in another way, or if priors are a little off."""
+    """Say what is left of the guarantee if an assumption is wrong."""
     parts = [f"{case.wrong}, {case.left}" for case in what_if(plan)]
-    return "; ".join(parts) + "." if parts else "nothing can be said."
+    return "; ".join(parts) + "." if parts else "not known."
 
 
 def witness_in_words(plan: Decision) -> str:
-    """Say which two values of the secret are the hardest to hide and, of several priors, under which."""
+    """Name the two values of the secret that need most noise and, of several priors, the prior."""
     witness: Any = plan.calibration.witness
     several, believed = len(plan.request.scenario.priors) > 1, witness.prior
-    prior = f", believing that {belief_in_words(believed)}" if several and believed is not None else ""
+    prior = f", under the prior that {belief_in_words(believed)}" if several and believed is not None else ""
     if witness.secrets is None:
-        return f"a pair that is not named{prior}"
+        return f"a pair without names{prior}"
     first, second = NAMELESS if nameless(plan) else map(repr, witness.secrets)
     return f"{first} against {second}{prior}"
 

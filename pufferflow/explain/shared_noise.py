@@ -1,7 +1,7 @@
-"""Which outputs are made of the same noisy sum, and which noises are correlated: neither is evidence of its own.
+"""Find the outputs that share a noisy sum, and those with correlated noise: they are not independent evidence.
 
-Two outputs of one noisy sum, such as a sum and a mean of one column, err together. An average over both is no better
-than either of them. Noises that are correlated (M28) do so in part.
+Two outputs of one noisy sum, such as a sum and a mean of one column, have the same error, so their average is no more
+accurate than either. Correlated noises (M28) share a part of the error.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class SharedNoise(NamedTuple):
 
 
 def shared_noise(plan: Decision) -> list[SharedNoise]:
-    """Return what each output of a plan shares with others, in the order of outputs."""
+    """Return which noise each output of a plan shares with others, in the order of outputs."""
     names, sums = _sums_of_outputs(plan)
     correlated = _correlated_sums(plan)
     readers = _readers(sums)
@@ -34,7 +34,7 @@ def shared_noise(plan: Decision) -> list[SharedNoise]:
 
 
 def _sums_of_outputs(plan: Decision) -> tuple[list[str], list[tuple[int, ...]]]:
-    """Return the names of outputs, and the places of the sums that each is worked out of."""
+    """Return the names of outputs, and the places of the sums that each is computed from."""
     names, sums = list[str](), list[tuple[int, ...]]()
     for query, places in plan.request.reads:
         one_each = query.linear and not query.exclusive and len(query.outputs) == len(places)
@@ -44,7 +44,7 @@ def _sums_of_outputs(plan: Decision) -> tuple[list[str], list[tuple[int, ...]]]:
 
 
 def _readers(sums: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
-    """Return the places of the outputs that are worked out of each sum."""
+    """Return the places of the outputs that are computed from each sum."""
     readers = dict[int, list[int]]()
     for place, own in enumerate(sums):
         for one in own:
@@ -53,7 +53,7 @@ def _readers(sums: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
 
 
 def _correlated_sums(plan: Decision) -> list[list[int]]:
-    """Return of each sum the others whose noise is correlated with it."""
+    """Return for each sum the others whose noise is correlated with it."""
     count, combined = len(plan.request.measures), plan.facts.combined
     if combined is None:
         return [[] for _ in range(count)]

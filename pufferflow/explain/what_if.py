@@ -1,7 +1,4 @@
-"""What is left of a guarantee if an assumption is wrong.
-
-Of how rows depend on each other (M7), or of the prior (M30).
-"""
+"""Compute what is left of a guarantee if an assumption is wrong: on correlation (M7), or on the prior (M30)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,14 +17,14 @@ from pufferflow.scenario.priors import AnyCorrelation
 RATIO = 0.1
 _EPSILON: Final = "epsilon"
 _MOST_EPSILON: Final = 10.0
-"""With a larger epsilon one secret may be 22,000 times as likely as another after the answer: that protects nothing."""
+"""A larger epsilon counts as no protection: an answer can change the odds by a factor above 22,000."""
 _NOTHING: Final = "practically no protection"
 
 
 def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
-    """Return what is left if rows depend on each other in another way, or if priors are a little off.
+    """Return what is left if rows depend on each other in another way, or if a prior is wrong by a small amount.
 
-    Likelihoods may be off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
+    Likelihoods are off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
     """
     if nothing_assumed(plan):
         return [_any_correlation(plan), *_dependent_groups(plan)]
@@ -40,12 +37,12 @@ def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence
 
 
 def nothing_assumed(plan: Decision) -> bool:
-    """Return whether rows of one group may depend on each other in any way already."""
+    """Return whether the scenario allows any correlation within a group already."""
     return all(isinstance(prior, AnyCorrelation) for prior in plan.request.scenario.priors)
 
 
 def under_group(plan: Decision) -> float | None:
-    """Return the loss of the same kind of guarantee that the noise keeps if rows depend on each other in any way."""
+    """Return the loss that the noise keeps if rows depend on each other in any way, in the guarantee's kind."""
     kind = plan.calibration.guarantee.kind
     if kind is None:
         return None
@@ -61,12 +58,12 @@ def under_group(plan: Decision) -> float | None:
 def _any_correlation(plan: Decision) -> WhatIf:
     within = plan.request.scenario.group_in_words
     if not within:
-        return WhatIf("nothing was assumed of how rows depend on each other", "so that nothing of it can be wrong")
+        return WhatIf("nothing was assumed of how rows depend on each other", "so that no such assumption can be wrong")
     return WhatIf(_whatever_rows_do(within), "the guarantee holds as it is")
 
 
 def _dependent_groups(plan: Decision) -> list[WhatIf]:
-    """Say that groups are believed to be independent of each other, which every prior within groups rests on (M7)."""
+    """State the assumption of every prior within groups: different groups are independent (M7)."""
     within = plan.request.scenario.group_in_words
     if not within:
         return []
@@ -75,7 +72,7 @@ def _dependent_groups(plan: Decision) -> list[WhatIf]:
 
 def _whatever_rows_do(within: str) -> str:
     whose = f"of one {within}" if within else "of the whole frame"
-    return f"whatever the rows {whose} have to do with each other"
+    return f"if the rows {whose} depend on each other in any way"
 
 
 def _other_correlation(plan: Decision) -> WhatIf | None:
@@ -90,7 +87,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
 
 
 def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
-    factor = downwards(math.exp(ratio), 3)  # what is left holds up to e^ratio, and so up to less
+    factor = downwards(math.exp(ratio), 3)  # the guarantee holds up to e^ratio, and so up to a smaller factor
     wrong = f"if priors are off by a factor of up to {factor:g} either way"
     return _case_of(wrong, lambda: stretched(plan.promise, ratio))
 
@@ -101,7 +98,7 @@ def _laws_moved(plan: Decision, share: float) -> WhatIf | None:
     if errors[0] == 0:
         return None
     what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
-    wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those believed"
+    wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those under the prior"
     each = zip(plan.calibrations, errors, strict=True)
     return _case_of(wrong, lambda: with_keys(weakest([robustness(one, error) for one, error in each]), plan.key_delta))
 
@@ -118,7 +115,7 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
 
 
 def _protects(measure: str, loss_left: float) -> bool:
-    """Return whether a loss keeps anything worth the name; other measures than epsilon are not judged."""
+    """Return whether a loss still protects; only epsilon is judged."""
     return measure != _EPSILON or loss_left <= _MOST_EPSILON
 
 

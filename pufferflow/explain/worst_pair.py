@@ -1,7 +1,7 @@
-"""The worst pair: the two laws of an answer that are the easiest to tell apart, in its own unit, for people to look at.
+"""Return the worst pair: the two laws of an answer that are the easiest to distinguish, in the unit of the answer.
 
-The noise of a plan was made for weighted sums of all cells at once. Here is one number of them, divided by its weight.
-The guarantee about all of them holds for each: what is worked out of an answer tells no more than the answer does.
+The noise of a plan is made for the weighted sums of all cells at once. Here one of them is divided by its weight. The
+guarantee for all of them holds for each: a function of the answers reveals no more than the answers.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from pufferflow.scenario import Presence
 from pufferflow.transport import winf
 
 _MOST_ATOMS = 400
-_NO_NOISE = "No noise is added: without any the guarantee holds already."
+_NO_NOISE = "No noise is added: the guarantee holds without it."
 _ONE_OF = "one number of several that are published together"
 _BINNED = f"drawn in {_MOST_ATOMS} bins: the laws have more values"
 NAMELESS = ("one value", "another")
@@ -26,7 +26,7 @@ NAMELESS = ("one value", "another")
 
 
 def worst_pair(plan: Decision) -> tuple[WorstPair | None, str]:
-    """Return the pair and "", or None and why there is nothing to show."""
+    """Return the pair and "", or None and the reason."""
     if plan.calibration.noise.scale == 0 or not (plan.weights > 0).any():
         return None, _NO_NOISE
     try:
@@ -36,7 +36,7 @@ def worst_pair(plan: Decision) -> tuple[WorstPair | None, str]:
 
 
 def _laws_of_worst_pair(plan: Decision) -> NumberLaws:
-    """Return the two laws: those of a pair, or those that a place stands for, where laws were not needed so far."""
+    """Return the two laws: those of a pair, or those at a place, where the calibration listed none."""
     calibration, origin = plan.calibration, origin_of(plan)
     if isinstance(calibration.witness, Pair):
         return _of_pair(plan, origin, calibration.witness)
@@ -65,7 +65,7 @@ def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> NumberLaws:
 
 
 def _distances(mu: Law, nu: Law) -> Floats:
-    """Return how far the laws of each coordinate lie apart."""
+    """Return the distance between the two laws of each coordinate."""
     if len(mu) == len(nu) == 1:
         return np.abs(np.atleast_1d(mu.values[0] - nu.values[0])).astype(np.float64)
     coordinates = range(mu.dimension)
@@ -106,20 +106,20 @@ def _in_answer_unit(plan: Decision, pair_laws: NumberLaws) -> WorstPair:
 
 
 def _names(plan: Decision, pair_laws: NumberLaws) -> tuple[str, str]:
-    """Return the two secrets as they are called."""
+    """Return the names of the two secrets."""
     if pair_laws.secrets is None or nameless(plan):
         return NAMELESS
     return str(pair_laws.secrets[0]), str(pair_laws.secrets[1])
 
 
 def nameless(plan: Decision) -> bool:
-    """Return whether secrets are places in a table: those stand for numbers of an interval and say nothing."""
+    """Return whether secrets are places in a table of an interval, which have no meaningful names."""
     request = plan.request
     return on_interval(request) and not isinstance(request.scenario.secret, Presence)
 
 
 def _answer(plan: Decision, pair_laws: NumberLaws, number: Number) -> str:
-    """Say what the two laws are laws of: rows of one group, as those of others are the same under both secrets."""
+    """Describe the number of the two laws: rows of one group, since other groups are the same under both secrets."""
     within = plan.request.scenario.group_in_words
     if pair_laws.stands_in:
         return f"the movement of {number.answer} by the rows{f' of one {within}' if within else ''}"
@@ -139,7 +139,7 @@ def _least_values(plan: Decision, pair_laws: NumberLaws) -> float:
 
 
 def _atoms_of_both(pair_laws: NumberLaws, number: Number, least: float) -> tuple[Atoms, Atoms, str]:
-    """Return both laws in the unit of the answer; where they have too many values for a picture, in the same bins."""
+    """Return both laws in the unit of the answer; in the same bins where a figure cannot draw all values."""
     laws = [
         ((law.values.astype(np.float64) + least) * number.step, law.probabilities)
         for law in (pair_laws.mu, pair_laws.nu)

@@ -30,7 +30,7 @@ _FLOATS: Final = frozenset({"Float", "Float32", "Float64"})
 
 
 def check_rowwise(tree: Node, *, on_values: bool) -> None:
-    """Refuse functions that are not listed, tables that do not stand in the expression, types that look at other rows.
+    """Refuse functions that are not listed, tables outside of the expression, and types that depend on other rows.
 
     `on_values` is for expressions of a sensitive column.
     """
@@ -98,15 +98,15 @@ def _check_format(node: Node) -> None:
 
 
 def check_never_fails(tree: Node, types: Types) -> None:
-    """Refuse the first part that may stop at a value, of a tree that has been checked otherwise.
+    """Refuse the first part that may fail at a value, of a tree that has been checked otherwise.
 
-    A column whose type is not told may have any. Polars itself refuses types that do not fit at all before it reads a
-    row, except for a few (comparisons of lists, structs and durations with texts), for which types must be told.
+    A column whose type is not given may have any. Polars itself refuses types that do not fit at all before it reads a
+    row, except for a few (comparisons of lists, structs and durations with texts), for which types must be given.
     """
     for node in tree.walk():
         if not _never_fails(node, types):
             raise UsageError(
-                f"{words(node)} may stop at some value, and it is secret which rows there are.",
+                f"{words(node)} may fail at some value, and the secret is which rows there are.",
                 allowed="comparisons, is_in, is_null, parts of dates, + - * of numbers, casts with strict=False",
                 instead=_instead(node, types),
             )
@@ -127,7 +127,7 @@ def _instead(node: Node, types: Types) -> str:
 
 
 def _of_labels(node: Node, types: Types) -> str:
-    """Return what to ask of labels in place of their order, which no literal fits; nothing for other columns."""
+    """Return the test of labels that replaces their order, which no literal fits; nothing for other columns."""
     names = [part.word for part in node.inputs if part.kind == "column" and kind(part, types) == "label"]
     instead = f"pl.col({shown(names[0])}).is_in([…]) with the labels that are meant" if names else ""
     return instead and f"{instead}, or .cast(pl.String, strict=False), which compares texts"

@@ -45,7 +45,7 @@ def read_values(
     expression = pl.col(given) if isinstance(given, str) else given
     if not isinstance(cast(object, expression), pl.Expr):
         raise UsageError(
-            f"The question is {shown(given)}.",
+            f"The query is {shown(given)}.",
             allowed="the name of a sensitive column, or a Polars expression of one",
             instead=f'"{next(iter(domains), "x")}", or pl.col("{next(iter(domains), "x")}").clip(0, 9)',
         )
@@ -75,7 +75,7 @@ def _check_missing(tree: Node, domains: Mapping[str, Domain]) -> None:
                 continue
             missing = f"missing={domains[column].points[0]!r}"
             raise UsageError(
-                f"{words(node)} speaks of nulls of {short(repr(column), 60)}, which are read as values of its domain.",
+                f"{words(node)} tests for nulls of {short(repr(column), 60)}, which are read as values of its domain.",
                 allowed='a value for nulls, said by the secret, or missing="skip"; a public column that says so',
                 instead=f'pf.Secret({short(repr(column), 60)}, …, missing="skip"), or {missing}',
             )

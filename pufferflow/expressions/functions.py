@@ -1,10 +1,10 @@
-"""The functions that an expression may use: a closed list, one row each.
+"""The functions that an expression may use: a closed list, one row for each.
 
-What stands in no row is refused, since a new Polars may have new functions, and what is not known may see other rows.
-A row says what kind of values a function gives, what it is on an interval, and when it gives something for every value.
-The last matters where it is secret which rows there are: an error at one value would show that its row is there. Polars
-stops at more values than its manual says (dates that no calendar has, hours that a time zone skips, Decimals that
-overflow, types that it finds out about late), so `never_fails` was found by trying the farthest values, and
+Other functions are refused, since a new Polars may have new ones, and an unknown function may read other rows. A row
+says what kind of values a function returns, what it is on an interval, and when it has a result for every value. The
+last matters where the secret is which rows there are: an error at one value would reveal that its row is there. Polars
+fails at more values than its manual says (dates that no calendar has, hours that a time zone skips, Decimals that
+overflow, types that it checks late), so `never_fails` was found by trying extreme values, and
 tests/expressions/test_never_fails.py tries them again.
 """
 
@@ -56,9 +56,9 @@ def _not_linear(_node: Node, _draw: Draw) -> Pieces:
 class Function:
     """A function that works on each row by itself.
 
-    `on_values` lets it be asked of a sensitive column, whose values are numbers, Booleans and labels. `gives` is the
-    kind of what it gives; `never_fails` says for which inputs it gives something at every value; `curve` is what it is
-    on an interval.
+    `on_values` permits it on a sensitive column, whose values are numbers, Booleans and labels. `gives` is the kind of
+    its result; `never_fails` says for which inputs it has a result at every value; `curve` is the function on an
+    interval.
     """
 
     name: str

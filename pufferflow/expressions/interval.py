@@ -28,8 +28,8 @@ class OnInterval(Values):
     """φ on an interval, as `pieces`, or their square where `square` says so; |steps| ≤ 2^30.
 
     `affine` says that φ is a single line. `slope` is how many steps φ changes at most per unit of the column, None if
-    it jumps; what is read obeys |steps(a) − steps(b)| ≤ slope·|a − b| + 1, the 1 for rounding to whole steps. It is a
-    hair larger than the true slope wherever floats round before that. What is read of a line is monotone, as it is.
+    it jumps; what is read obeys |steps(a) − steps(b)| ≤ slope·|a − b| + 1, the 1 for rounding to whole steps. It is
+    raised by the relative margin 4·`_FLOAT_ERROR` where floats round before that. Steps of a line are monotone, as it.
     """
 
     affine: bool
@@ -123,7 +123,7 @@ class OnInterval(Values):
             raise Refused(
                 f"The square of {self.words} is not known on an interval.",
                 allowed="squares of the column itself, or of a line such as x * 2 + 1",
-                instead="pf.Bins(edges, values) as the domain, where any function of a row may be asked",
+                instead="pf.Bins(edges, values) as the domain, where any function of a row is allowed",
             )
         domain = cast(Interval, self.domain)
         moved = present.mapped(lambda line: Line(line.intercept - center, line.slope))

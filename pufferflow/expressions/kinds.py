@@ -1,8 +1,8 @@
-"""The kinds of values that parts of a public expression have, as far as its tree and the types of columns tell.
+"""The kinds of values that parts of a public expression have, as far as they follow from its tree and column types.
 
 Kinds are coarser than data types: values of one kind can be compared and mixed without a conversion that may fail.
-A column whose type is not given, and what is made of it, is "any". "odd" is what Polars may stop at whatever is done
-with it: Decimals and 128-bit integers that overflow, bytes that are no text, lists and structs.
+A column whose type is not given, and what is made of it, is "any". "odd" are values at which Polars may fail in any
+function: Decimals and 128-bit integers that overflow, bytes that are no text, lists and structs.
 """
 
 from collections.abc import Collection, Mapping

@@ -112,8 +112,8 @@ def squared_words(words: str, center: Fraction) -> str:
 def table(expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: Sequence[Label], said: str) -> pl.Series:
     """Return the results of an expression at all points; `columns` have the values of each point.
 
-    The points are seen all at once, in reverse and each alone, of many points the first ones alone and others in parts:
-    whatever still looks beyond its row is found out here.
+    The expression is evaluated on all points at once, in reverse and each alone, of many points the first ones alone
+    and others in parts. So an expression that still depends on other rows is found here.
     """
     frame = pl.DataFrame([_column(name, values) for name, values in columns.items()])
     whole, back = evaluate(expression, frame, said), evaluate(expression, frame.reverse(), said)
@@ -128,7 +128,7 @@ def table(expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: S
         raise Refused(
             f"{said} gives a value other numbers when other rows are there.",
             allowed="expressions that work on each row by itself",
-            instead="declared numbers in place of what rows decide",
+            instead="declared numbers in place of numbers that depend on rows",
         )
     return whole
 

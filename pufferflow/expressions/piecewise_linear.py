@@ -35,7 +35,7 @@ _WHOLE_TYPES: Final = {
 }
 _CLOSE: Final = Fraction(1, 2**20)
 _LINEAR: Final = "+ and -, * and / by numbers, clip, abs, comparisons, is_between, when/then, min and max with numbers"
-_TABULATED: Final = "pf.Bins(edges, values) or a list of values as the domain, where any function of a row may be asked"
+_TABULATED: Final = "pf.Bins(edges, values) or a list of values as the domain, where any function of a row is allowed"
 
 
 def curve(tree: Node, domain: Interval) -> Pieces:
@@ -142,8 +142,8 @@ def _logic(word: str, first: Pieces, second: Pieces) -> Pieces:
 def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> bool:
     """Return whether the expression is a predicate; refuse it where Polars computes something else than `drawn`.
 
-    Two numbers within each piece tell every line from others, as far as floats reach. Whole numbers that overflow,
-    sums that cancel and anything misunderstood about Polars come to light here.
+    Two numbers within each piece determine its line, up to the precision of floats. So whole numbers that overflow,
+    sums that cancel and any misreading of Polars are found here.
     """
     probes = list(_probes(drawn))
     result = evaluate(expression, pl.DataFrame({column: [x for x, _ in probes]}, schema={column: pl.Float64}), said)

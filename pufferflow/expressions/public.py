@@ -31,9 +31,9 @@ def read_public(
 ) -> pl.Expr:
     """Return an expression that reads one row at a time and only public columns; the name of one stands for itself.
 
-    `known` are the public columns, best with their types: more can be let through where they are told; `refusal` is
-    about all others. `never_fails`
-    refuses what may stop at a value: where it is secret which rows there are, that would reveal about one.
+    `known` are the public columns, if possible with their types, which permit more expressions; `refusal` is about all
+    others. `never_fails` refuses expressions that may fail at a value: where the secret is which rows there are, an
+    error would reveal a row.
 
     >>> read_public(pl.col("hour").dt.hour() >= 6, {"hour"}, never_fails=True).meta.root_names()
     ['hour']
@@ -87,7 +87,7 @@ def _check_columns(tree: Node, known: Collection[str], refusal: Refusal | None) 
 
 
 def _check_order(tree: Node, types: Types) -> None:
-    """Refuse the least and the most of what may be Categorical: the process orders labels as it has met them.
+    """Refuse minima and maxima of what may be Categorical: their order depends on the rows that were read before.
 
     One part that is surely a number or a time is enough: Polars puts no Categorical beside it.
     """
@@ -96,7 +96,7 @@ def _check_order(tree: Node, types: Types) -> None:
             kinds = set(kinds_of(node.inputs, types))
             if not (kinds & _ORDERED or any(map(dated, kinds)) or kinds == {"text"}):
                 raise Refused(
-                    f"{words(node)} may compare Categoricals, whose order depends on the rows that were met before.",
+                    f"{words(node)} may compare Categoricals, whose order depends on the rows that were read before.",
                     allowed="clip, min_horizontal and max_horizontal with a number, date or time as one of the parts",
                     instead="pl.when(a < b).then(a).otherwise(b), or casts to pl.Float64 or pl.String",
                 )

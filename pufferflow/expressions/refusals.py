@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from pufferflow.errors import Refused
 
 ALLOWED: Final = (
-    "what reads one row at a time: arithmetic, comparisons, clip, when/then, cast, is_in, round and the like"
+    "functions of one row at a time: arithmetic, comparisons, clip, when/then, cast, is_in, round and the like"
 )
 INSTEAD: Final = "clip(0, 9) with numbers as bounds; quantities that many rows decide are queries of their own"
 
@@ -53,12 +53,12 @@ _SPOKEN: Final = {
     "struct.field_by_name": "struct.field",
 }
 _PARTS: Final = {
-    "AnonymousFunction": "A Python function (map_elements, map_batches, NumPy){subject} cannot be looked into.",
+    "AnonymousFunction": "A Python function (map_elements, map_batches, NumPy){subject} cannot be checked.",
     "Selector": "pl.all(), a list of columns, a pattern or a selector can name many columns.",
     "Len": "pl.len() counts many rows at once.",
     "Element": "pl.element() has no column.",
     "Field": "pl.field() has no column.",
-    "RenameAlias": "name.map calls a Python function, which cannot be looked into.",
+    "RenameAlias": "name.map calls a Python function, which cannot be checked.",
 }
 _MIXING: Final = re.compile(
     "over|rolling|sort|filter|slice|gather|explode|cum_|ewm_|eval"

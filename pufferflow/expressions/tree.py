@@ -1,7 +1,7 @@
-"""The tree of a Polars expression, as Polars itself writes it down; every node that is not known here is refused.
+"""The tree of a Polars expression, as Polars serializes it; every node that is not known here is refused.
 
-`meta.is_row_separable()` would not do: it accepts `x - x.mean()`. What Polars writes is a closed set of nodes instead:
-those below stay, all others are refused by name, and so is whatever a later Polars writes differently.
+`meta.is_row_separable()` is not enough: it accepts `x - x.mean()`. So only the nodes below are accepted; all others are
+refused by name, as is whatever a later Polars writes differently.
 """
 
 import json
@@ -97,7 +97,7 @@ def read_tree(expression: pl.Expr) -> Node:
         written: Any = json.loads(expression.meta.serialize(format="json"))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RecursionError, ValueError, TypeError):
         raise Refused(
-            "The expression cannot be written down, so nobody can say what it does.",
+            "The expression cannot be serialized, so it cannot be checked.",
             allowed="expressions of columns, plain literals and Polars' own functions",
             instead='pl.col("x").clip(0, 9) * 2',
         ) from None
@@ -105,7 +105,7 @@ def read_tree(expression: pl.Expr) -> Node:
 
 
 def _measure(expression: pl.Expr) -> None:
-    """Refuse large expressions before they are written down: `e = e + e`, sixty times, would fill the memory."""
+    """Refuse large expressions before they are serialized: `e = e + e`, sixty times, would fill the memory."""
     level, nodes, depth = [expression], 0, 0
     while level:
         nodes, depth = nodes + len(level), depth + 1
@@ -160,7 +160,7 @@ def _read(tag: str, body: Any) -> Node | None:
 
 
 def _is_plain(renaming: Any) -> bool:
-    """Return whether a name is made without a Python function, whose choice could depend on anything."""
+    """Return whether a name is made without a Python function, whose result could depend on anything."""
     match renaming:
         case "ToLowercase" | "ToUppercase" | {"Prefix": str()} | {"Suffix": str()}:
             return True
@@ -250,9 +250,9 @@ def named(column: str) -> pl.Expr:
 def unsorted(column: str) -> pl.Expr:
     """Return the column of this very name without the flag that it is sorted; no value is copied.
 
-    Frames and files can say so, and the engine takes their word: it compares by binary search, sorts not at all, and
-    takes runs for groups. Where that word is false, one row decides how others are read, and no bound speaks of such
-    sums. A struct keeps the values of its fields and not what was said of them.
+    Frames and files can set it, and Polars trusts it: it compares by binary search, does not sort, and takes runs for
+    groups. Where the flag is false, one row decides how others are read, and no bound holds for such sums. A struct
+    keeps the values of its fields and not their flags.
 
     >>> frame = pl.DataFrame({"x": pl.Series([2, 1]).set_sorted()})
     >>> frame.select(unsorted("x")).to_series().flags["SORTED_ASC"]

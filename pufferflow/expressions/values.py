@@ -2,7 +2,7 @@
 
 Every measure is a sum of such a φ over rows. Steps are whole, so sums are exact, whatever the order of the rows. The
 width of a step is a power of two, so that short binary fractions are met exactly; others are rounded to the grid, which
-is part of what is asked, not of the guarantee.
+is part of the query, not of the guarantee.
 """
 
 import abc
@@ -24,7 +24,7 @@ LINE_LIMIT: Final = 30
 @final
 @dataclass(frozen=True)
 class Weight:
-    """What each row counts for: an expression of public columns, whose values are floats of 64 bits.
+    """The weight of each row: an expression of public columns, whose values are floats of 64 bits.
 
     Weights with one `identity` are equal.
     """

@@ -1,7 +1,7 @@
 """The bounds that an expression of public columns declares of itself: `clip` with numbers, predicates, literals.
 
-Where it is secret which rows there are, nobody may look at weights to see how large they are. What these bounds say is
-what a weight is read as at most, whatever the rows have, so noise rests on the bounds and not on this arithmetic.
+Where the secret is which rows there are, weights may not be read to find how large they are. Weights are clipped to
+these bounds, whatever the rows have, so noise depends on the bounds and not on this arithmetic.
 """
 
 import itertools

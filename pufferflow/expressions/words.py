@@ -1,4 +1,4 @@
-"""An expression as a person would write it, in a few words."""
+"""An expression as a person would write it, shortened."""
 
 from fractions import Fraction
 from typing import Final
@@ -13,7 +13,7 @@ _SIGNS: Final = {"not": "~", "negate": "-"}
 
 
 def words(node: Node, most: int = LONGEST) -> str:
-    """Return the expression in at most so many letters.
+    """Return the expression in at most `most` letters.
 
     >>> import polars as pl
     >>> from pufferflow.expressions.tree import read_tree

@@ -3,8 +3,8 @@
 A notion of neighbours says which two data sets must be indistinguishable: one row more or less (`unbounded`), one row
 replaced (`bounded`), replaced where it stands (`in_place`), an edge or a node of a graph, or any relation. `Partition`
 and `Overlapping` add up the losses of releases about groups in closed form; `Space` and `together` by enumeration, for
-any finite class of data sets. Data are ordinary ones here: nothing is believed about how rows depend on each other, and
-losses are those of differential privacy (GRAN).
+any finite class of data sets. There is no prior here: losses are those of differential privacy, whatever the
+correlation of rows (GRAN).
 
 >>> import pufferflow as pf
 >>> districts = pf.granularity.Partition({"north": ["a", "b"], "south": ["c"]})

@@ -34,10 +34,10 @@ class PromiseKind:
     squared: bool = False
     """Whether the charge is the square of the number."""
     whole_steps: bool = False
-    """Whether the charges grow step by step only, between neighbours of neighbours."""
+    """Whether the charges grow by whole steps only, from neighbour to neighbour."""
 
     def at(self, charges: Charges, distance: float) -> Charges:
-        """Return the charges between two data sets that are so far apart; nothing is guaranteed at the distance ∞."""
+        """Return the charges between two data sets at a distance; at the distance ∞ there is no guarantee."""
         if distance == 0:
             return (Fraction(0),) * len(charges)
         if math.isinf(distance):
@@ -86,7 +86,7 @@ def kind_of(losses: Sequence[object], kind: NumberKind = "pure") -> PromiseKind:
 
 
 def at_distance(loss: Loss, distance: float, kind: NumberKind = "pure") -> Loss:
-    """Return what a guarantee for neighbours is for data sets that are `distance` steps apart: a unit of k rows.
+    """Return the guarantee for data sets `distance` steps apart, such as a unit of k rows, from that for neighbours.
 
     kε; δ·(e^{kε} − 1)/(e^ε − 1); k²ρ; kμ (M27). Plain numbers are ε, or ρ and μ by their `kind`.
 
@@ -169,7 +169,7 @@ def _made_approx(numbers: Sequence[float]) -> Loss:
 
 
 def _finite(promise: Callable[[float], Guarantee]) -> Callable[[Sequence[float]], Loss]:
-    """Return what makes a guarantee of one number, which has to be finite."""
+    """Return the function that makes a guarantee of one number, which has to be finite."""
 
     def make(numbers: Sequence[float]) -> Loss:
         if math.isinf(numbers[0]):
@@ -180,9 +180,9 @@ def _finite(promise: Callable[[float], Guarantee]) -> Callable[[Sequence[float]]
 
 
 def nothing_promised() -> Refused:
-    """Return the error for a loss that is no guarantee: an infinite ε, or a δ of 1."""
+    """Return the error for a loss without a guarantee: an infinite ε, or a δ of 1."""
     return Refused(
-        "Together these tell neighbouring data sets apart: no ε is finite, or δ is 1 or more.",
+        "Together these reveal which of two neighbouring data sets it is: no ε is finite, or δ is 1 or more.",
         allowed="guarantees that hold for every way in which neighbours may differ in the part that is read",
         instead="guarantees for adding, removing and replacing a row, or smaller ones",
     )
@@ -199,7 +199,7 @@ def _named(kind: object) -> PromiseKind:
 
 
 def _read(*names: str) -> Callable[[Loss], Charges]:
-    """Return what reads the numbers of a guarantee as charges."""
+    """Return the function that reads the numbers of a guarantee as charges."""
     return lambda loss: tuple(Fraction(getattr(cast(Any, loss), name)) for name in names)
 
 

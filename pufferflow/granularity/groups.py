@@ -1,10 +1,10 @@
-"""Releases about groups of rows: what one row, one replacement or one unit can lose of all of them (M27).
+"""Releases about groups of rows: the total loss about one row, one replacement or one unit (M27).
 
 Each mechanism reads the rows of one group. Its guarantee holds for adding, removing **and** replacing a row of its
-group, as it does where it holds for neighbours among whole tables: then the groups that a change touches add up, and
-others lose nothing (GRAN IV.11, IV.13). A mechanism that is private for replacements inside its group only guarantees
-nothing where rows may change groups: counts without noise keep ε = 0 there, and together they tell everything (GRAN
-II.9).
+group, as it does where it holds for neighbours among whole tables: then the losses of the groups that a change touches
+add up, and others lose nothing (GRAN IV.11, IV.13). A mechanism that is private for replacements inside its group only
+guarantees nothing where rows may change groups: counts without noise keep ε = 0 there, and together they reveal
+everything (GRAN II.9).
 """
 
 import abc

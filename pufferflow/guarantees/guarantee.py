@@ -1,7 +1,7 @@
-"""What a release guarantees, and the two guarantees about odds, pure and approximate, to which all others convert.
+"""The guarantee of a release, and the two guarantees about odds, pure and approximate, to which all others convert.
 
-Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. What
-a guarantee is converted to is rounded up.
+Each bounds a divergence between the laws of the output under the two secrets of any pair, in both orders. The
+result of a conversion is rounded up.
 """
 # a guarantee's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
@@ -27,7 +27,7 @@ _READERS: Final[Mapping[str, Callable[[object], float]]] = {
     "alpha": order_above_one,
     "delta": lambda given: probability_below_one(given, "delta"),
 }
-"""How the numbers of guarantees are read that are not just at least 0, by their names."""
+"""How numbers of guarantees with more conditions than being at least 0 are read, by their names."""
 
 
 class Divergence(Enum):
@@ -58,7 +58,7 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
 
 
 class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
-    """Base of the guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
+    """Base class of guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
 
     To add one, write a final struct with numbers, divergence, words and conversions, and import it in the package's
     `__init__`.
@@ -68,7 +68,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
     words: ClassVar[str]
     """What the guarantee means, with places for its numbers."""
     measure: ClassVar[str] = "epsilon"
-    """The name of its `loss`: what is counted, and what plans are made for."""
+    """The name of its `loss`, the number that accounts add up and plans are made for."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -78,7 +78,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     @property
     def loss(self) -> float:
-        """How much the guarantee allows to be lost, the number that its `kind` leaves open; infinite if it has several.
+        """The loss that the guarantee allows, the number that its `kind` leaves open; infinite if it has several.
 
         >>> Approx(1.0, 1e-6).loss
         1.0
@@ -130,17 +130,17 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         return msgspec.structs.replace(part, delta=part.delta * share) if part.delta else part
 
     def sparing(self, share: float) -> "Guarantee":
-        """Return the guarantee that has to hold but for an event of a probability, so that this one holds."""
+        """Return the guarantee that has to hold outside an event of a probability, so that this one holds."""
         if not self.delta:
             return self
         return msgspec.structs.replace(self, delta=max(math.nextafter(self.delta - share, 0.0), 0.0))
 
     def stretched(self, ratio: float) -> "Guarantee | None":
-        """Return what is left if all likelihoods may be off by e^ratio either way (M30); None if that is not known."""
+        """Return the guarantee that remains if likelihoods may be off by e^ratio either way (M30); None if unknown."""
         return None
 
     def numbers(self) -> dict[str, float]:
-        """Return the guarantee's numbers by their names, as far as they are single ones, its loss first."""
+        """Return the guarantee's single numbers by their names, its loss first."""
         names = sorted(self.__struct_fields__, key=lambda name: (name != self.measure, name == "alpha"))
         return {name: value for name in names if isinstance(value := getattr(self, name), float)}
 
@@ -261,7 +261,7 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
 
 def every_promise() -> Any:
-    """Return the union of all guarantees, which is what stored ones are read as."""
+    """Return the union of all guarantees, the type as which stored ones are read."""
     return Union[*Guarantee.__subclasses__()]
 
 
@@ -282,7 +282,7 @@ class Kind:
     __call__ = at
 
     def sparing(self, share: float) -> "Kind":
-        """Return the kind that has to hold but for an event of a probability, so that this one holds."""
+        """Return the kind that has to hold outside an event of a probability, so that this one holds."""
         return Kind(self.example.sparing(share))
 
     def loss_from(self, guarantee: Guarantee) -> float:
@@ -291,7 +291,7 @@ class Kind:
 
 
 AnyKind = Callable[[float], Guarantee]
-"""What the public API takes for a kind of guarantee: a `Kind`, or `Pure` itself."""
+"""A kind of guarantee in the public API: a `Kind`, or `Pure` itself."""
 
 
 @final
@@ -386,7 +386,7 @@ def stretched_delta(delta: float, ratio: float) -> float:
     grown = multiplied(delta, ratio)
     if grown >= 1:
         raise Refused(
-            "The delta of the guarantee grows to 1: nothing is left of it.",
+            "The delta of the guarantee grows to 1, so no guarantee remains.",
             allowed="a smaller ratio",
             instead="a guarantee with a smaller delta",
         )

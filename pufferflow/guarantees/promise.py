@@ -6,7 +6,7 @@ from pufferflow.guarantees.renyi import ApproxRenyi, Renyi, Zcdp
 from pufferflow.guarantees.trade_off import Gdp, TradeOff, Tv
 
 
-def promise_of(  # noqa: PLR0913 - the numbers that promises have
+def promise_of(  # noqa: PLR0913 - the numbers of guarantees
     epsilon: float | None = None,
     delta: float | None = None,
     alpha: float | None = None,

@@ -1,4 +1,4 @@
-"""Guarantees about the two errors of whoever tells two secrets apart, and their trade-off: TradeOff, Tv, Gdp (M26)."""
+"""Guarantees about the two errors of a test between two secrets, and their trade-off: TradeOff, Tv, Gdp (M26)."""
 # a guarantee's own number stands in for the base's property:
 # pyright: reportIncompatibleMethodOverride=false
 
@@ -31,7 +31,7 @@ from pufferflow.guarantees.guarantee import (
 from pufferflow.rounding import float_above
 
 _LOUD: Final = 100.0
-"""An ε at which no total variation below 1 is more than what follows from it."""
+"""An ε from which only a total variation of 1 follows in floats."""
 
 
 @final
@@ -130,7 +130,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
         return TradeOff(epsilon, delta, tv_limit(2 * ratio, grown) if grown < 1 else 1.0)
 
 
-def Tv(eta: float) -> Approx:  # noqa: N802 - the name of a promise at the door
+def Tv(eta: float) -> Approx:  # noqa: N802 - the name of a guarantee in the public API
     """Return the guarantee of a total variation of at most eta: no event gains or loses more probability than eta.
 
     It is `Approx(0, eta)`, and that is what is stored and shown.
@@ -144,7 +144,7 @@ def Tv(eta: float) -> Approx:  # noqa: N802 - the name of a promise at the door
 
 @final
 class Gdp(Guarantee, frozen=True, forbid_unknown_fields=True):
-    """μ-Gaussian Pufferfish privacy: telling two secrets apart is no easier than N(0, 1) from N(μ, 1).
+    """μ-Gaussian Pufferfish privacy: distinguishing two secrets is no easier than N(0, 1) from N(μ, 1).
 
     The trade-off curve of the two errors lies above that of two normal laws μ standard deviations apart. Gaussian noise
     of standard deviation σ that hides a movement z has μ = z/σ (M10).
@@ -156,8 +156,8 @@ class Gdp(Guarantee, frozen=True, forbid_unknown_fields=True):
     divergence = Divergence.GAUSSIAN
     measure = "mu"
     words = (
-        "Gaussian privacy with mu {mu} for all answers together: telling two such secrets apart by the answers is no "
-        "easier than telling apart two normal laws whose means are {mu} standard deviations apart"
+        "Gaussian privacy with mu {mu} for all answers together: distinguishing two such secrets by the answers is no "
+        "easier than distinguishing two normal laws whose means are {mu} standard deviations apart"
     )
     mu: float
 

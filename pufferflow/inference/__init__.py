@@ -1,4 +1,4 @@
-"""The laws of an answer that secrets and priors imply; one method per file, each of which registers its priors."""
+"""The laws of an answer that secrets and priors imply; one method per file, each registers its priors."""
 
 from pufferflow.inference import chain as chain
 from pufferflow.inference import enumeration as enumeration

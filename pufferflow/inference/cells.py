@@ -1,6 +1,6 @@
 """How far answers about several cells move if every row of a group may change (M7), without an array of all answers.
 
-Rows that are there or not: all that they can add to the answers, against nothing.
+For rows that may be absent: the most that they can add to the answers, compared with nothing.
 """
 
 import math
@@ -24,7 +24,7 @@ PRESENCE = ("there", "not there")
 
 
 def with_nothing(tables: Floats) -> Floats:
-    """Return φ with one more point, 0, for a row that is not there."""
+    """Return φ with one more point, 0, for an absent row."""
     return np.concatenate([tables, np.zeros((len(tables), 1))], axis=1)
 
 
@@ -35,10 +35,10 @@ def columns_of(weights: Floats, rows: Any = None) -> tuple[Floats, Any]:
 
 
 def departure(weights: Floats, tables: Floats, rows: Any = None) -> Movement:
-    """Return max ‖Σ_r w_r∘φ(x_r)‖ over the values of all rows: what they add together, against nothing.
+    """Return max ‖Σ_r w_r∘φ(x_r)‖ over the values of all rows: the most that they add together.
 
-    Exact for one answer; of several, answers one by one or rows one by one, whichever is less. A column of weights
-    stands for as many rows as `rows` tells, for one if it tells nothing.
+    Exact for one answer; for several, the smaller bound of answers one by one and rows one by one. A column of weights
+    stands for as many rows as `rows` says, or for one if it is None.
     """
     steps = np.array([_most_added(row, table, rows) for row, table in zip(weights, tables, strict=True)])
     if len(steps) == 1:
@@ -81,7 +81,7 @@ class Cells:
 
     @classmethod
     def of(cls, pattern: Pattern, moves: Floats, *, open_cells: bool) -> "Cells":
-        """Return the cells of a pattern; a single one with all rows if it is open which cells they are in."""
+        """Return the cells of a pattern; a single one with all rows if the cells of rows are unknown."""
         counted = pattern.cells >= 0
         places = np.where(open_cells, 0, pattern.cells[counted])
         sizes = np.zeros(1 if open_cells else max(pattern.answers, 1), dtype=np.int64)
@@ -103,7 +103,7 @@ class Cells:
         return np.outer(self.sizes, self.moves.max(axis=1, initial=0.0)).ravel()
 
     def _size(self, norm: float) -> float:
-        """Return the norm of the sizes, rounded up; in whole numbers, for squares of many rows are beyond floats."""
+        """Return the norm of the sizes, rounded up; in whole numbers, since floats may not hold their squares."""
         sizes, cells = (column.tolist() for column in np.unique(self.sizes, return_counts=True))
         if norm == math.inf:
             return float(max(sizes))
@@ -117,7 +117,7 @@ class Cells:
 def moves_of(prior: Prior, secret: AnySecret, tables: Floats) -> Floats:
     """Return how one row moves the answers about its cell: from any value to any other, or from nothing to any value.
 
-    Rows that come and go are replaced as well where they depend on each other in unknown ways.
+    Rows that may be absent are replaced as well where their correlation is unknown.
     """
     if isinstance(secret, Presence) and not isinstance(prior, AnyCorrelation):
         return np.abs(tables)

@@ -1,6 +1,6 @@
 """Markov chains: the laws of sums by forward and backward steps (M18), and the chain itself for messages (M20).
 
-Of a class of chains no laws are listed: messages hold for every member, and so does group privacy.
+For a class of chains no laws are listed: messages and group privacy hold for every member.
 """
 
 import math
@@ -65,26 +65,26 @@ class ChainLaws(AlongLaws[Chain]):
 
     @property
     def certainty(self) -> Certainty:
-        """With several initial laws every pair of laws has to be indistinguishable, also where no mixture has both."""
+        """With several initial laws every pair of laws has to be indistinguishable, even if no mixture has both."""
         return Certainty.EXACT if len(self._chain.initial) == 1 else Certainty.UPPER_BOUND
 
     def winf(self, norm: float) -> Reach:
-        """Return the largest W_∞ over rows and pairs (M18): exact while that can be worked out, a bound beyond.
+        """Return the largest W_∞ over rows and pairs (M18): exact while that is computable, otherwise a bound.
 
-        Laws of vectors are compared while they are small; beyond that the movement of the group is the bound.
+        Laws of vectors are compared while they are small; otherwise the movement of the group is the bound.
         """
         if self._jointly:
             return super().winf(norm) if self.small else self.span(norm)
         return self._at_most(norm, farthest(self._sums, self._pairs, self._rows.secret))
 
     def near(self, delta: float, norm: float) -> Reach:
-        """Return the largest z at which a pair is (z, delta)-near, for chains of any length an upper bound."""
+        """Return the largest z at which a pair is (z, delta)-near; an upper bound for chains of any length."""
         if self._jointly:
             return super().near(delta, norm) if self.small else self.span(norm)
         return self._at_most(norm, nearest(self._sums, self._pairs, delta, self._rows.secret))
 
     def least_winf(self, norm: float) -> Reach:
-        """Return the largest difference between expected answers, which no coupling can undercut."""
+        """Return the largest difference between expected answers: W_∞ is at least that."""
         row = int(self._middle.argmax())
         pairs = self._pairs[Secrets(self._pairs, self._middle).possible(self._chain)]
         if self.dimension > 1 or len(pairs) == 0:
@@ -94,9 +94,9 @@ class ChainLaws(AlongLaws[Chain]):
         return Reach(length * self._rows.unit * (1 - _SLIGHT), Certainty.UPPER_BOUND, place)
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return a lower bound from one row in the middle of a chain, of a long one from expectations.
+        """Return a lower bound from one row in the middle of a chain; for a long chain, from expectations.
 
-        If all but δ moves by z at most, expectations differ by no more than z and δ times the movement of the group.
+        If all but δ moves by at most z, expectations differ by at most z plus δ times the movement of the group.
         """
         if self._chain.length > _QUICKLY:
             mean = self.least_winf(norm)
@@ -107,7 +107,7 @@ class ChainLaws(AlongLaws[Chain]):
         return reach if reach.certainty == Certainty.EXACT else super().least_near(delta, norm)
 
     def least_loss(self, rate: float, witness: Witness) -> float:
-        """Return a lower bound from the tails, given the states of the row of the witness, or of one in the middle."""
+        """Return a lower bound from the tails, given states of the witness's row, or of a row in the middle."""
         rows = {min(witness.row or 0, self._chain.length - 1), int(self._middle.argmax())}
         return max(self._tails(rate, row) for row in sorted(rows)) * (1 - _SLIGHT)
 
@@ -119,7 +119,7 @@ class ChainLaws(AlongLaws[Chain]):
         return max(both) if len(pairs) else 0.0
 
     def at(self, witness: Witness) -> Pair | None:
-        """Return the laws at a row and two states, which one way there and back gives."""
+        """Return the laws at a row and two states, by one forward and one backward pass."""
         if self._jointly or witness.secrets is None or witness.row is None:
             return None
         states = self._labels.index(witness.secrets[0]), self._labels.index(witness.secrets[1])
@@ -128,14 +128,14 @@ class ChainLaws(AlongLaws[Chain]):
 
     @cached_property
     def work(self) -> WorkEstimate:
-        """The work of each method; messages are coarse where fine ones take long."""
+        """The work of each method; messages are coarse where exact ones take long."""
         fine = self._fine_work
         long = fine.walk > _SECONDS
         return fine._replace(coarse=_coarse_work(self._chain.length, self._chain.states) if long else math.inf)
 
     @property
     def _fine_work(self) -> WorkEstimate:
-        """The work row by row: each has a law for every state, and convolves what is before and after it."""
+        """The work row by row: each row has a law for every state, and convolves those before and after it."""
         rows, states = self._chain.length, self._chain.states
         secret = rows if self._rows.secret is None else int(self._rows.secret.sum())
         pairs, walk = float(len(self._pairs)), _walk_work(rows, states)
@@ -151,7 +151,7 @@ class ChainLaws(AlongLaws[Chain]):
         )
 
     def _joint_work(self, walk: float, pairs: float) -> WorkEstimate:
-        """Return the work of laws that are listed: of vectors as many values as answers have together."""
+        """Return the work of listed laws; vectors have the product of the numbers of values of their answers."""
         if self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows):
             return WorkEstimate(walk, pairs=math.inf, pair=math.inf, number=pairs)
         atoms = float(np.prod(1.0 + self._rows.disjoint_rows))
@@ -163,7 +163,7 @@ class ChainLaws(AlongLaws[Chain]):
 
     @cached_property
     def small(self) -> bool:
-        """Whether the joint laws can be listed, and compared in a few seconds; else every row may change (M7)."""
+        """Whether the joint laws can be listed and compared in a few seconds; otherwise all rows may change (M7)."""
         if not self._jointly:
             return True  # those that are too long to list refuse to be
         if self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows):
@@ -175,12 +175,12 @@ class ChainLaws(AlongLaws[Chain]):
 
     @property
     def _jointly(self) -> bool:
-        """Whether laws are listed to be compared: those of vectors, and of starts that mix."""
+        """Whether laws are listed to be compared: those of vectors, and of several initial laws."""
         return self.dimension > 1 or len(self._chain.initial) > 1
 
     @cached_property
     def _middle(self) -> Flags:
-        """A flag at a secret row that much hangs on."""
+        """A flag at the middle secret row."""
         secret = np.arange(self._chain.length) if self._rows.secret is None else np.flatnonzero(self._rows.secret)
         return np.arange(self._chain.length) == secret[len(secret) // 2]
 
@@ -229,7 +229,7 @@ class ChainLaws(AlongLaws[Chain]):
         return Reach(length, certainty, self._place(farthest_pair.row, farthest_pair.states))
 
     def _at_most(self, norm: float, farthest_pair: Farthest) -> Reach:
-        """Return a computed distance; if it is a bound only, no more than the movement of the group."""
+        """Return a computed distance; if it is only a bound, at most the movement of the group."""
         reach = self._reach(farthest_pair)
         if reach.certainty == Certainty.EXACT:
             return reach
@@ -238,7 +238,7 @@ class ChainLaws(AlongLaws[Chain]):
 
 
 def _walk_work(rows: int, states: int) -> float:
-    """Return the work of messages: one pair of states after the other is searched, until messages come to rest."""
+    """Return the work of messages: all pairs of states are searched, row by row, until messages converge."""
     step = 2e3 if states <= 3 else 4.0 * states**6
     return _EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * step)
 

@@ -1,4 +1,4 @@
-"""What laws along a chain and along a class of chains share: rows and their kinds, the walk, the group's movement."""
+"""The common parts of laws along a chain or a class of chains: rows and their kinds, the walk, group movement."""
 
 import abc
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ C = TypeVar("C", Chain, Chains)
 def value_places(secret: AnySecret, domain: Domain) -> Indices:
     """Return the pairs of values that must be indistinguishable by their places in the domain, of shape (pairs, 2)."""
     if not isinstance(secret, Secret | Initial):
-        raise InternalError("A chain was asked about a secret it had refused.", instead="reporting it")
+        raise InternalError("A chain was given a secret that it had refused.", instead="reporting it")
     if secret.domain == domain:
         return secret.pair_places
     pairs = [[domain.place(value, "a value") for value in pair] for pair in secret.value_pairs()]
@@ -46,8 +46,8 @@ def shifts_of(weights: Floats, tables: Floats) -> Floats:
 def alike(shifts: Floats) -> tuple[Floats, Indices]:
     """Return the distinct movements of kinds of rows, and which of them each kind has.
 
-    Messages see how far a row moves answers, not which ones (M20): windows of a sequence, of which each row is in one,
-    repeat along it as a single sum does.
+    Messages depend on how far a row moves answers, not on which ones (M20): windows of a sequence, each row in one of
+    them, repeat along it as a single sum does.
     """
     _, first, same = np.unique(shifts.reshape(len(shifts), -1), axis=0, return_index=True, return_inverse=True)
     return shifts[first], same.reshape(-1)
@@ -81,7 +81,7 @@ class ChainRows:
         return cls(positions, kinds.columns, kinds.of_row, statistic.on(domain), secret)
 
     def along(self, start: int, length: int) -> "ChainRows":
-        """Return the same rows among all steps of a sequence; steps without a row count nothing and hide nothing."""
+        """Return the same rows among all steps of a sequence; steps without a row add nothing and hold no secret."""
         steps = self.positions.astype(np.intp) - start
         weights = np.concatenate([self.weights, np.zeros((len(self.weights), 1))], axis=1)
         kinds = np.full(length, self.weights.shape[1], dtype=np.intp)
@@ -97,7 +97,7 @@ class ChainRows:
 
     @property
     def disjoint_rows(self) -> Indices:
-        """The number of rows that move each of some answers which share no row."""
+        """The number of rows of each of some answers that share no row."""
         counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
         row_counts, free = list[int](), np.ones(len(counts), dtype=np.bool_)
         for weights, table in zip(self.weights, self.tables, strict=True):
@@ -114,7 +114,7 @@ class ChainRows:
 
     @property
     def unit(self) -> float:
-        """A weight that all others are whole multiples of; 1 if there is none."""
+        """A weight of which all others are whole multiples; 1 if there is none."""
         sizes = np.abs(self.weights[self.weights != 0])
         least = Fraction(float(sizes.min(initial=np.inf))) if len(sizes) else Fraction(1)
         multiples = [Fraction(size) / least for size in sizes.tolist()]
@@ -126,7 +126,7 @@ class ChainRows:
 
     @property
     def values(self) -> Floats:
-        """What a row of each kind in each state adds to the one answer, in units, of shape (kinds, k)."""
+        """The contribution of a row of each kind and state to a single answer, in units, of shape (kinds, k)."""
         weights = [decimal_reading(weight) for weight in (self.weights[0] / self.unit).tolist()]
         table = [decimal_reading(value) for value in self.tables[0].tolist()]
         return np.array([[float(weight * value) for value in table] for weight in weights])

@@ -31,7 +31,7 @@ class JointLaws:
         self._work = 0
 
     def given(self, rows: Flags | None) -> Iterator[tuple[int, list[list[Law]]]]:
-        """Yield each row with the laws of the answer for each of its states: none for a state it cannot have."""
+        """Yield each row with the laws of the answer for each of its states; a state it cannot have has none."""
         futures = self._futures()
         possible = self._chain.masks[self._chain.mask_of]
         for row, past in enumerate(self._pasts()):
@@ -60,7 +60,7 @@ class JointLaws:
         return laws[::-1]
 
     def _pasts(self) -> Iterator[list[list[Law]]]:
-        """Yield for each row and state the laws of what came before it, one for each law of the first row."""
+        """Yield for each row and state the laws of the sum before it, one for each law of the first row."""
         law, before = self._chain.initial, [[self._nothing()] * self._chain.states for _ in self._chain.initial]
         yield self._by_state(law, before, first=True)
         for row, kernel in enumerate(self._chain.order):
@@ -83,7 +83,7 @@ class JointLaws:
         ]
 
     def _mix(self, laws: list[Law], weights: Floats) -> Law:
-        """Return the mixture with these weights, which need not add up to 1; nothing where they are all 0."""
+        """Return the mixture with these weights, which need not add up to 1; the law of 0 where they are all 0."""
         total = weights.sum()
         if total == 0:
             return self._nothing()
@@ -111,7 +111,7 @@ class JointLaws:
 
 
 def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
-    """Say whether laws are too large to be compared before any is listed.
+    """Return whether laws are too large to be compared, before any is listed.
 
     `disjoint_rows` counts the rows of each of some answers that share no row. n such rows have n + 1 sums or more, one
     less given a row of them, and answers together have the product; fewer only where a transition is impossible.
@@ -122,7 +122,7 @@ def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
 
 
 def few_atoms(pairs: Sequence[Pair]) -> bool:
-    """Say whether laws are small enough to be compared pair by pair: vectors take their product, numbers do not."""
+    """Return whether laws are small enough to be compared pair by pair; only vectors take the product of sizes."""
     laws = [(mu, nu) for mu, nu in pairs if isinstance(mu, Law) and isinstance(nu, Law)]
     sizes = [len(mu) + len(nu) if mu.dimension == 1 else len(mu) * len(nu) for mu, nu in laws]
     return sum(sizes) <= _MOST_COMPARED
@@ -143,7 +143,7 @@ _NOTHING = 1e-12
 def mean_difference(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Indices) -> float:
     """Return max |E[sum | X_row = a] − E[sum | X_row = b]| over pairs (a, b): W_∞ is not below it (Jensen).
 
-    It serves to leave out bounds that cannot win, so what is no more than 1e-12 of a step on is left out.
+    It only rules out bounds that cannot improve, so influences that fall by 1e-12 are left out.
     """
     own = values[kinds[row]]
     back = chain.backward
@@ -156,7 +156,7 @@ def mean_difference(chain: Chain, values: Floats, kinds: Indices, row: int, pair
 def tail_loss(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Indices) -> float:
     """Return max |log E[e^sum | X_row = a] − log E[e^sum | X_row = b]| over pairs (a, b) that the row can have.
 
-    It serves to leave out bounds that cannot win, as `mean_difference` does.
+    It only rules out bounds that cannot improve, as `mean_difference` does.
     """
     with np.errstate(under="ignore"):
         grown, back = np.exp(values - values.max(axis=1, keepdims=True)), chain.backward
@@ -170,11 +170,11 @@ def tail_loss(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Ind
 
 @np.errstate(under="ignore")
 def _grown(steps: Iterable[tuple[Floats, int]], grown: Floats) -> Floats:
-    """Return E e^sum of the rows on one side for each state, but for a factor that they share."""
+    """Return E e^sum of the rows on one side for each state, up to a common factor."""
     product = np.eye(grown.shape[1])
     for kernel, kind in steps:
         product = product @ (kernel * grown[kind])
-        known = product[product.any(axis=1)]  # not from states that underflow, or that no row has
+        known = product[product.any(axis=1)]  # without states that underflow or cannot occur
         if not len(known):
             break
         product, known = product / known.max(), known / known.max()

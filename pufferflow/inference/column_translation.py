@@ -1,13 +1,13 @@
 """How far answers about several columns move if all rows are translated with the columns of one of them (M15, M53).
 
 Row r moves in column c by some share, from nothing to all, of its translation, and by no more than its domain is wide:
-releases read values into the domain, column by column. So an answer moves by at most the larger of the sums of its
+releases clamp values to the domain, column by column. So an answer moves by at most the larger of the sums of its
 positive and of its negative terms, over rows and columns, each at most its weight times the width.
 
 The columns of the secret row change by any vector of the product of intervals. Where covariances are products of those
-of rows and those of columns each column follows its own change; the sums over columns then add. Else sums without
-limits are convex in the changes, so largest where all of them go from end to end, up or down; terms that may be longer
-than the width count as the width, on both sides, for they may be longest in between.
+of rows and those of columns each column follows its own change; the sums over columns then add. Otherwise sums without
+limits are convex in the changes, so largest where all changes go from end to end, up or down. Terms that may exceed
+the width count as the width, on both sides, since they may be largest in between.
 """
 
 import itertools
@@ -36,9 +36,9 @@ _SAME: Final = 1e-9
 @final
 @dataclass(frozen=True, eq=False)
 class ColumnTranslation:
-    """The movement of the answers of a statistic about a product of intervals.
+    """The movement of the answers of a statistic on a product of intervals.
 
-    `open_cells`: rows may be in any cells, where one moves a cell up and another one down; then both sums count.
+    `open_cells`: rows may be in any cells, and move one cell up and another one down; then both sums count.
     """
 
     prior: GaussianPrior
@@ -72,7 +72,7 @@ class ColumnTranslation:
 
     @cached_property
     def _places(self) -> Floats:
-        """Where secrets are."""
+        """The positions of the secrets."""
         if self.prior.across is None:
             return np.arange(len(self.prior.covariance.places(self.statistic.positions)) // self._columns, dtype=float)
         return self.prior.covariance.places(self.statistic.positions)
@@ -98,7 +98,7 @@ class ColumnTranslation:
 
     @cached_property
     def _rises(self) -> Floats:
-        """By how much each answer changes from end to end of each column: of shape (answers, columns)."""
+        """The change of each answer from end to end of each column: of shape (answers, columns)."""
         table = self.statistic.on(self.domain).reshape(-1, *(2,) * self._columns)
         rises = np.empty((len(table), self._columns))
         for column in range(self._columns):
@@ -149,7 +149,7 @@ class ColumnTranslation:
         if share == 0:
             return np.zeros((len(signed), len(self._places))), np.zeros((len(signed), len(self._places)))
         cap = 1 / share * (1 + 2 * UNIT)
-        if cap < 1 and len(positions) <= _MOST_LISTED:  # without limits other rows move farther, which is allowed
+        if cap < 1 and len(positions) <= _MOST_LISTED:  # without limits other rows move farther: still a bound
             up, down = covariance.sides_at(self._places, positions, signed, cap)
         else:
             up, down = covariance.sides(positions, signed, max(cap, 1.0))

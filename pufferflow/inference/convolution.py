@@ -1,7 +1,7 @@
-"""Laws of sums over independent rows, added on whole numbers so that no two equal sums come out as different atoms.
+"""Laws of sums over independent rows, added on whole numbers so that equal sums are one atom.
 
-Weights and values are read as the decimals they print as; every sum is then a base plus a whole number of steps,
-exactly. Where a float mass could underflow, a law is refused, not shortened (M8).
+Weights and values are read as the decimals they print as, so that every sum is exactly a base plus a whole number of
+steps. A law whose float masses could underflow is refused, not truncated (M8).
 
 Sums of very many rows are `Dense`: laws on 0, 1, … N − 1 whose masses lie on planes of growing exponents, so that none
 underflows and W_∞ includes the farthest tails. They become a `Law` only if all masses fit floats.
@@ -73,13 +73,13 @@ class Dense:
         return Dense(rescale(convolve(self.planes, other.planes)).planes)
 
     def law(self) -> Law:
-        """Return it as a `Law`; refuse if a mass would be lost."""
+        """Return the law as a `Law`; refuse if a mass would be lost."""
         if self.faint:
             raise faint()
         return self.most()
 
     def most(self) -> Law:
-        """Return it as a `Law` without masses too small for floats: a share below 1e-280."""
+        """Return the law as a `Law` without masses too small for floats: a share below 1e-280."""
         masses = self._floats
         held = masses >= FAINT
         return Law(np.flatnonzero(held), masses[held] / masses.sum())
@@ -92,7 +92,7 @@ class Dense:
 
 
 def rounding(error: int) -> float:
-    """Return the mass that rounding can have moved between two laws with such an error."""
+    """Return the most mass that rounding can move between two laws with such an error."""
     return 2 * (error + 1) * UNIT
 
 
@@ -171,7 +171,7 @@ class Lattice:
     def placed(self, law: Law, kind: int | None) -> Law:
         """Return the law of the answers from that of whole numbers: all rows', or those of one row of a kind.
 
-        On a line atoms are the nearest floats; distances are taken on the whole numbers, where they are exact.
+        On a line atoms are the nearest floats; distances are computed on the whole numbers, where they are exact.
         """
         base = self.base[kind] if kind is not None else (self.base * self.terms.counts[:, None]).sum(axis=0)
         if self.terms.answers == 1:
@@ -179,11 +179,11 @@ class Lattice:
         return law.map(lambda values: as_fractions(values) * self.step + base)
 
     def length(self, steps: float) -> float:
-        """Return so many steps on a line, rounded up."""
+        """Return a number of steps on a line as a distance, rounded up."""
         return float_above(Fraction(steps) * self.step[0])
 
     def total(self, masses: Array) -> AnySum:
-        """Return the law of the sum of all rows that have these masses at the points."""
+        """Return the law of the sum of all rows, each with these masses at the points."""
         return self._sum(*(self._power(kind, masses, int(count)) for kind, count in enumerate(self.terms.counts)))
 
     def others(self, masses: Array) -> list[AnySum]:
@@ -206,9 +206,9 @@ class Lattice:
             raise _too_many(self.terms)
 
     def error(self, masses: Array) -> int:
-        """Return how far float masses of sums can be off, relatively, in half units in the last place.
+        """Return the relative error of float masses of sums, in half units in the last place.
 
-        Each convolution adds what its shorter law has points, squaring doubles what was there, and so do mixtures.
+        Each convolution adds the number of points of its shorter law; squaring doubles the error before it.
         """
         rows, size = int(self.terms.counts.sum()), min(self.volume, _DENSE)
         rounds = 2 * rows.bit_length() + 2 * len(self.terms.counts) + 6
@@ -220,7 +220,7 @@ class Lattice:
         bits = self._bits(masses)
         if self.dense:
             size = float(self.volume)
-            limbs = 1 + bits / 128  # half the rows' bits on average
+            limbs = 1 + bits / 128  # half of the bits of the number of rows on average
             return rounds * size * size / 2 * (1.0 if not bits else 50 * limbs) / _MOST_DENSE
         atoms = float(min(self.volume, self._compositions))
         if bits and atoms * bits > _MOST_BITS:
@@ -230,13 +230,13 @@ class Lattice:
 
     @cached_property
     def volume(self) -> int:
-        """How many points the sums can lie on."""
+        """The number of points that the sums can have."""
         reach = (self.whole.max(axis=2) * self.terms.counts[:, None]).sum(axis=0)
         return math.prod(int(steps) + 1 for steps in reach)
 
     @cached_property
     def _compositions(self) -> int:
-        """In how many ways rows can be spread over different terms."""
+        """The number of ways to spread rows over different terms."""
         different = [len({tuple(point) for point in kind.T}) for kind in self.whole]
         return math.prod(math.comb(n + m - 1, n) for n, m in zip(self.terms.counts.tolist(), different, strict=True))
 
@@ -246,7 +246,7 @@ class Lattice:
         return self.terms.answers == 1 and self.volume <= _DENSE
 
     def _bits(self, masses: Array) -> int:
-        """Return how long rational masses become; 0 for floats."""
+        """Return the size of rational masses; 0 for floats."""
         if masses.dtype != object:
             return 0
         longest = max(math.lcm(*(Fraction(mass).denominator for mass in law)).bit_length() for law in masses)
@@ -268,7 +268,7 @@ class Lattice:
         return total
 
     def _power(self, kind: int, masses: Array, count: int) -> AnySum:
-        """Return the law of the sum of so many rows of a kind: by squaring on a line, else one by one."""
+        """Return the law of the sum of a number of rows of a kind: by squaring on a line, otherwise one by one."""
         row, law = self.row(kind, masses), self._nothing(masses)
         if not self.dense:
             for _ in range(count):
@@ -309,7 +309,7 @@ def _too_many(terms: RowTerms) -> Refused:
 
 
 def _common_step(above: Array) -> Fraction:
-    """Return the largest number of which all are multiples; 1 if all are 0."""
+    """Return the largest number of which all numbers are multiples; 1 if all are 0."""
     values: list[Any] = [value for value in above.ravel().tolist() if value]
     if not values:
         return Fraction(1)

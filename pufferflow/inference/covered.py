@@ -1,7 +1,7 @@
-"""Laws of answers whose cells are open or many, and of rows that are rounded to whole steps: movements, not lists.
+"""Movements of answers with unknown or many cells, and of rows that are rounded to whole steps; no laws are listed.
 
-Of many cells, or of rows whose cells are open, all rows of the group are a bound (M7, M20). Rounding rows one by one,
-as answers about an interval need, adds at most a step for each row that moves (M1, M13).
+For many or unknown cells, the movement of all rows of the group is a bound (M7, M20). Rounding rows one by one, as
+answers about an interval need, adds at most a step for each row that moves (M1, M13).
 """
 
 from collections.abc import Callable, Sequence
@@ -29,17 +29,17 @@ _MOST_STEPS = 10_000
 
 @final
 class CoveringLaws(Laws):
-    """What holds of all patterns whose rows are among those given, in whatever cells they are.
+    """Bounds for all patterns whose rows are among those given, whatever their cells.
 
-    `one` are the laws of all rows in a single cell. Its walks serve every split into cells: outputs see a row through
-    its exposure ℓ_t alone, a sum over the answers that the row touches (M20), and each row touches the answers of one
-    cell, with the same weights in all of them.
+    `one` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs depend on a
+    row only through its exposure ℓ_t, a sum over the answers that the row touches (M20), and each row touches the
+    answers of one cell, with the same weights in all cells.
 
-    They serve every pattern inside, too. Rows that a pattern does not have, or does not ask about, have the exposure 0
-    along the same chain, whose kernels over gaps are products of its own and whose marginals do not depend on which
-    rows are there; messages grow with exposures, and secrets are at fewer rows. So all groups have to have begun at the
-    same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions, n rows
-    tell no more of the class than n asked rows do, and a secret row that is not asked about leaves n − 1 others.
+    The walks are valid for every smaller pattern, too. Rows that a pattern does not have, or that are not queried, have
+    the exposure 0 along the same chain. Its kernels over gaps are products of its own, and its marginals do not depend
+    on which rows are there. Messages grow with exposures, and there are fewer secret rows. So all groups have to begin
+    at the same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions,
+    n rows reveal no more of the class than n queried rows, and a secret row that is not queried leaves n − 1 others.
 
     Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther.
     """
@@ -56,7 +56,7 @@ class CoveringLaws(Laws):
     def pairs(self) -> Sequence[Pair]:
         if not self.small:
             raise Refused(
-                f"Listing the movements of up to {self._dimension} answers about cells that are open, or too many.",
+                f"Listing the movements of up to {self._dimension} answers about cells that are unknown, or too many.",
                 allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
                 instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
             )
@@ -64,7 +64,7 @@ class CoveringLaws(Laws):
 
     @property
     def dimension(self) -> int:
-        """The most there can be, if cells are open."""
+        """The largest number of answers, if the cells of rows are unknown."""
         return self._dimension
 
     @property
@@ -73,16 +73,16 @@ class CoveringLaws(Laws):
 
     @cached_property
     def small(self) -> bool:
-        """Whether there is a pair to look at: not where it would stand for other numbers of answers."""
+        """Whether there is a pair to list: not where it would represent other numbers of answers."""
         return self._dimension == len(self._cells.steps) <= _MOST_STEPS
 
     def walks(self) -> Sequence[DependentRows]:
-        """Return the walks of one cell, as those of so many answers: noises of their own are on each of them."""
+        """Return the walks of one cell for this number of answers, each with independent noise."""
         return [replace(cast(Any, walk), answers=self._dimension) for walk in self._of_one_cell.walks()]
 
     @cached_property
     def work(self) -> WorkEstimate:
-        """That of one cell, along its walks and where it is compared."""
+        """The work of one cell, along its walks and for its comparisons."""
         single_cell = self._of_one_cell.work
         known = WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self._scattered else ()))
         return known._replace(coarse=single_cell.coarse)
@@ -94,7 +94,7 @@ class CoveringLaws(Laws):
         return replace(whole, length=min(whole.length, self._of_one_cell.winf(norm).length))
 
     def near(self, delta: float, norm: float) -> Reach:
-        """Return the movement: what moves less, and how often, is not known."""
+        """Return the movement: how much of the mass moves less is not known."""
         return self.winf(norm)
 
     def span(self, norm: float) -> Reach:
@@ -106,10 +106,11 @@ class CoveringLaws(Laws):
 class Rounded(Laws):
     """Laws of linear φ, whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
 
-    A row that moves in the linear answers moves by up to a step more in the rounded ones, |k(a) − k(b)| ≤ |φ(a) − φ(b)|
-    + 1 step; a row that does not move stays. So every coupling that moves the answers by z moves them by z and the
-    rounding of all rows that can move (M1), and never by more than the group, whose ends are whole steps themselves:
-    between them k lies as φ does. `growth` is the rounding, `group` the movement of all rows between the ends.
+    A row that moves in the linear answers moves by up to a step more in the rounded ones,
+    |k(a) − k(b)| ≤ |φ(a) − φ(b)| + 1 step; a row that does not move stays. So every coupling that moves the linear
+    answers by z moves the rounded ones by at most z plus the rounding of all rows that can move (M1). They never move
+    by more than the group, whose ends are whole steps: k and φ have the same ends. `growth` is the rounding, `group`
+    the movement of all rows between the ends.
     """
 
     movement_only = True
@@ -151,14 +152,14 @@ class Rounded(Laws):
         return self._grown(self._laws.span, norm)
 
     def walks(self) -> Sequence[DependentRows]:
-        """Return walks that count movements of whole answers, grown as these do; others follow single rows."""
+        """Return walks by movements of whole answers, increased by the rounding; other walks follow single rows."""
         walks = self._laws.walks()
         if not all(isinstance(walk, MixtureRows) for walk in walks):
             return super().walks()
         return [cast(MixtureRows, walk).grown(self._growth.length, self._group.length) for walk in walks]
 
     def least_winf(self, norm: float) -> Reach:
-        """Return what the linear answers need; rounding adds to it, so what is found is not below."""
+        """Return the least loss of the linear answers, a lower bound, since rounding only adds to it."""
         return self._laws.least_winf(norm)
 
     def least_near(self, delta: float, norm: float) -> Reach:

@@ -1,6 +1,6 @@
-"""Laws by enumeration: from a finite joint law of secrets and data to what an answer is under each secret (M22).
+"""Laws by enumeration: from a finite joint law of secrets and data to the law of an answer under each secret (M22).
 
-Rows are independent draws, so all but the one that holds the secret drop out (M2), unless the table draws some columns
+Rows are independent draws, so all but the one that holds the secret cancel (M2), unless the table draws some columns
 once for the whole group: those are then a hidden class that the rows share (M21).
 """
 
@@ -40,12 +40,12 @@ def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -
     return StarLaws(_star(prior, table, hidden, column, domain, pairs), statistic, domain)
 
 
-def _star(  # noqa: PLR0913, PLR0917 - a table, its shared class, and the question
+def _star(  # noqa: PLR0913, PLR0917 - a table, its shared class, and the query
     prior: Prior, table: Table, hidden: str, column: str, domain: Domain, pairs: Sequence[tuple[Label, Label]]
 ) -> Star:
     """Return the shared columns as a class: the law of a row given them, and both given each value of the secret.
 
-    Where nothing is shared there is one class, and rows are independent.
+    Where no column is shared there is one class, and rows are independent.
     """
     (_, points), joint = table.joint(table.shared, [column])
     rows = _place_on_domain(joint, points, domain)
@@ -61,7 +61,7 @@ def _star(  # noqa: PLR0913, PLR0917 - a table, its shared class, and the questi
 
 
 def _normalise_rows(masses: Array) -> Array:
-    """Return rows divided by their sums; a row of nothing, which nobody will ask for, stays one."""
+    """Return rows divided by their sums; a row of zeros, which is never used, stays as it is."""
     total = masses.sum(axis=1, keepdims=True)
     return masses / np.where(total > 0, total, 1)
 

@@ -1,10 +1,10 @@
-"""Gaussian rows in hidden classes: each class's translation, and what a value reveals about the class (M54).
+"""Gaussian rows in hidden classes: the translation in each class, and the loss about the class (M54).
 
 Given the class the secret's value translates the other rows, and answers lose ε_c. The value also makes one class more
-likely than another, by π_a(c)/π_b(c): that ratio is charged once, whatever is asked. With v_c how likely an output is
-given class c and b, P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c, where v_c ≤ e^{D(c,c')}·v_c' by what the
-other rows can do at all: they are replaced one and all (M7), or where two classes differ in their means alone, they are
-translated by the difference. With Gaussian noise the class is taken as revealed.
+likely than another, by π_a(c)/π_b(c): that ratio is charged once, whatever the queries. With v_c how likely an output
+is given class c and b, P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c, where v_c ≤ e^{D(c,c')}·v_c' by the
+most that the other rows can do: all of them are replaced (M7), or, where two classes differ in their means alone,
+translated by the difference. With Gaussian noise the class counts as revealed.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from pufferflow.transport import Certainty
 
 _MOST_FACTORS = 4_000_000
 _GIVEN_AWAY = (
-    "Noise without a pure loss under a pf.GaussianMixture, for a secret whose own value gives the class away: so far "
+    "Noise without a pure loss under a pf.GaussianMixture, for a secret whose own value reveals the class: so far "
     "apart are two of its values."
 )
 Length = Callable[[float], float]
@@ -37,7 +37,7 @@ OfMember = Callable[[GaussianPrior, Statistic, AnySecret], Laws]
 
 
 def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | Initial, of_member: OfMember) -> Laws:
-    """Return the laws of a mixture from those of its classes; `of_member` gives the movement of one."""
+    """Return the laws of a mixture from those of its classes; `of_member` returns the movement of one class."""
     prior.check(secret)
     question = Question.of(prior, statistic, secret)
     for one in prior.members:
@@ -57,7 +57,7 @@ def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | In
 
 
 def _apart(secret: Secret | Initial, distance: float) -> Secret | Initial:
-    """Return the secret with pairs that lie so far apart: a movement depends on nothing else of them."""
+    """Return the secret with pairs at this distance: a movement depends only on their distance."""
     if not isinstance(secret.pairs, tuple):
         return secret
     named = [pair for pair in secret.pairs if abs(float(pair[0]) - float(pair[1])) == distance]
@@ -108,7 +108,7 @@ def _others(prior: GaussianMixture, question: Question) -> Length:
 
 
 def _least_row(prior: GaussianMixture, question: Question) -> float:
-    """Return how far a secret row alone moves all answers at least, rounded down; 0 if it may not be asked about."""
+    """Return the least movement of all answers by a secret row alone, rounded down; 0 if it may not be queried."""
     positions, rises = question.positions, np.ptp(question.tables, axis=1)
     places = (
         [np.array([question.start])] if question.first else [one.covariance.places(positions) for one in prior.members]
@@ -123,7 +123,7 @@ def _shifted(one: GaussianPrior, other: GaussianPrior, question: Question) -> Fl
     """Return how far each answer moves by the difference of two classes that differ in their means alone.
 
     Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15), whatever the side:
-    of shape (answers, places). None where classes differ in more, or rows are too many to look at pair by pair.
+    of shape (answers, places). None where classes differ in more, or there are too many rows to compare in pairs.
     """
     same = one.covariance == other.covariance and one.variance == other.variance and one.covariance.known
     positions = question.positions
@@ -172,7 +172,7 @@ class MixtureRows(DependentRows):
         return float(losses.max()), self._place(losses)
 
     def grown(self, growth: Length, group: Length) -> "MixtureRows":
-        """Return the same where every movement grows by rounding, but for what all rows together do."""
+        """Return the same with every movement increased by rounding, except that of all rows together."""
 
         def one(length: Length) -> Length:
             return lambda norm: min((length(norm) + growth(norm)) * (1 + UNIT), group(norm))
@@ -189,7 +189,7 @@ class MixtureRows(DependentRows):
 
 
 def renyi_of_classes(tops: LawRegions, bottoms: LawRegions, costs: Floats, alpha: float) -> Floats:
-    """Return at least the Rényi loss of every pair of class laws whose members lose `costs` besides."""
+    """Return an upper bound on the Rényi loss of every pair of class laws whose members also lose `costs`."""
     if not np.isfinite(costs).all():
         return np.full(len(tops), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -201,9 +201,9 @@ def renyi_of_classes(tops: LawRegions, bottoms: LawRegions, costs: Floats, alpha
 
 @final
 class MixtureLaws(Laws):
-    """The laws of sums under a mixture, of which only movements and what they cost is known.
+    """The laws of sums under a mixture, given only by movements and their losses.
 
-    Two classes with different covariances have laws that no movement brings together but that of all rows.
+    Between classes with different covariances only the movement of all rows is known.
     """
 
     def __init__(self, question: Question, walks: Sequence[MixtureRows]) -> None:
@@ -212,8 +212,8 @@ class MixtureLaws(Laws):
     @cached_property
     def pairs(self) -> NoReturn:
         raise Refused(
-            "The laws of sums under a mixture of Gaussians, whose values are read into an interval.",
-            allowed="bound=pf.Messages(), which counts movements and what values reveal of the class, or pf.Group()",
+            "The laws of sums under a mixture of Gaussians, whose values are clamped to an interval.",
+            allowed="bound=pf.Messages(), which counts movements and the loss about the class, or pf.Group()",
             instead='bound="auto"',
         )
 
@@ -235,7 +235,7 @@ class MixtureLaws(Laws):
         return self.span(norm)
 
     def near(self, delta: float, norm: float) -> Reach:
-        """Return the movement of the group: what moves less is not known."""
+        """Return the movement of the group: how much of the mass moves less is not known."""
         return self.span(norm)
 
     def span(self, norm: float) -> Reach:

@@ -25,7 +25,7 @@ Method = Callable[[Any, Statistic, AnySecret], Laws]
 
 
 def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certainty) -> Laws:
-    """Return the movement of all rows over all values; `certainty` tells whether the prior allows it."""
+    """Return the movement of all rows over all values; `certainty` says whether the prior allows it."""
     tables = tables_of(prior, statistic, secret)
     tables = with_nothing(tables) if isinstance(secret, Presence) else tables
     columns, counts = columns_of(statistic.weights, statistic.counts)
@@ -40,7 +40,7 @@ def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certa
 
 
 def row_by_row(method: Method) -> Method:
-    """Let a method see every row by itself; where they are too many for that, all of them may change (M7)."""
+    """Apply a method to every row by itself; where there are too many rows, all of them may change (M7)."""
 
     @wraps(method)
     def laws(prior: Any, statistic: Statistic, secret: AnySecret) -> Laws:
@@ -68,7 +68,7 @@ def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
     if given is None:
         if not isinstance(secret, Presence):
             raise UsageError(
-                "The statistic adds up values of a column, and neither secret nor prior say what they can be.",
+                "The statistic adds up values of a column, and neither secret nor prior declare its domain.",
                 allowed="a secret with a column and its domain, or the numbers that a row may add",
                 instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
             )

@@ -24,9 +24,9 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
 
 
 def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
-    """Return the column that a statistic asks about and its domain, as prior or secret declare it.
+    """Return the column of a statistic and its domain, as prior or secret declare it.
 
-    A statistic that names none asks about the one that a derived secret names, or the only one beside the secret.
+    A statistic that names none is about the one that a derived secret names, or the only one beside the secret.
     """
     known = dict(prior.columns)
     if secret.reads is not None and (not known or secret.reads[0] in known):
@@ -41,7 +41,7 @@ def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> 
     if statistic.column not in known:
         named = "no column" if statistic.column is None else f"the column {statistic.column!r}"
         raise UsageError(
-            f"The statistic asks about {named}, and secret and prior speak of {sorted(known)}.",
+            f"The statistic is about {named}, and secret and prior declare {sorted(known)}.",
             allowed="a statistic of a column that has a declared domain",
             instead="naming the column, or a secret with a column and its domain",
         )
@@ -56,13 +56,13 @@ def hidden_column(
         return secret.column, secret.value_pairs()
     if isinstance(secret, Derived):
         return secret.name, secret.value_pairs(values_of(secret.name))
-    raise InternalError("A table was asked about a secret it had refused.", instead="reporting it")
+    raise InternalError("A table was given a secret that it had refused.", instead="reporting it")
 
 
 def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:
     """Return the pairs of laws of an answer: under any two values of the secret, for every prior of the scenario.
 
-    They go where pairs go, into `pf.calibrate` and `pf.loss`; going through them lists the pairs one by one, which is
+    They are passed to `pf.calibrate` and `pf.loss` as pairs; iteration lists the pairs one by one, which is possible
     for short sequences only.
 
     >>> import pufferflow as pf
@@ -77,7 +77,7 @@ def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:
     True
     """
     instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
-    allowed = "a pf.Statistic of one group of rows that depend on each other"
+    allowed = "a pf.Statistic of one correlated group of rows"
     instance(query, Statistic, "The query", allowed=allowed, instead="pf.Statistic.total(24)")
     scenario.check_sound()
     return SeveralLaws([implied(prior, query, scenario.secret) for prior in scenario.priors])

@@ -1,7 +1,7 @@
 """Rows that share a hidden class: the class given the secret, then the sum of the other rows given the class (M21).
 
-Rows depend on each other through the class. Given the secret the class has another law (its posterior), and
-that is what moves the sum of the other rows: leaving them out, or taking the class's marginal law, would miss it.
+Rows are correlated through the class. Given the secret the class has its posterior law, which moves the sum of the
+other rows: leaving them out, or taking the class's marginal law, would miss that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ def _star(prior: LatentClass, secret: AnySecret) -> Star:
         given = {name: Given(points[c], None) for c, name in enumerate(names)}
         return Star(rows, given, secret.value_pairs(list(names)), prior)
     if not isinstance(secret, Secret):
-        raise InternalError("A latent class was asked about a secret it had refused.", instead="reporting it")
+        raise InternalError("A latent class was given a secret that it had refused.", instead="reporting it")
     given = dict[Label, Given]()
     for place, value in enumerate(secret.domain.points):
         joint = weights * rows[:, place]
@@ -78,14 +78,14 @@ class StarLaws(Laws):
         return Kinds.of(self._statistic.weights, self._statistic.counts)
 
     def least_winf(self, norm: float) -> Reach:
-        """Return the largest difference between expected answers, which no coupling can undercut."""
+        """Return the largest difference between expected answers: W_∞ is at least that."""
         if self.dimension > 1:
             return super().least_winf(norm)
         length = _largest_difference(self._means, self._star.pairs) * (1 - _SLIGHT)
         return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
 
     def least_near(self, delta: float, norm: float) -> Reach:
-        """Return a lower bound from expectations, which differ by at most z and δ times the movement of the group."""
+        """Return a lower bound from expectations, which differ by at most z plus δ times the movement of the group."""
         mean = self.least_winf(norm)
         if mean.length == 0:
             return mean
@@ -156,14 +156,14 @@ class StarLaws(Laws):
         return [DependentStar.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
 
     def winf(self, norm: float) -> Reach:
-        """Return the largest W_∞ of a pair, also of sums whose far tails no float holds."""
+        """Return the largest W_∞ of a pair, also of sums with tail masses too small for floats."""
         if self.dimension == 1:
             return self._farthest(self._gap)
         return super().winf(norm) if self.small else self.span(norm)
 
     @cached_property
     def small(self) -> bool:
-        """Whether laws of vectors can be listed, and compared in a few seconds; else every row may change (M7)."""
+        """Whether laws of vectors can be listed and compared in a few seconds; otherwise all rows may change (M7)."""
         if self.dimension == 1:
             return True  # those that are too long to list refuse to be
         try:
@@ -174,7 +174,7 @@ class StarLaws(Laws):
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near.
 
-        Where tails are too faint for floats, what they and rounding can amount to is taken from δ first.
+        Where tail masses are too small for floats, their total and the rounding error are first subtracted from δ.
         """
         if self.dimension > 1:
             return super().near(delta, norm) if self.small else self.span(norm)
@@ -207,7 +207,7 @@ class StarLaws(Laws):
         return any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values())
 
     def span(self, norm: float) -> Reach:
-        """Return the farthest two answers that two secrets allow (M7): exactly for one answer, from above for more."""
+        """Return the largest distance of answers that two secrets allow (M7): exact for one answer, else a bound."""
         if self.dimension > 1:
             return self._span_of_vectors(norm)
         ends = {value: self._ends(given) for value, given in self._star.given.items()}
@@ -292,7 +292,7 @@ class StarLaws(Laws):
     def _given_row(self, given: Given, others: Sequence[AnySum], kind: int) -> AnySum:
         """Return the law of the sum given a value of the secret of a row of one kind."""
         if given.own is None:
-            raise InternalError("A row's secret without its row.", instead="reporting it")
+            raise InternalError("The secret of a row, and no row given.", instead="reporting it")
         used = np.flatnonzero(given.classes > 0).tolist()
         own = [self._terms.lattice.row(kind, given.own[c]) for c in used]
         return mixed([added(others[c], row) for c, row in zip(used, own, strict=True)], given.classes[used])

@@ -1,4 +1,4 @@
-"""Laws of which a movement is known: how far the answer goes from one value of the secret to the other (M1, M7)."""
+"""Laws given by a movement: how far the answer moves from one value of the secret to the other (M1, M7)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class Movement:
 
 
 def two_points(steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: int | None = None) -> Pair:
-    """Return two points as far apart as the answers move: the pair that stands for laws of which no more is known."""
+    """Return two points as far apart as the answers move: the pair that represents laws given by a movement only."""
     return Pair(Law.point(np.zeros(len(steps))), Law.point(steps), prior, secrets, row)
 
 
@@ -69,7 +69,7 @@ class MovementLaws(Laws):
         return self.winf(norm) if self.certainty == Certainty.EXACT else super().least_winf(norm)
 
     def near(self, delta: float, norm: float) -> Reach:
-        """Return the length: what moves less, and how often, is not known."""
+        """Return the length: how much of the mass moves less is not known."""
         return replace(self.winf(norm), certainty=Certainty.UPPER_BOUND)
 
     def span(self, norm: float) -> Reach:
@@ -79,7 +79,7 @@ class MovementLaws(Laws):
 
 @final
 class ConstantLaws(Laws):
-    """Pairs of constant answers: what one row adds under two values, where all else is independent of it (M2)."""
+    """Pairs of constant answers: one row's contributions under two values, all else being independent of it (M2)."""
 
     constant = True
 
@@ -108,7 +108,7 @@ class ConstantLaws(Laws):
 
 @final
 class ShortestMovement(Laws):
-    """Laws of which several movements are known, none of them below the true one: the shortest counts."""
+    """Laws given by several upper bounds of a movement: the shortest counts."""
 
     movement_only = True
 
@@ -138,13 +138,13 @@ class ShortestMovement(Laws):
 
     @cached_property
     def work(self) -> WorkEstimate:
-        """The work of all ways together, as far as they do the same."""
+        """The work of all movements together, for each method."""
         works = [way.work for way in self._ways]
         added = [sum(sizes) for sizes in zip(*(work[1:4] for work in works), strict=True)]
         return works[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
 
     def walks(self) -> Sequence[DependentRows]:
-        """Return the walks of the first way, if it has any."""
+        """Return the walks of the first movement, if it has any."""
         return self._ways[0].walks()
 
     def _shortest(self, ask: Callable[[Laws], Reach]) -> Reach:
@@ -159,8 +159,8 @@ def group_movement(weights: Floats, counts: Indices, tables: Floats, norm: float
     """Return a bound on ‖Σ_r w_r∘(φ(x_r) − φ(x'_r))‖ over all values of all rows, rounded up; exact for one answer.
 
     `weights` has a column for each kind of row, `counts` says how many rows are of it, `tables` is φ at the points.
-    Answers that share no row, as those of different cells, move by themselves: their movements are put together in the
-    norm. Of answers that do the smaller of two bounds: rows one by one in the norm, and answers one by one, then in it.
+    Answers that share no row, as those of different cells, move separately: the norm combines their movements. For
+    answers that share rows it is the smaller of two bounds: rows one by one, and answers one by one, in the norm.
     """
     if len(tables) == 1:
         return _total(weights[0], counts, tables[0])
@@ -172,11 +172,11 @@ def group_movement(weights: Floats, counts: Indices, tables: Floats, norm: float
 
 
 def _sharing(touched: Flags) -> Indices:
-    """Return a label for each answer, the same for those that a row touches together, directly or by way of others."""
+    """Return a label for each answer: its connected component, where a row connects the answers that it touches."""
     answers, kinds = touched.shape
     if touched.all(axis=0).any():
         return np.zeros(len(touched), dtype=np.intp)
-    from scipy.sparse import csr_matrix  # takes longer to load than all else here
+    from scipy.sparse import csr_matrix  # takes longer to import than all else here
     from scipy.sparse.csgraph import connected_components
 
     rows, columns = np.nonzero(touched)

@@ -1,4 +1,4 @@
-"""From the public pattern of a group to the laws of all that a batch asks about it: one vector, cell by cell (M23)."""
+"""From the public pattern of a group to the laws of a batch's answers about it: one vector, cell by cell (M23)."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _MOST_WEIGHTS = 2_000_000
 _MOST_COMPARED = 300_000
 
 
-def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows are, and what is asked
+def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, the pattern of the rows, and the query
     prior: Prior,
     secret: AnySecret,
     pattern: Pattern,
@@ -37,12 +37,12 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
     """Return the laws of Σ φ_j(x) over the rows of cell c, for all cells c of a pattern and, in each, all measures j.
 
     `tables` holds φ of each measure at the points of the domain (on an interval at both ends), `column` names the
-    column asked about. `rounding` tells by how much more each measure's φ moves at most if a row is rounded to whole
-    steps. Where cells are open, because the pattern covers others or the rows of a unit come and go, `cells` is the
-    most there are; left out, every row may be in a cell of its own. `patterns` says how many patterns are worked out
-    like this one, so that all together joint laws are compared for seconds, not for minutes.
+    queried column. `rounding` is the most that each measure's φ moves further if a row is rounded to whole steps.
+    Where cells are unknown, because the pattern covers others or rows of a unit may be absent, `cells` is the largest
+    number of cells; by default every row may be in a cell of its own. `patterns` is the number of patterns treated like
+    this one; it limits the work on each, so that all comparisons of joint laws take seconds, not minutes.
 
-    Independent rows move one cell each, so a single row stands for all (M2, M25).
+    Independent rows move one cell each, so a single row represents all (M2, M25).
 
     >>> import pufferflow as pf
     >>> days = Pattern(np.arange(48) // 24, np.ones(48, dtype=int), np.arange(48.0))
@@ -68,7 +68,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, where the rows ar
 
 
 def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -> Laws:
-    """Return the laws answer by answer where something is gained by that, and in time; else what bounds them."""
+    """Return the laws answer by answer where that is better and quick enough; otherwise bounds on them."""
     single = sums.split <= 1 and len(sums.tables) == 1
     if not sums.pattern.covers and (single or sums.worth_listing(prior)):
         return implied(prior, sums.statistic(by_cell=True), secret)
@@ -80,7 +80,7 @@ def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -
 
 
 def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
-    """Return the pattern of a single row, in a cell if any row is; of the first row, if that is the secret."""
+    """Return the pattern of a single row, in a cell if any row is; of the first row, if its value is the secret."""
     selected = pattern.cells >= 0
     if isinstance(secret, Initial) and pattern.positions is not None:
         selected &= pattern.positions == pattern.start
@@ -88,17 +88,17 @@ def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
 
 
 def _choices(rows: int, kinds: int) -> float:
-    """Return the logarithm of how many sums so many rows of so many kinds can have."""
+    """Return the logarithm of the number of sums that rows of several kinds can have."""
     return math.lgamma(rows + kinds) - math.lgamma(kinds) - math.lgamma(rows + 1)
 
 
 def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
-    """Return the rows of a pattern that can cost most: of a chain those from the first to the last asked about.
+    """Return the rows of a pattern with the largest loss: of a chain those from the first to the last queried one.
 
     The answers given a state of a row outside are a mixture of those given the states of the nearest row inside, X_e:
     law(answers | X_t = a) = Σ_x P(X_e = x | X_t = a)·law(answers | X_e = x). All losses are jointly quasi-convex, so a
-    row outside costs no more than the worst two states of X_e, if any two states are a secret. What follows the last
-    row asked about is of no account either where the first value of a sequence is the secret.
+    row outside has no larger loss than the worst two states of X_e, if any two states are a secret. Rows after the last
+    queried row do not matter either where the first value of a sequence is the secret.
     """
     inside = np.flatnonzero(pattern.cells >= 0)
     if not isinstance(prior, MarkovChain) or pattern.positions is None or pattern.covers or not len(inside):
@@ -115,7 +115,7 @@ def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
 
 
 def _starts(prior: MarkovChain, position: float, start: float) -> bool:
-    """Say whether the law of the chain at a position is known to the floats; far from the start it may be too faint."""
+    """Return whether floats can represent the law of the chain at a position; far from the start they may not."""
     try:
         prior.chain(np.array([position]), start)
     except Refused:
@@ -126,7 +126,7 @@ def _starts(prior: MarkovChain, position: float, start: float) -> bool:
 @final
 @dataclass(frozen=True, eq=False)
 class PatternSums:
-    """The sums over the rows of a pattern, by cell and measure; `open_cells` if the cells of rows are not known."""
+    """The sums over the rows of a pattern, by cell and measure; `open_cells` if the cells of rows are unknown."""
 
     pattern: Pattern
     tables: Floats
@@ -137,16 +137,16 @@ class PatternSums:
 
     @property
     def split(self) -> int:
-        """How many cells have rows, at most."""
+        """The largest number of cells with rows."""
         if not self.open_cells:
             return max(self.pattern.answers, 1)
         return max(min(self.pattern.selected, self.most_cells or self.pattern.selected), 1)
 
     def worth_listing(self, prior: Prior) -> bool:
-        """Whether answers one by one say more than their rows together, and are few.
+        """Whether bounds answer by answer are better than those of rows together, and answers are few.
 
-        Movements along rows do while weights for all answers and rows are. Joint laws do where they can be compared:
-        n rows of p different kinds give a cell (n + p − 1 over p − 1) values, cells together the product.
+        Movements along rows are, while weights for all answers and rows are few. Joint laws are where they can be
+        compared: n rows of p different kinds give a cell (n + p − 1 over p − 1) values, cells together the product.
         """
         if self.split > 1 and self.open_cells:
             return False
@@ -162,10 +162,10 @@ class PatternSums:
         return 2 * values + math.log(len(self.pattern.cells)) <= math.log(self.most_compared)
 
     def in_cells(self, moves: Floats) -> Cells:
-        """Return the cells with what a row moves; one of less weight as so many small ones.
+        """Return the cells with the movements of a row; a row of several units of weight counts as that many rows.
 
-        Of rows that have all or nothing of each weight, what a row of any kind moves.
-        Units that come and go have rows in as many cells as their pattern says, or split further, which moves less.
+        For rows with all or none of each weight, these are the movements of a row of any kind.
+        Units that may be absent have rows in as many cells as their pattern says, or split further, which moves less.
         """
         pattern, shares = self.pattern, self.pattern.shares
         if shares is not None and ((shares == 0) | (shares == 1)).all():
@@ -197,7 +197,7 @@ class PatternSums:
 
     @cached_property
     def _entries(self) -> tuple[Array, Array]:
-        """The cell of each row and how many rows it stands for; rows without an order are gathered by their cells."""
+        """The cell of each row and the number of rows it represents; rows without an order are grouped by cell."""
         cells, counts = self.pattern.cells, self.pattern.counts
         if self.pattern.positions is not None or self.pattern.shares is not None:
             return cells, counts

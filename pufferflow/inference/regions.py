@@ -31,7 +31,7 @@ def _(prior: TablesNear, statistic: Statistic, secret: AnySecret) -> Laws:
 
 
 def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain) -> RegionStar:
-    """Return the regions of a row given each value of the secret, as one class; its own points, if it is the secret."""
+    """Return the regions of a row given each value of the secret, as one class; and its points, if it is the secret."""
     hidden, pairs = hidden_column(secret, prior.values_of)
     values = prior.values_of(hidden)
     one_class = LawRegions.known(np.ones((len(values), 1)))
@@ -49,7 +49,7 @@ def _places(values: tuple[Label, ...], domain: Domain) -> Indices:
 
 
 def _placed(laws: LawRegions, places: Indices, points: int) -> LawRegions:
-    """Return regions with the points of a domain as states; those that are none of the values never occur."""
+    """Return regions with the points of a domain as states; points that are not among the values never occur."""
 
     def spread(masses: Floats) -> Floats:
         wide = np.zeros((len(masses), points))
@@ -74,14 +74,14 @@ def _of_classes(prior: LatentClassesNear, secret: AnySecret) -> RegionStar:
         certain = LawRegions.known(np.eye(len(names)))
         return RegionStar(rows, names, certain, None, None, secret.value_pairs(names), prior)
     if not isinstance(secret, Secret):
-        raise InternalError("A latent class was asked about a secret it had refused.", instead="reporting it")
+        raise InternalError("A latent class was given a secret that it had refused.", instead="reporting it")
     points = np.arange(rows.states, dtype=np.intp)
     given = posteriors(weights, rows)
     return RegionStar(rows, secret.domain.points, given, None, points, secret.value_pairs(), prior)
 
 
 def posteriors(weights: LawRegions, rows: LawRegions) -> LawRegions:
-    """Return the regions of the class given each value of a row: c has weight ω_c·p_c(x), all others theirs.
+    """Return the regions of the class given each value of a row, with weights ω_c·p_c(x).
 
     >>> weights = LawRegions.of(np.array([[0.5, 0.5]]), np.array([[0.4, 0.4]]), np.array([[0.6, 0.6]]))
     >>> posteriors(weights, LawRegions.known(np.array([[0.9, 0.1], [0.1, 0.9]]))).high.round(6)

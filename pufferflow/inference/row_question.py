@@ -1,8 +1,8 @@
-"""The question about one group: how its rows read values, and how far two values of one row move the answers.
+"""The query about one group: the domain of its rows, and how far two values of one row move the answers.
 
-How far φ can jump when a value that is read in classes moves by a given distance.
+For domains of classes it gives the jump of φ when a value moves by a given distance.
 
-A list of numbers reads a value as the nearest of them, Bins as its class. A movement by v > 0, however small, may cross
+A list of numbers maps a value to the nearest of them, Bins to its class. A movement by v > 0, however small, may cross
 one border; it crosses from class p to class q only if the classes between them are together no wider than v.
 """
 
@@ -45,11 +45,11 @@ class Question:
     """Whether the secret is the value at `start`, not that of every row."""
     start: float
     counts: Any = None
-    """How many rows each column of weights stands for, None if one."""
+    """The number of rows that each column of weights represents; None for one row each."""
 
     @classmethod
     def of(cls, prior: Prior, statistic: Statistic, secret: Secret | Initial) -> "Question":
-        """Return what a statistic asks under a secret that is the value of a row."""
+        """Return the query of a statistic under a secret that is the value of a row."""
         _, domain = column_and_domain(prior, statistic, secret)
         first = isinstance(secret, Initial)
         return cls(
@@ -70,12 +70,12 @@ class Question:
 
     @property
     def starts(self) -> npt.NDArray[np.bool_]:
-        """Which row is the first of its sequence."""
+        """Whether each row is the first of its sequence."""
         return self.positions == self.start
 
     @property
     def known_positions(self) -> Floats:
-        """Where a prior has to know the law of values: at the rows, and at the start if the secret is there."""
+        """The positions at which a prior needs the law of values: the rows, and the start if the secret is there."""
         at_start = self.first and not self.starts.any()
         return np.concatenate([[self.start], self.positions]) if at_start else self.positions
 
@@ -86,7 +86,7 @@ class Question:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """Rows that weigh alike."""
+        """The kinds of rows: rows with equal weights."""
         return Kinds.of(self.weights, self.counts)
 
     @cached_property
@@ -207,14 +207,14 @@ class Jumps:
         return self._highest(self.moves)
 
     def of_kinds(self, norm: float) -> Floats | None:
-        """Return the largest jump of all answers that a row of each kind makes, in a norm; None if that is too long."""
+        """Return the largest jump of all answers by a row of each kind, in a norm; None if that takes too long."""
         columns = self.question.kinds.columns
         if len(columns) == 1 or columns.size * len(self.first) > _MOST_NORMS:
             return None
         return self._highest(norms_above(products_above(columns[:, :, None], self.moves[:, None, :]), norm))
 
     def level(self, distances: Floats) -> Indices:
-        """Return the level that movements by some distances reach; one that underflowed is above 0 still."""
+        """Return the level that movements by some distances reach; an underflowed distance counts as above 0."""
         return np.searchsorted(self.gaps, distances * (1 + 4 * UNIT), side="right") - 1
 
     def _highest(self, values: Floats) -> Floats:
@@ -233,7 +233,7 @@ def _classes(domain: Domain) -> tuple[Indices, Floats]:
 
 
 def _levels(gaps: Floats) -> Indices:
-    """Return where levels start: gaps that rounding alone tells apart share one, and so do some more if many remain."""
+    """Return the starts of levels: gaps that differ by rounding only share one, and so do more if many remain."""
     starts: list[int] = [0]
     for place, gap in enumerate(gaps.tolist()):
         if gap > gaps[starts[-1]] * (1 + _SAME):

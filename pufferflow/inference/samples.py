@@ -1,4 +1,4 @@
-"""Nearness certified by draws from a simulation (M8); nothing else can be, W_∞ least of all."""
+"""Nearness certified by draws from a simulation (M8); draws certify no other distance, such as W_∞."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def _(prior: Simulator, statistic: Statistic, secret: AnySecret) -> Laws:
         pairs = secret.value_pairs(secret.values or ())
         return SampledLaws(prior, statistic, pairs, [None])
     if not isinstance(secret, Secret):
-        raise InternalError("A simulator was asked about a secret it had refused.", instead="reporting it")
+        raise InternalError("A simulator was given a secret that it had refused.", instead="reporting it")
     rows = sorted(Kinds.of(statistic.weights).first.tolist()) if prior.exchangeable else range(statistic.size)
     return SampledLaws(prior, statistic, secret.value_pairs(), rows)
 
@@ -37,8 +37,8 @@ def _(prior: Simulator, statistic: Statistic, secret: AnySecret) -> Laws:
 def slack(draws: int, confidence: float, pairs: int) -> float:
     """Return by how much δ grows from empirical laws to true ones, for all pairs at once, rounded up (M8).
 
-    √(ln(1/β)·(1/n + 1/n)/2) with β = (1 − confidence)/pairs: McDiarmid's inequality, of one order of each pair; what
-    couplings leave unmatched is the same for the other.
+    √(ln(1/β)·(1/n + 1/n)/2) with β = (1 − confidence)/pairs: McDiarmid's inequality, for one order of each pair; the
+    unmatched mass of couplings is the same for the other order.
 
     >>> round(slack(100_000, 0.999, pairs=1), 5)
     0.00831
@@ -49,10 +49,10 @@ def slack(draws: int, confidence: float, pairs: int) -> float:
 
 @final
 class SampledLaws(Laws):
-    """Laws that only draws are known of. They answer one question, once: how near all pairs are for one δ.
+    """Laws known by draws only. They give one number, once: how near all pairs are for one δ.
 
     M8 holds for a δ that was fixed before the draws. So the draws are made when δ is given, and another δ (or norm)
-    for the same laws is refused: choosing among several answers would take more than the confidence stated.
+    for the same laws is refused: a choice among several results would lower the stated confidence.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SampledLaws(Laws):
     ) -> None:
         self._prior, self._statistic, self._pairs, self._rows = prior, statistic, pairs, rows
         self._drawn: tuple[Fraction, float, Reach] | None = None
-        """For which δ and norm draws were made, and what they gave."""
+        """The δ and norm for which draws were made, and their result."""
 
     @property
     def dimension(self) -> int:
@@ -81,7 +81,7 @@ class SampledLaws(Laws):
             raise Refused(
                 f"The draws were made for delta={float(drawn):g} in one norm; a certificate by draws holds "
                 "for what was fixed before them.",
-                allowed="one delta, and one norm, for each set of draws",
+                allowed="one delta and one norm for each set of draws",
                 instead="pf.laws(scenario, query) once more, for new draws",
             )
         return reach
@@ -99,7 +99,7 @@ class SampledLaws(Laws):
         return len(self._pairs) * len(self._rows)
 
     def _reach(self, delta: Fraction, norm: float) -> Reach:
-        """Draw under every value of the secret, and compare; refuse a δ that so many draws cannot certify."""
+        """Draw under every value of the secret, and compare; refuse a δ that this number of draws cannot certify."""
         prior, draws = self._prior, self._prior.draws
         left = delta - Fraction(slack(draws, prior.confidence, len(self)))
         if left < 0:
@@ -133,7 +133,7 @@ class SampledLaws(Laws):
 
 def _no_list() -> Refused:
     return Refused(
-        "Laws of a pf.Simulator, of which only draws are known: W_∞, spans and losses of samples bound nothing.",
-        allowed="bound=pf.GAWM(delta), for a guarantee with room for delta",
+        "Laws of a pf.Simulator are known by draws only: W_∞, spans and losses of samples are no bounds.",
+        allowed="bound=pf.GAWM(delta), for a guarantee with at least this delta",
         instead="pf.Approx(epsilon, delta=0.05) with bound=pf.GAWM(0.05), or a prior whose laws can be worked out",
     )

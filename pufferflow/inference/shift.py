@@ -1,7 +1,7 @@
-"""Movements instead of laws: rows that are independent, nearly so, translated together, or free to do anything.
+"""Movements instead of laws: for rows that are independent, nearly so, translated together, or arbitrary.
 
-What is known here is one coupling of whole data sets under the two values of a secret, so losses of several releases
-add, whatever was asked (M1, M24).
+Each movement is by one coupling of whole data sets under the two values of a secret, so losses of several releases
+add, whatever the queries (M1, M24).
 """
 
 import itertools
@@ -55,7 +55,7 @@ def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
             "pf.Independent",
             secret,
             allowed="pf.Secret, pf.Initial or pf.Presence",
-            instead="pf.Table or pf.LatentClass, which know what is behind the data",
+            instead="pf.Table or pf.LatentClass, which model what is behind the data",
         )
     question = Question.of(prior, statistic, secret)
     return SingleRow(prior, question).laws()
@@ -105,11 +105,11 @@ def _of_columns(
 
 
 def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
-    """Return a movement of a sum that is none the shorter if the rows are split into cells, None if none is known.
+    """Return a movement of a sum that also bounds every split of its rows into cells; None if none is known.
 
-    Its answers ask about all cells at once. What it adds up are sizes of movements of rows: their vectors are as long
-    in the norms 1 and 2 whichever cell they are in, so by the triangle inequality cells together move no farther than
-    the sum of lengths; nor, answer by answer, than the norm of the sums of sizes.
+    The sum has all cells at once, and adds up sizes of movements of rows. Their vectors have the same length in the
+    norms 1 and 2 in any cell, so by the triangle inequality cells together move no farther than the sum of lengths;
+    nor, answer by answer, than the norm of the sums of sizes.
     """
     if isinstance(prior, GaussianPrior):
         return _translated_in_cells(prior, statistic, secret)
@@ -132,8 +132,8 @@ def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
 ) -> Floats:
     """Return how far all answers move together for a secret at each of the rows, whichever row a scenario hides.
 
-    Rows read in classes that correlate less than `least` with the secret stay where they are if movements fade, and
-    else may cross a border as those do that hardly correlate. `open_cells`: rows may be in any cells.
+    Rows with a domain of classes and a correlation below `least` with the secret do not move if movements fade;
+    otherwise they may cross a border as rows of the least correlation do. `open_cells`: rows may be in any cells.
     """
     if secret.tuples is not None:
         return _of_columns(prior, statistic, secret, open_cells=open_cells).lengths(norm)[: len(statistic.positions)]
@@ -176,7 +176,7 @@ def _(prior: WeaklyDependent, statistic: Statistic, secret: AnySecret) -> Laws:
 
 
 def _of_one_row(prior: Prior, statistic: Statistic, secret: AnySecret) -> Question:
-    """Return the question under a secret that is a row's value; priors refuse others."""
+    """Return the query under a secret that is a row's value; priors refuse others."""
     prior.check(secret)
     if not isinstance(secret, Secret | Initial):
         raise wrong_secret(type(prior).__name__, secret, allowed="pf.Secret", instead="pf.Secret(column, domain=…)")
@@ -196,7 +196,7 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     single, slopes = SingleRow(prior, question), _slopes(question)
     largest = np.abs(question.weights).max(axis=1)
     ranges = question.tables.max(axis=1) - question.tables.min(axis=1)
-    within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # well below the movement of the group
+    within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # clearly below the movement of the group
 
     def length(norm: float) -> float:
         spread = row_norms(question.kinds.columns, slopes, norm)[0].max()

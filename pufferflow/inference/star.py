@@ -1,4 +1,4 @@
-"""A hidden class and the rows that share it: what outputs reveal about a secret, for any noise (M20 on a star)."""
+"""A hidden class and the rows that share it: the loss of outputs about a secret, for any noise (M20 on a star)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _MOST_STATES = 128
 @final
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What one value of the secret says: the law of the class, and of its own row's point in each class.
+    """The laws given one value of the secret: of the class, and of its own row's point in each class.
 
     `own` has the shape (classes, points); it is None if the secret is no row's, but the whole group's.
     """
@@ -43,7 +43,7 @@ class Given:
 
     @property
     def point(self) -> int | None:
-        """The point that the secret's row then has for certain, if it has one."""
+        """The point that the secret's row then has with probability 1, if there is one."""
         if self.own is None:
             return None
         possible = np.flatnonzero((self.own[self.classes > 0] > 0).any(axis=0))
@@ -57,9 +57,9 @@ class Given:
 @final
 @dataclass(frozen=True, eq=False)
 class Star:
-    """A hidden class with the laws of a row given each, of shape (classes, points), and what each secret value says.
+    """A hidden class, with the laws of a row given each class, of shape (classes, points), and given each secret value.
 
-    With a single class there may be `independent_rows`: then all but the secret's own row drop out (M2).
+    With a single class there may be `independent_rows`: then all but the secret's own row cancel (M2).
     """
 
     rows: Array
@@ -107,7 +107,7 @@ class Star:
         return (losses[*self.points.T] + self.loss_of_class(others)) * (1 + UNIT)
 
     def _jointly(self, losses: Floats, others: Floats) -> Floats:
-        """Return the same with class and point as one state, whose limits add up."""
+        """Return the same with class and point as one state, whose limits are sums."""
         laws = {
             v: (conditional.classes[:, None] * conditional.own).ravel()
             for v, conditional in self.given.items()
@@ -129,11 +129,11 @@ class Star:
 @final
 @dataclass(frozen=True, eq=False)
 class RegionStar:
-    """The same where laws are known up to regions, whose members may all be believed: losses are at least the largest.
+    """The same with regions of laws, any member of which may be the prior: losses are at least the largest of them.
 
     `classes` are the laws of the class and `own` those of the secret's row, one for each of the secret's `values`. With
-    a single class the row's law is its own; `points` are the row's points, where a value says them. The secret is the
-    whole group's if neither is there.
+    a single class the row's law is its own; `points` are the row's points, where a value fixes them. The secret is the
+    whole group's if neither is given.
     """
 
     rows: LawRegions
@@ -205,7 +205,7 @@ class DependentStar(DependentRows):
 
     @classmethod
     def of(cls, star: AnyStar, rows: Kinds, tables: Floats) -> "DependentStar":
-        """Return the walk of some rows; of many different weights those near each other count as the larger."""
+        """Return the walk of some rows; where there are many weights, near ones count as the larger."""
         fewer = Kinds.of(_rounded_up(np.abs(rows.columns)))
         shifts, same = alike(shifts_of(fewer.columns, tables))
         kinds = same[fewer.of_row]

@@ -20,17 +20,17 @@ _NOT_CERTAIN = 1 - 1e-9
 @final
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """Rows that move with a secret one by c_ri·v, or less where values are read into the domain (M15).
+    """Rows that move with a secret one by c_ri·v, or less where values are clamped to the domain (M15).
 
     On an interval each row moves by a share of its translation, from nothing to all: one answer by at most
     max(Σ(w_r v_r)⁺, Σ(w_r v_r)⁻), each term at most |w_r|·(high − low). In classes it may cross borders either way.
     Movements of several answers are bounded one by one, and in classes also row by row.
 
-    Rows in cells that are still open, `open_cells`, may move one cell up and another down. Then both sums count,
-    and no split of the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger
-    than the sum of its parts' sizes, for each answer.
+    Rows in unknown cells, `open_cells`, may move one cell up and another down. Then both sums count, and no split of
+    the rows into cells moves farther in the norms 1 and 2: neither norm of a split number is larger than the sum of
+    its parts' sizes, for each answer.
 
-    In classes rows that correlate less than `least` are taken not to move, if it `fades`, or to move as the least do.
+    In classes rows with a correlation below `least` do not move, if it `fades`; otherwise they move as at `least`.
     """
 
     question: Question
@@ -41,14 +41,14 @@ class Translation:
 
     @cached_property
     def places(self) -> Floats:
-        """Where secrets are."""
+        """The positions of the secrets."""
         return (
             np.array([self.question.start]) if self.question.first else self.covariance.places(self.question.positions)
         )
 
     @cached_property
     def rows(self) -> Indices:
-        """The row that is at each place, −1 if it is not asked about; in classes of values with places between rows."""
+        """The row at each place, −1 if it is not queried; for classes of values also places between rows."""
         positions = self.question.positions
         nearest = np.minimum(np.searchsorted(positions, self.places), len(positions) - 1)
         rows = np.where(positions[nearest] == self.places, nearest, -1)
@@ -71,7 +71,7 @@ class Translation:
 
     @cached_property
     def jumps(self) -> Jumps:
-        """What movements between classes do."""
+        """The jumps of answers for movements between classes."""
         return Jumps.of(self.question)
 
     def lengths(self, norm: float) -> Floats:
@@ -99,7 +99,7 @@ class Translation:
         return Movement(self.steps.max(axis=1), lambda norm: float(self.lengths(norm).max()), certainty, *witness)
 
     def _on_interval(self, domain: Interval) -> Floats:
-        """Return the larger sum of either sign; the row itself counts on its own side."""
+        """Return the larger of the sums of positive and negative terms; the row itself counts on its own side."""
         tables, positions = self.question.tables, self.question.positions
         rises = tables[:, 1:] - tables[:, :1]
         ends = products_above(
@@ -120,7 +120,7 @@ class Translation:
         return sums_above(above, below) if self.open_cells else np.maximum(above, below)
 
     def _levels(self, heights: Floats) -> list[tuple[Floats, float]]:
-        """Return by how much more φ can jump from level to level, and the correlation that takes."""
+        """Return the increase of φ's jump from level to level, and the correlation at which it occurs."""
         distance = self.question.farthest[0]
         more = np.diff(heights, axis=-1, prepend=0.0)
         more = np.where(more > 0, np.nextafter(more, np.inf), 0.0) if (heights != np.rint(heights)).any() else more
@@ -145,10 +145,10 @@ class Translation:
         return lifted(sums, 2 * (len(self.jumps.gaps) + 4) * UNIT)
 
     def _attained(self, place: int) -> bool:
-        """Say whether the one answer's laws do move so far: no other row moves, or one that is free to.
+        """Return whether the movement is exact for a single answer: no other row moves, or only an unconstrained one.
 
-        Then the answer grows or falls with that row, so the translation is the quantile coupling; and a Gaussian with a
-        variance above 0 is somewhere where the reading lets it move all the way, and somewhere where it stays.
+        Then the answer is monotone in that row, so the translation is the quantile coupling; and a Gaussian with a
+        variance above 0 has values that clamping lets move all the way, and values that it keeps in place.
         """
         positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
         if self.open_cells or self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
@@ -207,7 +207,7 @@ def _total(terms: Floats) -> Floats:
 
 
 def _length(question: Question, steps: Floats, shares: Floats, distance: float, norm: float) -> float:
-    """Return the norm of the answers' movements; in classes also the sum of the rows' movements, if that is less."""
+    """Return the norm of the answers' movements, or in classes the sum of the rows' movements, if that is less."""
     whole = float(norms_above(steps, norm))
     if isinstance(question.domain, Interval):
         return whole

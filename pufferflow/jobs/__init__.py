@@ -1,4 +1,4 @@
-"""Scheduled batches: a file says what is released for every period, and whoever runs it, it is released once."""
+"""Scheduled batches: a file says what is released for every period, and each release happens once."""
 
 from pufferflow.jobs import starter
 from pufferflow.jobs.file import check_addresses, schema

@@ -1,4 +1,4 @@
-"""The keys of a `job.toml`, typed: what is released of which rows, how well they are hidden, and who pays."""
+"""The keys of a `job.toml`, typed: the queries, the rows, the guarantee, the account, and the sink."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Promise(TomlTable, frozen=True):
-    """How well: epsilon is pf.Pure, with delta pf.Approx, with alpha pf.Renyi, with both pf.ApproxRenyi.
+    """The guarantee: epsilon is pf.Pure, with delta pf.Approx, with alpha pf.Renyi, with both pf.ApproxRenyi.
 
     With tv, and a delta or none, it is pf.TradeOff; rho alone is pf.Zcdp, mu pf.Gdp, tv pf.Tv.
     """
@@ -54,7 +54,7 @@ class Promise(TomlTable, frozen=True):
 
 
 class Accuracy(TomlTable, frozen=True):
-    """How accurate: the strongest guarantee is sought whose errors stay within `error`, with this confidence."""
+    """The accuracy: the strongest guarantee is found whose errors stay within `error`, with this confidence."""
 
     error: Positive
     confidence: Probability = 0.95
@@ -83,7 +83,7 @@ class Accuracy(TomlTable, frozen=True):
 
 
 class Charged(TomlTable, frozen=True):
-    """Which account of which ledger pays."""
+    """The ledger and the account that pays."""
 
     account: Annotated[str, Meta(min_length=1)]
     limit: Promise
@@ -135,7 +135,7 @@ class Schedule(TomlTable, frozen=True):
 
 
 class Retries(TomlTable, frozen=True):
-    """How often is tried again what may go well later: a source, a ledger or a sink that fails."""
+    """How often a failure that may pass is retried: of a source, a ledger or a sink."""
 
     attempts: Annotated[int, Meta(ge=1, le=100)] = 3
     wait: Wait = "30s"
@@ -147,7 +147,7 @@ class Retries(TomlTable, frozen=True):
 
 
 class JobFile(TomlTable, frozen=True):
-    """A scheduled batch: what is asked of which rows, how well it is hidden, who pays, and where it goes."""
+    """A scheduled batch: its queries and rows, its guarantee, the account that pays, and the sink."""
 
     name: Name
     build: Call
@@ -232,7 +232,7 @@ def _type_of(values: dict[str, Any]) -> type[JobFile]:
 
 
 def check_addresses(file: JobFile) -> None:
-    """Refuse addresses that lead nowhere once their variables are known; what the environment lacks is left open."""
+    """Refuse unusable addresses, with their variables; those with variables that the environment lacks pass."""
     file.sink.check_address()
     check_scheme(resolved(file.ledger.address))
     file.source.check_address()

@@ -1,4 +1,4 @@
-"""The source that is files, or a function of the job; types of columns are those that files have, or are said to have.
+"""The source that is files, or a function of the job; types of columns are those of the files, or declared ones.
 
 They are never guessed from rows, nor from the names of folders, which are values too.
 """
@@ -56,7 +56,7 @@ class FileSource(TomlTable, frozen=True):
     options: Options | None = None
 
     def __post_init__(self) -> None:
-        """Refuse none and both, addresses that nothing reads, and keys that say nothing of a function."""
+        """Refuse none and both, addresses without a reader, and keys that do not apply to a function."""
         if (self.path is None) == (self.function is None):
             raise UsageError(
                 "The source has a path and a function, or neither.",
@@ -103,7 +103,7 @@ class FileSource(TomlTable, frozen=True):
             _check_partitions(found, self.columns or {})
 
     def _checked(self, scan: pl.LazyFrame) -> pl.LazyFrame:
-        """Return a scan; the names of folders in an object store are looked at first."""
+        """Return a scan; the names of folders in an object store are checked first."""
         if self.hive:
             scan.collect_schema()
         return scan
@@ -181,7 +181,7 @@ def _failed(kind: str) -> PufferflowError:
 def _csv_of(types: Mapping[str, pl.DataType], options: dict[str, Any] | None) -> Scan:
     """Return a reader of CSV files in which each value is read by itself.
 
-    Polars reads dates in the form of the first, so that one row would decide what becomes of all others.
+    Polars reads dates in the form of the first, so that one row would decide how all others are read.
     """
     texts = {name: pl.String() if kind.is_temporal() else kind for name, kind in types.items()}
     times = [_time_of(name, kind) for name, kind in types.items() if kind.is_temporal()]

@@ -31,7 +31,7 @@ class FolderTable(TomlTable, frozen=True):
 
     path: Annotated[str, Meta(min_length=1)] = "published"
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
-    report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
+    report: Annotated[bool, Meta(description="whether a report for people is written beside the numbers")] = True
 
     def __post_init__(self) -> None:
         """Refuse addresses, for which a folder of that name would be made."""

@@ -1,7 +1,7 @@
-"""A scheduled batch: the same questions for one period after the other, each released once.
+"""A scheduled batch: the same queries for one period after the other, each released once.
 
-The ledger is the only state. A period's release has an id of its own; whoever runs it first commits it, and everybody
-else, later or at the same time, gets that release and draws nothing. One run opens the ledger once.
+The ledger is the only state. A period's release has an id of its own; the first run commits it, and all other runs,
+later or at the same time, get that release and draw nothing. One run opens the ledger once.
 """
 
 import logging
@@ -88,14 +88,14 @@ class JobRun:
 
 _log: Final = logging.getLogger(__name__)
 AGAIN = SourceError, LedgerError, SinkError
-"""What may go well if it is tried again."""
+"""The errors after which a run is retried."""
 When = str | date | Period
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A batch of questions that is released for every period; `Job.read` reads its file.
+    """A batch that is released for every period; `Job.read` reads its file.
 
     >>> import tempfile
     >>> from pufferflow.jobs import starter
@@ -135,7 +135,7 @@ class Job:
 
     @property
     def every(self) -> str | None:
-        """How far one release is from the next, as forecasts ask for it; months differ in length."""
+        """The interval between releases, as forecasts take it; None for months, which differ in length."""
         return DURATIONS.get(self.file.schedule.period)
 
     # Periods
@@ -238,7 +238,7 @@ class Job:
     # What would be released
 
     def batch(self, period: When | None = None) -> Batch:
-        """Return the questions about a period; no row is read, but copied where the source is a query."""
+        """Return the batch for a period; no row is read, but rows are copied where the source is a query."""
         chosen = self.period(period)
         build, rows = self.functions
         frame = frame_of(self.file.source, rows, self.folder, chosen)
@@ -246,7 +246,7 @@ class Job:
         if not isinstance(batch, Batch):
             raise UsageError(
                 f"The job's {self.file.build} returns {type(batch).__name__}.",
-                allowed="a batch: a protected frame, and what is asked of it",
+                allowed="a batch: a protected frame with queries",
                 instead='return pf.protect(frame, scenario).private_sum("level")',
             )
         return batch
@@ -267,7 +267,7 @@ class Job:
         return plan
 
     def evidence(self, plan: Plan, period: When | None = None) -> Evidence:
-        """Return what a page shows of a plan for a period, with what the account has spent and will spend."""
+        """Return the report's evidence of a plan for a period, with what the account has spent and will spend."""
         return self._evidence(plan, "" if period is None else str(self.period(period)), self.account())
 
     def _evidence(self, plan: Plan, period: str, account: Account | None) -> Evidence:
@@ -303,9 +303,9 @@ class Job:
     ) -> JobRun:
         """Release a period, once: a second time, or at once with others, the same release comes back.
 
-        What may go well later is tried again, as the file says; `wait` is called with seconds in between, and a line of
-        the log says what failed and when it is tried again. Late or corrected rows are a new `revision`, which is
-        released and paid for by itself.
+        Failures that may pass are retried, as the file says; `wait` is called with the seconds in between. A line of
+        the log says what failed and when it is retried. Late or corrected rows are a new `revision`, which is released
+        and paid for by itself.
         """
         chosen, retries, notes = self.period(period), self.file.retries, list[str]()
         while True:
@@ -342,8 +342,8 @@ class Job:
     ) -> Iterator[tuple[Period, JobRun | PufferflowError]]:
         """Release periods, one after the other; give what became of each.
 
-        Errors that are of one period only are given: rows that cannot be read, a folder that cannot be written, and a
-        cost that was paid for another plan. What would meet every period is raised.
+        Errors of one period are yielded: rows that cannot be read, a folder that cannot be written, and a cost that was
+        paid for another plan. Errors that would recur in every period are raised.
         """
         for period in periods:
             outcome: JobRun | PufferflowError
@@ -397,7 +397,7 @@ class Job:
         return None
 
     def _gather(self, period: Period, plan: Plan | None, release: Release, ledger: Ledger) -> Evidence:
-        """Return the evidence for a release's page, if what it would be gathered from is as it was."""
+        """Return the evidence for a release's report, if job and rows are as they were at the release."""
         made = self.plan(period) if plan is None else plan
         if not agree(made.certificate.facts, release.certificate.facts):
             raise UsageError("the job, or its rows, have changed since the release.")
@@ -414,7 +414,7 @@ class Job:
 
     @cached_property
     def functions(self) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
-        """What the file names, imported: the function that asks, and the one that gives rows, if there is one."""
+        """The functions that the file names, imported: the one that builds the batch, and that of rows, if any."""
         source = self.file.source
         call = source.function if isinstance(source, FileSource) else None  # pyright: ignore[reportUnnecessaryIsInstance] - other kinds
         functions = functions_of([self.file.build, *([] if call is None else [call])], self.folder)

@@ -59,7 +59,7 @@ class JobAccount:
         scenario, limit = plan.request.scenario, charged.limit.guarantee
         reserve = None
         if charged.reserve is not None and charged.account not in ledger.accounts():
-            reserve = [(plan, charged.reserve)]  # of an account that exists, plans may differ by a hair by now
+            reserve = [(plan, charged.reserve)]  # only for a new account: later plans may differ in last digits
         account = ledger.open(
             charged.account,
             scenario,

@@ -1,4 +1,4 @@
-"""Which periods are to be released, or written again: the history of the account compared with the sink."""
+"""The periods to release, or to write again: the history of the account compared with the sink."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -38,7 +38,7 @@ class Period:
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        """Refuse what begins in the middle."""
+        """Refuse a start that is not the beginning of a period."""
         check_every(self.every)
         check_zone(self.zone)
         if self.every == "hour" and self.zone != "UTC":

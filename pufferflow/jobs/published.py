@@ -1,6 +1,6 @@
-"""What is published in a sink: releases that the ledger has to know, and the page beside a release.
+"""Checks of what is published in a sink against the ledger, and the report beside a release.
 
-A sink that would make a job pay twice, or publish what is another job's, is refused before anything is drawn. So is
+A sink with which a job would pay twice, or publish into another job's place, is refused before anything is drawn. So is
 another time zone than that of earlier periods: a period of the same name would have other rows.
 """
 
@@ -24,38 +24,38 @@ def check_known(sink: Sink, label: str) -> None:
             f"The {sink.noun} {sink.place(label)[-200:]!r} has a release that the account does not know. "
             "Nothing was drawn.",
             allowed="the ledger and the account that paid for what is published; a sink for each job",
-            instead="a look at [ledger]: is its address right, was the file moved? Is the [sink] another job's?",
+            instead="checking [ledger]: is its address right, was the file moved? Is the [sink] another job's?",
         )
 
 
 def check_not_lost(sink: Sink) -> None:
-    """Refuse to begin a new ledger where releases are that some ledger paid for: it would forget what they cost."""
+    """Refuse a new ledger for a sink with releases that another ledger paid for: it would lack their costs."""
     if next(sink.newest(), None) is not None:
         raise UsageError(
             f"The ledger is not there, and {sink.root[-200:]!r} has releases that one paid for. Nothing was drawn.",
             allowed="the ledger that paid for them",
-            instead="a look at [ledger] address: was the file moved? Or another [sink], for a new beginning",
+            instead="checking [ledger] address: was the file moved? Or another [sink], to start anew",
         )
 
 
 def check_not_older(sink: Sink, ledger: Ledger) -> None:
-    """Refuse a ledger that lacks what the newest certificates of the sink name: it would forget what was spent."""
+    """Refuse a ledger without the entries that the newest certificates of the sink name: it would lack their costs."""
     for place, entry in sink.newest():
         if entry and not ledger.knows(entry):
             raise UsageError(
                 f"The release in {place[-200:]!r} was paid for by entry {entry[:30]}…, and the ledger has no "
                 "such entry: it is an older copy, restored from a backup, or another. Nothing was drawn or charged.",
                 allowed="the ledger that paid for what is published, with all its entries",
-                instead="the newest copy of the ledger (pufferflow verify, on the sink, tells what a copy lacks); or "
+                instead="the newest copy of the ledger (pufferflow verify, on the sink, says what a copy lacks); or "
                 "another [sink] for another ledger",
             )
 
 
 def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
-    """Yield a note if a stored release has another guarantee than the job asks for today."""
+    """Yield a note if a stored release has another guarantee than the job has today."""
     today, released = file.guarantee and file.guarantee.guarantee, release.certificate.promise
     if today is not None and today != released:
-        yield f"it was released with {released!r}, before the job asked for {today!r}"
+        yield f"it was released with {released!r}, before the job had {today!r}"
 
 
 def _zone_released(account: Account | None, job: str, every: Every) -> tuple[str, str] | None:
@@ -94,9 +94,9 @@ def zone_note(release: Release, zone: str) -> list[str]:
 def write_page(
     sink: Sink, label: str, gather: Callable[[], Evidence], draw: Callable[[Evidence | None], str]
 ) -> list[str]:
-    """Write the page of a release and its evidence beside it, unless they are there; a failure becomes a note.
+    """Write the report of a release and its evidence beside it, unless they are there; a failure becomes a note.
 
-    The release is what was guaranteed. Where rows or priors are gone by now, its page is written without evidence.
+    If rows or priors are no longer available, the report is written without evidence.
     """
     if not sink.lacks_page(label):
         return []
@@ -110,11 +110,11 @@ def write_page(
     try:
         evidence = guarded(add_evidence, _failed)
     except PufferflowError as error:
-        notes.append(f"the page has no evidence: {error.problem}")
+        notes.append(f"the report has no evidence: {error.problem}")
     try:
         guarded(lambda: sink.add(label, PAGE, draw(evidence).encode()), _failed)
     except PufferflowError as error:
-        notes.append(f"the page could not be written: {error.problem}")
+        notes.append(f"the report could not be written: {error.problem}")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Running a job on its own cron line until a signal stops it; the ledger is all that has to survive a restart."""
+"""Run a job on its own cron line until a signal stops it; only the ledger has to survive a restart."""
 
 import signal
 import threading
@@ -26,8 +26,8 @@ Report = Callable[[JobRun | PufferflowError | datetime], object]
 def schedule(job: Job, since: When | None = None, report: Report = lambda _: None) -> None:
     """Release what was missed, then run at the times of the cron line; return after SIGINT or SIGTERM.
 
-    A run that is under way is finished first. What may go well later is left to the next time; any other error ends
-    the schedule, since it would come back every time.
+    A run that is under way is finished first. After an error that may pass, the schedule goes on; any other error ends
+    it, since it would recur every time.
     """
     line, zone = job.file.schedule.cron, job.file.schedule.timezone
     if line is None:
@@ -69,7 +69,7 @@ class _Stop:
     requested: bool = False
 
     def wait_until(self, due: datetime | None) -> None:
-        """Return at a time on the clock, for ever later if there is none, or when a signal comes."""
+        """Return at a time on the clock (None: at no time), or when a signal comes."""
         while not self.requested and (due is None or datetime.now(UTC) < due):
             sleep(_LOOK if due is None else min(_LOOK, max((due - datetime.now(UTC)).total_seconds(), 0)))
 

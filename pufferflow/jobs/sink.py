@@ -1,4 +1,4 @@
-"""The seam to where releases go: what a job needs of a sink, and what `[sink]` of a job file needs to open one.
+"""The interface to sinks: what a job needs of a sink, and what `[sink]` of a job file needs to open one.
 
 A sink is a file with a `Sink` and a `TomlTable` that is a `SinkTable`, and an entry point in the group
 `pufferflow.sinks`, whose name is what the key `kind` of `[sink]` says.
@@ -16,7 +16,7 @@ from pufferflow.release import Copy, Release
 
 PAGE = "report.html"
 MOST_NEW = 8
-"""How many of the newest releases are looked up, by each way of telling which are the newest."""
+"""How many of the newest releases are looked up, by each order that defines the newest."""
 
 
 def release_id(job: str, label: str) -> str:
@@ -31,9 +31,9 @@ def release_id(job: str, label: str) -> str:
 class Sink(ABC):
     """Releases of one job, each at a place of its own by its label: "2026-11-20", or "2026-11-20.2" of a revision.
 
-    What was published is never replaced by another release; the ledger's entry in the certificate tells which it is.
-    A place that cannot be read or written, by anything that may be mended, is a `SinkError`: it is tried again. Its
-    words come from no server, since those may quote rows and passwords.
+    What was published is never replaced by another release; the ledger's entry in the certificate identifies it.
+    A place that cannot be read or written for a reason that may pass raises a `SinkError`, and is retried. Its message
+    has no words of a server, since those may quote rows and passwords.
     """
 
     noun: ClassVar[str]
@@ -64,30 +64,30 @@ class Sink(ABC):
     def send(self, label: str, release: Release) -> bool:
         """Write a release unless it is there whole, and return whether anything was written; refuse another's place.
 
-        Nobody sees a part of it at any time, and a process that is killed leaves nothing that a second one trips over.
-        Of two processes at once one writes, and the other finds what that one wrote.
+        No part of it is visible before it is whole, and a killed process leaves nothing that hinders a second one. Of
+        two processes at once one writes, and the other finds what that one wrote.
         """
 
     def check_free(self, label: str) -> None:  # noqa: B027 - of most sinks, whatever is there is a release
-        """Refuse a place that is taken by what is no release, before one is drawn."""
+        """Refuse a place that holds something else than a release, before one is drawn."""
 
     def prepare(self, columns: pl.Schema) -> None:  # noqa: B027 - not every sink has something to prepare
         """Refuse a place that cannot take a release with such columns, before it is drawn; make what it goes into."""
 
     def lacks_page(self, label: str) -> bool:
-        """Return whether a page is to be written beside a release; false for sinks without pages."""
+        """Return whether a report is to be written beside a release; false for sinks without reports."""
         return False
 
     def add(self, label: str, name: str, body: bytes) -> None:
-        """Write a page, or the evidence for it, beside a release; one of that name is replaced."""
-        raise InternalError("A sink without pages was given one.", instead="reporting it to the maintainers")
+        """Write a report, or the evidence for it, beside a release; one of that name is replaced."""
+        raise InternalError("A sink without reports was given one.", instead="reporting it to the maintainers")
 
 
 class SinkTable(Protocol):
     """The keys that `[sink]` of a job file has for one kind of sink."""
 
     def check_address(self) -> None:
-        """Refuse an address that leads nowhere; variables that the environment lacks are left open."""
+        """Refuse an unusable address; variables that the environment lacks are not checked."""
         ...
 
     def check_columns(self, columns: pl.Schema) -> None:

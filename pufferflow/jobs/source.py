@@ -1,4 +1,4 @@
-"""The seam to private rows: what `[source]` of a job file needs to give those of a period.
+"""The interface to private rows: what `[source]` of a job file needs to return those of a period.
 
 A source is a `TomlTable` that is a `SourceTable`, and an entry point in the group `pufferflow.sources`, whose name is
 what the key `kind` of `[source]` says.
@@ -32,20 +32,20 @@ class SourceTable(Protocol):
     """The keys that `[source]` of a job file has for one kind of source."""
 
     def check_address(self) -> None:
-        """Refuse an address that leads nowhere; variables that the environment lacks are left open."""
+        """Refuse an unusable address; variables that the environment lacks are not checked."""
         ...
 
     def rows(self, folder: Path, period: Period) -> Any:
         """Return the rows for a period, as `pf.protect` takes them; paths are relative to the job file's folder.
 
-        A source that has versions, or can be asked once, gives rows that are the same each time they are read. No
-        server's words get out: they may quote rows and passwords. What may go well later is a `SourceError`.
+        A source that has versions, or can be read once, returns rows that are the same each time they are read. Errors
+        have no words of a server, which may quote rows and passwords. A failure that may pass is a `SourceError`.
         """
         ...
 
 
 def check_address(address: str, schemes: Collection[str], reader: str) -> None:
-    """Refuse an address with a scheme that a reader does not know; only the scheme is told."""
+    """Refuse an address with a scheme that a reader does not know; the error shows only the scheme."""
     scheme = scheme_of(address)
     if scheme is not None and not (scheme in schemes and "://" in address):
         raise UsageError(
@@ -100,7 +100,7 @@ def placed(text: str, period: Period) -> str:
 
 
 def word_of(place: str, period: Period) -> str:
-    """Return what stands for a place that names the period: its name, or its first moment in a form.
+    """Return the replacement of a place that names the period: its name, or its first moment in a form.
 
     >>> word_of("period:%Y-%m", Period.read("2026-11-20"))
     '2026-11'

@@ -1,7 +1,7 @@
 """Private rows for a period, as a lazy frame: from files, or from a function of the job.
 
-The functions that a job file names are imported and called here. What they raise can quote rows, so an error has its
-class and line, and its words only if PUFFERFLOW_TRACEBACK is set, by a person who may see the rows.
+The functions that a job file names are imported and called here. Their errors can quote rows, so a message has the
+class and line, and its text only if PUFFERFLOW_TRACEBACK is set, by a person who may see the rows.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The source that is a table of an engine: its rows stay where they are, and are grouped and added up there."""
+"""The source that is a table of an engine, which groups and adds up its rows where they are."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -94,9 +94,9 @@ def _chosen(choose: Callable[[dict[str, Any]], type[T]], values: dict[str, Any],
 
 
 def _check_depth(text: str, name: str) -> None:
-    """Refuse what would take a reader of TOML very long, or too deep: no job has keys of so many parts, or such lists.
+    """Refuse text that would take a TOML reader too long or too deep: no job has keys of so many parts, or such lists.
 
-    Strings and comments count as well, where such things are as strange.
+    Strings and comments count as well.
     """
     for number, line in enumerate(text.splitlines(), start=1):
         if line.count(".") > _MOST_DOTS:
@@ -124,7 +124,7 @@ def with_variables(text: str) -> str:
         name = match["name"]
         if not os.environ.get(name):
             raise UsageError(
-                f"The environment has no variable {name[:60]!r}, or an empty one, and the job file asks for it.",
+                f"The environment has no variable {name[:60]!r}, or an empty one, and the job file needs it.",
                 allowed="variables that are set where the job runs",
                 instead=f"export {name[:60]}=…",
             )
@@ -149,7 +149,7 @@ def _not_toml(problem: str, text: str, name: str) -> UsageError:
     return UsageError(
         f"{name}, line {line}, column {column}: {what[:1].lower()}{what[1:]}.",
         allowed="TOML",
-        instead=f"a look at that line: {_cut(lines[min(line, len(lines)) - 1])}",
+        instead=f"checking that line: {_cut(lines[min(line, len(lines)) - 1])}",
     )
 
 

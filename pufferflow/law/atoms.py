@@ -28,7 +28,7 @@ _WEIGHTS_ALLOWED = "one number >= 0 per value, with sum 1 (floats: within 1e-12;
 
 
 def read_values(values: object) -> Array:
-    """Return the atoms as float64, or as Fractions where a float could not hold them all exactly."""
+    """Return the atoms as float64, or as Fractions where floats cannot represent all of them exactly."""
     raw = _as_array(values)
     if raw.dtype == object or (raw.dtype.kind == "f" and raw.dtype.itemsize > _FLOAT_BYTES):
         raw = _exact_values(raw.astype(object))
@@ -118,18 +118,18 @@ def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
 
 
 def as_fractions(floats: Array) -> Array:
-    """Return numbers as the Fractions they are."""
+    """Return numbers as Fractions, exactly."""
     return np.vectorize(Fraction, otypes=[object])(floats)
 
 
 def of_kind(law: object, kind: type[L]) -> L:
-    """Return a law that is of the kind an operation needs, or say which it is."""
+    """Return a law of the kind that an operation needs; refuse others, and name that kind."""
     name = f"pf.{kind.__name__}"
     return instance(law, kind, "A law", allowed=f"{name}, on both sides", instead=f"help({name}) for how to make one")
 
 
 def whole(masses: Sequence[int] | Array, total: int) -> Array:
-    """Return whole masses as machine integers where their total allows, as Python's otherwise."""
+    """Return whole masses as machine integers where their total allows, as Python integers otherwise."""
     return np.asarray(masses, dtype=np.int64 if total < LARGEST_MACHINE_TOTAL else object)
 
 
@@ -153,7 +153,7 @@ def log_quotient(dividend: int, divisor: int) -> float:
 
 
 def above_zero(masses: Array) -> Array:
-    """Return float masses with underflow undone: an atom that can occur keeps the smallest mass there is."""
+    """Return float masses without underflow: an atom that can occur keeps at least the smallest float."""
     return np.maximum(masses, SMALLEST)
 
 

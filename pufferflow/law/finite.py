@@ -52,7 +52,7 @@ class Law:
 
     @classmethod
     def _made(cls, values: Array, masses: Array, total: int) -> "Law":
-        """Make a law from checked parts; what the operations below return."""
+        """Make a law from checked parts, for the results of the operations below."""
         law = object.__new__(cls)
         law._set(values, masses if masses.dtype != np.float64 else atoms.normalise_masses(masses), total)
         return law
@@ -218,7 +218,7 @@ class Law:
         return self._made(values, masses, total)
 
     def _outer(self, other: "Law") -> tuple[Array, int]:
-        """Return the masses of all pairs of atoms, the right one running fastest."""
+        """Return the masses of all pairs of atoms, the right atom varying fastest."""
         if len(self) * len(other) > MOST_PRODUCT_ATOMS:
             raise Refused(
                 f"{len(self)} × {len(other)} pairs of atoms do not fit in memory.",
@@ -297,7 +297,7 @@ def _lattice_convolution(left: Law, right: Law) -> tuple[Array, Array, int] | No
 
 
 def _whole_span(law: Law) -> int:
-    """Return the length of the run of whole numbers that the atoms lie in and fill well, 0 if there is none."""
+    """Return the length of the run of whole numbers that the atoms fill densely, 0 if there is none."""
     if law.dimension > 1 or law.values.dtype == object or not (law.values == np.floor(law.values)).all():
         return 0
     span = law.values[-1] - law.values[0] + 1

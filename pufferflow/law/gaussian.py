@@ -62,7 +62,7 @@ class GaussianLaw:
 
     @classmethod
     def _made(cls, mean: Floats, covariance: Floats) -> "GaussianLaw":
-        """Make a law whose covariance is one by construction; rounding may have left it a little indefinite."""
+        """Make a law with a covariance that is valid by construction; rounding may have made it slightly indefinite."""
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             raise UsageError("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
         law = object.__new__(cls)

@@ -113,7 +113,7 @@ def convolve(left: Floats, right: Floats) -> Floats:
 
 
 def _cut_pieces(planes: Floats) -> list[tuple[int, int, Floats]]:
-    """Cut a law into what each plane has on either side of the peak: pieces that hardly overlap where it has one."""
+    """Cut a law into the parts of each plane on either side of the peak: pieces that hardly overlap if it has one."""
     pieces: list[tuple[int, int, Floats]] = []
     peak = int(planes[0].argmax())
     for depth, plane in enumerate(planes):
@@ -244,15 +244,15 @@ def _least_steps(mu: Levels, nu: Levels, slack: int) -> int:
 
 
 def _rising_levels(law: Levels) -> Ladder:
-    """Return the levels as they rise; rounding may lower some by less than a tie, in the middle."""
+    """Return the levels as a rising sequence; rounding may lower some in the middle by less than a tie."""
     return np.maximum.accumulate(law.ladder)
 
 
 def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> bool:
     """Return whether the ties at a distance may all be taken as equal.
 
-    Not if an atom is so light that its level hardly moves there: it has to go somewhere too, and which of the levels
-    around it are equal would be a choice. Only equal laws need no choice.
+    Not if an atom is so light that its level hardly moves there: it has to be matched too, and the choice of equal
+    levels around it is not unique. Only equal laws need no choice.
     """
     light = np.sort(np.concatenate([_levels_of_light_atoms(mu, precision), _levels_of_light_atoms(nu, precision)]))
     if not len(light):
@@ -271,7 +271,7 @@ def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Yardstick) ->
 
 
 def _levels_of_light_atoms(law: Levels, precision: Yardstick) -> Ladder:
-    """Return the levels at atoms that hardly move them."""
+    """Return the levels at atoms with too little mass to move them."""
     unmoved = np.diff(_rising_levels(law)) <= 2 * precision.ties
     return law.ladder[1:][unmoved & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
 

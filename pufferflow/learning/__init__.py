@@ -1,7 +1,7 @@
-"""Learning from correlated rows: what the last noisy iterate reveals about a secret (M33, M34, M37, M38).
+"""Learning from correlated rows: the loss of the last noisy iterate about a secret (M33, M34, M37, M38).
 
-Noise that is added after a row was read hides it further, as long as steps bring iterates no farther apart: the loss of
-the last iterate is far below that of all of them.
+Noise that is added after a row was read hides it further, as long as steps do not increase the distance of iterates. So
+the loss of the last iterate is far below that of all of them.
 
 >>> import pufferflow as pf
 >>> descent = pf.learning.Descent(rows=1000, step_size=0.1, noise=0.5, lipschitz=1.0, smoothness=1.0)

@@ -1,7 +1,8 @@
-"""Rows along a Markov chain in an iteration, by three proofs of which the best counts.
+"""Rows along a Markov chain in an iteration, by three proofs of which the least loss counts.
 
-Trajectories coupled step by step, so that rows that met stay together, with amplification (M1, M33); (ε₀, δ₀) of each
-row, carried along the chain (M37); all iterates in the order of the chain, each of which reads one row (M38 (i)).
+The proofs are: trajectories coupled step by step, so that rows that meet stay together, with amplification (M1, M33);
+(ε₀, δ₀) of each row, carried along the chain (M37); and all iterates in the order of the chain, each of which reads one
+row (M38 (i)).
 """
 
 import math
@@ -28,7 +29,7 @@ from pufferflow.scenario.priors import MarkovChain
 
 _ORDERS = tuple(1 + 2.0 ** (n / 2) for n in range(-8, 17))
 _MOST_COUPLED = 20_000
-"""Rows of a sequence up to which stretches that differ are counted one by one."""
+"""The number of rows of a sequence up to which stretches that differ are counted one by one."""
 _INSTEAD = "pf.learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], descent)"
 
 
@@ -37,10 +38,10 @@ _INSTEAD = "pf.learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0,
 class ChainRows:
     """Rows of one sequence, along a chain, that a descent visits; the secret is the state of any one of them.
 
-    `distances[e][f]` is how far apart the rows of the states e and f are, at most. `rows` are the places of the
-    sequence's rows among the rows of the descent, in the order of the chain (all, as they are visited, if left
-    out), `positions` their times in steps of the chain, which begins at the first of them. Other rows are
-    independent of the sequence. `pairs` are the pairs of states that must be indistinguishable; all, if left out.
+    `distances[e][f]` is the largest distance between the rows of the states e and f. `rows` are the places of the
+    sequence's rows among the rows of the descent, in the order of the chain (by default all, in the order of visits).
+    `positions` are their times in steps of the chain, which begins at the first of them. Other rows are independent of
+    the sequence. `pairs` are the pairs of states that must be indistinguishable, by default all.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(rows=40, step_size=0.1, noise=1.0, lipschitz=1.0, smoothness=1.0)
@@ -129,13 +130,13 @@ class ChainRows:
         return least([RenyiCurve(*map(tuple, zip(*finite, strict=True)))] if finite else [], kind)
 
     def _row_by_row(self, iteration: Iteration, kind: Kind) -> float:
-        """Return the ε that follows from an (ε₀, δ₀) of each row, if it alone is exchanged (M37)."""
+        """Return the ε that follows from an (ε₀, δ₀) of each row if only that row changes (M37)."""
         shift, delta = float(deviations(iteration, self._each_row).max()), kind.example.delta
         epsilon = RowBridge(self.chain, self.secrets).epsilon(shift, delta)
         return kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf
 
     def _coupled(self, iteration: Iteration, kind: Kind) -> tuple[float, int]:
-        """Return the mean loss over how far rows go on differing, for the worst row (M1, M33)."""
+        """Return the mean loss over the lengths of stretches that differ, for the worst row (M1, M33)."""
 
         def bound(first: int, last: int) -> float:
             shifts, masses = self._shifts_around(iteration, first, last)

@@ -1,4 +1,4 @@
-"""How much one Gaussian or one pure loss may tell under a guarantee: the budget that noise is calibrated for.
+"""The largest Gaussian shift or pure loss under a guarantee: the budget that noise is calibrated for.
 
 The last iterate of a descent amounts to one Gaussian shift (M34), and so do sums with Gaussian noise (M10).
 """
@@ -12,14 +12,14 @@ from pufferflow.roots import largest
 
 _MOST = 1e6
 FINE: Final = 2.0**24
-"""Steps of a grid in the scale of the noise on it, or half as many: finer ones would take long to draw."""
+"""The steps of a grid in the scale of its noise, or half as many: finer ones would take long to draw."""
 DRAWN: Final = 1 + 2.0**-27
-"""Noise is drawn so much larger than is charged, so that roundings of many releases never pass a limit."""
+"""The relative increase of noise over the charged one, so that roundings of many releases never exceed a limit."""
 
 
 @cache
 def deviations_of(promise: Guarantee) -> float:
-    """Return the most standard deviations that one Gaussian may be shifted under a guarantee.
+    """Return the largest shift of one Gaussian under a guarantee, in standard deviations.
 
     >>> import pufferflow as pf
     >>> round(deviations_of(pf.Zcdp(0.5)), 6), round(deviations_of(pf.Approx(1.0, 1e-6)), 3)
@@ -52,7 +52,7 @@ def _not_zero(budget: float, promise: Guarantee) -> float:
     if budget > 0:
         return budget
     raise Refused(
-        f"The guarantee {promise!r} leaves nothing to tell: a model would be noise alone.",
+        f"The guarantee {promise!r} allows no loss: a model would be noise alone.",
         allowed="guarantees with an epsilon above 0",
         instead="pf.Approx(1.0, 1e-6)",
     )

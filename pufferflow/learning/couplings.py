@@ -1,9 +1,9 @@
-"""How far the rows of a group move between two secrets, along one coupling of whole data sets (M7, M15, M33).
+"""The movements of a group's rows between two secrets, along one coupling of whole data sets (M7, M15, M33).
 
-A row moves by a share of the way from end to end of each column: the secret row by all of it, others as prior and
-coupling have it. Of independent rows one moves; Gaussian rows are translated, each by its correlation with the secret
-row; of anything else all rows of a group may move in any way. What a statistic or a gradient makes of a share is its
-`length`, which grows with it; lengths add up over the rows that a step reads.
+A row moves by a share of the range of each column: the secret row by all of it, others by prior and coupling. Of
+independent rows one moves; Gaussian rows are translated, each by its correlation with the secret row; otherwise all
+rows of a group may move in any way. The `length` of a share is the movement of a statistic or a gradient, which grows
+with it; lengths add over the rows that a step reads.
 """
 
 import math
@@ -21,9 +21,9 @@ from pufferflow.scenario import Derived, Initial, Scenario
 from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, GaussianPrior, Prior, shares_of_column
 
 Length = Callable[[Floats], Floats]
-"""From shares in [0, 1] of the way from end to end to how far a row moves what is computed of it; it grows."""
+"""A function from shares in [0, 1] of the range to the movement of what is computed of a row; it grows."""
 _MOST_PAIRS: Final = 1 << 25
-"""So many pairs of a secret row and another one are looked at; of larger groups the farthest rows count together."""
+"""The most pairs of a secret row and another one to examine; of larger groups the farthest rows count together."""
 _FAR: Final = 2.0**-12
 GROUP: Final = "all rows of a group (M7)"
 
@@ -31,19 +31,19 @@ GROUP: Final = "all rows of a group (M7)"
 @final
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """The coupling under one prior: `columns` are by how much each column follows, `proof` names it."""
+    """The coupling under one prior: `columns` are the shares by which each column follows, `proof` names it."""
 
     prior: GaussianPrior | None
-    """A Gaussian prior; None where all rows of a group move, however."""
+    """A Gaussian prior; None if all rows of a group move in any way."""
     columns: Floats
     proof: str
     exact: bool = True
-    """Whether no better coupling of the prior is left unused."""
+    """Whether the coupling is the best known one of the prior."""
     single: bool = False
     """Whether one row moves, and no other."""
 
     def displacements(self, order: PublicOrder, step_of: Indices, length: Length) -> Displacements:
-        """Return how far each step moves for the secrets that lose most: a step sums lengths of the rows it reads."""
+        """Return the movement of each step for the secrets that lose most: the sum of lengths of the rows it reads."""
         if self.single:  # the row that is read last loses most
             return Displacements.of_parts([(step_of.max(keepdims=True), length(np.ones(1)))])
         if self.prior is None:
@@ -60,7 +60,7 @@ class Coupling:
         covariance = prior.covariance
         covariance.check(positions)
         if isinstance(covariance, Exchangeable):
-            # all others move alike: of the secret rows the one that is read last loses most
+            # all others move equally: of the secret rows the one that is read last loses most
             shares = np.maximum(*covariance.toward(positions[[0]], np.array([positions[0], positions[0] + 1])))[0, 1]
             moved = np.full(len(steps), length(np.array([min(shares, 1.0)]))[0])
             moved[steps.argmax()] = length(np.ones(1))[0]
@@ -77,7 +77,7 @@ class Coupling:
 
 
 def coupling_of(prior: Prior, scenario: Scenario, columns: Sequence[str]) -> Coupling:
-    """Return the coupling under a prior; of the `columns` those that are not hidden do not move."""
+    """Return the coupling under a prior; public ones of the `columns` do not move."""
     hidden = np.array([float(name in scenario.sensitive) for name in columns])
     if prior.independent_rows:
         return Coupling(None, hidden, "one row of independent ones", single=True)
@@ -89,7 +89,7 @@ def coupling_of(prior: Prior, scenario: Scenario, columns: Sequence[str]) -> Cou
 
 
 def _shares(prior: GaussianPrior, scenario: Scenario, columns: Sequence[str]) -> Floats | None:
-    """Return by how much each column follows the secret; None where columns follow in a way that is not a share."""
+    """Return the shares by which each column follows the secret; None if columns follow in another way."""
     secret = scenario.secret
     tuples = secret.tuples
     if isinstance(secret, Initial):  # its row need not be among those that are read
@@ -105,7 +105,7 @@ def _shares(prior: GaussianPrior, scenario: Scenario, columns: Sequence[str]) ->
 
 
 def _of_groups(order: PublicOrder, step_of: Indices, length: float) -> Displacements:
-    """Return the displacements if all rows of a group move from end to end, without those that repeat others."""
+    """Return the displacements if all rows of a group move over the whole range, without duplicates."""
     sizes = np.diff(order.first)
     group = np.repeat(np.arange(len(sizes)), sizes)
     steps = int(step_of.max()) + 1
@@ -131,7 +131,7 @@ def _alike(prior: GaussianPrior, order: PublicOrder, step_of: Indices) -> list[t
 
 
 def _added(steps: Indices, moved: Floats) -> Iterator[tuple[Indices, Floats]]:
-    """Yield the steps that move, and how far, from the rows that they read; `moved` has a line for each secret."""
+    """Yield the steps that move, and how far, from the rows that they read; `moved` has a row for each secret."""
     at, place = np.unique(steps, return_inverse=True)
     reads = np.zeros((len(steps), len(at)))
     reads[np.arange(len(steps)), place] = 1.0
@@ -144,8 +144,8 @@ def _of_sequence(
 ) -> Iterator[tuple[Indices, Floats]]:
     """Yield the displacements in a long sequence: rows far from the secret count as if they were read last of all.
 
-    Read later they move the last iterate farther (M34), so that is allowed. They are no farther apart than rows are
-    anywhere, so their lengths are at most those of a row at each of the distances that rows have.
+    If they are read later, the last iterate moves farther (M34), so that is an upper bound. Their distances count as
+    multiples of the smallest gap between rows, so their lengths are upper bounds too.
     """
     gap = float(np.diff(positions).min())
     if gap <= 0:  # rows that share a position are all the secret row's neighbours

@@ -1,4 +1,4 @@
-"""Projected noisy gradient descent on rows in a public order: what its steps move, from public constants (M33)."""
+"""Projected noisy gradient descent on rows in a public order: movements of its steps, from public constants (M33)."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Descent:
     Rows are visited in a public order, `batch_size` at a time (the last batch of a pass may be smaller), in the same
     order in each of `passes`. Iterates are projected onto a public convex set K *before* each gradient: noise leads out
     of K, and gradients are never taken there. On K the loss of each row is convex with second derivatives from
-    `strong_convexity` to `smoothness` in w, its gradient is at most `lipschitz` long and changes by at most
+    `strong_convexity` to `smoothness` in w, its gradient has at most the length `lipschitz` and changes by at most
     `data_lipschitz` · ‖x − x′‖ with the row. A penalty that is the same for all rows counts in the convexities, not in
     the last two. Such a step is a contraction if step_size ≤ 2/smoothness; if losses are not `convex`, it expands by up
     to 1 + step_size · smoothness. All constants are declared, never derived from the rows.
@@ -64,7 +64,7 @@ class Descent:
         self._check_constants()
 
     def _check_constants(self) -> None:
-        """Refuse constants under which nothing is known of a step."""
+        """Refuse constants that give no bound on a step."""
         read_count(self.rows * self.passes, "rows times passes")
         if self.strong_convexity > self.smoothness:
             raise UsageError(
@@ -74,7 +74,7 @@ class Descent:
             )
         if self.lipschitz == math.inf and self.data_lipschitz == math.inf:
             raise UsageError(
-                "Neither lipschitz nor data_lipschitz is finite: a row moves a step by any amount.",
+                "Neither lipschitz nor data_lipschitz is finite: a row may move a step by any amount.",
                 allowed="a bound on gradients over the projection's set, or on how they change with a row",
                 instead="lipschitz=1.0, with clipped rows",
             )
@@ -90,7 +90,7 @@ class Descent:
 
     @property
     def steps_per_pass(self) -> int:
-        """How many batches the rows have."""
+        """The number of batches of a pass."""
         return -(-self.rows // self.batch_size)
 
     @property
@@ -183,11 +183,11 @@ class Descent:
 
     @property
     def rows_at_the_end(self) -> int:
-        """How many rows the last batch of a pass has."""
+        """The number of rows of the last batch of a pass."""
         return self.rows - (self.steps_per_pass - 1) * self.batch_size
 
     def capped(self, distance: float) -> bool:
-        """Whether a row that moves so far moves its step by as much as any row can."""
+        """Whether a row that moves by this distance moves its step by as much as any row can."""
         return bool(self.data_lipschitz * distance > 2 * self.lipschitz)
 
     def each_row(self, rows: Indices, distance: float) -> Displacements:
@@ -204,7 +204,7 @@ class Descent:
         )
 
     def moves(self, distances: Floats) -> Floats:
-        """Return how far a row by itself moves a step: min(2ηL, ηC·distance), rounded up; ∞ times 0 is 0."""
+        """Return the movement of a step by one row: min(2ηL, ηC·distance), rounded up; ∞ times 0 is 0."""
         with np.errstate(invalid="ignore", over="ignore"):
             bent = np.where(distances == 0, 0.0, self.data_lipschitz * distances)
             bent = np.where(np.isnan(bent), 0.0, bent)  # gradients that do not depend on the row

@@ -1,4 +1,4 @@
-"""How far inputs move an iteration's steps between two secrets: for certain, or as pairs of trajectories (M33)."""
+"""The movements of an iteration's steps by inputs between two secrets: fixed, or as pairs of trajectories (M33)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ Proofs = Mapping[str, tuple[float, int]]
 @final
 @dataclass(frozen=True, eq=False)
 class Displacements:
-    """How far each step moves: sup_w ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each pair of secrets.
+    """The movement of each step: sup_w ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each pair of secrets.
 
-    They hold for certain, under one coupling of whole trajectories for each pair of secrets: a translation of Gaussian
-    rows (M15), independent rows of which one is exchanged, or any rows of a group at once (M7). Only steps that move
-    are held: displacement i has sizes `sizes[first[i]:first[i + 1]]` at the steps `at[…]`, in rising order.
+    They hold with probability 1, under one coupling of whole trajectories for each pair of secrets. It is a translation
+    of Gaussian rows (M15), independent rows of which one is exchanged, or any rows of a group at once (M7). Only steps
+    that move are stored: displacement i has sizes `sizes[first[i]:first[i + 1]]` at the steps `at[…]`, in rising order.
 
     >>> Displacements.of([[0, 2.0, 0], [0, 0, 1.0]], 3).count
     2
@@ -64,7 +64,7 @@ class Displacements:
 
     @property
     def count(self) -> int:
-        """How many displacements there are."""
+        """The number of displacements."""
         return len(self.first) - 1
 
     @property
@@ -86,17 +86,17 @@ class Displacements:
 
     @classmethod
     def of_parts(cls, parts: Sequence[tuple[Indices, Floats]]) -> "Displacements":
-        """Return displacements that are each given by the steps that move and by how far they do."""
+        """Return displacements that are each given by the steps that move and their movements."""
         first = np.cumsum([0, *(len(at) for at, _ in parts)])
         return cls(first, np.concatenate([at for at, _ in parts]), np.concatenate([sizes for _, sizes in parts]))
 
     def part(self, which: int) -> tuple[Indices, Floats]:
-        """Return the steps that one displacement moves, and how far."""
+        """Return the steps that one displacement moves, and their movements."""
         of_it = slice(int(self.first[which]), int(self.first[which + 1]))
         return self.at[of_it], self.sizes[of_it]
 
     def in_parts(self, at_once: int) -> Iterator["Displacements"]:
-        """Yield the displacements, some at once."""
+        """Yield the displacements, some at a time."""
         for start in range(0, self.count, at_once):
             first = self.first[start : start + at_once + 1]
             held = slice(int(first[0]), int(first[-1]))
@@ -106,11 +106,11 @@ class Displacements:
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Trajectories:
-    """A coupling of whole trajectories under two secrets: pairs of them, how likely each is, and how far it moves.
+    """A coupling of whole trajectories under two secrets: pairs of them, their probabilities, and their movements.
 
     Row k of `sizes` has ‖ψ_t(w, x_t) − ψ_t(w, x′_t)‖, at most, for each step t of the k-th pair (x, x′), whose
-    probability is `masses[k]`. The pairs have to be of one coupling of whole trajectories: steps coupled each by itself
-    prove nothing (`Marginals`).
+    probability is `masses[k]`. The pairs have to be of one coupling of whole trajectories: steps that are coupled one
+    by one prove nothing (`Marginals`).
 
     >>> sizes = [[0, 1], [0, 1]]  # X₁ = Z and X₂ = Z ⊕ S: whatever Z is, the secret moves the second step
     >>> Trajectories(sizes, [0.5, 0.5]).displacements.count
@@ -140,9 +140,9 @@ class Trajectories:
 class Marginals:
     """The laws of each step's input under two secrets, each by itself (RPP Theorem 5.2, as corrected by M33).
 
-    Laws of single steps bound the loss only where the inputs of different steps are independent given the secret, and
-    `independent_given_secret=True` says that they are. Correlated inputs hide the secret from each step and tell it all
-    the same (X₁ = Z, X₂ = Z ⊕ S). Step t then moves by `lipschitz` · W_∞ of its two laws.
+    Laws of single steps bound the loss only if the inputs of different steps are independent given the secret, and
+    `independent_given_secret=True` declares that they are. Correlated inputs can hide the secret at each step and still
+    reveal it together (X₁ = Z, X₂ = Z ⊕ S). Step t then moves by `lipschitz` · W_∞ of its two laws.
 
     >>> import pufferflow as pf
     >>> low, high = pf.Law([0, 1], [0.5, 0.5]), pf.Law([1, 2], [0.5, 0.5])
@@ -184,7 +184,7 @@ def _laws(given: object, name: str) -> list[Any]:
 
 
 def listed(given: object, name: str, allowed: str, instead: str) -> list[Any]:
-    """Return the items of what can be gone through."""
+    """Return the items of an iterable."""
     try:
         return list(cast(Iterable[Any], None if isinstance(given, str | bytes) else given))
     except TypeError as error:
@@ -192,7 +192,7 @@ def listed(given: object, name: str, allowed: str, instead: str) -> list[Any]:
 
 
 def read_count(given: object, name: str) -> int:
-    """Return a number of steps or rows, which floats can count."""
+    """Return a number of steps or rows that floats represent exactly."""
     allowed, instead = "a whole number from 1 to 2^53", f"{name}=100"
     count = whole_number(given, name, allowed=allowed, instead=instead, kind=Integral)
     if count > _MOST:

@@ -1,7 +1,7 @@
-"""The base of private estimators: what to fit, under which scenario and guarantee, and how scikit-learn sees it.
+"""The base of private estimators: the model, the scenario, the guarantee, and the interface to scikit-learn.
 
-`fit(frame, y="column")` takes a table under a scenario. Arrays have neither groups nor times, so they are taken only
-where rows are independent or may depend on each other in any way.
+`fit(frame, y="column")` takes a table under a scenario. Arrays have neither groups nor times, so they are accepted only
+if rows are independent or may depend on each other in any way.
 """
 
 import abc
@@ -56,7 +56,7 @@ class PrivateModel(Estimator, abc.ABC):
     _labels = False
 
     def plan(self, X: Any, y: Any = None) -> ModelPlan:  # noqa: N803 - scikit-learn's name
-        """Return what a fit would publish, how noisy, and at what cost; no private row is read."""
+        """Return the plan of a fit, with its noise and its cost; no private row is read."""
         request, target = self._request(X, y)
         columns = read_columns(request, target, self.features, self.bounds, labels=self._labels)
         request = request.asking(FittedModel("coefficient", (), f"{self._in_words()} of {columns.in_words()}"))
@@ -72,8 +72,8 @@ class PrivateModel(Estimator, abc.ABC):
         _ = plan.certificate
         return plan
 
-    def fit(self, X: Any, y: Any = None, *, id: str | None = None) -> Self:  # noqa: A002, N803 - names at both doors
-        """Fit the model to private rows, with noise; with an account each fit is charged, but for one of a known id.
+    def fit(self, X: Any, y: Any = None, *, id: str | None = None) -> Self:  # noqa: A002, N803 - public names
+        """Fit the model to private rows, with noise; with an account each fit is charged, except one with a known id.
 
         `X` is a frame and `y` the name of its target column, or both are arrays.
         """
@@ -88,26 +88,26 @@ class PrivateModel(Estimator, abc.ABC):
 
     @abc.abstractmethod
     def _mechanism(self, facts: "ModelFacts") -> tuple[Mechanism, bool, tuple[str, ...]]:
-        """Return how the model is fitted, whether noise is Laplace's, and notes on what was chosen."""
+        """Return the mechanism of the model, whether noise is Laplace's, and notes on choices."""
 
     @abc.abstractmethod
     def _in_words(self) -> str:
         """Return the model with its settings in words, which name it in ledgers."""
 
     def _promise(self) -> Guarantee:
-        """Return the guarantee: as it was given, or of an epsilon and a delta."""
+        """Return the guarantee: the given one, or that of an epsilon and a delta."""
         if self.delta is None:
             return cast(Guarantee, read_promise(self.guarantee, self.epsilon, None))
         if self.guarantee is not None or self.epsilon is None:
             raise UsageError(
-                f"A delta {'without an epsilon' if self.guarantee is None else 'beside a promise'}.",
+                f"A delta {'without an epsilon' if self.guarantee is None else 'beside a guarantee'}.",
                 allowed="a guarantee, or an epsilon with or without a delta",
                 instead="epsilon=1.0, delta=1e-6",
             )
         return promise_of(self.epsilon, self.delta)
 
     def _keep(self, columns: ModelColumns, found: Floats) -> None:
-        """Keep the coefficients as scikit-learn's models do."""
+        """Store the coefficients as scikit-learn's models do."""
         self.coef_, self.intercept_ = found[1:], float(found[0])
 
     def _start(self, columns: ModelColumns) -> Floats | None:
@@ -138,7 +138,7 @@ class PrivateModel(Estimator, abc.ABC):
             if self.scenario is None:
                 raise UsageError(
                     "A frame without a scenario.",
-                    allowed="a scenario that says what is hidden, believed and public",
+                    allowed="a scenario with the secret, the prior and the public columns",
                     instead=f"{type(self).__name__}(pf.Scenario(…), pf.Approx(1.0, 1e-6))",
                 )
             return protect(X, self.scenario).request, y
@@ -199,7 +199,7 @@ class PrivateModel(Estimator, abc.ABC):
 
     @abc.abstractmethod
     def _target_secret(self, name: str) -> Secret:
-        """Return the target of arrays with what is declared of it."""
+        """Return the target of arrays with its declared domain."""
 
 
 @final

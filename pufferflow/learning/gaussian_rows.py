@@ -1,8 +1,8 @@
-"""Jointly Gaussian rows in an iteration: each moves by a share of the secret one's movement (M15, M33).
+"""Jointly Gaussian rows in an iteration: each moves by a share of the secret row's movement (M15, M33).
 
-Whatever moves if some row of a stretch is the secret is at most what moves if all of the stretch counts as near as its
-nearest row; and of stationary rows it costs at most what it would if it moved later. So a stretch has one bound, and
-only stretches whose bound is above all else are split (branch and bound).
+The movement for any secret row of a stretch is at most that if all of the stretch counts as near as its nearest row.
+For stationary rows the cost is at most that of moving later. So a stretch has one bound, and only stretches whose bound
+is above all others are split (branch and bound).
 """
 
 import heapq
@@ -36,13 +36,13 @@ _INSTEAD = "pf.learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.9)), 2.0, descent
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class GaussianRows:
-    """Rows of one group that are jointly Gaussian, that a descent visits; the secret is any one of them.
+    """Jointly Gaussian rows of one group that a descent visits; the secret is any one of them.
 
-    If the secret row moves by `reach`, row r moves by |Cov(X_r, X_i)/Var(X_i)| · reach for certain, whatever the mean
-    and the variance: one translation of all rows, which clipping to a ball or a box makes no longer. With several
-    columns that covary alike in all rows (`across`) reach is the length of the secret row's own movement, the other
-    columns' among it. `rows` are the places of the group's rows among the rows of the descent, in rising order (all, if
-    left out), `positions` their positions in the prior. Other rows are independent of the group.
+    If the secret row moves by `reach`, row r moves by |Cov(X_r, X_i)/Var(X_i)| · reach with probability 1, whatever the
+    mean and the variance: by one translation of all rows, which clipping to a ball or a box does not lengthen. With
+    several columns that have the same covariances in all rows (`across`) reach is the length of the secret row's own
+    movement, in all columns. `rows` are the places of the group's rows among the rows of the descent, in rising order
+    (by default all), `positions` their positions in the prior. Other rows are independent of the group.
 
     >>> import pufferflow as pf
     >>> descent = pf.learning.Descent(300, 1.0, noise=1.0, lipschitz=1.0, smoothness=1.0, data_lipschitz=1.0)
@@ -82,7 +82,7 @@ class GaussianRows:
             every = self.descent.displacements_of([self._moving(row) for row in self._factors])
             return found | {"translation": largest_displacement(iteration, every, kind)}
         falls_off = self.prior.covariance.stationary and self.prior.covariance.falls_off
-        if not falls_off or iteration.contractions.max() > 1:  # where steps expand, later is not costlier
+        if not falls_off or iteration.contractions.max() > 1:  # if steps expand, a later movement may cost less
             return found
 
         def bound(first: int, last: int) -> float:
@@ -94,7 +94,7 @@ class GaussianRows:
 
     @cached_property
     def _factors(self) -> Floats | None:
-        """How much of each possible secret's movement each row shares, of shape (secrets, rows); None if too many."""
+        """Each row's share of the movement of each possible secret, of shape (secrets, rows); None if too many."""
         covariance = self.prior.covariance
         places = covariance.places(self.positions)
         if len(places) * len(self.rows) > _DENSE * _DENSE or self._gaps:
@@ -116,7 +116,7 @@ class GaussianRows:
         return np.maximum(*covariance.toward(np.zeros(1), lags))[0]
 
     def _of_stretch(self, first: int, last: int) -> list[Displacements]:
-        """Return displacements each of which costs at least what any secret row of a stretch does."""
+        """Return displacements each of which costs at least as much as that of any secret row of a stretch."""
         nearest = self.descent.displacements_of([self._moving(self._near(first, last))])
         if first == last or not self._regular:
             return [nearest]
@@ -129,11 +129,11 @@ class GaussianRows:
 
     @cached_property
     def _regular(self) -> bool:
-        """Whether rows follow each other at equal times, so that they move alike whichever is the secret."""
+        """Whether rows follow each other at equal times, so that their movements depend on the lag only."""
         return not self._gaps
 
     def _shifted(self, last: int) -> Displacements:
-        """Return what moves if row `last` is the secret, with all that may follow an earlier secret moved at the end.
+        """Return the movements if row `last` is the secret, those that may follow an earlier secret moved to the end.
 
         If an earlier row is the secret, this has each of its movements, in the same step or in a later one.
         """
@@ -147,7 +147,7 @@ class GaussianRows:
         return Displacements.of_parts([(steps, moved)])
 
     def _moving(self, factors: Floats) -> tuple[Indices, Floats]:
-        """Return the rows that move, and how far; faint ones of many are gathered in later rows, which costs more."""
+        """Return the rows that move, and how far; many small movements are added to later rows, which costs more."""
         lengths = factors * self.reach * (1 + UNIT)
         if len(lengths) > _MANY:
             places = np.arange(len(lengths))
@@ -162,7 +162,7 @@ class GaussianRows:
 
 
 def largest_over_rows(rows: int, bound: Callable[[int, int], float]) -> tuple[float, int]:
-    """Return at least the largest loss of a row, and the row, given bounds for stretches from one row to another.
+    """Return an upper bound of the largest loss of a row, and the row, given bounds for stretches of rows.
 
     The result is within a thousandth of the largest bound of a single row, unless that takes too long.
 

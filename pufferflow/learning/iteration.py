@@ -1,4 +1,4 @@
-"""A noisy iteration: steps that bring two iterates no farther apart than they were, each followed by fresh noise."""
+"""A noisy iteration: steps that do not increase the distance of two iterates, each followed by fresh noise."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ _INSTEAD = "pf.learning.Iteration(steps=100, noise=pf.Gaussian(1.0))"
 class Iteration:
     """The steps W_t = ψ_t(W_{t−1}, x_t) + N_t, t = 1 … T, of which the last iterate alone is published (RPP Def. 5.1).
 
-    Each ψ_t is `contraction`-Lipschitz in the iterate: one number, or one per step; `math.inf` for a step of which
-    nothing is known. N_t is fresh noise, independent in each of the `dimension` coordinates: one noise, or one per
-    step. Distances between iterates and Lipschitz constants are in the norm of the noise (2 for Gaussian, 1 for Laplace
+    Each ψ_t is `contraction`-Lipschitz in the iterate: one number, or one per step; `math.inf` for a step without a
+    known bound. N_t is fresh noise, independent in each of the `dimension` coordinates: one noise, or one per step.
+    Distances between iterates and Lipschitz constants are in the norm of the noise (2 for Gaussian, 1 for Laplace
     noise); in one dimension both are the same. The first iterate does not depend on the data.
 
     >>> import pufferflow as pf
@@ -36,7 +36,7 @@ class Iteration:
     noises: tuple[Noise, ...]
     """The distinct noises."""
     noise_of: Indices
-    """Which of `noises` each step has; of one element if all have the same."""
+    """The index in `noises` for each step; of one element if all have the same."""
     contractions: Floats
     """The Lipschitz constant of each step; of one element if all have the same."""
     dimension: int
@@ -94,7 +94,7 @@ def _read_noises(given: object, steps: int) -> tuple[tuple[Noise, ...], Indices]
 
 
 def _read_contractions(given: object, steps: int) -> Floats:
-    allowed = "a number >= 0, or one for each step; math.inf where nothing is known"
+    allowed = "a number >= 0, or one for each step; math.inf for an unknown one"
     read = np.atleast_1d(read_sizes(given, "The contractions", allowed, "contraction=1.0"))
     if read.shape not in ((1,), (steps,)):
         raise UsageError(

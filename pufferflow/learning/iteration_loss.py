@@ -1,4 +1,4 @@
-"""What the last iterate of a noisy iteration reveals about a secret, by the proofs that apply (M33, M34)."""
+"""The loss of the last iterate of a noisy iteration about a secret, by the proofs that apply (M33, M34)."""
 
 import math
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from pufferflow.learning.trajectory_laws import TrajectoryLaws
 @final
 @dataclass(frozen=True)
 class IterationLoss:
-    """The loss of an iteration, the guarantee that is kept, the proof, and the pair of secrets that loses most.
+    """The loss of an iteration, its guarantee, the proof, and the pair of secrets that loses most.
 
-    `losses` has what each proof gives that was tried; `value` is the least of them.
+    `losses` has the result of each proof that was tried; `value` is the least of them.
     """
 
     value: float
@@ -35,11 +35,11 @@ class IterationLoss:
 def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> IterationLoss:
     """Return the least loss for which the last iterate provably keeps a guarantee of a kind, rounded up.
 
-    `moved` says how far the steps move between two secrets: an array of displacements with a column per step and a row
+    `moved` is the movement of the steps between two secrets: an array of displacements with a column per step and a row
     per pair of secrets, `pf.learning.Displacements`, a coupling of whole trajectories (`pf.learning.Trajectories`, or a
     list with one per pair of secrets), `pf.learning.TrajectoryLaws`, `pf.learning.GaussianRows`,
-    `pf.learning.ChainRows`, or `pf.learning.Marginals` of inputs that are independent given the secret. Where several
-    proofs apply the one with the least loss counts.
+    `pf.learning.ChainRows`, or `pf.learning.Marginals` of inputs that are independent given the secret. If several
+    proofs apply, the least loss counts.
     `kind` is a guarantee without its loss, as for `pf.loss`. The first iterate and the noise are not published.
 
     >>> import pufferflow as pf
@@ -103,7 +103,7 @@ def _proofs(iteration: Iteration, moved: Any, kind: Kind) -> Proofs:
 
 
 def _of_couplings(iteration: Iteration, couplings: list[Trajectories], kind: Kind) -> Proofs:
-    """Return the losses by the worst pair of trajectories, and by all pairs as they are likely."""
+    """Return the losses by the worst pair of trajectories, and by the mean over all pairs."""
     for coupling in couplings:
         instance(coupling, Trajectories, "A coupling", allowed="pf.learning.Trajectories", instead="Trajectories(…)")
         if coupling.steps != iteration.steps:

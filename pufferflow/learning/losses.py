@@ -1,8 +1,8 @@
-"""Losses of an iteration whose steps move by known amounts, or by those of pairs of trajectories (M33).
+"""Losses of an iteration whose steps have known movements, or those of pairs of trajectories (M33).
 
-Under Gaussian noise a displacement amounts to one Gaussian shift: of μ = √Σ(a_t/σ_t)² deviations, for odds, orders and
-trade-off curves alike. A pair of trajectories is one displacement; a coupling of them costs what its worst pair does,
-and of one order or at one δ no more than their mean does (M1).
+Under Gaussian noise a displacement is equivalent to one Gaussian shift of μ = √Σ(a_t/σ_t)² deviations, for odds, orders
+and trade-off curves. A pair of trajectories is one displacement. A coupling of them costs at most what its worst pair
+does, and of one order or at one δ at most the mean over pairs (M1).
 """
 
 import math
@@ -21,7 +21,7 @@ from pufferflow.rounding import UNIT, upwards
 
 
 def largest_displacement(iteration: Iteration, moved: Displacements, kind: Kind) -> tuple[float, int]:
-    """Return the largest loss of some displacements, and which of them has it."""
+    """Return the largest loss of some displacements, and the displacement that has it."""
     if iteration.gaussian:
         shifts = deviations(iteration, moved)
         worst = int(shifts.argmax())
@@ -32,7 +32,7 @@ def largest_displacement(iteration: Iteration, moved: Displacements, kind: Kind)
 
 
 def gaussian_promises(shift: float) -> list[Guarantee]:
-    """Return what one Gaussian shift of so many deviations keeps."""
+    """Return the guarantees of one Gaussian shift of this many deviations."""
     if shift == 0:
         return [Pure(0.0)]
     return [Gdp(shift)] if shift < math.inf else []
@@ -55,9 +55,9 @@ def likely_pairs(iteration: Iteration, moved: Trajectories, kind: Kind) -> float
 
 
 def _additive_promises(iteration: Iteration, moved: Displacements, place: int, kind: Kind) -> list[Guarantee]:
-    """Return what the iteration keeps with noise of any family: losses of the shifts that each step hides add up.
+    """Return the guarantees of the iteration with noise of any family: losses of the shifts hidden at each step add.
 
-    Shifts are spread as Gaussian noise has it best, or hidden where they appear: each is sound.
+    Shifts are distributed as is best for Gaussian noise, or hidden where they occur: each is sound.
     """
     at, sizes = moved.part(place)
     alone = Displacements.of_parts([(at, sizes)])
@@ -83,7 +83,7 @@ def _additive_promises(iteration: Iteration, moved: Displacements, place: int, k
 
 
 def _total(iteration: Iteration, shares: Floats, measure: Callable[[Noise, float], float]) -> float:
-    """Return the sum over steps of what a shift costs under the step's noise, rounded up."""
+    """Return the sum over steps of the cost of a shift under the step's noise, rounded up."""
     terms: list[float] = []
     for place, noise in enumerate(iteration.noises):
         shifts = shares if len(iteration.noises) == 1 else shares[iteration.noise_of == place]

@@ -1,7 +1,8 @@
-"""A prior of the rows that a model is fitted to: the proofs that apply under it, and the least noise that one needs.
+"""A prior of the rows that a model is fitted to: the proofs that apply under it, and the least noise for a guarantee.
 
-Under every prior noise hides what a coupling moves (`Coupling`). Along a chain it may also hide what a single row
-moves, by fewer deviations, so that all that the chain ties to the row is hidden too (M37, M38); the least noise counts.
+Under every prior the noise may hide the movement along a coupling (`Coupling`). Along a chain it may instead hide the
+movement of a single row by fewer deviations, so that all rows that depend on it are hidden too (M37, M38). The least
+noise counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,15 +46,16 @@ class ModelBelief:
 
     @property
     def exact(self) -> bool:
-        """Whether all that is known of the prior is made use of."""
+        """Whether the proofs use all that is known of the prior."""
         return self.coupling.exact or self.chained is not None
 
     def carried(
         self, length: Callable[[Coupling], float], promise: Guarantee, *, pure: bool, spare: float = 0.0
     ) -> Carried:
-        """Return the proof that needs the least noise, with `length` what moves along a coupling if noise has scale 1.
+        """Return the proof that needs the least noise; `length` is the movement along a coupling at noise of scale 1.
 
-        Lengths are deviations of Gaussian noise, or ε of Laplace noise if `pure`; `spare` is left of every budget.
+        Lengths are deviations of Gaussian noise, or ε of Laplace noise if `pure`; the share `spare` of every budget is
+        unused.
         """
         group = length(self.coupling)
         ways = [(pure_of(promise) if pure else deviations_of(promise), self.coupling.proof, self.coupling)]
@@ -74,14 +76,14 @@ class ModelBelief:
 
     @staticmethod
     def _of_rows(rows: ChainedRows, promise: Guarantee, group: float, *, pure: bool) -> tuple[float, str]:
-        """Return how much a single row may move, and the proof, where a group moves `group` times as far."""
+        """Return the largest movement of a single row, and the proof, if a group moves `group` times as far."""
         if pure:
             return rows.pure_row(pure_of(promise)), ROW_BY_ROW
         return rows.deviations(promise, group)
 
 
 def beliefs_of(scenario: Scenario, columns: Sequence[str], order: PublicOrder) -> tuple[ModelBelief, ...]:
-    """Return what is known under each prior, in their order, of all rows of a table in a public order."""
+    """Return the couplings under each prior, in order, for all rows of a table in a public order."""
     hidden = np.array([float(name in scenario.sensitive) for name in columns])
     return tuple(_belief(prior, scenario, columns, hidden, order) for prior in scenario.priors)
 
@@ -95,9 +97,9 @@ def _belief(
 
 
 def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> ChainedRows | None:
-    """Return the chain that covers all groups; None where it is not known at which steps of it rows are.
+    """Return the chain that covers all groups; None if the steps of rows along it are unknown.
 
-    A model reads every row of its table, so that none is hidden but those; a first value may stand before them.
+    A model reads every row of its table, so no other row is hidden; a first value may come before them.
     """
     if not isinstance(scenario.secret, Secret | Initial):
         return None
@@ -109,7 +111,7 @@ def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> Chain
     if (order.positions != np.rint(order.positions)).any() or max(-lows.min(), highs.max()) >= _LONGEST:
         return None
     steps = int(lows.min()), int(highs.max())
-    if prior.repeats is not None:  # where groups stand does not matter, but for their phase
+    if prior.repeats is not None:  # of the position of groups only the phase matters
         steps = 0, int((highs - lows + lows % prior.repeats).max())
     try:
         return chained_rows(scenario, prior, steps, order.start, all_read=True)

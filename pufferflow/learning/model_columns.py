@@ -1,7 +1,7 @@
-"""The columns of a model: features and the target, each scaled to [−1, 1] by bounds that are public.
+"""The columns of a model: features and the target, each scaled to [−1, 1] by public bounds.
 
-A sensitive column has the bounds of its domain in the scenario, a public one those that are declared in `bounds`; none
-is ever taken from the rows. Values outside are read as the nearest bound.
+A sensitive column has the bounds of its domain in the scenario, a public one those declared in `bounds`; none is ever
+taken from the rows. Values outside are read as the nearest bound.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class ModelColumns:
     low: Floats
     high: Floats
     classes: tuple[Label, ...] | None = None
-    """The two labels that a classifier tells apart; None for numbers."""
+    """The two labels that a classifier distinguishes; None for numbers."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class ModelColumns:
         return (self.high - self.low) / 2
 
     def scaled(self, numbers: Floats) -> Floats:
-        """Return rows, which are changed, in units in which every range is [−1, 1], and no number is outside."""
+        """Return rows, changed in place, in units in which every range is [−1, 1], with no number outside."""
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
             some -= self.middle
@@ -89,7 +89,7 @@ def read_columns(request: Request, target: object, features: object, bounds: obj
 def _check_secret(request: Request) -> None:
     if isinstance(request.scenario.secret, Presence):
         raise Refused(
-            "A model of rows that may not be there: how many rows there are is private, and a model counts them.",
+            "A model under a scenario that hides whether rows are there: their number is private, and a model uses it.",
             allowed="a scenario whose rows are public, with pf.Secret",
             instead="pf.Secret for the columns of the model",
         )
@@ -231,7 +231,7 @@ def _target(request: Request, target: str, *, labels: bool) -> tuple[NumberColum
         return _column(request, target, {}), None
     if isinstance(domain, Interval) or len(domain.points) != 2:
         raise Refused(
-            f"The target {target!r} has {domain.describe()}, and this model tells two classes apart.",
+            f"The target {target!r} has {domain.describe()}, and this model distinguishes two classes.",
             allowed="a target with a domain of two values",
             instead=f"pf.Secret({target!r}, domain=[0, 1])",
         )
@@ -245,7 +245,7 @@ def _ends(column: NumberColumn) -> tuple[float, float]:
 
 
 def value_handling_of(columns: ModelColumns) -> tuple[str, ...]:
-    """Return a line for each column: what null and values outside are read as."""
+    """Return a line for each column: the values that null and values outside are read as."""
     lines = list[str]()
     for column, low, high in zip(columns.read, columns.low.tolist(), columns.high.tolist(), strict=True):
         where = f"{column.name}: null, NaN and unknown values count as {column.missing!r}"

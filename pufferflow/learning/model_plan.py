@@ -1,6 +1,6 @@
 """A planned model: its noise, guarantee, cost and certificate, before a private row is read; and its release, once.
 
-How far a model moves between two secrets is counted in the deviations of one Gaussian (or in ε, of Laplace noise),
+The movement of a model between two secrets is measured in the deviations of one Gaussian (or in ε, for Laplace noise),
 along one coupling of whole data sets. So an account adds it to other releases along that coupling (M24).
 """
 
@@ -42,13 +42,13 @@ _SCHEME: Final = "2:"
 @final
 @dataclass(frozen=True)
 class FittedModel(Query):
-    """A model, as a request asks for it; it reads whole rows."""
+    """A model, as the query of a request; it reads whole rows."""
 
     linear = False
 
 
 class Mechanism(Protocol):
-    """What noise a model is fitted with: sums of products, or a descent."""
+    """The mechanism that a model is fitted with: noisy sums of products, or a noisy descent."""
 
     @property
     def proof(self) -> str:
@@ -62,7 +62,7 @@ class Mechanism(Protocol):
 
     @property
     def expected_error(self) -> float:
-        """The error of predictions that noise is expected to add, in units of the scaled target, from public facts."""
+        """The error of predictions expected from noise, in units of the scaled target, by public facts."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class Mechanism(Protocol):
         ...
 
     def movement(self, coupling: Coupling) -> float:
-        """Return how many deviations (for Laplace noise, how much ε) it moves along a coupling, at most."""
+        """Return the largest movement along a coupling, in deviations (for Laplace noise, in ε)."""
         ...
 
     def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
@@ -82,9 +82,9 @@ class Mechanism(Protocol):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelPlan(Suggesting):
-    """A model that is to be fitted: its guarantee, its noise and what it costs; only public facts are read.
+    """A model to be fitted, with its guarantee, its noise and its cost; only public facts are read.
 
-    An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
+    An account takes it as a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
 
     guarantee: Guarantee
@@ -97,21 +97,21 @@ class ModelPlan(Suggesting):
     pure: bool
     """Whether noise is Laplace's, and movements are counted in ε."""
     chosen: tuple[str, ...] = ()
-    """Notes on what was chosen, and why."""
+    """Notes on choices, and their reasons."""
     start: Floats | None = field(default=None)
     """The scaled coefficients that a descent begins with; they were published before."""
 
     @property
     def expected_error(self) -> float:
-        """The root mean squared error that noise is expected to add to a prediction, in the target's unit.
+        """The root mean squared error of a prediction expected from noise, in the target's unit.
 
-        It follows from the noise and public bounds, for features that vary as uniform ones do between their bounds.
+        It follows from the noise and public bounds, for features that are uniform between their bounds.
         """
         return float(self.mechanism.expected_error * self.columns.half[-1])
 
     @property
     def cost(self) -> Cost:
-        """The cost of a release, in numbers: what composition adds up."""
+        """The cost of a release, in numbers, for composition."""
         return self._cost
 
     @cached_property
@@ -179,7 +179,7 @@ class ModelPlan(Suggesting):
 
     @cached_property
     def ordinary(self) -> Guarantee | None:
-        """What the model keeps as ordinary differential privacy of one row, if all others are known."""
+        """The differential privacy of one row that the model keeps, if all others are known."""
         kind = self.guarantee.kind
         if kind is None or not isinstance(self.request.scenario.secret, ValueSecret):
             return None
@@ -189,7 +189,7 @@ class ModelPlan(Suggesting):
 
     @property
     def certificate(self) -> Certificate:
-        """What would go out with the model."""
+        """The certificate of the model."""
         return self._certificate
 
     @cached_property
@@ -225,7 +225,7 @@ class ModelPlan(Suggesting):
 
     def _assumptions(self) -> list[str]:
         scenario = self.request.scenario
-        said = [f"rows depend on each other as is believed: {prior.describe()}" for prior in scenario.priors]
+        said = [f"rows depend on each other as the prior says: {prior.describe()}" for prior in scenario.priors]
         if scenario.within:
             said.append(f"rows that differ in {', '.join(scenario.within)} are independent of each other")
         return [*said, "everybody may know which rows there are, and the declared bounds of all columns"]
@@ -233,7 +233,7 @@ class ModelPlan(Suggesting):
     def _notes(self) -> list[str]:
         if all(belief.exact for belief in self.beliefs):
             return []
-        return ["no better coupling is known of this prior: all rows of a group were taken to move in any way (M7)"]
+        return ["no better coupling is known of this prior: all rows of a group may move in any way (M7)"]
 
     @property
     def name(self) -> str:
@@ -249,14 +249,14 @@ class ModelPlan(Suggesting):
         return _SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def explain(self) -> str:
-        """Return the text that a person signs: what is fitted, what is hidden, how well, and what is assumed."""
+        """Return the text that a person signs: the model, the secret, the guarantee, the accuracy, the assumptions."""
         known = self.certificate
         (noisy,) = known.sums
         lines = [
             f"Fitted: {known.queries[0].query}.",
             *known.hidden.split("\n"),
-            f"How well: {promise_in_words(self.guarantee)}.",
-            f"How: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
+            f"Guarantee: {promise_in_words(self.guarantee)}.",
+            f"Noise: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
             f"Expected: an error of {self.expected_error:.4g} by noise in predictions of {self.columns.target!r}.",
             *(f"Read: {line}." for line in known.readings),
             f"Carried by: {known.composition}; {known.bound}.",
@@ -265,7 +265,7 @@ class ModelPlan(Suggesting):
         ]
         return "\n".join(visible(line, one_line=True) for line in lines)
 
-    def release(self, account: CostAccount | None = None, id: str | None = None) -> Release:  # noqa: A002 - the name at the door
+    def release(self, account: CostAccount | None = None, id: str | None = None) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and return noisy coefficients; with an account charged before that.
 
         The same id gives the same coefficients, and costs once.
@@ -275,7 +275,7 @@ class ModelPlan(Suggesting):
         if account is None:
             return self._drawn(None)
         if id is None or account.find(id) is None:
-            self.rows.confirm(self.order)  # nothing is charged for rows that are others than those of the plan
+            self.rows.confirm(self.order)  # nothing is charged if the rows differ from those of the plan
         reservation = account.reserve(self, id)
         if reservation.stored is not None:
             return reservation.stored

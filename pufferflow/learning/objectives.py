@@ -1,12 +1,12 @@
 """Losses of linear models on scaled rows, with constants that follow from declared bounds alone (M33).
 
-A row is (z, y): features within [−1, 1], with a 1 for the intercept, at most B long together; a target in [−1, 1], or
-−1 and 1 for two classes. Weights are in the ball of radius W. Each loss is convex, its gradient at most `lipschitz`
-long, β-smooth, and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
+A row is (z, y): features within [−1, 1], with a 1 for the intercept, of length at most B; a target in [−1, 1], or −1
+and 1 for two classes. Weights are in the ball of radius W. Each loss is convex and β-smooth; its gradient has at most
+the length `lipschitz` and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
 
 A gradient is a slope times z, so cutting its length to c cuts the slope to c/‖z‖. That is still a slope that rises with
-w·z: of a loss that goes on straight, as Huber's does. So it stays convex and as smooth, and the cut gradient is the
-projection of the gradient onto a ball, which moves no farther.
+w·z: of a loss that becomes linear, as Huber's does. So it stays convex and as smooth, and the cut gradient is the
+projection of the gradient onto a ball, which does not increase distances.
 """
 
 import math
@@ -25,9 +25,9 @@ _SLACK = 1 + 16 * UNIT
 @final
 @dataclass(frozen=True)
 class Objective:
-    """A loss by its name, for rows `length` long and weights up to `radius`; `width` is where Huber's becomes linear.
+    """A loss by its name, for rows of the given `length` and weights up to `radius`; Huber's is linear beyond `width`.
 
-    Gradients are cut to the length `clip`; no row is below `shortest`, which is 1 with an intercept.
+    Gradients are cut to the length `clip`; no row is shorter than `shortest`, which is 1 with an intercept.
 
     >>> Objective("logistic", length=2.0, radius=5.0).smoothness
     1.0
@@ -54,14 +54,14 @@ class Objective:
 
     @property
     def by_features(self) -> float:
-        """How fast gradients change with the features: those that are not cut have a slope of `clip` over a length."""
+        """The change of gradients with the features: those that are not cut have a slope of `clip` over a length."""
         bend = 0.25 if self.name == "logistic" else 1.0
         steepest = min(self._slope, self.clip / self.shortest) if self.shortest else self._slope
         return (steepest + bend * self.length * self.radius) * _SLACK
 
     @property
     def by_target(self) -> float:
-        """How fast gradients change with the target: from −1 to 1 a logistic one by z."""
+        """The change of gradients with the target: from −1 to 1 a logistic one by z."""
         if self.name == "logistic":
             return self.length / 2 * _SLACK
         return self.length * _SLACK
@@ -75,7 +75,7 @@ class Objective:
         return min(reach + 1, self.width) if self.name == "huber" else reach + 1
 
     def derivatives(self, scores: Floats, targets: Floats, lengths: Floats | float = 0.0) -> Floats:
-        """Return the derivative of each row's loss in w·z, cut so that no gradient is too long for rows so long."""
+        """Return the derivative of each row's loss in w·z, cut if gradients of such rows would be too long."""
         if self.name == "logistic":
             slopes = -targets / (1 + np.exp(np.clip(targets * scores, -700, 700)))
         else:

@@ -1,4 +1,4 @@
-"""Private ridge regression: from noisy sums of products, or by noisy descent, whichever errs less."""
+"""Private ridge regression: from noisy sums of products, or by noisy descent, whichever has the smaller error."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
@@ -49,10 +49,10 @@ class PrivateRidge(PrivateRegressor):
     """Ridge regression whose coefficients keep a guarantee about rows that may depend on each other.
 
     Noise is added to the sums of products X'X, X'y of columns that a scenario hides (public ones have none), or to the
-    steps of a descent; `solver="auto"` takes what errs less, as public numbers say, and `plan` and `certificate_` say
-    which. The guarantee is a `guarantee`, or an `epsilon` without a `delta` or with one. `alpha` penalises the
-    coefficients of columns scaled to [−1, 1]; None is what makes bias and noise least together, from public numbers.
-    `bounds` are those of features that no domain has: a pair for all, a list of pairs, or a mapping.
+    steps of a descent. `solver="auto"` takes the one with the smaller expected error, by public numbers, and `plan` and
+    `certificate_` name it. The guarantee is a `guarantee`, or an `epsilon` without a `delta` or with one. `alpha`
+    penalises the coefficients of columns scaled to [−1, 1]; None takes the value with the least sum of bias and noise,
+    by public numbers. `bounds` are those of features that no domain has: a pair for all, a list of pairs, or a mapping.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)
@@ -112,20 +112,20 @@ class PrivateRidge(PrivateRegressor):
 
 
 def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) -> tuple[Mechanism, str]:
-    """Return what is expected to err less, of what the guarantee leaves anything to tell, and a note on the choice."""
+    """Return the mechanism with the smaller expected error, of those the guarantee allows, and a note on the choice."""
     ways = {_SUMS: _if_possible(lambda: sums), _DESCENT: _if_possible(descent)}
     possible = {name: way for name, way in ways.items() if way is not None}
     if not possible:
         _ = sums.calibrated  # its refusal
     name, way = min(possible.items(), key=lambda one: one[1].expected_error)
     if len(possible) == 1:
-        return way, f"{name}: the guarantee leaves the other way nothing to tell"
+        return way, f"{name}: the guarantee allows the other way no loss"
     errors = [f"{way.expected_error * half:.4g}" for way in possible.values()]
     return way, f"{name}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}"
 
 
 def _if_possible(make: Callable[[], Mechanism]) -> Mechanism | None:
-    """Return a mechanism, calibrated; None if the guarantee leaves it nothing to tell."""
+    """Return a mechanism, calibrated; None if the guarantee allows it no loss."""
     try:
         mechanism = make()
         _ = mechanism.noise

@@ -1,7 +1,7 @@
-"""The private rows of a model as its mechanism meets them: once, scaled to [−1, 1], and only if they are those planned.
+"""The private rows of a model as its mechanism reads them: once, scaled to [−1, 1], and only if they are those planned.
 
-Sums take them as they come, some at a time. A descent takes them in the order of its steps, from memory or from a file
-that nobody else sees (`engine.stored_rows`).
+Sums read them in any order, some at a time. A descent reads them in the order of its steps, from memory or from a
+private file (`engine.stored_rows`).
 """
 
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from pufferflow.learning.model_columns import ModelColumns
 
 
 class RowsInOrder(Protocol):
-    """Rows that stand in the order in which they are visited."""
+    """Rows in the order in which they are visited."""
 
     @property
     def columns(self) -> int:
-        """How many numbers a row has."""
+        """The number of numbers of a row."""
         ...
 
     def read(self, low: int, high: int) -> Floats:
@@ -35,7 +35,7 @@ class ScaledRows(Protocol):
         ...
 
     def in_order(self, visits: Indices | None) -> AbstractContextManager[RowsInOrder]:
-        """Return the rows in the order in which they are visited; None for rows that are visited as they stand."""
+        """Return the rows in the order of visits; None for rows that are visited in their own order."""
         ...
 
 

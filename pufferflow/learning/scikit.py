@@ -1,4 +1,4 @@
-"""What estimators have of scikit-learn, typed here, since it ships no types; nothing else imports it."""
+"""The parts of scikit-learn that estimators use, typed here, since it ships no types; nothing else imports it."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -28,13 +28,13 @@ _SEARCH = GridSearchCV.__mro__[1]
 
 
 class Estimator(BaseEstimator):
-    """Base of private estimators: how they are copied, and what scikit-learn may expect of them."""
+    """Base of private estimators: how they are copied, and their interface to scikit-learn."""
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same settings and the same account, which charges each fit."""
         if any(isinstance(caller, _SEARCH) for caller in _fitting()):
             raise Refused(
-                "A search over settings by scores on private rows: which are best depends on them, and nobody counts.",
+                "A search over settings by scores on private rows: their choice depends on them, and is not counted.",
                 allowed="settings that follow from public numbers, or that were found on a public reference",
                 instead="model.plan(frame, y=…).expected_error for each of the settings",
             )
@@ -42,7 +42,7 @@ class Estimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags: Any = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # null and NaN are read as a declared value: an error would reveal about them
+        tags.input_tags.allow_nan = True  # null and NaN are read as a declared value: an error would reveal them
         tags.non_deterministic = True
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
@@ -91,21 +91,21 @@ def check_steps() -> None:
 
 
 def _steps_beside(caller: Any) -> list[tuple[str, Any]]:
-    """Return what is fitted to the same rows before the model, with names."""
+    """Return the steps fitted to the same rows before the model, with names."""
     if isinstance(caller, Pipeline):
         return cast(Any, caller).steps[:-1]
     return [("transformer", cast(Any, caller).transformer)] if isinstance(caller, TransformedTargetRegressor) else []
 
 
 def _learns(step: Any) -> bool:
-    """Return whether a step learns more of rows than how many columns they have."""
+    """Return whether a step learns more of rows than their number of columns."""
     if step is None or isinstance(step, str | PolynomialFeatures | FrozenEstimator):
         return False
     return bool(cast(Any, get_tags(step)).requires_fit)
 
 
 def _fitting() -> Iterator[object]:
-    """Yield what is being fitted at the moment, from the inside out, as far as methods called fit say so."""
+    """Yield what is being fitted at present, from the inside out, as far as methods called fit show it."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name == "fit":

@@ -11,9 +11,9 @@ from pufferflow.learning.sums import TYPICAL
 from pufferflow.learning.training import Training
 
 _SHARE = 2 / 3
-"""Of the length of a typical row, the length to which gradients are cut."""
+"""The length to which gradients are cut, as a share of the length of a typical row."""
 _REACH = 30.0
-"""Step size times steps: after so much, what features of the mean square 1/6 say is read but for e^−5."""
+"""Step size times steps, after which features of mean square 1/6 are learnt up to e^−5."""
 
 
 def descent_of(  # noqa: PLR0913 - the settings of a descent
@@ -30,9 +30,9 @@ def descent_of(  # noqa: PLR0913 - the settings of a descent
     width: float = 0.5,
     clip: Any = None,
 ) -> Training:
-    """Return a descent for public facts; batches and passes are as many as the steps that it takes to arrive.
+    """Return a descent for public facts; batches times passes are the steps that it takes to converge.
 
-    A row of the last batch is hidden by the noise of one step only, and those of earlier passes by many: with as many
+    A row of the last batch is hidden by the noise of one step only, and those of earlier passes by many. With as many
     passes as batches all but the last cost as much as that one, and noise is that of all rows read at once.
     """
     count = len(facts.columns.features)
@@ -81,7 +81,7 @@ def _batches(rows: int, objective: Objective, penalty: float, size: Any, passes:
 
 
 def _longest_gradient(given: Any, square: float) -> float:
-    """Return how long gradients may be; "auto" is two thirds of the length of a row, whose square is typically so."""
+    """Return the largest length of gradients; "auto" is two thirds of the length of a row with this mean square."""
     if given is None:
         return math.inf
     return _SHARE * math.sqrt(square) if given == "auto" else _positive(given, "clip")

@@ -26,7 +26,7 @@ _SETTINGS = ("alpha", "fit_intercept", "radius", "row_norm", "clip", "step_size"
 
 
 class _Descending(PrivateModel):
-    """What models by descent share: their settings."""
+    """The settings that all models by descent share."""
 
     alpha: float
     fit_intercept: bool
@@ -77,13 +77,13 @@ class _Descending(PrivateModel):
 class PrivateSGDRegressor(_Descending, PrivateRegressor):
     """Linear regression by noisy descent: squares, with a penalty ridge, or Huber's loss.
 
-    Columns are scaled to [−1, 1] by their bounds; all constants follow from these, `radius` (of the ball of weights),
-    `row_norm` (to which rows of features are cut), and `clip` (to which the gradient of each row is cut: noise is as
-    large as the longest; None leaves them as they are), never from the rows. Noise is made for the last iterate: what
-    rows moved is hidden by the noise of all steps after them. Settings that are "auto" follow from the number of rows
-    and columns. The guarantee is a `guarantee`, or an `epsilon` with a `delta`; a descent keeps no pure one. `width` is
-    where Huber's loss becomes linear, in units of half the target's range. `bounds` are those of features that no
-    domain has: a pair for all, a list of pairs, or a mapping.
+    Columns are scaled to [−1, 1] by their bounds. All constants follow from these, `radius` (of the ball of weights),
+    `row_norm` (to which rows of features are cut), and `clip` (to which the gradient of each row is cut: noise is
+    proportional to it; None cuts none), never from the rows. Noise is calibrated for the last iterate: the noise of all
+    later steps hides the movement by a row. Settings that are "auto" follow from the number of rows and columns. The
+    guarantee is a `guarantee`, or an `epsilon` with a `delta`; a descent keeps no pure one. `width` is where Huber's
+    loss becomes linear, in units of half the target's range. `bounds` are those of features that no domain has: a pair
+    for all, a list of pairs, or a mapping.
 
     >>> import numpy as np, polars as pl, pufferflow as pf
     >>> rng = np.random.default_rng(1)

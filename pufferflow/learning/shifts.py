@@ -1,13 +1,14 @@
-"""The best allocation of shifts to steps, and the Gaussian shift that an iteration amounts to (M34).
+"""The best allocation of shifts to steps, and the Gaussian shift that an iteration is equivalent to (M34).
 
-Let step t move the iterate by s_t, and let a_t of what has moved by then be hidden by its noise: a_1 + … + a_t may not
-exceed s_1 + … + s_t, and in the end all is hidden. The loss is that of Gaussian noise with Σ(a_t/σ_t)². It is least if
-the sums of a follow the greatest convex minorant of the sums of s over those of σ². With contractions c_t everything is
+Let step t move the iterate by s_t, and let its noise hide a_t of the movement so far: a_1 + … + a_t may not exceed
+s_1 + … + s_t, and in the end all is hidden. The loss is that of Gaussian noise with Σ(a_t/σ_t)². It is least if the
+sums of a follow the greatest convex minorant of the sums of s over those of σ². With contractions c_t everything is
 divided by c_1···c_t first.
 
 The minorant is found by pooling: neighbouring blocks of steps are joined as long as the earlier one has more shift per
 variance. A block has a sum of shifts and one of variances, as they are at its last step, so that no product of
-contractions leaves the floats. Joins at which rounding decides the comparison change the sum by a square of rounding.
+contractions leaves the range of floats. Joins at which rounding decides the comparison change the sum by a square of
+rounding.
 """
 
 import math
@@ -24,7 +25,7 @@ from pufferflow.rounding import SMALLEST, UNIT
 _EXPANDS = 1e100
 """Steps that expand by more are not joined to earlier ones: not joining is always sound."""
 _FURTHEST = 200.0
-"""Logarithm of how far a block of steps may expand."""
+"""The logarithm of the largest expansion of a block of steps."""
 _FEW = 1 / 8
 _MOST_AT_ONCE = 1 << 22
 
@@ -43,7 +44,7 @@ class Blocks:
     growth: Floats
     """The product of the contractions of the block's steps."""
     joins: int = 8
-    """How many additions may have followed each other in a block."""
+    """The largest number of additions in sequence in a block."""
 
     def pool(self) -> None:
         """Join blocks until shifts per variance rise: many at once first, then one by one."""
@@ -57,7 +58,7 @@ class Blocks:
         self._join_one_by_one(later)
 
     def _falls(self, later: Indices) -> Indices:
-        """Return which of some blocks have less shift per variance than the one before."""
+        """Return the blocks that have less shift per variance than the one before."""
         before = later - 1
         with np.errstate(over="ignore", invalid="ignore"):
             falls = self.shift[before] * (self.variance[later] / self.variance[before]) > (
@@ -136,7 +137,7 @@ class Blocks:
 
 
 def _moved_on(shift: Floats, growth: Floats) -> Floats:
-    """Return shifts some steps on; what underflows is rounded up."""
+    """Return shifts some steps later; what underflows is rounded up."""
     return np.where(shift > 0, np.maximum(shift * growth, SMALLEST), 0.0)
 
 
@@ -148,7 +149,7 @@ def _every_other(follows: Flags) -> Flags:
 
 
 def deviations(iteration: Iteration, moved: Displacements) -> Floats:
-    """Return for each displacement the μ with which the iteration is one Gaussian shift of μ deviations (M34).
+    """Return for each displacement the μ for which the iteration is equivalent to one shift of μ deviations (M34).
 
     >>> import pufferflow as pf
     >>> iteration = pf.learning.Iteration(steps=4, noise=pf.Gaussian(2.0))
@@ -163,7 +164,7 @@ def deviations(iteration: Iteration, moved: Displacements) -> Floats:
 
 
 def allocations(iteration: Iteration, moved: Displacements) -> Floats:
-    """Return how much the noise of each step hides of each displacement (M34), of shape (displacements, steps)."""
+    """Return the part of each displacement that the noise of each step hides (M34), of shape (displacements, steps)."""
     largest = float(iteration.scales.max())
     blocks = _single_steps(iteration, moved, largest)
     blocks.pool()
@@ -186,7 +187,7 @@ def _runs(iteration: Iteration, moved: Displacements) -> Blocks:
         if c == 1:
             return Blocks(owner, moved.at, moved.sizes.copy(), runs, np.ones(len(runs)))
         log = math.log(c) if c > 0 else -math.inf
-        used = np.minimum(runs, max(1.0, _FURTHEST / log)) if log > 0 else runs  # noise left unused hides the less
+        used = np.minimum(runs, max(1.0, _FURTHEST / log)) if log > 0 else runs  # unused noise hides less
         shift = _moved_on(moved.sizes, c ** (used - 1)) * (1 + 8 * UNIT)
         variance = np.expm1(2 * used * log) / np.expm1(2 * log) * (1 - 1024 * UNIT)
         variance = np.where(variance >= 1, variance, 1.0)

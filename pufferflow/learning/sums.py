@@ -2,7 +2,7 @@
 
 Columns are scaled to [−1, 1] and rounded to whole steps, so products and their sums are whole numbers and exact. With a
 column that is 1 everywhere sums of columns are sums of products too. Products are not linear, so a translation of rows
-does not translate them: if columns i and j of a row move by at most δ_i and δ_j, their product moves by at most
+does not translate them. If columns i and j of a row move by at most δ_i and δ_j, their product moves by at most
 max(δ_i, δ_j, δ_i + δ_j − δ_iδ_j). For u_iu_j − u′_iu′_j = m_iΔ_j + m_jΔ_i with the means m of both, and
 |m_i| ≤ 1 − |Δ_i|/2: that is |Δ_i| + |Δ_j| − |Δ_i||Δ_j|, largest at a corner. A square moves by at most δ(2 − δ), or 1.
 
@@ -33,14 +33,14 @@ from pufferflow.rounding import UNIT, upwards
 STEPS: Final = 1 << 19
 """The steps from the middle of a range to an end."""
 AT_ONCE: Final = 1 << 12
-"""Sums of so many products are whole numbers that floats hold."""
+"""Sums of this many products are whole numbers that floats represent exactly."""
 _WHOLE: Final = 1 << 24
-"""Sums of so many products, and of a few more, are whole numbers of 64 bits."""
+"""Sums of this many products, and of a few more, are whole numbers of 64 bits."""
 _ALONE: Final = 1 << 18
-"""So few products are added up by one thread; more would wait for others, which are busy reading."""
+"""The most products that one thread adds up; more threads would compete with those that read."""
 _FEW: Final = 64
 TYPICAL: Final = 1 / 3
-"""The mean square of what is uniform on [−1, 1], for expected errors."""
+"""The mean square of the uniform law on [−1, 1], for expected errors."""
 _RATIO: Final = 1.003
 _SHARES: Final = 1.0 / _RATIO ** np.arange(6000)
 
@@ -55,7 +55,7 @@ class SumsOfProducts:
     beliefs: tuple[ModelBelief, ...]
     promise: Guarantee
     penalty: float | None
-    """What is added to the diagonal of X'X for each scaled column; None for what makes bias and noise least."""
+    """The penalty on the diagonal of X'X for each scaled column; None for the least sum of bias and noise."""
     intercept: bool = True
     proof = "sums of products of two columns, one vector (M23)"
 
@@ -91,7 +91,7 @@ class SumsOfProducts:
         return math.sqrt(min(self._times * self.calibrated.variance / (self.order.rows**2 * typical), TYPICAL))
 
     def movement(self, coupling: Coupling) -> float:
-        """Return how far the noisy sums move, in deviations or in ε."""
+        """Return the movement of the noisy sums, in deviations or in ε."""
         return upwards(
             self._length(coupling, self.family) / self.calibrated.scale + self._by_grid(self.family), 4 * UNIT
         )
@@ -111,7 +111,7 @@ class SumsOfProducts:
 
     @property
     def _times(self) -> float:
-        """How many sums' noise moves a prediction; noise on X'X errs by as much again, for coefficients of 1."""
+        """The number of sums whose noise moves a prediction; noise on X'X adds as much again, for coefficients of 1."""
         return (2.0 if self.hidden[:-1].any() else 1.0) * (len(self.hidden) - 1 + self.intercept)
 
     @property
@@ -126,10 +126,10 @@ class SumsOfProducts:
 
     @cached_property
     def _noisy(self) -> Flags:
-        """Which sums a hidden column moves: of shape (1 + columns, 1 + columns), above the diagonal and on it."""
+        """The sums that a hidden column moves: of shape (1 + columns, 1 + columns), above the diagonal and on it."""
         hidden = np.append(False, self.hidden)
         moved = np.triu(hidden[:, None] | hidden[None, :])
-        moved[-1, -1] = False  # the square of the target is not asked
+        moved[-1, -1] = False  # the square of the target is not a query
         return moved
 
     def _drawn(self, sums: Array) -> Floats:
@@ -158,7 +158,7 @@ class SumsOfProducts:
         return tuple(belief.carried(length, promise, pure=pure, spare=spare) for belief in self.beliefs)
 
     def _possible(self, family: type[Laplace] | type[Gaussian]) -> bool:
-        """Whether the guarantee leaves noise of a family anything to tell."""
+        """Whether the guarantee allows noise of a family any loss."""
         try:
             self._calibrated(family)
         except Refused:
@@ -166,11 +166,11 @@ class SumsOfProducts:
         return True
 
     def _by_grid(self, family: type[Laplace] | type[Gaussian]) -> float:
-        """By how much bringing the finished sums onto their grid moves them, in scales of the noise (M13)."""
+        """Return the movement of the finished sums by rounding to their grid, in scales of the noise (M13)."""
         return float(self._noisy.sum()) ** (1 / family.norm) * 2 / FINE
 
     def _length(self, coupling: Coupling, family: type[Laplace] | type[Gaussian]) -> float:
-        """Return how far all sums move together in the norm of a noise."""
+        """Return the movement of all sums together in the norm of a noise."""
         key = id(coupling.prior), coupling.columns.tobytes(), coupling.single, family
         if key not in self._known:
             self._known[key] = self._longest(coupling, family)
@@ -190,7 +190,7 @@ class SumsOfProducts:
         return float(moved.sizes.max(initial=0.0))
 
     def _lengths(self, coupling: Coupling, norm: int) -> Floats:
-        """Return how far a row's products move at each of the tabulated shares."""
+        """Return the movement of a row's products at each of the tabulated shares."""
         reach = np.append(0.0, np.where(self.hidden, 2 * coupling.columns, 0.0))
         rounding = np.append(0.0, np.where(self.hidden & (coupling.columns > 0), 1 / STEPS, 0.0))
         moves = np.minimum(_SHARES[:, None] * reach * (1 + 4 * UNIT) + rounding, 2.0)
@@ -207,7 +207,7 @@ class SumsOfProducts:
 def solved(sums: Floats, rows: int, penalty: float, *, intercept: bool) -> Floats:
     """Return the coefficients, that of the intercept first, from sums of products whose last column is the target.
 
-    What noise made negative of the matrix X'X is left out, and the penalty is of all columns but the intercept's.
+    Negative eigenvalues of the noisy matrix X'X are left out, and the penalty is of all columns but the intercept's.
     """
     sums[0, 0] = rows
     use = slice(0 if intercept else 1, -1)

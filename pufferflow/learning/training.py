@@ -1,9 +1,9 @@
-"""Projected noisy gradient descent over the rows of a table, of which the last iterate alone is published (M33, M34).
+"""Projected noisy gradient descent over the rows of a table; only the last iterate is published (M33, M34).
 
-Rows are read in one random order that everybody may know, the same in every pass, in batches whose sizes differ by one
-at most. A step projects the iterate onto a ball, moves it against the mean gradient of its batch, and adds noise. Its
-result is brought onto a grid, so that what is drawn is a rounding of an iterate with Gaussian noise (M13); how far that
-may move two iterates apart is counted.
+Rows are read in one public random order, the same in every pass, in batches whose sizes differ by at most one. A step
+projects the iterate onto a ball, moves it against the mean gradient of its batch, and adds noise. Its result is rounded
+to a grid, so that the draw is a rounding of an iterate with Gaussian noise (M13); the movement of two iterates by this
+rounding is counted.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from pufferflow.rounding import UNIT, upwards
 
 _MOST_AT_ONCE: Final = 1 << 16
 _NUMBERS: Final = 1 << 17
-"""The numbers of rows that are read at once: they stay near the processor, and one thread adds them up."""
+"""The number of numbers that are read at once: they stay in the processor's cache, and one thread adds them up."""
 _ROUND: Final = 1 + 2.0**-36
 
 
@@ -55,7 +55,7 @@ class Training:
     passes: int
     intercept: bool = True
     row_norm: float = math.inf
-    """To which length the features of a row are cut."""
+    """The length to which the features of a row are cut."""
     proof = "the last iterate of a noisy descent, by shifts (M33, M34)"
 
     @property
@@ -85,10 +85,10 @@ class Training:
 
     @property
     def expected_error(self) -> float:
-        """The error of predictions by what noise leaves after all steps, and by what so many steps do not reach.
+        """The error of predictions by the noise that remains after all steps, and by the distance that the steps leave.
 
-        For features whose mean square is h: noise of variance σ² shrinks by 1 − ηh a step, and so does the distance
-        to coefficients that are one long; by less where gradients of rows with half of the steepest slope are cut.
+        For features whose mean square is h: noise of variance σ² shrinks by 1 − ηh a step, and so does the distance to
+        coefficients of length 1; by less if gradients of rows with half of the steepest slope are cut.
         """
         typical = math.sqrt(self.intercept + TYPICAL * (len(self.hidden) - 1))
         left_of_slopes = min(2 * self.objective.clip / typical, 1.0)
@@ -98,11 +98,11 @@ class Training:
         return math.sqrt(min(TYPICAL * (len(self.hidden) * left + shrinks ** (2 * self._steps)), TYPICAL))
 
     def movement(self, coupling: Coupling) -> float:
-        """Return how many deviations of one Gaussian the last iterate moves."""
+        """Return the movement of the last iterate in deviations of one Gaussian."""
         return (self._deviations(coupling, self.scale) + self._by_grid) * _ROUND
 
     def displacements(self, coupling: Coupling) -> Displacements:
-        """Return how far each step of all passes moves, for the secrets that lose most."""
+        """Return the movement of each step of all passes, for the secrets that lose most."""
         once = coupling.displacements(self.order, self.step_of, lambda shares: self._length(coupling, shares))
         parts = [once.part(place) for place in range(once.count)] if self.passes > 1 else []
         starts = np.arange(self.passes)[:, None] * self.batches
@@ -122,11 +122,11 @@ class Training:
 
     @property
     def visits(self) -> Indices | None:
-        """When each row is visited in a pass; None for rows that are visited as they stand."""
+        """The place of each row in a pass; None for rows that are visited in their own order."""
         return None if self.order.single_rows else inverse(np.argsort(self.step_of, kind="stable"))
 
     def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
-        """Return the last iterate, brought into the ball, the intercept first."""
+        """Return the last iterate, projected onto the ball, the intercept first."""
         with rows.in_order(self.visits) as visited:
             return self.last_iterate(visited, start)
 
@@ -141,7 +141,7 @@ class Training:
         return self._projected(weights)
 
     def _step(self, rows: RowsInOrder, batch: int, weights: Floats, noise: Floats) -> Floats:
-        """Return the next iterate; it is brought onto the grid before noise is added to it."""
+        """Return the next iterate; it is rounded to the grid before noise is added to it."""
         grid, here = float(self._grid), self._projected(weights)
         moved = here - self.step_size * self.penalty * np.append(0.0, here[1:])
         moved -= self.step_size / self._largest_batch * self._gradient(rows, batch, here)
@@ -163,13 +163,13 @@ class Training:
         return total
 
     def _lengths(self, features: Floats) -> Floats | float:
-        """Return how long rows are with the 1 of the intercept, rounded up; of no use where gradients are not cut."""
+        """Return the length of rows with the 1 of the intercept, rounded up; unused if gradients are not cut."""
         if self.objective.clip == math.inf:
             return 0.0
         return np.sqrt(np.einsum("ij,ij->i", features, features) + self.intercept) * _ROUND
 
     def _cut(self, features: Floats) -> Floats:
-        """Return features that are no longer than `row_norm`."""
+        """Return features cut to the length `row_norm`."""
         if self.row_norm == math.inf:
             return features
         lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
@@ -187,9 +187,9 @@ class Training:
         return weights * (self.objective.radius / length) if length > self.objective.radius else weights
 
     def _length(self, coupling: Coupling, shares: Floats) -> Floats:
-        """Return how far a row that moves by some shares moves a step."""
+        """Return the movement of a step by a row that moves by some shares."""
         reach = np.where(self.hidden, 2 * coupling.columns, 0.0)
-        # past the cap of one column others still grow: the lengths of all columns, each cut at 2
+        # beyond the cap of one column others still grow: the lengths of all columns, each cut at 2
         squares = np.zeros(len(shares))
         for own in reach[:-1].tolist():
             squares += np.minimum(shares * own, 2.0) ** 2
@@ -198,7 +198,7 @@ class Training:
         return moved * (self.step_size / self._largest_batch) * _ROUND
 
     def _deviations(self, coupling: Coupling, scale: float) -> float:
-        """Return how many deviations of one Gaussian the iteration is worth with such noise."""
+        """Return the deviations of one Gaussian that the iteration is equivalent to with this noise."""
         key = id(coupling.prior), coupling.columns.tobytes(), coupling.single
         if key not in self._known:
             iteration = self._unscaled.iteration
@@ -243,9 +243,9 @@ class Training:
 
     @property
     def _by_grid(self) -> float:
-        """By how many deviations rounding moves iterates apart: by up to a width for each weight, twice in each step.
+        """The deviations by which rounding moves iterates apart: by up to a width for each weight, twice in each step.
 
-        Hidden where it appears, it adds to a shift of that step; Σ(a + e)² has a root of at most √Σa² + e√T.
+        Hidden where it occurs, it adds to a shift of that step; Σ(a + e)² has a root of at most √Σa² + e√T.
         """
         weights = len(self.hidden) - 1 + self.intercept
         return 2 * 2 / FINE * math.sqrt(weights * self._steps)

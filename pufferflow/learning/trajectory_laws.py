@@ -1,7 +1,7 @@
-"""The laws of whole trajectories under two secrets, and couplings of them that cost little (M33).
+"""The laws of whole trajectories under two secrets, and couplings of them with a small loss (M33).
 
-Any coupling proves a loss. The worst pair is made as harmless as it can be by a search over which pairs may be used
-(bottleneck transport); the mean loss by transport at the price of each pair (exponential transport).
+Any coupling proves a loss. The loss of the worst pair is reduced by a search over the pairs that may be used
+(bottleneck transport), the mean loss by transport at the price of each pair (exponential transport).
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class TrajectoryLaws:
         set_fields(self, left=left, right=right, lipschitz=factor)
 
     def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
-        """Return the loss of the worst pair of a coupling, and of all pairs as they are likely."""
+        """Return the loss of the worst pair of a coupling, and of the mean over all pairs."""
         if not iteration.gaussian or self.left.dimension != iteration.steps:
             raise Refused(
                 "Laws of trajectories whose steps, or whose noise, are not those of the iteration.",
@@ -100,7 +100,7 @@ class TrajectoryLaws:
 
 
 def _prices(shifts: Floats, kind: Kind) -> list[Floats]:
-    """Return prices of pairs for which a coupling is to be cheap: any is sound, and the cheapest is the best tried."""
+    """Return prices of pairs for which a coupling is to be cheap: any are sound, and the cheapest result counts."""
     alpha = kind.example.alpha
     orders = (alpha,) if alpha < np.inf else _ORDERS
     with np.errstate(over="ignore"):

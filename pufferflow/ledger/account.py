@@ -38,7 +38,7 @@ _ID = 'id="daily-2026-11-20", or id=None for a new release each time'
 
 
 class Costly(Protocol):
-    """A plan, as far as an account reads it: the cost of a release, and the scenario that it is about."""
+    """A plan, as far as an account reads it: the cost of a release, and its scenario."""
 
     @property
     def cost(self) -> Cost: ...
@@ -48,7 +48,7 @@ class Costly(Protocol):
 
 
 class Designable(Protocol[Designed_co]):
-    """A batch, as far as an account asks it to be designed for it."""
+    """A batch, as far as an account reads it to design a release."""
 
     def design(
         self, account: "Account", guarantee: Guarantee | None = None, *, loss: Any, outputs: Sequence[float] | None
@@ -60,8 +60,8 @@ class Designable(Protocol[Designed_co]):
 class Prospect:
     """An account before and after one more release of a plan, and after a schedule of them.
 
-    Of an id that is `reserved` or `committed` already, one more release costs nothing. `after` is None where no rule
-    totals it, `schedule` where none is given, or where its releases cannot be forecast.
+    For an id that is `reserved` or `committed` already, one more release costs nothing. `after` is None if no rule
+    totals it, `schedule` if none is given, or if its releases cannot be forecast.
     """
 
     spent: Guarantee
@@ -99,7 +99,7 @@ class Account:
 
     @property
     def dataset(self) -> str:
-        """Which data the releases are about."""
+        """The name of the data set that the releases are about."""
         return self._dataset
 
     @property
@@ -148,11 +148,11 @@ class Account:
         return self._with_plan(plan, lambda spent, cost: spent.total([cost]).guarantee)
 
     def remaining(self, plan: Costly) -> int | float:
-        """Return how many more releases of a plan fit under the limit; infinite if it costs nothing."""
+        """Return how many more releases of a plan the limit allows; infinite if they cost nothing."""
         return self._with_plan(plan, _remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> AccountForecast:
-        """Return the joint guarantee after releases of a plan at regular intervals: until a time, or for ever.
+        """Return the joint guarantee after releases of a plan at regular intervals: until a time, or without end.
 
         `every` is in steps of the scenario, or a duration where steps are durations. `until` is so too, and counts from
         the next release on; or it is a date, a moment, a period (`pf.Period`) or the name of one, such as "2026-12-31",
@@ -173,8 +173,8 @@ class Account:
             plan, lambda spent, cost: forecast(spent, cost, every=every, until=until, limit=self._limit)
         )
 
-    def prospect(self, plan: Costly, id: str, every: object = None) -> Prospect:  # noqa: A002 - the name at the door
-        """Return all that a release of a plan under an id would change, in one reading."""
+    def prospect(self, plan: Costly, id: str, every: object = None) -> Prospect:  # noqa: A002 - the public name
+        """Return all that a release of a plan under an id would change, in one transaction."""
         release_id, (cost, fingerprint) = read_text(id, "id", _ID), _cost_of(plan)
 
         def read(reader: Reader) -> Prospect:
@@ -201,10 +201,10 @@ class Account:
         return self._log.read(read)
 
     def budget(self, plan: Costly | None = None, every: object = None, ahead: int = 24) -> Budget:
-        """Return the spending over time, and totals of further releases, as plain values for a page.
+        """Return the spending over time, and totals of further releases, as plain values for a report.
 
-        Releases go on as the plan, one `every` so often; left out, as the last two of one kind did, if they tell.
-        Where nothing can be revealed about the future, `note` says why.
+        Further releases are of the plan, one `every` so often. Left out, they go on as the last two of one kind, if
+        these show a distance. If no forecast is possible, `note` says why.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
@@ -248,9 +248,9 @@ class Account:
     def differential_privacy(self) -> Guarantee | None:
         """Return the joint differential privacy of one row's value under all releases; None if unknown.
 
-        That is what is left if rows have nothing to do with each other: then a row's own change is all that answers
-        reveal about it. It is over the pairs of values that the scenario hides from each other, of the first row of a
-        sequence for `pf.Initial`. Of `pf.Presence`, `pf.Derived` and columns that are not the secret's nothing is said.
+        It is the guarantee if rows are independent of each other: then a row's own change is all that answers reveal
+        about it. It is over the pairs of values that the scenario hides from each other, of the first row of a sequence
+        for `pf.Initial`. It is unknown for `pf.Presence`, `pf.Derived` and columns that are not the secret's.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -266,7 +266,7 @@ class Account:
     def group_privacy(self) -> Guarantee | None:
         """Return the joint guarantee of all releases under any dependence of the rows of one group (M7).
 
-        None where that is not known: of rows that are believed to be independent nobody looked at the groups.
+        None if that is unknown: under a prior of independent rows the sizes of groups are not computed.
         """
         return self._total(group_privacy)
 
@@ -274,9 +274,7 @@ class Account:
         """Return in words the spending, its cause, and the joint guarantee of the releases if a prior is wrong."""
         spending = self._total(spending_of)
         spent = (
-            "nobody can tell how much"
-            if spending.spent is None
-            else f"{self._limit.measure} {at_most(spending.spent, SPENT)}"
+            "an unknown amount" if spending.spent is None else f"{self._limit.measure} {at_most(spending.spent, SPENT)}"
         )
         lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
         if keys := self.keys_delta:
@@ -294,7 +292,7 @@ class Account:
         return [f"{recorded}, which is too small; the ledger's verify names all such entries."]
 
     def past(self) -> Past:
-        """Return all releases so far with what they published, as far as the design of a further one looks at it."""
+        """Return all releases so far with their published outputs, as the design of a further one needs them."""
         return self._log.read(lambda reader: reader.past(self._name))
 
     def design(
@@ -305,12 +303,12 @@ class Account:
         loss: Any = "absolute",
         outputs: Sequence[float] | None = None,
     ) -> Designed_co:
-        """Return the plan of the best next release within the limit, knowing what was published (M32).
+        """Return the plan of the best next release within the limit, given the published outputs (M32).
 
         `query` is a batch with one sum or count, about rows that are draws from a `pf.Table`. Its answer is published
         through the channel with the least expected `loss` ("absolute", "squared", "zero-one", or a function of output
-        and answer) among all with these `outputs`, by default the possible answers. What is kept is the `guarantee` for
-        all releases about these rows together, the account's limit unless given. Only public columns are read.
+        and answer) among all with these `outputs`, by default the possible answers. The channel keeps the `guarantee`
+        for all releases about these rows together, by default the account's limit. Only public columns are read.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> law = {"ill": ["no", "no", "yes", "yes"], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]}
@@ -330,7 +328,7 @@ class Account:
         """Return the entries, in order."""
         return self._log.read(lambda reader: reader.entries(self._name))
 
-    def release(self, id: str) -> Release:  # noqa: A002 - the name at the door
+    def release(self, id: str) -> Release:  # noqa: A002 - the public name
         """Return a release that was committed."""
         release_id = read_text(id, "id", _ID)
 
@@ -347,19 +345,19 @@ class Account:
             instead=f"plan.release(account, id={release_id!r})" if reserved else "account.history(), for the ids",
         )
 
-    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the public name
         """Return a release if it was committed; None if it was not, or not yet."""
         release_id = read_text(id, "id", _ID)
         return self._log.read(lambda reader: reader.find(self._name, release_id))
 
     def newest(self, wanted: Callable[[str], bool] = lambda _: True) -> Release | None:
-        """Return the newest release that was committed under an id that is wanted; None if there is none."""
+        """Return the newest committed release whose id is wanted; None if there is none."""
         return self._log.read(lambda reader: reader.newest(self._name, wanted))
 
     def reserve(self, decision: Reservable, release_id: str | None) -> HeldReservation:
         """Reserve the cost of a release, durably, before a private row is read; refuse it above the limit.
 
-        The same id again costs nothing: it completes what was reserved, or gives what is kept.
+        The same id again costs nothing: it completes what was reserved, or returns the stored release.
         """
         release_id = token_hex(16) if release_id is None else read_text(release_id, "id", _ID)
         return ReservationRequest.of(self._name, release_id, decision).reserve(self._log)
@@ -402,7 +400,7 @@ def _remaining(spent: AccountCosts, cost: Cost) -> int | float:
 
 
 def not_sent(what: str, instead: str) -> UsageError:
-    """Return the refusal to pickle or copy what holds connections."""
+    """Return the refusal to pickle or copy an object that holds connections."""
     return UsageError(
         f"{what} cannot be pickled or copied.",
         allowed="a ledger opened in each process, or before it is forked off",

@@ -1,7 +1,7 @@
-"""The address of a ledger, and what access its place permits: to write, to read, or to read a file at rest.
+"""The address of a ledger, and the access that its place permits: to write, to read, or to read a file at rest.
 
-SQLite's write-ahead log needs locks that hold and memory that all processes share, which only a disk of one machine
-gives. What cannot be written can still be read: with the log beside it, or, if there is none, as a file that rests.
+SQLite's write-ahead log needs reliable locks and memory that all processes share, which only a disk of one machine has.
+A ledger that cannot be written can still be read: with the log beside it or, without a log, as a file at rest.
 """
 
 import os
@@ -27,7 +27,7 @@ _HARMLESS = re.compile(r"[\w.,\-]+|\[?[0-9A-Fa-f:.%]+\]?", re.ASCII)
 
 
 def read_address(given: Any) -> URL:
-    """Return the place of a ledger; files by their absolute path, so that changing the folder changes nothing."""
+    """Return the place of a ledger; files by their absolute path, so that the working directory does not matter."""
     if isinstance(given, URL):
         return _check_url(given)
     kind = type(given).__name__
@@ -38,7 +38,7 @@ def read_address(given: Any) -> URL:
     if "://" not in text:
         if _WORDS.search(text) or _LOGIN.match(text):  # meant for a server; errors would show it as a file's name
             raise UsageError(
-                "An address of a server that does not say so.",
+                "An address of a server without its scheme.",
                 allowed=_ALLOWED,
                 instead='pf.Ledger("postgresql+psycopg://user@host/ledger"); "./…" for a file of such a name',
             )
@@ -71,7 +71,7 @@ def _file_url(path: str) -> URL:
 
 
 def check_scheme(address: str) -> None:
-    """Refuse an address with a scheme in which no ledger can be kept; of the rest, which may hold a password, no word.
+    """Refuse an address with a scheme in which no ledger can be kept; the rest may hold a password and is not shown.
 
     >>> check_scheme("ledger.db"), check_scheme("postgresql+psycopg://host/ledger")
     (None, None)
@@ -83,10 +83,10 @@ def check_scheme(address: str) -> None:
 
 
 def shown_address(url: URL) -> str:
-    """Return an address as it may be shown: without a password, without options, and without what may be a part of one.
+    """Return an address as it may be shown: without a password, options, or any text that may be a part of one.
 
-    An address that was not quoted as it should be is parsed into other parts than were meant, so that a part of the
-    password may stand for a user, a host or a database.
+    An address that was quoted wrongly is parsed into wrong parts, so a part of the password may be taken for a user, a
+    host or a database.
 
     >>> shown_address(URL.create("postgresql+psycopg", "me:secret", "more", "host", 5432, "ledger"))
     'postgresql+psycopg://***:***@host:5432/ledger'
@@ -110,9 +110,9 @@ _SHARED = {
 }
 """File systems that other machines may write to meanwhile."""
 _OWN = {"fuse.fuse-overlayfs"}
-"""Those that a program gives and no other machine sees; of the rest nobody can say."""
+"""File systems of a program, which no other machine sees; others are unknown."""
 _OF_SANDBOXES = {"9p", "virtiofs"}
-"""What containers with a kernel of their own have as their root, which nobody else writes to."""
+"""The root file systems of containers with a kernel of their own, which no other machine writes to."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 

@@ -1,7 +1,7 @@
-"""An account's budget as plain values for a page: the spending and its cause, and that of further releases.
+"""An account's budget as plain values for a report: the spending and its cause, and that of further releases.
 
-Totals of the past and of a schedule (M20–M27), and sentences that say why a total is what it is and what the releases
-keep together if a prior is wrong.
+They are the totals of the past and of a schedule (M20–M27), and sentences on the cause of a total and on the joint
+guarantee of the releases if a prior is wrong.
 """
 
 import math
@@ -46,19 +46,17 @@ from pufferflow.scenario.priors import (
 MOST_CHARGES: Final = 500
 _SECONDS: Final = 3.0
 _MOST_TOTALLED: Final = 600_000
-"""So many releases are added up for the totals of a page: all after a year of days, the newest of very many."""
+"""The number of releases with totals in a report: all after a year of days, the newest of very many."""
 _UNKNOWN: Final = "no forecast: there are no two releases of one kind that show how often they come"
-_IRREGULAR: Final = "no forecast: releases of one kind follow each other, and no filter tells how far apart they lie"
-_SAME: Final = (
-    "the forecast asks the same question again and again: no filter tells the rows of one release from others"
-)
+_IRREGULAR: Final = "no forecast: releases of one kind follow each other, and no filter shows how far apart they lie"
+_SAME: Final = "the forecast repeats the same query: no filter separates the rows of one release from those of others"
 _LEAST: Final = 2
 _UNITS: Final = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000))
 
 
 @final
 class ChargedTotal(NamedTuple):
-    """A total and the rule that carries it; or a number that the total is at most."""
+    """A total and the rule that proves it; or an upper bound of the total."""
 
     total: float
     rule: str
@@ -68,7 +66,7 @@ class ChargedTotal(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Spending:
-    """The spending, and its cause; None where no rule totals it any more, which `note` explains."""
+    """The spending, and its cause; None if no rule totals it any more, which `note` explains."""
 
     spent: float | None
     why: str = ""
@@ -79,7 +77,7 @@ class Spending:
 @final
 @dataclass(frozen=True)
 class Outlook:
-    """Further releases: the totals after each, the total of an endless schedule, and how many fit."""
+    """Further releases: the totals after each, the total of an endless schedule, and how many the limit allows."""
 
     totals: tuple[float, ...] = ()
     endless: float | None = None
@@ -129,10 +127,10 @@ def charges(entries: Sequence[Entry], totals: Mapping[int, ChargedTotal]) -> tup
 
 
 def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, ChargedTotal]:
-    """Return the total after each release; of very many after some, spread over time, with the first and the last.
+    """Return the total after each release; for very many after some, spread over time, with the first and the last.
 
-    Those of the newest releases are worked out as long as that is soon done, the last one always. Of the others it is
-    known that they are at most what was proven when they were charged (by the priors of then) and no later total.
+    Those of the newest releases are computed as long as that is quick, the last one always. The others are at most what
+    was proven when they were charged (by the priors of that time), and at most every later total.
     """
     last, places = len(entries) - 1, places_among(len(entries), MOST_CHARGES)[::-1]
     until, left, totals = time.monotonic() + _SECONDS, _MOST_TOTALLED, dict[int, ChargedTotal]()
@@ -151,7 +149,7 @@ def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool
 
 
 def places_among(count: int, most: int) -> list[int]:
-    """Return the places of so many things; of more than `most` some that lie evenly, with the first and the last.
+    """Return the places of `count` things; of more than `most` some at even distances, with the first and the last.
 
     >>> places_among(3, 500), places_among(1000, 3)
     ([0, 1, 2], [0, 500, 999])
@@ -191,10 +189,10 @@ def _why(spent: AccountCosts, total: Composed) -> str:
                 f"The rows of a unit were chosen once, {scenario.secret.rows} at most, so releases with Laplace or "
                 "Gaussian noise add up where one and the same row may be in them, and no others do."
             )
-        return "Every release that reads the rows of a unit tells whether they are there, so all of them add up."
+        return "Every release that reads the rows of a unit reveals whether they are there, so all of them add up."
     if belief is None:
         return ""
-    whose = f"Most is told to somebody who believes that {belief.describe()}. " if len(spent.priors) > 1 else ""
+    whose = f"The largest total is under the prior that {belief.describe()}. " if len(spent.priors) > 1 else ""
     return whose + _because(scenario, belief, total.rule)
 
 
@@ -204,9 +202,9 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     if belief.independent_rows:
         return "Rows reveal nothing about each other, so only releases about the same row add up."
     if isinstance(belief, AnyCorrelation):
-        return f"{begun} may have anything to do with each other, so what all releases reveal about them adds up."
+        return f"{begun} may depend on each other in any way, so what all releases reveal about them adds up."
     if isinstance(belief, LatentClass | LatentClassesNear | GaussianMixture):
-        return f"{begun} share a class, of which every release tells, whichever of these rows it is about."
+        return f"{begun} share a class, and every release reveals something of it, whichever of these rows it is about."
     if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
         return f"All of {group} move together in one way, and every release adds how far that moves it."
     never_forgotten = (
@@ -215,7 +213,7 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     if rule == CouplingRule.name and not never_forgotten:
         return (
             "How soon a row is forgotten along the chain is not counted (the noise has no pure loss, or rows are on no "
-            f"common clock), so every release adds what it tells if {group} change all at once (group privacy)."
+            f"common clock), so every release adds what it reveals if {group} change all at once (group privacy)."
         )
     return _remembered(scenario, belief)
 
@@ -232,7 +230,7 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
         return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
     far = counted(steps, "step") + (f" ({step_in_words(steps * scenario.step)})" if scenario.timed else "")
     if initial:
-        return f"{what} is forgotten to 1 % after {far}: releases about rows from there on tell hardly anything of it."
+        return f"{what} is forgotten to 1 % after {far}: releases about rows from there on reveal hardly anything."
     return f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
 
 
@@ -250,21 +248,21 @@ def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
     no_row = no_group = "not known"
     if isinstance(secret, Presence):
         no_row = "nothing is said of a row's value: what is hidden is whether the rows of a unit are there"
-        no_group = "not known: units are believed to come and go by themselves"
+        no_group = "not known: under the prior units come and go independently"
     elif all(prior.independent_rows for prior in spent.priors):
-        no_group = "not known: rows are believed to be independent, and how many there are in a group was not looked at"
+        no_group = "not known: under the prior rows are independent, and the sizes of groups were not computed"
     if isinstance(secret, Derived):
         no_row = "nothing is said of a row's value: what is hidden is no column"
     elif isinstance(secret, ValueSecret) and asks_elsewhere(spent.costs, secret.column):
-        no_row = f"nothing is said of a row's {secret.column!r}: another column was asked about"
+        no_row = f"nothing is said of a row's {secret.column!r}: a query was on another column"
     return (
         _what_if(
-            f"if rows have nothing to do with each other (differential privacy of {row}{pairs})",
+            f"if rows are independent of each other (differential privacy of {row}{pairs})",
             differential_privacy(spent),
             no_row,
         ),
         _what_if(
-            f"whatever {_group(scenario)} have to do with each other (group privacy)", group_privacy(spent), no_group
+            f"if {_group(scenario)} depend on each other in any way (group privacy)", group_privacy(spent), no_group
         ),
     )
 
@@ -283,7 +281,7 @@ def _what_if(wrong: str, guarantee: Guarantee | None, unknown: str) -> WhatIf:
 
 
 def read_ahead(given: object) -> int:
-    """Return how many releases to look ahead."""
+    """Return how many releases to forecast."""
     return int(
         finite_number(
             given,
@@ -309,7 +307,7 @@ def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Gua
 
 
 def _of_recurring_releases(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Outlook:
-    """Return the future spending of releases of one kind at their pace so far; `note` names omissions."""
+    """Return the future spending of releases of one kind at their distance so far; `note` names omissions."""
     pattern = recurring(spent, cost)
     if pattern is None:
         return Outlook(note=_UNKNOWN if alike(spent, cost) < _LEAST else _IRREGULAR)
@@ -339,7 +337,7 @@ def _of_same_rows(spent: AccountCosts, cost: Cost, times: int) -> Outlook:
 
 
 def _of_schedule(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Outlook:
-    """Return the spending after each release of a schedule, as far as that is quick to compute, and for ever."""
+    """Return the spending after each release of a schedule, as far as that is quick to compute, and without end."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     schedule = ScheduledReleases(spent, cost, gap)
     for count in range(1, times + 1):
@@ -361,7 +359,7 @@ def _of_schedule(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, 
 
 
 def in_words(gap: Every) -> str:
-    """Return a distance as people write it."""
+    """Return a distance in words."""
     if gap.ticks is not None:
         for name, size in _UNITS:
             if gap.ticks % size == 0:

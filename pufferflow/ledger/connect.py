@@ -1,8 +1,8 @@
-"""Connections that write durably, how their transactions begin, and a driver's errors in plain words.
+"""Connections that write durably, the first statements of their transactions, and a driver's errors in plain words.
 
 SQLite: write-ahead log, every commit flushed to the disk, writers one after another from their first statement.
-PostgreSQL: serialisable transactions; a writer first locks a table, which takes no snapshot, so that it sees all that
-others wrote before it.
+PostgreSQL: serialisable transactions; a writer first locks a table without taking a snapshot, so that it sees all
+earlier writes.
 """
 
 import os
@@ -51,12 +51,12 @@ _BEGINNINGS: Final = {
 
 
 def beginnings(engine: sa.Engine) -> Beginnings:
-    """Return how transactions begin."""
+    """Return the first statements of transactions."""
     return _BEGINNINGS[engine.dialect.name]
 
 
 def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engine:
-    """Return an engine that waits so many seconds for others; nothing is opened yet.
+    """Return an engine that waits so many seconds for other writers; nothing is opened yet.
 
     A file is opened anew for each connection, with the access that it permits at that time, and closed with it.
     """
@@ -80,7 +80,7 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
         hide_parameters=True,
         isolation_level="SERIALIZABLE",
         pool_pre_ping=True,
-        pool_reset_on_return=None,  # transactions are ended here; of a connection that is gone the pool would complain
+        pool_reset_on_return=None,  # transactions are ended here; the pool would report a connection that is gone
     )
 
     def make_durable(connection: Any, _: object) -> None:
@@ -97,7 +97,7 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
 
 
 def migrating(engine: sa.Engine) -> sa.Engine:
-    """Return an engine whose statements see what others wrote before them: tables may just have been made."""
+    """Return an engine whose statements see all earlier writes: tables may have been made by another process."""
     return engine if engine.dialect.name == "sqlite" else engine.execution_options(isolation_level="READ COMMITTED")
 
 
@@ -131,7 +131,7 @@ def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> No
 
 
 _BUSY = "Others kept the ledger locked for too long.", "trying again; or Ledger(address, wait=120)"
-_FULL = "The disk is full.", "making room, and trying again"
+_FULL = "The disk is full.", "freeing space, and trying again"
 _READ_ONLY = "The ledger may be read but not written.", "the permissions of the file and of its folder"
 _BROKEN = "The ledger's file is damaged.", "the last copy that ledger.verify(head) accepts"
 _NO_DATABASE = "The file is no ledger: it is no SQLite database.", "another file"

@@ -1,12 +1,12 @@
-"""Entries whose recorded total is below what is proven today, since an older version counted too little.
+"""Entries whose recorded total is below the one proven today, since an older version counted too little.
 
-Totals are worked out anew whenever a ledger is opened, so accounts go on with the corrected ones. What was recorded
-when an entry was charged stays in the log, which only grows; here such entries are named.
+Totals are computed anew whenever a ledger is opened, so accounts go on with the corrected ones. The total recorded with
+an entry stays in the log, which only grows; here such entries are named.
 
-An older version took the least total over ways of counting after the answers were known: hidden classes and columns
-under Rényi limits, δ of keys that the data chooses, profiles of releases about rows that others had not seen, designed
-releases after others or under limits of other kinds than `pf.Approx`. It also stored too short a movement of a row for
-sums with public weights under a `pf.Table`. Accounts that were opened since need no correction.
+An older version took the least total over accounting methods after the answers were known. This concerns hidden classes
+and columns under Rényi limits, δ of keys that the data chooses, profiles of releases about rows that others had not
+seen, and designed releases after others or under limits of other kinds than `pf.Approx`. It also stored too short a
+movement of a row for sums with public weights under a `pf.Table`. Accounts that were opened since need no correction.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from pufferflow.ledger.reader import Entry, Reader
 from pufferflow.scenario.priors import Empirical, GaussianMixture, Table
 
 _MORE: Final = 1e-5
-"""Totals of two machines may differ by less, relatively."""
+"""The relative difference that totals of two machines may have."""
 _MOST: Final = 200
-"""So many entries of an account are looked at, of more some that lie evenly among them."""
+"""The most entries of an account that are examined; of more, some at even distances."""
 
 
 @final

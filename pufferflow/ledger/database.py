@@ -1,6 +1,6 @@
-"""Transactions on a ledger's database; a failure in one is raised as a `LedgerError` and leaves no trace.
+"""Transactions on a ledger's database; a failure in one is raised as a `LedgerError` and changes nothing.
 
-The fault is raised outside of the handler of the driver's error, so that no traceback leads back to its text.
+The fault is raised outside of the handler of the driver's error, so that no traceback contains its text.
 """
 
 import random
@@ -29,7 +29,7 @@ _inherited: list[object] = []
 
 
 class _Outdated(LedgerError):
-    """A connection has other files than those of the ledger's name."""
+    """A connection has other files open than those of the ledger's name."""
 
     def __init__(self) -> None:
         super().__init__("The ledger's files were replaced again and again.", instead="ledger.verify(head)")
@@ -60,7 +60,7 @@ class Session:
         return self._transact(work, self._begin.read)
 
     def write(self, work: Work[T]) -> T:
-        """Run work and return its result once it is durable, in the files where all others will look for it."""
+        """Run work and return its result once it is durable, in the files that other processes will open."""
         watch = self.watch
         if watch is None or self._file is None:
             return self._transact(work, self._begin.write)
@@ -72,7 +72,7 @@ class Session:
         return result
 
     def end(self, *, failed: bool = False) -> None:
-        """Close the connection; of a server's that failed the pool must not get anything back."""
+        """Close the connection; a failed connection to a server does not return to the pool."""
         if self.watch is not None and not self.watch.end(self.connection):
             return
         if failed and self.watch is None:
@@ -108,7 +108,7 @@ class Session:
         return result
 
     def _check_tables(self, transaction: Transaction) -> None:
-        """Check, inside of a transaction, that the tables are those of a ledger; others may have changed them."""
+        """Check, in a transaction, that the tables are those of a ledger; other programs may have changed them."""
         if self.watch is None:
             check_objects(transaction)
             return
@@ -142,7 +142,7 @@ class Database:
         return shown_address(self.url)
 
     def prepare(self) -> None:
-        """Take the steps that are missing, all or none."""
+        """Take the missing steps, all or none."""
         self._guarded(self._prepare)
 
     def read(self, work: Work[T]) -> T:
@@ -173,7 +173,7 @@ class Database:
         return self._guarded(run)
 
     def rest(self) -> None:
-        """Close SQLite's connections before a fork: a child that has one believes in locks that it does not hold."""
+        """Close SQLite's connections before a fork: a child that inherits one relies on locks that it does not hold."""
         if self.file is not None:
             for session in self._snapshots:
                 session.end()
@@ -198,7 +198,7 @@ class Database:
         return self._access
 
     def _prepare(self) -> None:
-        """Make the tables first: as long as no log is written ahead, they are all in the file itself, or none is."""
+        """Make the tables first: without a write-ahead log they are all in the file itself, or none is."""
         self._identify()
         with self._engine.begin() as connection:
             connection.exec_driver_sql(self._begin.read)
@@ -215,10 +215,10 @@ class Database:
         self._identity = self._identify()
 
     def _transact(self, work: Callable[[Session], T]) -> T:
-        """Run work on a connection that stays open: SQLite's cost more to make than to use.
+        """Run work on a connection that stays open: making one in SQLite costs more than using it.
 
-        A server's go back to the pool, which tries them before they are used again. What stops the work at whatever
-        place leaves a connection that is not idle, which is closed before the next.
+        A server's connections return to the pool, which tries them before they are used again. Work that is stopped at
+        any point leaves a connection that is not idle, which is closed before the next.
         """
         identity = self._identify()
         if not self._idle or identity != self._identity:  # what was written to a file that is gone would be lost
@@ -248,7 +248,7 @@ class Database:
         return self._session
 
     def _identify(self) -> Identity | None:
-        """Return which file the ledger is in; no other is made where one was."""
+        """Return the file of the ledger; none is made in place of one that is gone."""
         identity = None if self.file is None else database_file(self.file)
         if identity is None and self._identity is not None:
             raise LedgerError(
@@ -263,14 +263,14 @@ class Database:
         self._idle = True
 
     def _guarded(self, work: Callable[[], T], *, waits: bool = True) -> T:
-        """Run work, and log that it waits for a server, or for those who write to the file at the same time."""
+        """Run work, and log that it waits for a server, or for other writers of the file."""
         if not waits:
             return self._until_no_race(work)
         with waiting_for(f"the ledger {self.address}", self.wait):
             return self._until_no_race(work)
 
     def _until_no_race(self, work: Callable[[], T]) -> T:
-        """Run work; run it again where the database says that a race and nothing else stopped it."""
+        """Run work; run it again if the database reports that only a race stopped it."""
         fault = LedgerError("Nothing was tried.")
         for turn in range(_TRIES):
             try:
@@ -279,5 +279,5 @@ class Database:
                 fault, again = read_failure(error, self.address)
             if not again:
                 break
-            time.sleep(random.uniform(0, _LONGEST_PAUSE) * (turn + 1))  # noqa: S311 - only to part two that collide
+            time.sleep(random.uniform(0, _LONGEST_PAUSE) * (turn + 1))  # noqa: S311 - only to separate two that collide
         raise fault

@@ -1,7 +1,8 @@
 """The events of a ledger: their fields, canonical text, and the hash that chains each to all before it.
 
 Everything else in a ledger is derived from its events. The hash of one is sha256(hash before ‖ canonical text), in
-hexadecimal digits, and the text includes the event's number; so none can be changed, left out or moved unseen.
+hexadecimal digits, and the text includes the event's number. So no event can be changed, left out or moved without
+detection.
 """
 
 import hashlib
@@ -74,7 +75,7 @@ class StoredCost(
 
     @classmethod
     def of(cls, cost: Cost) -> "StoredCost":
-        """Return a cost without its shape; all the rest must be in it, or later totals would be too small."""
+        """Return a cost without its shape; a cost with further parts is refused, as later totals would be too small."""
         stored = cls(cost.shape.digest, cost.offset, cost.steps_seen, cost.start, cost.regions, cost.clock)
         if stored.with_shape(cost.shape) != cost:
             raise InternalError("A cost has more to it than a ledger keeps.", instead="reporting it")
@@ -86,7 +87,7 @@ class StoredCost(
 
 
 class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", gc=False):
-    """Base: the event's number, its account, and when it was written; the time is for people and decides nothing."""
+    """Base: the event's number, its account, and when it was written; the time is for information only."""
 
     number: int
     account: str
@@ -94,7 +95,7 @@ class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 RULES: Final = 2
-"""The version of the rules of today: 1 took the least total over ways of counting after the answers were known."""
+"""The version of today's rules: version 1 took the least total over accounting methods after the answers."""
 
 
 @final
@@ -107,7 +108,7 @@ class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
     scenario: str
     fingerprint: str
     profiles: tuple[ReservedProfile, ...] = ()
-    """What releases may tell at most, where that was reserved; none in an account that counts what they tell."""
+    """Profiles that bound what releases may reveal, if reserved; none in an account that counts what they reveal."""
     keys_delta: float | None = None
     """The part of the limit's δ for keys that the data chooses; None in older ledgers: the default."""
     rules: int = 1
@@ -116,7 +117,7 @@ class Opened(_Event, frozen=True, tag="open", omit_defaults=True):
 
 @final
 class Superseded(_Event, frozen=True, tag="supersede", omit_defaults=True):
-    """From here on plans are made for another scenario, and totals hold for its priors too."""
+    """From this event on plans are made for another scenario, and totals hold for its priors too."""
 
     scenario: str
     fingerprint: str
@@ -137,9 +138,9 @@ class Reserved(_Event, frozen=True, tag="reserve"):
     certainty: str
     cost: StoredCost
     total: float
-    """The total of everything so far, this release included, or a number above it."""
+    """The total of all releases so far, this one included, or an upper bound of it."""
     rule: str
-    """The rule of composition that carries `total`."""
+    """The rule of composition that proves `total`."""
     meter: str | None
 
 
@@ -156,7 +157,7 @@ Event = Opened | Superseded | Reserved | Committed
 
 @final
 class ReservedSummary(msgspec.Struct, frozen=True, tag_field="kind", tag="reserve", gc=False):
-    """The fields of a reservation that totals need; long logs are read several times as quickly with it."""
+    """The fields of a reservation that totals need; reading only these is several times as fast for long logs."""
 
     number: int
     account: str

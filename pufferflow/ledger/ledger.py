@@ -1,7 +1,7 @@
 """A ledger: accounts of what was spent, in a database that only grows.
 
-Here it is opened and closed, its accounts are opened and get other scenarios, and the whole of it is verified, copied,
-exported and shown on a page.
+This module opens and closes it, opens its accounts and gives them new scenarios, and verifies, copies, exports and
+reports the whole of it.
 """
 
 import json
@@ -98,7 +98,7 @@ class AccountRequest:
         return account
 
     def open(self, appender: Appender) -> None:
-        """Open the account, unless it exists by now."""
+        """Open the account, unless another process has opened it."""
         if self.find(appender) is not None:
             return
         self.scenario.check_sound()
@@ -129,11 +129,11 @@ class AccountRequest:
 class Ledger:
     """A durable account of the privacy loss of releases, in a file or in PostgreSQL.
 
-    `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; what is not there is made.
-    `wait` is how many seconds to wait for others that write. A ledger may be used from several threads, and by
-    processes that are forked off; where it can only be read it can be looked at. It is a log of events, each tied to
-    all before it by a hash, and nothing in it is ever changed. Keep its `head()` elsewhere: that a file was replaced by
-    an older copy of itself cannot be seen from inside.
+    `address` is a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address; a missing ledger is made. `wait`
+    is how many seconds to wait for other writers. A ledger may be used from several threads and by forked processes;
+    one without write access can still be read. It is a log of events, each tied to all before it by a hash, and nothing
+    in it is ever changed. Keep its `head()` elsewhere: that a file was replaced by an older copy of itself cannot be
+    detected from the ledger alone.
 
     >>> import tempfile, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -162,13 +162,13 @@ class Ledger:
     ) -> Account:
         """Return the account of this name, opened if need be; an existing one must agree with the arguments.
 
-        `dataset` names the data, and is the account's name if left out. A second account on it is refused, since each
-        would forget what the other spends, unless `separate` says that they are about different people.
+        `dataset` names the data, and is the account's name if left out. A second account on it is refused, since
+        neither would count what the other spends, unless `separate` declares that they are about different people.
 
-        `reserve` says beforehand how many releases there will be and how private each is at least, as pairs of a plan
+        `reserve` states beforehand how many releases there will be and how private each is at least, as pairs of a plan
         or a guarantee and a number: `reserve=[(plan, 365)]`. Under a limit with a δ they are then counted together by
-        the laws of their losses (M26), which often leaves room for many times as many; queries may still depend on
-        earlier answers. `pf.compare_accounting` compares this with the other ways.
+        the laws of their losses (M26), which often allows many times as many; queries may still depend on earlier
+        answers. `pf.compare_accounting` compares this with the other ways.
 
         `keys_delta` is the part of the limit's δ for keys that releases take from the data (`keys="discover"`); sums
         keep the rest. Left out, it is half of δ under `pf.Presence`, where keys may be discovered (nothing of a
@@ -208,13 +208,13 @@ class Ledger:
     def replace_prior(self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False) -> Account:
         """Continue an account with a better prior: past costs stay charged, and all priors so far must remain.
 
-        Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if what was
-        spent cannot be told under all priors together.
+        Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if no rule
+        totals the past costs under all priors together.
 
         The total under the new prior counts all releases, those before included. It holds although later releases are
         chosen by earlier answers, if answers do not decide whether there is a new prior, and which. Once there are
         releases, `regardless_of_answers=True` declares just that: the prior comes from a survey, a calendar, a review.
-        If answers decided, what holds under the new prior is said only of the transcripts in which it came.
+        If answers decided, totals under the new prior hold only for the transcripts in which it came.
         """
         name, scenario = read_text(name, "name", _NAME), _read_scenario(scenario)
         declared = instance(
@@ -250,13 +250,13 @@ class Ledger:
     def verify(self, head: str | None = None) -> Verified:
         """Walk through all entries; raise `LedgerError`, naming the first that does not fit, or return the new head.
 
-        With a head that was kept, an older copy of the ledger is found out too.
+        With a head that was kept, an older copy of the ledger is detected too.
         """
         head_given = read_kept_head(head)
         return self._log.snapshot(lambda transaction: verify(transaction, head_given))
 
     def knows(self, entry: str) -> bool:
-        """Say whether the ledger has an entry, as `release.certificate.entry` names it: an older copy may lack it."""
+        """Return whether the ledger has an entry, as `release.certificate.entry` names it; older copies may lack it."""
         return self._log.read(lambda reader: reader.has(entry))
 
     def compare(
@@ -264,8 +264,8 @@ class Ledger:
     ) -> tuple[Published, ...]:
         """Compare what is published with the stored releases: a folder, or what `job.published()` gives of any sink.
 
-        The folder is of one release or of a sink. Every number and every field of the certificates is compared, pages
-        are not. With an account, releases of others are told.
+        The folder is of one release or of a sink. Every number and every field of the certificates is compared, reports
+        are not. With an account, releases of other accounts are reported.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -277,7 +277,7 @@ class Ledger:
         ...     print(ledger.compare(place)[0].differs, (place / "certificate.json").write_text(text) > 0)
         ...     print(ledger.compare(place)[0].differs)
         () True
-        ('the certificate was edited: guarantee, cost',)
+        ('the certificate was edited: promise, cost',)
         """
         if isinstance(published, Sequence) and not isinstance(published, str):
             copies = published
@@ -299,7 +299,7 @@ class Ledger:
         return place
 
     def report(self, path: str | PathLike[str]) -> Path:
-        """Verify the ledger and write a page of it for people, one HTML file: every account, and its spending.
+        """Verify the ledger and write a report of it, one HTML file: every account, and its spending.
 
         >>> import tempfile, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -321,8 +321,8 @@ class Ledger:
         """Copy all entries and releases into a new ledger, verify it, and return its head: a backup, or a move.
 
         The new ledger may be of the other kind, a file or in PostgreSQL, and must have no entries. It has the same
-        texts and the same hashes, all of them or none. Count in one of the two only: each forgets what the other
-        spends.
+        texts and the same hashes, all of them or none. Charge releases to one of the two only: neither counts what the
+        other spends.
 
         >>> import tempfile, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
@@ -374,7 +374,7 @@ def _undeclared(name: str) -> UsageError:
 
 
 def facts_of(ledger: Ledger) -> LedgerFacts:
-    """Return a whole ledger as plain values for a page; of an unsound one, its readable part."""
+    """Return a whole ledger as plain values for a report; of an unsound one, its readable part."""
     try:
         verified = ledger.verify()
     except LedgerError as fault:

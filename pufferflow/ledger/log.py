@@ -1,8 +1,8 @@
 """The log of a ledger as one process uses it: the cached state, and transactions that read and append.
 
-One thread at a time. The work of a transaction is a function, since a database that collided runs it again, and since
-nothing may be left to do after an interruption. A process that is forked off begins anew, with connections and a lock
-of its own.
+Only one thread at a time uses it. The work of a transaction is a function, since after a collision the database runs it
+again, and since no step may remain after an interruption. A forked process starts anew, with connections and a lock of
+its own.
 """
 
 import os
@@ -39,7 +39,7 @@ class Appender(Reader):
 
     @property
     def now(self) -> str:
-        """The time, for people."""
+        """The time of writing, for information."""
         return datetime.now(UTC).isoformat()
 
     def append(self, event: Event) -> Head:
@@ -93,11 +93,11 @@ class Log:
             return self._careful(whole)
 
     def knows(self, shape: str) -> bool:
-        """Return whether a total with this shape was worked out before."""
+        """Return whether a total with this shape was computed before."""
         return shape in self._state.shapes
 
     def snapshot(self, work: Callable[[Transaction], T]) -> T:
-        """Run work that reads on a connection of its own, without the cached state; others go on meanwhile."""
+        """Run work that reads on a connection of its own, without the cached state; other threads go on meanwhile."""
         self._check_open()
         self._check_not_inside()
         with self._snapshots:  # a fork waits for it
@@ -124,15 +124,15 @@ class Log:
         self._snapshots.release()
 
     def renew(self) -> None:
-        """Begin anew in a process that was forked off: its parent's lock may be held, its state half read."""
+        """Start anew in a forked process: its parent's lock may be held, its state half read."""
         self._state, self._lock = LedgerState(), threading.RLock()
         self._snapshots, self._settled = threading.RLock(), True
         self.database.renew()
 
     def _careful(self, work: Callable[[], T]) -> T:
-        """Run work; whatever stops it unforeseen, a person too, may leave the state half updated, which is dropped.
+        """Run work; any unforeseen interruption may leave the state half updated, which is dropped.
 
-        Nothing has to be put right at the end, where a second interruption could prevent it.
+        No clean-up is left for the end, where a second interruption could prevent it.
         """
         self._check_open()
         self._check_not_inside()
@@ -153,13 +153,13 @@ class Log:
 
     def _check_not_inside(self) -> None:
         """Refuse a thread that is inside of a transaction already: a signal came, and its handler uses the ledger."""
-        frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of the caller, below whom stands whom a handler interrupted
+        frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the frame of the caller; those before it may be of interrupted code
         while frame := frame.f_back:
             if frame.f_code is Log._careful.__code__ and frame.f_locals["self"] is self:
                 raise UsageError(
                     "The ledger is being read or written by this very thread, which was interrupted.",
                     allowed="one transaction of a thread at a time",
-                    instead="asking the ledger after the signal's handler has returned",
+                    instead="using the ledger after the signal's handler has returned",
                 )
 
 

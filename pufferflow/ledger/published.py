@@ -1,4 +1,4 @@
-"""What is published, wherever it is, compared with what the ledger keeps for the entries that certificates name."""
+"""Published releases of any sink, compared with the ledger's entries that their certificates name."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from pufferflow.release import CERTIFICATE, Copy, copies_in
 class Published:
     """A published release: the entry in its certificate, its account, and its differences from the stored release.
 
-    `label` is what it is called in its sink, such as the name of a folder, and `place` where that is. `account` and
-    `release_id` are empty where the ledger has no such entry, `differs` where nothing was changed.
+    `label` is its name in the sink, such as that of a folder, and `place` its location. `account` and `release_id` are
+    empty if the ledger has no such entry, `differs` if nothing was changed.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Published:
 
 
 def in_folder(folder: Path) -> list[Copy]:
-    """Return what is published in a folder, of one release or of a sink; refuse one where nothing is."""
+    """Return what is published in a folder, of one release or of a sink; refuse an empty folder."""
     copies = copies_in(folder)
     if all(one.certificate is None for one in copies):
         raise UsageError(

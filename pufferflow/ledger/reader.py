@@ -29,9 +29,9 @@ T = TypeVar("T")
 class Entry:
     """A charged release: its guarantee, and the total of all releases up to it.
 
-    `state` is "reserved" until the release is kept, then "committed". Times are the writers' clocks, in UTC. A release
-    is charged as soon as some proof keeps to the limit: `at_most` is what that proof gave, an epsilon of the kind of
-    the account's limit, by `at_most_rule`. The least total that is proven, `total`, may be less.
+    `state` is "reserved" until the release is stored, then "committed". Times are the writers' clocks, in UTC. A
+    release is charged as soon as some proof keeps to the limit: `at_most` is the total by that proof, an epsilon of the
+    kind of the account's limit, by `at_most_rule`. The least total that is proven, `total`, may be less.
     """
 
     number: int
@@ -45,20 +45,20 @@ class Entry:
     at_most: float
     at_most_rule: str
     so_far: AccountCosts | None = field(default=None, repr=False, compare=False)
-    """The account's costs, of which those of the releases up to this one count; None where they cannot be read."""
+    """The account's costs, of which those of the releases up to this one count; None if they cannot be read."""
     place: int = field(default=0, repr=False, compare=False)
 
     @property
     def total(self) -> float:
         """The total of all releases up to this one, under the present priors; of the newest, the spending.
 
-        It is worked out when it is first asked for. What cannot be told any more is `at_most`.
+        It is computed on first use. If it cannot be computed any more, it is `at_most`.
         """
         return self._least[0]
 
     @property
     def rule(self) -> str:
-        """The rule of composition that carries the total."""
+        """The rule of composition that proves the total."""
         return self._least[1]
 
     @cached_property
@@ -83,7 +83,7 @@ class Reader:
         return self.state.account(name)
 
     def spent(self, name: str) -> AccountCosts:
-        """Return the running total of an account, with the costs that it lacks."""
+        """Return the running total of an account, after adding the costs that it lacks."""
         account = self.account(name)
         spent = account.begin() if account.spent is None else account.spent
         account.spent = None  # if what follows is interrupted, the next call begins anew
@@ -98,7 +98,7 @@ class Reader:
     def total(self, name: str, ask: Callable[[AccountCosts], T], cost: Cost | None = None) -> T:
         """Apply `ask` to an account's running total; an error but `Refused` may leave it half updated, and drops it.
 
-        If `ask` adds a `cost` that was designed for the account, the total knows what was published.
+        If `ask` adds a `cost` that was designed for the account, published outputs count in the total.
         """
         account = self.account(name)
         if cost is not None and cost.shape.exact_sums is not None and not account.designed:
@@ -129,7 +129,7 @@ class Reader:
         return [*map(partial(self._answered, account), costs, numbers)] if account.designed else costs
 
     def _answered(self, account: AccountState, cost: Cost, number: int) -> Cost:
-        """Return a cost with what was published in place of its exact sums, if it is known."""
+        """Return a cost with its published outputs in place of exact sums, if they are known."""
         body = self.payload(account, number)
         if body is None:
             return cost
@@ -140,7 +140,7 @@ class Reader:
         return msgspec.structs.replace(cost, answered=answered)
 
     def past(self, name: str) -> Past:
-        """Return all releases of an account, with what they published, for the design of a further one."""
+        """Return all releases of an account, with their published outputs, for the design of a further one."""
         account = self.account(name)
         account.designed, account.spent = True, None
         costs = self._costs(account)
@@ -161,7 +161,7 @@ class Reader:
     def entries(self, name: str) -> tuple[Entry, ...]:
         """Return the entries of an account, in order."""
         account, spent = self.account(name), None
-        with suppress(LedgerError):  # damaged costs: entries tell what they were charged
+        with suppress(LedgerError):  # damaged costs: entries show what they were charged
             spent = self.spent(name)
         rows = self.transaction.run(RANGE, first=account.first, last=account.last).fetchall()
         bodies = [body.encode() for _, body in rows if isinstance(body, str)]
@@ -189,7 +189,7 @@ class Reader:
         )
 
     def event(self, number: int) -> tuple[Event, Head]:
-        """Return an event that is there, and the head that it was."""
+        """Return an existing event, and the head at that event."""
         body, digest = self.transaction.run(EVENT, number=number).fetchone() or (None, None)
         event = decode(body.encode()) if isinstance(body, str) else None
         if event is None or not isinstance(digest, str):
@@ -211,7 +211,7 @@ class Reader:
         return decode_release(body, self.event(number)[1])
 
     def newest(self, name: str, wanted: Callable[[str], bool]) -> Release | None:
-        """Return the newest release that was committed under an id that is wanted."""
+        """Return the newest committed release whose id is wanted."""
         account = self.account(name)
         committed = (one for one, number in reversed(account.reserved.items()) if number in account.committed)
         release = next(filter(wanted, committed), None)

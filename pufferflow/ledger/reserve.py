@@ -1,7 +1,7 @@
 """Reserving the cost of a release and committing the release: each is one transaction.
 
-A cost is reserved durably before a private row is read; what fails afterwards leaves it reserved. A release is given
-out only after it is stored, and of several for one id only the first is.
+A cost is reserved durably before a private row is read; a later failure leaves it reserved. A release is returned only
+after it is stored, and of several for one id only the first is.
 """
 
 from contextlib import suppress
@@ -36,7 +36,7 @@ class HeldReservation:
     cost: Cost
     stored: Release | None = None
     notes: tuple[str, ...] = ()
-    """What the account has to say of the release in its certificate."""
+    """The account's notes for the certificate of the release."""
 
     def certified(self, certificate: Certificate) -> Certificate:
         """Return a certificate that names the entry, with the notes of the account."""
@@ -45,7 +45,7 @@ class HeldReservation:
     def commit(self, release: Release) -> Release:
         """Store a release, durably; return the one that is stored, which is another if another process was first."""
         outcome = outcome_of(partial(self._commit, release))
-        del release  # what was not stored must not be found in a traceback
+        del release  # a release that was not stored must not be in a traceback
         return outcome.get()
 
     def _commit(self, release: Release) -> Release:
@@ -56,7 +56,7 @@ class HeldReservation:
         return release if first is None else decode_release(first, self.head)
 
     def _store(self, appender: Appender, body: bytes) -> bytes | None:
-        """Return the release that was stored first; None if that is this one, from now on."""
+        """Return the release that was stored first; None if that is this one."""
         first = appender.payload(appender.account(self.account), self.head.number)
         if first is None:
             digest = digest_of_bytes(body)
@@ -88,7 +88,7 @@ class ReservationRequest:
         return getattr(self.decision, "joint_cost", self.cost) if spent.designed else self.cost
 
     def reserve(self, log: Log) -> HeldReservation:
-        """Return the reservation; refuse it if the limit would be passed, with nothing appended."""
+        """Return the reservation; refuse it if it would exceed the limit, with nothing appended."""
         if not log.knows(self.cost.shape.digest):
             log.read(self._total_ahead)
         outcome = log.write(self._reserve)

@@ -1,10 +1,10 @@
-"""The files of a ledger in SQLite: the database, and beside it the write-ahead log and the index that is shared.
+"""The files of a ledger in SQLite: the database, and beside it the write-ahead log and the shared index.
 
-Other programs can take them away beneath an open connection. Then two processes have different logs, or one log and
-different locks, and each overwrites what the other commits. So a connection remembers which files it has, and they are
-compared before and after each transaction. Writers take a lock of their own on the log as well, which holds where
-SQLite's are lost: the index with its locks was replaced, or a file of the ledger was closed elsewhere in the process,
-which releases all locks that the process has on it (POSIX).
+Other programs can remove them while a connection is open. Then two processes have different logs, or one log and
+different locks, and each overwrites what the other commits. So a connection remembers its files, and compares them
+before and after each transaction. Writers take a lock of their own on the log as well, which holds where SQLite's are
+lost. These are lost if the index with its locks was replaced, or a file of the ledger was closed elsewhere in the
+process, which releases all locks that the process has on it (POSIX).
 """
 
 import ctypes
@@ -22,21 +22,21 @@ from pufferflow.ledger.tables import Transaction
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody takes an open file away
+except ImportError:  # Windows, where an open file cannot be removed
     fcntl = None
 
 Identity = tuple[int, int]
 _ENDINGS = "", "-wal", "-shm", "-journal"
 _SMALLEST_INDEX: Final = 32_768
 _MAGIC: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
-"""How a write-ahead log begins."""
+"""The first bytes of a write-ahead log."""
 _PAUSE: Final = 0.001
 _abandoned: set[object] = set()
 """Ledgers of which this process has a connection that must never be closed."""
 
 
 def database_file(file: Path) -> Identity | None:
-    """Return the identity of a ledger's file; None if there is none, or none that may be looked at.
+    """Return the identity of a ledger's file; None if there is none, or it cannot be read.
 
     A file with several names is refused: SQLite names the write-ahead log after the database, so there would be two.
     """
@@ -62,7 +62,7 @@ class Watch:
 
     def __init__(self, file: Path, address: str, access: Access, transaction: Transaction) -> None:
         self.access, self._address, self._transaction = access, address, transaction
-        self._beside = os.path.realpath(file)  # the other files are where symbolic links lead to
+        self._beside = os.path.realpath(file)  # the other files are beside the target of symbolic links
         self._log = -1
         self._opened = self._now()
         if not self._has_open():
@@ -81,7 +81,7 @@ class Watch:
             raise self._lost()
 
     def check_log(self) -> None:
-        """Raise if the log was emptied outside of a transaction, other than by moving all it has to the database."""
+        """Raise if the log was emptied outside of a transaction, unless all its content was moved to the database."""
         if self._log < 0:
             return
         begins = os.pread(self._log, 4, 0)
@@ -90,7 +90,7 @@ class Watch:
         raise self._lost()
 
     def _moved(self) -> bool:
-        """Return whether all that the log had is in the database."""
+        """Return whether all content of the log is in the database."""
         return not self._transaction.execute("PRAGMA wal_checkpoint").fetchone()[1] > 0
 
     def _lost(self) -> LedgerError:
@@ -125,8 +125,8 @@ class Watch:
     def end(self, connection: Any) -> bool:
         """Release the lock's file; return whether the connection may be closed.
 
-        The last connection that is closed moves what its log has into the database and removes the log by its name.
-        One that has other files than those of that name would spoil what others wrote, and must not do so.
+        The last connection that is closed moves its log into the database and removes the log by its name. A connection
+        that has other files than those of that name would overwrite the writes of others, and must not be closed.
         """
         self._close_log()
         if self.access is not Access.WRITE or self.same():
@@ -200,7 +200,7 @@ def _lost(address: str) -> LedgerError:
 
 def _stat(place: str | int) -> os.stat_result | None:
     try:
-        return os.stat(place)  # noqa: PTH116 - a path object is slower, and every transaction asks
+        return os.stat(place)  # noqa: PTH116 - a path object is slower, and every transaction calls this
     except OSError:
         return None
 

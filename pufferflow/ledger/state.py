@@ -1,6 +1,6 @@
 """The state of a ledger in memory: its accounts and the head of its log. A cache, updated by the events that follow.
 
-The log is the only truth. Each event that is read has to follow from the one before, the first from the cached head.
+Only the log counts. Each event that is read has to follow from the one before, the first from the cached head.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _SUPERSEDED: Final = "the account has a newer prior, under which its total count
 _DECLARED: Final = "it was declared that no answer decided on this prior, so the total holds for the account as a whole"
 _NOT_DECLARED: Final = (
     "whether answers decided on it is not known, so the total under this prior is about transcripts in which it came, "
-    "and not about all that might have been asked"
+    "and not about all possible queries"
 )
 
 
@@ -58,18 +58,18 @@ class AccountState:
         self.spent: AccountCosts | None = None
         """The running total, of the first costs or of all; None if it has to begin anew."""
         self.designed = False
-        """Whether a release is known to be designed for the account: then what is published counts."""
+        """Whether some release is known to be designed for the account: then published outputs count."""
         self.last = opened.number
         """The number of the last event."""
         self._stated = [(opened.scenario, opened.fingerprint)]
         self._declared: list[bool] = []
-        """Of every later scenario, whether it was declared that no answer decided on it."""
+        """For every later scenario, whether it was declared that no answer decided on it."""
         self._superseded_after: list[int] = []
-        """After how many reservations each of the later scenarios came."""
+        """The number of reservations before each of the later scenarios."""
         self._scenarios: list[Scenario] = []
         self._entries: set[int] = set()
         self._meters: list[tuple[int, str]] = []
-        """From which reservation on which meter is named."""
+        """The first reservation at which each meter is named."""
 
     @property
     def fingerprint(self) -> str:
@@ -135,7 +135,7 @@ class AccountState:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What certificates say of the account's newer priors, if it has any."""
+        """The notes of certificates on the account's newer priors, if it has any."""
         if not self._declared:
             return ()
         return (_SUPERSEDED + (_DECLARED if all(self._declared) else _NOT_DECLARED),)
@@ -149,7 +149,7 @@ class AccountState:
         return 1 + sum(after <= place for after in self._superseded_after)
 
     def under(self, spent: AccountCosts, count: int) -> AccountCosts:
-        """Return a running total under the first so many scenarios."""
+        """Return a running total under the first `count` scenarios."""
         if count == len(self.scenarios):
             return spent
         then = self._of(self.scenarios[:count])
@@ -204,7 +204,7 @@ class LedgerState:
     def catch_up(self, transaction: Transaction, visit: Callable[[int, bytes], None] | None = None) -> None:
         """Read the events that were appended since; `visit` is called with the number and the text of each."""
         known = self.head
-        rows = transaction.run(NEWS, known=known.number or LEAST)  # numbers below 1 are no event's, and a misfit
+        rows = transaction.run(NEWS, known=known.number or LEAST)  # numbers below 1 do not fit
         if known.number:
             row = rows.fetchone()
             if row is None or Head(row[0], row[2]) != known:

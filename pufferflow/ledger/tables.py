@@ -1,8 +1,8 @@
 """The tables of a ledger, the statements that read and append, and the numbered steps that make the tables.
 
-No statement changes or removes a row. A release is two short transactions, in which building statements anew would
-take longer than running them; so each is compiled once for a kind of database, and the driver's connection runs the
-text. A ledger remembers which steps brought its tables to their present form.
+No statement changes or removes a row. A release is two short transactions, in which building statements anew would take
+longer than running them. So each statement is compiled once for a kind of database, and the driver's connection runs
+the text. A ledger records which steps brought its tables to their present form.
 """
 
 import re
@@ -51,8 +51,10 @@ migrations: Final = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("at", sa.Text, nullable=False),
 )
-"""Which steps brought the tables to their present form. In PostgreSQL every writer locks this table, so that writers
-follow each other, and no step is taken beneath one."""
+"""The steps that brought the tables to their present form.
+
+In PostgreSQL every writer locks this table, so that writers follow each other, and no step is taken while one writes.
+"""
 
 NEWS: Final = (
     sa.select(events.c.number, events.c.body, events.c.hash)
@@ -130,7 +132,7 @@ STEPS: Final[tuple[Callable[[sa.Connection], None], ...]] = (_make_tables,)
 def steps_taken(connection: sa.Connection, pages: int = 0) -> int:
     """Return how many steps were taken; 0 for an empty database. Refuse other programs' files and newer ledgers.
 
-    An empty file has no pages, and one as soon as somebody begins to write.
+    An empty file has no pages, and one page as soon as a program begins to write.
     """
     inspector = sa.inspect(connection)
     if inspector.has_table(migrations.name):
@@ -202,7 +204,7 @@ _OBJECTS: Final = {
     # statistics of SQLite's planner are no part of a ledger, and change nothing in it
     "sqlite": "SELECT type, name, sql FROM sqlite_master WHERE name NOT IN ('sqlite_stat1', 'sqlite_stat4') "
     "AND NOT (type = 'index' AND sql IS NULL)",
-    # what is ordinary has an empty third column
+    # an ordinary object has an empty third column
     "postgresql": """
 SELECT 'table', relname, concat_ws(' ',
   CASE WHEN relkind <> 'r' THEN 'of kind ' || relkind::text END,

@@ -1,7 +1,7 @@
 """Checking a whole ledger, copying and exporting it.
 
-Every entry must follow from the one before, make sense, and find what it names by digest. A copy has the same texts:
-it is a backup, or the way from a file to a server.
+Every entry must follow from the one before, be valid, and find all objects that it names by digest. A copy has the same
+texts: it is a backup, or the way from a file to a server.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
-"""Estimates that undo a channel on average: of how many rows have each value, of sums and of means, with error bars.
+"""Estimates that invert a channel on average: of frequencies of values, of sums and of means, with error bars.
 
 For numbers v of values, scores g of outputs with Σ_y Q(y|x)·g(y) = v(x) for every x have the right mean, row by row,
-whatever the rows are: the sum of scores estimates the sum of v without bias. Among several such g those count that have
-the least variance if all values are equally frequent. Given the rows, draws are independent: the variance of the sum is
-Σ_x n_x·(Σ_y Q(y|x)·g(y)² − v(x)²), which the scores of g² − v² estimate, and which lies between its least and its
-largest value for so many rows. Nothing but published rows is read.
+whatever the rows are: the sum of scores estimates the sum of v without bias. Among several such g the one with the
+least variance under equally frequent values is used. Given the rows, draws are independent: the variance of the sum is
+Σ_x n_x·(Σ_y Q(y|x)·g(y)² − v(x)²). The scores of g² − v² estimate it, and it lies between its least and its largest
+value for this number of rows. Only published rows are read.
 """
 
 from collections.abc import Sequence
@@ -36,21 +36,21 @@ class Scores:
 
     outputs: Floats
     squares: Floats | None
-    """Scores that estimate the sum of the squared numbers, if the channel tells these, too."""
+    """Scores that estimate the sum of the squared numbers, if the channel's outputs determine these, too."""
     least: float
     most: float
     """The variance of one row, at least and at most."""
 
     @classmethod
     def of(cls, channel: Channel, numbers: Sequence[float] | Floats) -> "Scores":
-        """Return the scores; refuse numbers that the channel's outputs do not tell, not even on average."""
+        """Return the scores; refuse numbers that the channel's outputs do not determine, not even on average."""
         values = np.asarray(numbers, dtype=np.float64)
         scores = _solved(channel.matrix, values)
         if scores is None:
             raise Refused(
-                "The channel gives several values the same outputs, so they cannot be told apart, not even on average.",
+                "The channel gives several values the same outputs: they cannot be distinguished, not even on average.",
                 allowed="numbers that are equal for such values",
-                instead="pf.local.randomized_response, which tells how frequent every value is",
+                instead="pf.local.randomized_response, which reveals how frequent every value is",
             )
         variances = np.maximum(channel.matrix @ scores**2 - values**2, 0.0)
         squares = _solved(channel.matrix, values**2)
@@ -97,7 +97,7 @@ def estimated_sums(counts: pl.DataFrame, channel: Channel, column: str) -> pl.Da
 
 
 def estimated_means(counts: pl.DataFrame, channel: Channel, column: str) -> pl.DataFrame:
-    """Return the mean of the values of each group's rows; null where there are none."""
+    """Return the mean of the values of each group's rows; null for a group without rows."""
     keys, table = _by_group(counts, channel, column)
     rows = table.sum(axis=1)
     number, error = Scores.of(channel, _numbers(channel)).sums(table)
@@ -129,7 +129,7 @@ def _by_group(counts: pl.DataFrame, channel: Channel, column: str) -> tuple[pl.D
     table[np.arange(len(counts)), [place[value] for value in values]] = counts.to_series(counts.width - 1).to_numpy()
     if not names:
         return keys, table.sum(axis=0, keepdims=True)
-    first = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series()  # those of a group stand together
+    first = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series()  # rows of a group are adjacent
     starts = np.flatnonzero(first.to_numpy())
     return keys.filter(first), np.add.reduceat(table, starts, axis=0) if len(starts) else table
 

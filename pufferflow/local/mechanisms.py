@@ -1,4 +1,4 @@
-"""Mechanisms of local privacy: channels for an ε, whose weights are rounded so that ε and η are never above."""
+"""Mechanisms of local privacy: channels for an ε, with weights rounded so that ε and η are never exceeded."""
 
 import math
 import sys
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 BITS: Final = 32
 TOTAL: Final = 2**BITS
-"""Chances of mechanisms are whole numbers of 2⁻³², of which a draw reads no more than one word."""
+"""Chances of mechanisms are multiples of 2⁻³², of which a draw reads no more than one word."""
 MOST_LABELS: Final = 128
 _WIDEST: Final = 2**127
 _FLOAT: Final = sys.float_info.max
 
 _LARGEST = 20.0
-"""Beyond it e^ε has no room among 2³² chances."""
+"""The largest ε: beyond it the chances, multiples of 2⁻³², cannot represent e^ε."""
 
 
 @suggests_arguments
@@ -51,9 +51,9 @@ def randomized_response(labels: Any, epsilon: float) -> Channel:
 def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = None) -> Channel:
     """Return the binary mechanism with erasure for two laws of rows, given as {label: probability}.
 
-    A row says 1 where its label is likelier under `second` than under `first`, else 0, through the dominating channel:
-    with some chance it says nothing (null). Of all channels with this ε and η it tells the two laws apart best, in
-    total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest of ε, and nothing is erased.
+    A row outputs 1 if its label is likelier under `second` than under `first`, else 0, through the dominating channel:
+    with some chance the output is null (erased). Of all channels with this ε and η it distinguishes the two laws best,
+    in total variation: TV(M0, M1) = η·TV(P0, P1). Without `tv` η is the largest for ε, and nothing is erased.
 
     >>> channel = binary_erasure({"a": 0.5, "b": 0.5}, {"a": 0.2, "b": 0.8}, epsilon=1.0, tv=0.3)
     >>> channel.outputs, channel.matrix.round(4).tolist()[1]
@@ -178,7 +178,7 @@ def _fit_one_column(labels: "Sequence[Label]") -> bool:
 
 def _too_small(epsilon: float) -> Refused:
     return Refused(
-        f"epsilon={epsilon:g} is so small that chances of 2^-{BITS} do not show it: outputs would tell nothing.",
-        allowed="an epsilon with which rows still say something",
+        f"epsilon={epsilon:g} is so small that chances of 2^-{BITS} do not represent it: outputs would reveal nothing.",
+        allowed="an epsilon with which rows still reveal something",
         instead="epsilon=0.01, or fewer labels",
     )

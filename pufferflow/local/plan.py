@@ -1,8 +1,8 @@
-"""Rows published one by one: which column, through which channel, and what that keeps under the scenario.
+"""Rows published one by one: the column, the channel, and the guarantee under the scenario.
 
-Nothing of a row is read here. The decision that stands behind a plan has the exposures of the channel: those of counts
-of each value with Laplace noise of scale 1/ε, a value's own half each, so that an account adds them to those of other
-releases (M35). Only pure losses are the same of both, and no rule that looks at anything else is asked.
+No row is read here. The decision behind a plan has the exposures of the channel: those of counts of each value with
+Laplace noise of scale 1/ε, where each of the two counts that differ moves by half. So an account adds them to those of
+other releases (M35). Only pure losses of both are the same, so no rule that uses other losses applies.
 """
 
 import math
@@ -51,7 +51,7 @@ class PerturbedColumn(Query):
 
     linear = False
     channel: str = ""
-    """Its labels and probabilities; where its ε is to be found, those that it has at ε = 1."""
+    """Its labels and probabilities; if its ε is to be found, those that it has at ε = 1."""
 
 
 @final
@@ -70,7 +70,7 @@ class Perturbation(Suggesting):
     column: str
     channel: Channel
     given: bool = True
-    """Whether somebody chose the channel, so that it is used as it is where no guarantee is asked for."""
+    """Whether the caller chose the channel, which is then used as it is if no guarantee is requested."""
 
     def plan(self, guarantee: Guarantee | None = None, *, epsilon: float | None = None) -> "LocalPlan":
         """Return the channel with the largest ε that keeps a guarantee; without one, the channel's own guarantee.
@@ -86,7 +86,7 @@ class Perturbation(Suggesting):
         (0.1227, Pure(epsilon=1.0))
         """
         promised = None
-        if guarantee is not None or epsilon is not None or not self.given:  # else there is a channel to go by
+        if guarantee is not None or epsilon is not None or not self.given:  # otherwise the channel is given
             promised = cast(Guarantee, read_promise(guarantee, epsilon, None))
         # a channel that is to be found is named by one of its kind
         known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
@@ -106,19 +106,19 @@ class Perturbation(Suggesting):
         *,
         epsilon: float | None = None,
         account: CostAccount | None = None,
-        id: str | None = None,  # noqa: A002 - the name at the door
+        id: str | None = None,  # noqa: A002 - the public name
     ) -> LocalRelease:
         """Plan and release in one go."""
         return self.plan(guarantee, epsilon=epsilon).release(path, account, id)
 
     def _keeping(self, losses: RowLosses, promise: Guarantee) -> Channel:
-        """Return the channel with the largest ε that keeps a guarantee; the given one where it has no family."""
+        """Return the channel with the largest ε that keeps a guarantee; a given one without a family stays as it is."""
         pure = _pure_for(promise)
         if self.channel.family is None:
             own = losses.of(self.channel.epsilon).value
             if own > pure:
                 raise Refused(
-                    f"The channel has epsilon {self.channel.epsilon:.6g}, of which {own:.6g} is lost here.",
+                    f"The channel has epsilon {self.channel.epsilon:.6g}, and the loss here is {own:.6g}.",
                     allowed=f"at most {pure:.6g}, for the guarantee",
                     instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
                 )
@@ -130,7 +130,7 @@ class Perturbation(Suggesting):
                 return channel
             epsilon *= 1 - _CLOSE
         raise Refused(
-            f"The guarantee leaves epsilon {epsilon:g} for a row, which the chances of a channel do not show.",
+            f"The guarantee leaves epsilon {epsilon:g} for a row, which the chances of a channel do not represent.",
             allowed="a weaker guarantee, or groups of fewer rows",
             instead="pf.Pure(1.0)",
         )
@@ -168,9 +168,9 @@ class LocalPlan(DecidedPlan):
         lines = [
             f"Published: {queries_in_words(self.request)}.",
             *known.hidden.split("\n"),
-            f"How well: {promise_in_words(self.guarantee)}.",
+            f"Guarantee: {promise_in_words(self.guarantee)}.",
             *beliefs_in_words(self.request.scenario, self.guarantee),
-            f"How: {self.channel!r}.",
+            f"Channel: {self.channel!r}.",
             *(f"Read: {line}." for line in known.readings),
             f"Carried by: {known.composition}; {known.bound}, loss {known.loss:.6g}.",
             *(f"Assumed: {line}." for line in known.assumptions),
@@ -182,11 +182,11 @@ class LocalPlan(DecidedPlan):
         self,
         path: str | Path | None = None,
         account: CostAccount | None = None,
-        id: str | None = None,  # noqa: A002 - the name at the door
+        id: str | None = None,  # noqa: A002 - the public name
     ) -> LocalRelease:
         """Read the private rows once and publish them: to a Parquet file, row by row, or without a path in memory.
 
-        Every release draws anew, and whoever sees several averages them: with an account each is charged, once. The
+        Every release draws anew, and a reader of several can average them: with an account each is charged, once. The
         same id gives the same rows. A file appears whole, in an order that reveals nothing about the rows' own, and is
         never overwritten.
         """
@@ -246,7 +246,7 @@ def _check(request: Request, column: str, domain: Domain) -> None:
         )
     if isinstance(secret, Presence):
         raise Refused(
-            "Rows one by one, and whether they are there at all is the secret: each row would tell.",
+            "Rows one by one, under a scenario that hides whether they are there: each row would reveal it.",
             allowed="a scenario whose rows are public, with pf.Secret",
             instead=f"private_histogram({shown(column)})",
         )
@@ -263,7 +263,7 @@ def _check(request: Request, column: str, domain: Domain) -> None:
 
 
 def _read_channel(given: object, column: str, domain: Domain) -> Channel:
-    """Return a channel that every value of the domain can go into, and that gives none away."""
+    """Return a channel that accepts every value of the domain, and whose outputs exclude no value."""
     instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
     if not isinstance(given, Channel):
         raise UsageError(f"The mechanism is {shown(given)}.", allowed="a channel of pf.local, or None", instead=instead)
@@ -284,7 +284,7 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     check_labels(given.outputs, "outputs", at_least=1)
     if given.epsilon == math.inf:
         raise Refused(
-            "Some output of the channel is possible for one value and not for another: it gives that away.",
+            "Some output of the channel is possible for one value and not for another: it reveals the value.",
             allowed="channels with a finite epsilon",
             instead=instead,
         )

@@ -1,9 +1,9 @@
-"""Publishing rows one by one, once: compare the source, reserve the cost, draw every row, keep the result, show it.
+"""Publishing rows one by one, once: compare the source, reserve the cost, draw every row, store the result, return it.
 
-Drawing the same rows again would let anybody average. So rows are never drawn by a lazy frame that may be collected
+Drawing the same rows again would let a reader average. So rows are never drawn by a lazy frame that may be collected
 twice, but by a release, which is charged once under its id. In memory the account keeps the rows themselves; of a file
-it keeps the digest, and how many rows have each output. A file is written under a name that nobody looks for, then
-committed, and only then moved to its place: whichever process commits first, its rows appear, and no others.
+it keeps the digest, and the number of rows with each output. A file is written under a temporary name, then committed,
+and only then moved to its place. Whichever process commits first, its rows appear, and no others.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from pufferflow.rounding import agree
 from pufferflow.suggestions import Suggesting
 
 MOST_KEPT: Final = 1_000_000
-"""So many rows are kept by an account themselves; more go to a file."""
+"""The most rows that an account keeps itself; more are written to a file."""
 _CERTIFICATE, _CHANNEL, _COLUMN = "pufferflow.certificate", "pufferflow.channel", "pufferflow.column"
 _FILE: Final = ["output", ROWS, "sha256"]
 
@@ -48,9 +48,9 @@ _FILE: Final = ["output", ROWS, "sha256"]
 class LocalRelease(Suggesting):
     """Rows that may be published: public columns, and one that went through a channel row by row.
 
-    `frame` can be read, written and joined as often as wanted: it is drawn already. `frequencies`, `sums` and `means`
-    undo the channel on average, with error bars, from these rows alone. Bars hold with probability 95 % for some dozen
-    rows or more.
+    `frame` can be read, written and joined any number of times: it is drawn already. `frequencies`, `sums` and `means`
+    invert the channel on average, with error bars, from these rows alone. Bars hold with probability 95 % for some
+    dozen rows or more.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["day"])
@@ -86,7 +86,7 @@ class LocalRelease(Suggesting):
         return estimated_means(self._counts(by, "means"), self.channel, self.column)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for people: the certificate, and how many rows were published with each value.
+        """Write a report: the certificate, and the number of rows published with each value.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
@@ -168,7 +168,7 @@ def publish_rows(
         try:
             return act.shown(drawn.release, drawn.beside)
         finally:
-            _remove(drawn.beside)  # if it could not be moved, nobody ever asks for it
+            _remove(drawn.beside)  # a file that could not be moved is of no use
     source = decision.source
     if release_id is None or account.find(release_id) is None:
         source = source.confirmed(decision.request)
@@ -224,7 +224,7 @@ class _Publication:
             )
 
     def check_kept(self) -> None:
-        """Refuse to let an account keep very many rows."""
+        """Refuse to store very many rows in an account."""
         count = int(self.decision.facts.cells.rows.sum())
         if self.place is None and count > MOST_KEPT:
             raise UsageError(
@@ -234,7 +234,7 @@ class _Publication:
             )
 
     def check_charged(self, reservation: Reservation) -> None:
-        """Refuse a cost that another machine reserved, if it is not that of this channel but for rounding."""
+        """Refuse a cost that another machine reserved, if it differs from this channel's by more than rounding."""
         own, charged = self.decision.cost, reservation.cost
         exposed = Fraction(1) / Fraction(charged.shape.noise.scale)
         if not agree(own, charged) or exposed < Fraction(self.channel.epsilon):
@@ -245,7 +245,7 @@ class _Publication:
             )
 
     def draw(self, source: SourceDigest, reservation: Reservation | None) -> _Drawn:
-        """Draw all rows, and return what is to be kept of them."""
+        """Draw all rows, and return what the account stores of them."""
         certificate = certified(self.decision.certificate, reservation)
         return outcome_of(lambda: self._draw(source, certificate)).get()
 
@@ -254,7 +254,7 @@ class _Publication:
         beside = None if self.place is None else name_beside(self.place)
         try:
             if beside is not None:
-                written(beside.touch, beside.parent)  # where nothing can be written, nothing is read
+                written(beside.touch, beside.parent)  # nothing is read if nothing can be written
             with request.engine.one_version():
                 frame = self.rows.in_memory(request.engine) if beside is None else self._file(beside, certificate)
                 selected = {source.selected, source.confirmed(request).selected}
@@ -323,7 +323,7 @@ class _Publication:
 
 
 def _check_number(rows: int, selected: set[int | None]) -> None:
-    """Refuse rows that are neither those of before nor those of afterwards."""
+    """Refuse a number of rows that is neither the one before nor the one after."""
     if None not in selected and rows not in selected:
         raise changed_source()
 

@@ -1,9 +1,9 @@
 """From a channel's ε on every row to the loss under a scenario, and back (M35).
 
-Whatever mechanism publishes rows, what it reveals about one row given all others, its exposure, bounds the loss: ε
-itself if rows are independent; along chains and trees what messages make of it, as they do for noisy sums with these
-exposures; k·ε under any prior at all where a group has k published rows. The least of these that apply counts. Of the
-secret's own column it is never below ε: each release is ordinarily differentially private for one row, too.
+For any mechanism that publishes rows, its exposure, what it reveals about one row given all others, bounds the loss.
+The loss is ε itself if rows are independent; along chains and trees the result of messages, as for noisy sums with
+these exposures; and k·ε under any prior if a group has k published rows. The least of these that apply counts. For the
+secret's own column it is never below ε: each release is differentially private for one row, too.
 """
 
 import math
@@ -31,7 +31,7 @@ _LARGER = 1 + 2.0**-40
 _CLOSE = 1e-7
 _DIGITS = 6
 _LONG = 3e10
-"""Operations, from which on messages are coarse: about a second for each ε that is tried."""
+"""The number of operations from which on messages are coarse: about a second for each ε that is tried."""
 
 
 @final
@@ -63,7 +63,7 @@ class RowLosses:
 
     @cached_property
     def tables(self) -> list[list[Tables]]:
-        """For each prior the counts as the planner knows them."""
+        """For each prior the counts as the planner represents them."""
         scenario = self.facts.request.scenario
         return [tables_of(prior, scenario.secret, self.facts.functions) for prior in scenario.priors]
 
@@ -107,9 +107,9 @@ class RowLosses:
         return max((pattern.selected for pattern in self.facts.patterns(prior).distinct), default=0)
 
     def _walks(self, tables: Sequence[Tables]) -> "_Walks | None":
-        """Return the walks along the chains or trees of a prior; None where it has none."""
+        """Return the walks along the chains or trees of a prior; None for other priors."""
         of_secret = tells_of_itself(self.facts.request.scenario.secret, self.facts.request.column)
-        # one row by itself tells ε of its own value; walks of a mixture follow whole answers, not rows
+        # a row alone reveals its own value by ε; walks of a mixture follow whole answers, not rows
         if (of_secret and self._rows(tables) <= 1) or isinstance(tables[0].prior, GaussianMixture):
             return None
         try:
@@ -129,12 +129,12 @@ class RowLosses:
 @final
 @dataclass(frozen=True, eq=False)
 class _Walks:
-    """The walks along rows that depend on each other, and the bound that they are."""
+    """The walks along correlated rows, and the bound that they are."""
 
     walks: Sequence[DependentRows]
     bound: Messages
     of_secret: bool
-    """Whether the published column is the secret's: then its own row tells ε, whatever the prior makes of it."""
+    """Whether the published column is the secret's: then its own row loses ε, whatever the prior."""
 
     def loss(self, epsilon: float) -> RowLoss:
         """Return the largest loss."""
@@ -153,6 +153,6 @@ def _rounded_down(number: float) -> float:
 
 
 def tells_of_itself(secret: AnySecret, column: str | None) -> bool:
-    """Return whether a published column is the secret's own: then a row's draw tells all of its ε of it."""
+    """Return whether a published column is the secret's own: then a row's draw loses all of its ε about it."""
     own = secret.name if isinstance(secret, Derived) else getattr(secret, "column", None)
     return own is not None and column == own

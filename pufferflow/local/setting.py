@@ -1,4 +1,4 @@
-"""Local privacy in two numbers, ε and η, and what they let through of any two laws of rows (the TV paper, section VII).
+"""Local privacy in two numbers, ε and η, and the divergences that remain between any two laws of rows (TV paper, VII).
 
 A channel is (ε, η)-private if no output is more than e^ε times as likely for one input as for another, and the laws of
 its outputs for two inputs differ by η in total variation at most. Of all such channels one dominates: with probability
@@ -58,7 +58,7 @@ class LocalPrivacy:
 
     @property
     def profile(self) -> Profile:
-        """The same as a profile of `pf.tradeoff`, for the value of one row: what several channels of it tell together.
+        """The same as a profile of `pf.tradeoff`, for the value of one row; composed, profiles give the joint loss.
 
         >>> import pufferflow as pf
         >>> twice = pf.tradeoff.compose([LocalPrivacy(1.0, tv=0.3).profile] * 2)
@@ -138,8 +138,8 @@ def largest_tv(epsilon: float) -> float:
 def kl_contraction(probabilities: Any) -> float:
     """Return a channel's KL contraction coefficient, the largest KL(M0 ‖ M1)/KL(P0 ‖ P1), rounded up; χ² has the same.
 
-    It is that of two inputs, and of these the largest Le Cam divergence over weights β. That is concave in β, so lines
-    that touch it bound it from above.
+    It is that of two inputs, and of these the largest Le Cam divergence over weights β. That is concave in β, so its
+    tangents bound it from above.
 
     >>> round(kl_contraction([[0.75, 0.25], [0.25, 0.75]]), 6)
     0.25

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-import scipy  # loads its parts when first used
+import scipy  # imports its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
@@ -46,7 +46,7 @@ class GeneralizedCauchy(Noise):
 
     It is scale/√(k−1) times Student's t with k − 1 degrees of freedom. Its pure loss, k·asinh(z/(2·scale)), grows only
     logarithmically with the shift, so with `pf.DAGWM` far but rare movements cost little. The price is its tail: there
-    is no expected error for k ≤ 2 and no variance for k ≤ 3 (both are then infinite; ask `interval` instead).
+    is no expected error for k ≤ 2 and no variance for k ≤ 3 (both are then infinite; use `interval` instead).
 
     >>> noise = GeneralizedCauchy(1.0, k=4)
     >>> round(noise.renyi(1.0, alpha=2), 6), round(noise.expected_error, 6), round(noise.variance, 6)
@@ -87,7 +87,7 @@ class GeneralizedCauchy(Noise):
                 f"Generalized Cauchy noise with k={self.k:g} and order {alpha:g} for an answer of {dimension} "
                 "coordinates: the worst shift of given length is not known.",
                 allowed="even k, and k·(alpha − 1)/2 a whole number",
-                instead="bound=pf.DAGWM(), which goes coordinate by coordinate, or k=2 with a whole alpha",
+                instead="bound=pf.DAGWM(), which works coordinate by coordinate, or k=2 with a whole alpha",
             )
         return dimension * self.renyi(radius / math.sqrt(dimension) * (1 + 2 * UNIT), alpha) * (1 + UNIT)
 
@@ -111,7 +111,7 @@ class GeneralizedCauchy(Noise):
         return np.minimum(lifted(logs / (alpha - 1), 2 * UNIT), self._pure(units))
 
     def check_drawable(self) -> None:
-        """Refuse to draw where many draws would leave the floats: for k = 1.001 half of them do."""
+        """Refuse to draw where many draws would overflow: for k = 1.001 half of them do."""
         if self.k < _LEAST_DRAWN:
             raise Refused(
                 f"Draws of generalized Cauchy noise with k={self.k:g} mostly lie beyond the largest float.",
@@ -150,18 +150,18 @@ class GeneralizedCauchy(Noise):
         q, q_error = self._between(low, high)
         factor = math.exp(epsilon - hair)
         delta = np.maximum(p - factor * q, 0.0) + p_error + factor * q_error
-        delta = np.where(units < _FAR, delta, 1.0)  # squares leave the floats
+        delta = np.where(units < _FAR, delta, 1.0)  # squares overflow
         return np.where(self._pure(units) > loss, delta, 0.0)
 
     def _between(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return P(low < noise < high) from the middle or from the tails, and how far it can be off."""
+        """Return P(low < noise < high) from the middle or from the tails, and its error."""
         above, below = self._tail(np.abs(low)), self._tail(np.abs(high))
         straddling = (low < 0) & (high > 0)
         between = np.where(straddling, self._core(np.abs(low)) + self._core(np.abs(high)), np.abs(above - below))
         return between, _ALMOST * (between + np.where(straddling, 0.0, np.maximum(above, below)))
 
     def _core(self, units: Floats) -> Floats:
-        """Return P(0 < noise < u), to the last digits of small u."""
+        """Return P(0 < noise < u), with full relative accuracy for small u."""
         square = np.minimum(units, 1.0) ** 2
         close = scipy.special.betainc(0.5, (self.k - 1) / 2, square / (1 + square)) / 2
         return np.where(units < 1, close, 0.5 - self._tail(units))

@@ -1,10 +1,10 @@
-"""The Gaussian noise of several outputs with the least errors that hides all of some shifts: its covariance (M28).
+"""The covariance of the Gaussian noise of several outputs with the least errors that hides given shifts (M28).
 
-Noise with the covariance Σ hides a shift z as one standard deviation hides a movement of the length √(zᵀΣ⁻¹z). Least is
-the sum of the outputs' standard deviations, given that no shift is longer than 1. For fixed multipliers c the sum of
-cᵢ²Σᵢᵢ is least, by duality, for Σ = C⁻¹·(C·M·C)^{1/2}·C⁻¹, where C has c on its diagonal and M is a mean of zzᵀ over
-the shifts, with weights that make tr (C·M·C)^{1/2} largest; and with c² = 1/√Σᵢᵢ both sums have the same slope. What
-comes out is a proposal: how long a shift is, and what it costs, is worked out for the noise that is used.
+Noise with the covariance Σ hides a shift z as one standard deviation hides a movement of the length √(zᵀΣ⁻¹z). The sum
+of the outputs' standard deviations is minimised, given that no shift is longer than 1. For fixed multipliers c the sum
+of cᵢ²Σᵢᵢ is least, by duality, for Σ = C⁻¹·(C·M·C)^{1/2}·C⁻¹, where C has c on its diagonal and M is a mean of zzᵀ over
+the shifts, with weights that make tr (C·M·C)^{1/2} largest; and with c² = 1/√Σᵢᵢ both sums have the same slope. The
+result is a proposal: lengths of shifts and losses are computed for the noise that is used.
 """
 
 from typing import Final
@@ -48,7 +48,7 @@ def _worst_mean(shifts: Floats, weights: Floats) -> Floats:
     """Return the weights for which the trace of the root of the mean of zzᵀ is largest: a concave function of them."""
     for _ in range(_STEPS):
         _, inverse = _roots(shifts.T * weights @ shifts)
-        weights = weights * np.einsum("ni,ij,nj->n", shifts, inverse, shifts)  # their derivatives, but for a factor
+        weights = weights * np.einsum("ni,ij,nj->n", shifts, inverse, shifts)  # their derivatives, up to a factor
         weights = weights / weights.sum()
     return weights
 

@@ -1,21 +1,21 @@
 """Drawing noise for publication: exact, on a grid that does not depend on the data (M13).
 
-What is drawn is round(X/g), the continuous noise X rounded to whole steps of a grid of width g. The answer is brought
-onto the same grid and the two are added as whole numbers, so the result is a rounding of answer + X: post-processing,
+A draw is round(X/g), the continuous noise X rounded to whole steps of a grid of width g. The answer is rounded to the
+same grid and the two are added as whole numbers, so the result is a rounding of answer + X: post-processing,
 for which every loss of the continuous noise holds. The set of possible results is the whole grid, whatever the answer
 (floats then show each of its points rounded to 53 bits, which is a function of the point alone).
 
-A draw is the quantile of a uniform number U of endless random bits. Floats propose the step; it is taken only if the
-tail probabilities at both of its edges show, with a margin a hundred times their error, that every continuation of the
-64 bits of U read so far falls inside it. Otherwise more bits are read and mpmath decides, at a precision that grows
-with them. On grids so fine that floats do not tell its steps, a range of them is drawn so, and then one of the range:
-it is proposed with equal chances, and taken by its probability (von Neumann's rejection). So no tail is cut, at 2⁻⁶⁰ or
-anywhere else, and the law of a draw is that of the noise up to the correctness of mpmath. Bits come from the operating
-system (`os.urandom`), or from a NumPy Generator that was passed on purpose.
+A draw is the quantile of a uniform number U with infinitely many random bits. Floats propose the step; it is accepted
+only if the tail probabilities at both of its edges show, with a margin a hundred times their error, that every
+continuation of the 64 bits of U read so far falls inside it. Otherwise more bits are read and mpmath decides, at a
+precision that grows with them. On grids too fine for floats to separate the steps, a range of steps is drawn in this
+way, and then one step of the range: it is proposed uniformly, and accepted with its probability (von Neumann's
+rejection). So no tail is cut, and the law of a draw is that of the noise up to the correctness of mpmath. Bits come
+from the operating system (`os.urandom`), or from a NumPy Generator that the caller passes.
 
-How it was tested: for every noise, 10⁶ draws against the law's own tail probabilities on some forty cells (χ², which
-also has to fail for a scale 10 % off either way), the slow path against the fast one on the same bits, and the same set
-of results for different answers.
+Tests compare, for every noise, 10⁶ draws with the law's tail probabilities on some forty cells (χ², which also has to
+fail for a scale 10 % off either way), the slow path with the fast one on the same bits, and the sets of results for
+different answers.
 """
 
 import math
@@ -34,16 +34,16 @@ from pufferflow.arrays import Array, Floats, Whole
 from pufferflow.errors import Refused, UsageError
 
 Bits = Callable[[int], bytes]
-"""A source of so many random bytes."""
+"""A source of random bytes, given their number."""
 STEPS_PER_SCALE = 1024
-"""How many steps of the grid make a scale, at least."""
+"""The least number of grid steps per scale."""
 _MARGIN = 1e-11
 _LARGEST_STEP = 2.0**50
 _LARGEST_ANSWER = 2**61
 _EVERYDAY_EXPONENT = 900
 _MOST_AT_ONCE = 1 << 18
 _COARSE_BITS = 20
-"""How many ranges make a scale, as a power of two, where sizes are drawn range by range."""
+"""The log2 of the number of ranges per scale, where sizes are drawn range by range."""
 _MOST_EXTRA = 4
 _HALF = Fraction(1, 2)
 _WORD = 64
@@ -83,7 +83,7 @@ class Noisy:
 
 
 def grid_of(scale: float) -> Fraction:
-    """Return the width of the grid for a scale: the power of two next below scale/1024; it depends on nothing else.
+    """Return the width of the grid for a scale: the power of two next below scale/1024; only the scale matters.
 
     >>> grid_of(1.0), grid_of(1000.0)
     (Fraction(1, 1024), Fraction(1, 2))
@@ -114,7 +114,7 @@ def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | 
 
 
 def _add_steps(values: Array, moves: Array, width: Fraction) -> Array:
-    """Return answers brought onto the grid and moved: int64 where no sum can overflow, or Python's integers."""
+    """Return answers rounded to the grid and moved: int64 where no sum can overflow, or Python integers."""
     nearest = _nearest_steps(values, width) if moves.dtype != object else None
     if nearest is not None:
         return np.asarray(nearest + moves)  # |nearest| ≤ 2⁶¹ + 1 and |moves| < 2⁶²
@@ -137,13 +137,13 @@ def _nearest_steps(values: Array, width: Fraction) -> Whole | None:
 
 
 def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
-    """Return whole numbers of grid steps: int64, or Python's integers where some are longer."""
+    """Return whole numbers of grid steps: int64, or Python integers where some are larger."""
     parts = [_draw_chunk(noise, min(count - at, _MOST_AT_ONCE), width, bits) for at in range(0, count, _MOST_AT_ONCE)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _draw_chunk(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
-    """Draw sizes and signs; on a grid too fine for floats a range of sizes first, and then one of these."""
+    """Draw sizes and signs; on a grid too fine for floats a range of sizes first, then one size of it."""
     extra = max(math.floor(math.log2(noise.scale) - _log2(width)) - _COARSE_BITS, 0)
     if extra <= _MOST_EXTRA or noise.steepness(1.0) is None:
         steps = _draw_sizes(noise, count, width, _HALF, bits)
@@ -186,10 +186,10 @@ def _draw_sizes(noise: Drawable, count: int, width: Fraction, back: Fraction, bi
 
 
 def _sizes_within(noise: Drawable, ranges: Array, extra: int, width: Fraction, bits: Bits) -> Array:
-    """Draw a size in each range of 2^extra sizes, as likely as the noise has it among them.
+    """Draw a size in each range of 2^extra sizes, with its conditional probability under the noise.
 
-    A size is proposed with equal chances, and taken with the probability that it has over that of the first one, which
-    has the most: nearly always, so that few proposals need more than floats. Size 0 has half the room of others.
+    A size is proposed uniformly, and accepted with the ratio of its probability to that of the first one, the largest:
+    nearly always, so that few proposals need more than floats. Size 0 has half the width of others.
     """
     unit, step = noise.at(1.0), width / Fraction(noise.scale)
     firsts = [first << extra for first in ranges.tolist()]
@@ -214,7 +214,7 @@ def _most_falling(unit: Drawable, first: int, extra: int, step: Fraction) -> flo
 
 
 def _numbers(count: int, length: int, bits: Bits) -> list[int]:
-    """Return so many whole numbers of so many random bits."""
+    """Return whole numbers of random bits, given their count and length."""
     size, rest = (length + 7) // 8, -length % 8
     drawn = bits(count * size)
     return [int.from_bytes(drawn[at : at + size], "little") >> rest for at in range(0, count * size, size)]
@@ -224,10 +224,10 @@ def _number(length: int, bits: Bits) -> int:
     return _numbers(1, length, bits)[0]
 
 
-def _taken(  # noqa: PLR0913, PLR0917 - a proposal, its range, and the chance that decides
+def _taken(  # noqa: PLR0913, PLR0917 - a proposal, its range, and the random bits that decide
     unit: Drawable, first: int, size: int, step: Fraction, word: int, bits: Bits
 ) -> bool:
-    """Return whether a proposed size is taken: with the probability of it over that of the first one that is not 0."""
+    """Return whether a proposed size is accepted: with its probability over that of the first size above 0."""
     mp, length = _long_floats(), _WORD
     mp.prec = 2 * max(-_log2(step), 0) + 4 * _WORD
 
@@ -242,14 +242,14 @@ def _taken(  # noqa: PLR0913, PLR0917 - a proposal, its range, and the chance th
             return True
         if mp.ldexp(mp.mpf(word), -length) >= ratio * (1 + slack):
             return False
-        if length > _WORD:  # the words agree with the ratio as far as it is known
+        if length > _WORD:  # the words equal the ratio within its error
             mp.prec, slack = 2 * mp.prec, slack * slack
             ratio = mass(size) / mass(max(first, 1))
         word, length = (word << _WORD) | _number(_WORD, bits), length + _WORD
 
 
 def _draw_precisely(unit: Drawable, word: int, step: Fraction, back: Fraction, bits: Bits) -> int:
-    """Return the step that U falls in, reading as many more bits of it as that takes."""
+    """Return the step that U falls in, reading as many more bits as needed."""
     mp, length = _long_floats(), _WORD
     guess = int(min(float(unit.reach(np.asarray(max(word, 0.5) / 2.0 ** (_WORD + 1)))) / float(step), 1e300))
     while True:
@@ -264,7 +264,7 @@ def _draw_precisely(unit: Drawable, word: int, step: Fraction, back: Fraction, b
 
         low, high = mp.ldexp(mp.mpf(word), -length), mp.ldexp(mp.mpf(word + 1), -length)
         slack = mp.ldexp(mp.mpf(1), -(2 * length))  # relative; the precision is 2⁻⁶⁴ of it
-        # of U = 0.000… nothing is known yet but that it is small
+        # of U = 0.000… only an upper bound is known yet
         size = _first(lambda size, low=low: edge(size) <= low, guess) if word else None
         if size is not None and edge(size) * (1 + slack) <= low and high <= edge(size - 1) * (1 - slack):
             return size
@@ -277,7 +277,7 @@ _OF_THREAD = threading.local()
 
 
 def _long_floats() -> Any:
-    """Return this thread's own context of floats of any length: making one takes longer than a draw."""
+    """Return this thread's own mpmath context: creating one takes longer than a draw."""
     if not hasattr(_OF_THREAD, "mp"):
         import mpmath  # pyright: ignore[reportMissingTypeStubs] - few draws need it, and it takes a while to load
 
@@ -320,7 +320,7 @@ def _as_float(number: Fraction) -> float:
 
 
 def bit_source(rng: object) -> Bits:
-    """Return the operating system's randomness, or that of a generator that was passed on purpose."""
+    """Return the operating system's randomness, or that of a generator passed by the caller."""
     if rng is None:
         return os.urandom
     allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
@@ -335,7 +335,7 @@ def _read_shape(size: object) -> tuple[int, ...]:
 
 
 def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
-    """Return answers as Fractions (arrays of integers `plain`); a refusal says nothing about them."""
+    """Return answers as Fractions (arrays of integers `plain`); a refusal does not reveal them."""
     check_not_masked(answers, "answers", allowed="numbers, a list or a plain array of them")
     if plain and isinstance(answers, np.ndarray) and cast(Array, answers).dtype.kind in "iu":
         return np.asarray(cast(Array, answers))
@@ -344,7 +344,7 @@ def _read_answers(answers: npt.ArrayLike, *, plain: bool) -> Array:
         exact = [_as_fraction(value) for value in raw.ravel().tolist()]
     except (AttributeError, ValueError, OverflowError) as error:
         raise UsageError(
-            "Some answer is no finite number.",
+            "Some answer is not a finite number.",
             allowed="finite numbers: int, float, Fraction or Decimal",
             instead="clipping and filling before the aggregate",
         ) from error
@@ -368,7 +368,7 @@ def _read_grid(grid: object, scale: float) -> Fraction:
     try:
         width = Fraction(cast(Any, grid))
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError("The grid is no finite number.", allowed=allowed, instead=instead) from error
+        raise UsageError("The grid is not a finite number.", allowed=allowed, instead=instead) from error
     if width <= 0:
         raise UsageError(f"The grid has width {grid}.", allowed=allowed, instead=instead)
     if width * STEPS_PER_SCALE > Fraction(scale):

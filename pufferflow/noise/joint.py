@@ -1,10 +1,10 @@
 """Gaussian noise of two outputs of one batch that is correlated, with its joint loss over all reachable shifts (M28).
 
-The noise is stated in coordinates in which it is independent: N(0, scale²) is added to both coordinates of T·y, whose
-entries are short binary fractions, and what is published is T⁻¹ of that. So the loss of a shift z is that of Gaussian
-noise for the length |Tz| (Mahalanobis), and all that is known of Gaussian noise holds, on grids as well. A batch loses
-what the worst *reachable* shift does, which need not be the one with both coordinates largest: for a = 1, b = 1/2 and
-ρ = 1/2 the shift (1, 1/2) has μ² = 1, and (1, 0) has 4/3.
+The noise is defined in coordinates in which it is independent: N(0, scale²) is added to both coordinates of T·y, where
+the entries of T are short binary fractions, and T⁻¹ of the sum is published. So the loss of a shift z is that of
+Gaussian noise for the length |Tz| (Mahalanobis), and all results for Gaussian noise hold, on grids as well. The loss of
+a batch is that of the worst *reachable* shift, which need not be the one with both coordinates largest: for a = 1,
+b = 1/2 and ρ = 1/2 the shift (1, 1/2) has μ² = 1, and (1, 0) has 4/3.
 """
 
 import math
@@ -53,7 +53,7 @@ class JointGaussian:
         object.__setattr__(self, "scale", read_scale(self.scale))
         allowed = "a tuple of two numbers > 0: the standard deviations of both outputs at scale 1"
         if not isinstance(self.units, Sequence) or len(self.units) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("units are no two numbers.", allowed=allowed, instead="units=(1.0, 2.0)")
+            raise UsageError("units are not two numbers.", allowed=allowed, instead="units=(1.0, 2.0)")
         units = tuple(read_above(unit, "a unit", 0.0, "units=(1.0, 2.0)") for unit in self.units)
         object.__setattr__(self, "units", units)
         rho = finite_number(
@@ -94,7 +94,7 @@ class JointGaussian:
         return found
 
     def length(self, shifts: npt.ArrayLike) -> float:
-        """Return the largest |Tz| over shifts of shape (n, 2), rounded up: what their loss depends on."""
+        """Return the largest |Tz| over shifts of shape (n, 2), rounded up, which determines their loss."""
         moves = _read_shifts(shifts)
         entries = np.array([[float(entry) for entry in row] for row in self.transform])  # 24 bits: exact
         with np.errstate(over="ignore", invalid="ignore"):
@@ -123,10 +123,10 @@ class JointGaussian:
     def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, step: float = 1.0) -> Floats:
         """Return answers of shape (n, 2), rounded to multiples of `step`, a power of two, with noise.
 
-        T·answers are then multiples of a grid that does not depend on them, so bringing them onto it costs nothing
-        (M13), and what is published is a function of the noisy coordinates. Answers that are no multiples of the step
-        come up to one step further apart, which the calibration has to count. Noise comes from the operating system's
-        randomness; with a seeded `rng` it is for tests only.
+        T·answers are then multiples of a grid that does not depend on them, so rounding them to it adds no loss (M13),
+        and the result is a function of the noisy coordinates. Answers that are not multiples of the step are up to one
+        step further apart after rounding, which the calibration has to count. Noise comes from the operating system's
+        randomness; a seeded `rng` is for tests only.
 
         >>> JointGaussian(1.0, rho=0.5).release([[10, 20]]).shape
         (1, 2)
@@ -184,7 +184,7 @@ def _read_shifts(shifts: npt.ArrayLike) -> Floats:
 
 def _no_pairs() -> UsageError:
     return UsageError(
-        "These are no pairs of finite numbers.",
+        "The shifts or answers are not pairs of finite numbers.",
         allowed="an array of shape (n, 2), a number for each of both outputs",
         instead="[(1, 1), (1, 0), (0, 1)]",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
-import scipy  # loads its parts when first used
+import scipy  # imports its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.noise.noise import Noise, read_radius, read_scale

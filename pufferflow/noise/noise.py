@@ -32,17 +32,17 @@ Family = Callable[[float], "Noise"]
 
 
 class Noise(abc.ABC):
-    """Base of the noises.
+    """Base class of the noises.
 
     To add one, write a frozen dataclass with a field `scale` (or a property of this name that is its first field), and
-    what is abstract below: everything in units of the scale, for shifts ≥ 0. Its name and its fields, which are
-    numbers, are what ledgers store and pages draw it from.
+    the abstract methods below: all in units of the scale, for shifts ≥ 0. Ledgers store its name and its fields,
+    which are numbers, and reports draw it from them.
     """
 
     norm: ClassVar[float]
     """The norm on R^d in which the loss of a ball is known: 1 or 2."""
     symmetric: ClassVar[bool] = True
-    """Whether ζ is symmetric; where it is not, the losses of z and −z differ, and bounds measure both."""
+    """Whether ζ is symmetric; if not, the losses of z and −z differ, and bounds compute both."""
     monotone: ClassVar[bool] = True
     """Whether the exact loss of any two laws falls as the scale grows: so if ζ is self-decomposable (M6)."""
 
@@ -51,7 +51,7 @@ class Noise(abc.ABC):
     _by_name: ClassVar[dict[str, type["Noise"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Register the noise by its name; a name is never given to two, since ledgers store it."""
+        """Register the noise by its name; no two noises have one name, since ledgers store it."""
         known = Noise._by_name.get(cls.__name__, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise UsageError(
@@ -80,7 +80,7 @@ class Noise(abc.ABC):
         return cls
 
     def convex(self, alpha: float) -> bool:
-        """Test whether exp((α−1)·D_α) is convex in the shift, so that on R the quantile coupling is optimal (M5)."""
+        """Return whether exp((α−1)·D_α) is convex in the shift, so that on R the quantile coupling is optimal (M5)."""
         return False
 
     # As plain values
@@ -113,12 +113,13 @@ class Noise(abc.ABC):
             return family(**{_fields_of(family)[0]: others.pop("scale")}, **others)
         except (KeyError, TypeError, PufferflowError) as error:
             raise InternalError(
-                f"Stored {family.__name__} noise is not as this version knows it.", instead="a newer pufferflow"
+                f"Stored {family.__name__} noise does not have the fields that this version reads.",
+                instead="a newer pufferflow",
             ) from error
 
     @property
     def shape(self) -> float:
-        """The first parameter, 0 if there is none: with scale and name it is what a page draws the noise from."""
+        """The first parameter, 0 if there is none: a report draws the noise from it, scale and name."""
         return next(iter(self.parameters.values()), 0.0)
 
     @classmethod
@@ -220,7 +221,7 @@ class Noise(abc.ABC):
     @overload
     def gdp(self, shift: Many) -> Floats: ...
     def gdp(self, shift: float | Many) -> float | Floats:
-        """Return the least μ known: telling the noise around two answers apart is no easier than N(0, 1) from N(μ, 1).
+        """Return the least known μ: the noise around two answers is no easier to distinguish than N(0, 1) and N(μ, 1).
 
         >>> import pufferflow as pf
         >>> pf.Gaussian(2.0).gdp(1.0), round(pf.Laplace(1.0).gdp(1.0), 4)
@@ -303,7 +304,7 @@ class Noise(abc.ABC):
         if self.scale == 0:
             return 0.0, 0.0
         half, outside = float(self._reach(np.asarray((1 - share) / 2))), 1 - share
-        for growth in (1e-15, 1e-12, 1e-9, 1e-6, 1e-3):  # the quantile is right to some digits only
+        for growth in (1e-15, 1e-12, 1e-9, 1e-6, 1e-3):  # the quantile has a relative error
             if 2 * float(self._tail(np.asarray(half))) <= outside:
                 break
             half = half * (1 + growth) + growth
@@ -325,8 +326,8 @@ class Noise(abc.ABC):
         """Return independent draws of the noise, on the grid of `noise.grid`.
 
         Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and
-        simulations: what it draws can be drawn again by anybody. To publish an answer use `release`, which says of its
-        result whether it may be published. The sampler is described in `pufferflow.noise.drawing`.
+        simulations: its draws can be repeated by anybody. To publish an answer use `release`, whose result says whether
+        it may be published. The sampler is described in `pufferflow.noise.drawing`.
 
         >>> import pufferflow as pf
         >>> pf.Laplace(1.0).sample(3).shape
@@ -338,8 +339,8 @@ class Noise(abc.ABC):
     def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, grid: Any = None) -> Noisy:
         """Return the answers with noise added, all on one grid that does not depend on them (M13).
 
-        The grid is the power of two next below scale/1024, or the width given as `grid` (at most scale/1024). Bringing
-        answers onto it moves each by up to half its width; two answers come up to one width further apart, which the
+        The grid is the power of two next below scale/1024, or the width given as `grid` (at most scale/1024). Rounding
+        to it moves each answer by up to half its width, and two answers up to one width further apart, which the
         calibration has to count unless all answers are multiples of it.
 
         >>> import pufferflow as pf
@@ -353,7 +354,7 @@ class Noise(abc.ABC):
     def check_drawable(self) -> None:  # noqa: B027 - most noises can be drawn whatever their parameters
         """Refuse to draw where that makes no sense."""
 
-    # What a family states, in units of its scale, for u ≥ 0
+    # Methods of a family, in units of its scale, for u ≥ 0
 
     @abc.abstractmethod
     def _renyi(self, units: Floats, alpha: float) -> Floats:
@@ -393,7 +394,7 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def precise_tail(self, units: Any, mp: Any) -> Any:
-        """Return P(noise > u) for u ≥ 0 in mpmath's numbers, at its current precision; for draws that floats leave."""
+        """Return P(noise > u) for u ≥ 0 in mpmath's numbers, at its current precision; for draws beyond floats."""
 
     @abc.abstractmethod
     def _mean_size(self) -> float:
@@ -424,7 +425,7 @@ class Noise(abc.ABC):
 
 
 def _fields_of(family: type[Noise]) -> list[str]:
-    """Return the names of a noise's fields: the scale first, whatever it is called and wherever it stands."""
+    """Return the names of a noise's fields: the scale first, whatever its name and position."""
     names = [field.name for field in fields(cast(Any, family))]
     return sorted(names, key=lambda name: name != "scale")
 
@@ -486,7 +487,7 @@ def _broadcast(left: Floats, right: Floats) -> tuple[Floats, Floats]:
         first, second = np.broadcast_arrays(left, right)
     except ValueError as error:
         raise UsageError(
-            f"Arrays of shapes {left.shape} and {right.shape} do not go together.",
+            f"Arrays of shapes {left.shape} and {right.shape} do not broadcast.",
             allowed="arrays of one shape, or that NumPy broadcasts",
             instead="one number for the second",
         ) from error

@@ -208,7 +208,7 @@ class Staircase(Noise):
             return math.log(self.height) - self.epsilon * (whole + (sizes - whole >= self._share))
 
     def _tail(self, units: Floats) -> Floats:
-        """Return what is left of the step that u lies in, and all steps beyond it."""
+        """Return the mass of the rest of the step that u lies in, and of all steps beyond it."""
         fall = math.exp(-self.epsilon)
         with np.errstate(under="ignore", over="ignore"):
             whole = np.floor(np.minimum(units, 2.0**52))

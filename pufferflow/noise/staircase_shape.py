@@ -1,8 +1,8 @@
-"""The shape of stairs for a guarantee: the fall per step, and its place, of the least expected error (M12).
+"""The shape of staircase noise for a guarantee: the fall per step, and its place, of least expected error (M12).
 
 Between two shifts at which jumps meet, both integrals of a staircase, E e^((α−1)·loss) and the hockey stick, are linear
-in the shift. So the longest shift that keeps a guarantee is known in closed form from a few losses, for every shape,
-and the shape of the least expected error is looked for. What comes out is only a shape: a bound proves its scale.
+in the shift. So the longest shift that keeps a guarantee has a closed form in a few losses, for every shape, and the
+shape of the least expected error is searched. The result is only a shape: a bound proves its scale.
 """
 
 import functools
@@ -20,7 +20,7 @@ from pufferflow.guarantees import Divergence, Guarantee, Pure
 from pufferflow.roots import largest
 
 _MOST_STEPS: Final = 3.0
-"""Stairs of more steps than these within one movement are hardly other than Laplace noise."""
+"""The largest number of steps within one movement: staircase noise of more steps is nearly Laplace noise."""
 _STEPS: Final = np.arange(1.0, _MOST_STEPS + 1)
 _OF_PURE: Final = (Divergence.CONCENTRATED, Divergence.GAUSSIAN)
 _STEEPEST: Final = 600.0
@@ -77,8 +77,8 @@ def best_gamma(epsilon: float) -> float:
 def best_shape(promises: tuple[Guarantee, ...], gamma: float | None, stairs: Callable[[Shape], Stairs]) -> Shape:
     """Return the shape with the least expected error among those that keep guarantees for a movement of one unit.
 
-    For a pure guarantee the fall is its ε (M12, Geng and others). Numbers that are looked for have few digits, so that
-    all machines find the same.
+    For a pure guarantee the fall is its ε (M12, Geng and others). Searched numbers have few digits, so that all
+    machines find the same.
     """
     first = promises[0]
     if len(promises) == 1 and isinstance(first, Pure) and first.epsilon > 0:
@@ -134,7 +134,7 @@ def _longest(unit: Stairs, shape: Shape, promise: Guarantee) -> float:
 
 
 def _steps(losses: Floats, most: float) -> float:
-    """Return how many whole steps may be moved, where a loss follows from the pure one."""
+    """Return the largest movement in whole steps, where a loss follows from the pure one."""
     return float(np.searchsorted(losses, most, side="right"))
 
 
@@ -175,7 +175,7 @@ def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
 
 
 def _refined(best: Shape, least: float, error: Callable[[Shape], float], *, fixed: bool) -> Shape:
-    """Return the best shape near one, by steps that are halved; a fall that the guarantee names is not lost."""
+    """Return the best shape near one, by halved steps; a fall that the guarantee gives is kept."""
     step = 0.5
     while step > _FINEST:
         falls = [_rounded(best.epsilon * factor) for factor in (1 / (1 + step), 1 + step)]

@@ -20,10 +20,10 @@ from pufferflow.planning.terms import Within
 from pufferflow.rounding import UNIT
 
 DIGITS: Final = 16 * UNIT
-"""By how many last digits noise may be wider than aimed at: the widest is so much less, and no digit decides."""
+"""The relative margin by which noise may exceed its target; the widest scale is reduced by it, against rounding."""
 _WORTHWHILE: Final = 0.999
 _GROWTHS: Final = (1 + 1e-7, 1.011)
-"""By how much a guarantee is weakened: for the ends of calibrations, and for cells that have the noise of others."""
+"""Factors by which a guarantee is weakened: for the tolerance of calibrations, and for cells with others' noise."""
 
 
 def widest(

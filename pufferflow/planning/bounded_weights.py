@@ -1,4 +1,4 @@
-"""The sums of rows that come and go with their weights, as tables: φ at every point, times what a weight is at most.
+"""The sums of rows that may be absent, with their weights, as tables: φ at every point times the bounds of the weight.
 
 What a row adds to the sums, w∘φ(x), is linear in each weight. So between two rows, and between a row and none, the
 norm of the movement is largest where every weight is at one of its bounds, or is 0: where it is missing (M7).

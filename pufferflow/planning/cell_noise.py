@@ -1,8 +1,8 @@
-"""Noise cell by cell: each kind of cells has what the groups with rows there need.
+"""Noise cell by cell: each kind of cells has the noise that the groups with rows there need.
 
-Groups are independent, and a secret of one moves only cells in which it has selected rows (M2). So the loss about it is
-what the noise of these cells leaves, and the largest over all kinds of cells is the loss of the release (M25). Which
-groups are where is public, and so are the scales. Cells of no group hide nothing; they have the least noise of others.
+Groups are independent, and a secret of one moves only cells in which it has selected rows (M2). So the loss about it
+depends on the noise of these cells alone, and the largest over all kinds of cells is the loss of the release (M25).
+The cells of each group are public, and so are the scales. Cells of no group hide nothing; they have the least noise.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from pufferflow.planning.sum_tables import Tables
 from pufferflow.planning.terms import Terms
 
 _WORTHWHILE: Final = 0.99
-"""Cells whose noise would be less by so little have that of the others."""
+"""Cells whose noise would be less by no more than this have that of the others."""
 _HAIR: Final = 1e-6
 
 
@@ -84,7 +84,7 @@ class CellNoise:
 @final
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """How it is proven that noise keeps a guarantee: by some `bounds`.
+    """The proof that noise keeps a guarantee: by some `bounds`.
 
     And for one row alone, if it has to be hidden.
     """

@@ -65,7 +65,7 @@ class ChosenKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """When a key appears, for people."""
         return (
             f"those of the rows whose noisy number is above {at_most(self.above)}; a key of {self.surely} rows appears "
-            "with probability 99 %, one of few rows seldom, and nothing tells how many do not appear; of delta "
+            "with probability 99 %, one of few rows seldom, and how many do not appear is not published; of delta "
             f"{at_most(self.delta, 6)} is for keys that only one unit has"
         )
 

@@ -1,4 +1,4 @@
-"""Combinations of the sums of a batch that noise is added to: theirs is independent, that of the sums is not (M28).
+"""Combinations of the sums of a batch, to which independent noise is added: that of the sums is correlated (M28).
 
 Gaussian noise on T·sums, independent and of one scale in their units, is noise of the covariance T⁻¹T⁻ᵀ on the sums,
 and T⁻¹ of what is noisy is worked out of published numbers. So a batch with correlated noise is a batch of other sums:

@@ -1,8 +1,8 @@
 """Where a row moves all sums of a batch jointly on an interval: the corners of their functions (M7).
 
 A row moves from x to x'. Between its knots each function is a line, so the norm of the movement, which is convex in x
-and in x', is largest at knots or at limits there. A square is no line; it is taken to be at either end of its range
-whatever the others are, which allows more than there is.
+and in x', is largest at knots or at limits there. A square is no line: it may be at either end of its
+range whatever the others are, which bounds the movement from above.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def ends_of(columns: Floats, *, from_nothing: bool) -> Floats:
 
 
 def _columns(lined: Sequence[OnInterval | None]) -> Floats | None:
-    """Return the different corners of some functions; None where they are too many to look at."""
+    """Return the different corners of some functions; None where they are too many."""
     own = [one for one in lined if one is not None and not one.square]
     knots = sorted({knot for one in own for knot in one.pieces.knots})
     if len(knots) > MOST_CORNERS:

@@ -46,12 +46,12 @@ def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], 
     facts = PublicFacts(request)
     if not request.queries:
         raise UsageError(
-            "Nothing is asked.", allowed="a batch with one or more queries", instead='.private_sum("level")'
+            "The batch has no query.", allowed="a batch with one or more queries", instead='.private_sum("level")'
         )
     secret, priors = request.scenario.secret, request.scenario.priors
     if any(isinstance(prior, Simulator) for prior in priors):
         raise Refused(
-            "A simulator draws answers of one statistic, and nobody can check that they are those of this batch.",
+            "A simulator draws answers of one statistic, and no check shows that they are those of this batch.",
             allowed="other priors in a batch",
             instead="pf.calibrate(pf.laws(scenario, statistic), guarantee), for one statistic",
         )
@@ -152,9 +152,9 @@ def _of_sums(terms: Terms) -> Terms:
 def _with_joint_noise(decisions: Sequence[Decision], terms: Terms, end: float | None) -> list[Decision]:
     """Return the decision with correlated Gaussian noise, where what one row moves says that it has less error (M28).
 
-    Only where every answer is a sum times a public factor, since the errors of others depend on how noise hangs
-    together; and where values are listed, for on an interval it is known of each sum alone how far rounding moves it.
-    If nobody asked for it, it is proven by the bound of independent noise alone, so that it takes no longer than that.
+    Only where every answer is a sum times a public factor, since the errors of others depend on correlations; and where
+    values are listed, since on an interval the movement by rounding is known of each sum alone.
+    Unless the terms require it, it is proven by the bound of independent noise alone, which takes no longer.
     """
     alone = min((one for one in decisions if isinstance(one.calibration.noise, Gaussian)), key=_error, default=None)
     wanted = terms.noise == "auto" or wants_joint(terms.noise)
@@ -219,7 +219,7 @@ def _weights(facts: PublicFacts, shares: Floats, family: Family, terms: Terms) -
     return weights
 
 
-def _need(  # noqa: PLR0913, PLR0917 - what is asked, with what noise, and how it is shared
+def _need(  # noqa: PLR0913, PLR0917 - the queries, their noise, and how it is shared
     facts: PublicFacts, rows: Floats, family: Family, terms: Terms, weights: Floats, share: float
 ) -> float:
     """Return the scale that weighted sums need with a share of a guarantee, or what is in proportion to it.

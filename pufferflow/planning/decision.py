@@ -1,4 +1,4 @@
-"""The decision: everything about a release that is settled before a private row is read.
+"""The decision: everything about a release that is fixed before a private row is read.
 
 A ledger stores its name. The last digits of scales, movements and losses are those of one processor and one version of
 NumPy, so the name covers the request, the terms and the public facts, and no computed number. A release that was
@@ -126,7 +126,9 @@ class Decision:
         if not self.request.discovers or not isinstance(secret, Presence):
             return None
         if self.facts.combined is not None:
-            raise InternalError("Noise of rows is made of others, and keys rest on its own.", instead="reporting it")
+            raise InternalError(
+                "The noise of rows is combined from others, and keys need noise of their own.", instead="reporting it"
+            )
         counts = present(self.request, secret).counts
         number = self.noises[self.request.measures.index(None)]
         return least_threshold(number, int(counts.max()), self.key_delta, len(counts))
@@ -157,7 +159,7 @@ class Decision:
 
     @cached_property
     def by_noise(self) -> tuple[CellsAlike, ...]:
-        """The cells with one noise, for each noise, the largest first."""
+        """The cells with equal noise, for each noise, the largest first."""
         most = self.calibration.noise
         found = [(most, slice(None))] if self.cells is None else self.cells.by_noise(most)
         return tuple(CellsAlike(noise, places, noises_at(noise, self.weights)) for noise, places in found)
@@ -302,7 +304,7 @@ class Decision:
         noise = charged if self.cells is None else charged.at(self.calibration.noise.scale * factor)
         proof, cells = own.of(self.laws, noise), None if self.cells is None else self.cells.charged(factor, own)
         if proof is None or (cells is None) != (self.cells is None):
-            raise _refused("the proof that is made here asks for more noise")
+            raise _refused("the proof that is made here requires more noise")
         cells = None if cells is None else cells.shortened(SURELY)
         return replace(self, calibration=shortened(proof, SURELY), cells=cells, reserved=reserved)
 
@@ -325,16 +327,16 @@ class Decision:
 
 
 def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
-    """Return the noise of every sum for one of the weighted sums, larger by a few roundings than necessary.
+    """Return the noise of every sum for a noise of the weighted sums, larger by a few roundings than necessary.
 
-    So the loss stays below a guarantee that is no short binary fraction, and ten times .1 fit into 1.
+    So the loss stays below a guarantee that is no short binary fraction, and ten times 0.1 fit into 1.
     """
     scales = [upwards(noise.scale / weight, _ROUNDINGS) if weight > 0 else 0.0 for weight in weights.tolist()]
     return tuple(noise.at(scale) for scale in scales)
 
 
 def sensitivity_unit(decision: Decision) -> tuple[float, str]:
-    """Return by what movements of the weighted sums are multiplied to be shown, and the unit that they then have.
+    """Return the factor by which shown movements of the weighted sums are multiplied, and their unit.
 
     With one sum it is the unit of the answer; with several no unit is that of all.
     """

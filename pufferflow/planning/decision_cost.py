@@ -63,7 +63,7 @@ def cost_of(decision: Decision) -> Cost:
 
 
 def _tells_values(decision: Decision) -> bool:
-    """Return whether rules may look at the terms of a row: with weights only those that take rows one by one."""
+    """Return whether rules may use the terms of a row: with weights only rules that take rows one by one."""
     if on_interval(decision.request) or bounded_grids(decision.request.measures) or _too_many_values(decision):
         return False
     one_by_one = all(
@@ -74,7 +74,7 @@ def _tells_values(decision: Decision) -> bool:
 
 
 def _too_many_values(decision: Decision) -> bool:
-    """Return whether a domain has more values than a cost has room for, and movements say as much."""
+    """Return whether a domain has more values than a cost may store, and movements say as much."""
     scenario, domain = decision.request.scenario, decision.request.domain
     known = all(isinstance(prior, Independent | AnyCorrelation) for prior in scenario.priors)
     values = 1 if domain is None else len(domain.points)
@@ -82,10 +82,10 @@ def _too_many_values(decision: Decision) -> bool:
 
 
 def _rows_move_less(decision: Decision) -> bool:
-    """Return whether a row of less weight loses less than that with the largest, of which the terms are.
+    """Return whether a row of less weight loses less than one of the largest weight, which the terms describe.
 
-    Where weights tell kinds of rows, none is between 0 and the largest. Else under each prior: w·φ with noise tells as
-    much as φ with noise of 1/w times the scale, and of these families louder noise is a quieter one with more noise
+    Where weights define kinds of rows, none is between 0 and the largest. Else under each prior: w·φ with noise reveals
+    as much as φ with noise of 1/w times the scale, and in these families larger noise is smaller noise with more noise
     added.
     """
     weights = decision.facts.weights
@@ -132,7 +132,7 @@ def _coupled_movements(decision: Decision) -> dict[str, float]:
 
 
 def _row_movement(decision: Decision) -> float | None:
-    """Return how far a row moves all sums between any two values, where no values say it and no pair is all of it."""
+    """Return how far a row moves all sums between any two values, where a table has no terms; None elsewhere."""
     priors = decision.request.scenario.priors
     of_tables = any(prior.independent_rows and not isinstance(prior, Independent) for prior in priors)
     if not of_tables or _tells_values(decision) or isinstance(decision.request.scenario.secret, Presence):
@@ -143,9 +143,9 @@ def _row_movement(decision: Decision) -> float | None:
 def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
     """Return how far an independent row moves all sums from any value to any other.
 
-    Of rows with weights by what was planned with, too, if that is of any two values: it knows of a row on an interval
-    how far it moves each sum, without the margin for roundings that corners have. What was planned with is of any two
-    values of the row only where nothing else of it is hidden: a table has laws given the secret instead.
+    For rows with weights the tables of the plan count too, if they are of any two values: on an interval they say how
+    far a row moves each sum, without the margin for roundings that corners have. They are of any two values of the row
+    only where nothing else of it is hidden: a table has laws given the secret instead.
     """
     facts, secret, norm = decision.facts, decision.request.scenario.secret, decision.calibration.noise.norm
     of_values = all(isinstance(one.prior, Independent) for one in way)  # not where a table has laws given the secret

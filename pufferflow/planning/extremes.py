@@ -1,7 +1,7 @@
-"""The points between which a row moves the sums farthest: pairs that extremes decide are not looked at.
+"""The points between which a row moves the sums farthest: pairs of points that others dominate are left out.
 
-A movement is dominated by another one if no sum moves farther in it. Under any noise that is independent from sum to
-sum, and falls off to both sides, it costs no more. So of all pairs of points those are enough that no other dominates.
+A movement is dominated by another one if no sum moves farther in it. Under noise that is independent from sum to sum,
+with densities that fall to both sides, it costs no more. So the pairs of points that no other dominates are enough.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ def undominated(moves: Floats) -> Indices:
 def extreme_points(table: Floats, *, from_nothing: bool = False) -> Indices | None:
     """Return the places of points between which a row moves the sums as far as between any two.
 
-    With `from_nothing` a row may also come and go, whose value is then 0. None if there are too many points to look at.
+    With `from_nothing` a row may also come and go, whose value is then 0. None if there are too many points.
     """
     if len(table) == 0:
         return np.zeros(1, dtype=np.intp)

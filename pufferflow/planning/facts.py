@@ -166,7 +166,7 @@ class PublicFacts:
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._rows: RowsRead | None = None
         self._further: dict[Order, Patterns | UsageError] = {}
-        """Patterns in other orders, which only explanations look at."""
+        """Patterns in other orders, which only explanations use."""
 
     def combining(self, combined: Combined) -> "PublicFacts":
         """Return the same facts where noise is added to combinations of the sums."""
@@ -215,14 +215,14 @@ class PublicFacts:
 
     @property
     def queries(self) -> list[str]:
-        """What a release asks of the engine, as text: public facts, and sums."""
+        """The queries of a release to the engine, as text: public facts, and sums."""
         request = self.request
         measures = [measure for measure in request.measures if measure is not None]
         return request.engine.queries(self.weights.selection, request.scenario, self._orders, measures)
 
     @property
     def counted(self) -> bool:
-        """Whether the rows of cells are known already: independent ones are counted when somebody asks."""
+        """Whether the rows of cells are known already: independent ones are counted when they are needed."""
         if "cells" in vars(self) or not self.request.counts_are_public:
             return True
         if self.weights.grids or "_reading" not in vars(self):
@@ -249,7 +249,7 @@ class PublicFacts:
         order = _order_of(prior, scenario.secret)
         if not prior.independent_rows and order == PLACED and not scenario.start_known:
             raise UsageError(
-                "The prior or the secret speaks of the beginning of sequences, and it is not known when they began.",
+                "The prior or the secret depends on the start of sequences, which is not known.",
                 allowed="a scenario with the start of all sequences",
                 instead='pf.Scenario(..., start="2026-01-01")',
             )
@@ -262,7 +262,7 @@ class PublicFacts:
         return patterns
 
     def _patterns_further(self, order: Order) -> Patterns | UsageError:
-        """Return patterns for an explanation that ties rows which all priors hold to be independent."""
+        """Return patterns for an explanation that correlates rows which are independent under all priors."""
         if order not in self._further:
             self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
         return self._further[order]
@@ -316,7 +316,7 @@ class PublicFacts:
     def digest(self, tables: Sequence[Sequence[Tables]], *, by_cell: bool = False) -> SourceDigest:
         """Return the digest of everything that the noise for these tables, the same or `by_cell`, and its cost rest on.
 
-        A table may stand in for a prior, and look at rows in another order than the prior itself.
+        A table may stand in for a prior, and need another order of rows than the prior itself.
         """
         request, (by_order, _) = self.request, self._reading
         secret, orders = request.scenario.secret, dict.fromkeys(self._orders)

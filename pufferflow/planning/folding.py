@@ -1,4 +1,4 @@
-"""Sums of which a row of data moves few at once share few rows of a table.
+"""Sums of which a row of data moves few at once: they share few rows of a table.
 
 A histogram of 10,000 bins has 10,000 sums, and each value is in one bin: a row that changes leaves one bin and enters
 another, so it moves two of them. A set of such sums needs two rows of a table, however many bins there are. In general
@@ -20,7 +20,7 @@ from pufferflow.engine import Measure
 from pufferflow.expressions import OnInterval, OnPoints, Values
 
 _FEWEST: Final = 3
-"""Sums of a set; fewer are looked at one by one."""
+"""The least number of sums of a set; fewer have a row each."""
 _EXACT: Final = 2**53
 
 
@@ -113,7 +113,7 @@ class Folding:
         return np.concatenate(blocks)
 
     def states(self) -> Floats:
-        """Return two columns for the rows of all sets, between which a row of data moves as many sums as it can."""
+        """Return two columns for the rows of all sets, between which a row of data moves the most sums."""
         columns = [np.repeat(np.eye(2), own.overlap, axis=0) for own in self.sets]
         return np.concatenate([np.zeros((0, 2)), *columns])
 

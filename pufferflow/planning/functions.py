@@ -23,7 +23,7 @@ from pufferflow.queries import Request
 from pufferflow.scenario import Domain, Presence, Product
 
 MANY_POINTS: Final = 64
-"""Values of a listed domain, from which on sums share rows of a table and pairs are not looked at one by one."""
+"""The number of listed values from which on sums share rows of a table and pairs are not compared one by one."""
 
 
 @final
@@ -85,7 +85,7 @@ class SumFunctions:
 
     @property
     def many_points(self) -> bool:
-        """Whether there are so many points that pairs of them are not looked at one by one."""
+        """Whether there are so many points that pairs of them are not compared one by one."""
         return self.rows.shape[1] > MANY_POINTS
 
     @cached_property

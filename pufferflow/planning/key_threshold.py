@@ -1,6 +1,6 @@
 """Keys of the answer that the data chooses: the noisy number of rows with which a key appears, and what that costs.
 
-Keys are taken from the rows that are read, so a unit may have some that nobody else has: no more than rows of it are
+Keys are taken from the rows that are read, so a unit may have keys that no other unit has: no more than rows of it are
 read. Each key has a noisy number of rows, and appears where that is above a threshold.
 
 Statement: if the noisy sums of listed keys keep (ε, δ') (or the same of a Rényi order), and no unit makes a key appear

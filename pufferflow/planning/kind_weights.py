@@ -1,4 +1,4 @@
-"""Weights of sums of kinds of rows, such as groups with bounds of their own: each kind has the noise that it needs.
+"""Weights of sums of kinds of rows, such as groups with bounds of their own: each kind has the noise it needs.
 
 A row moves the sums of its own kind only. Shares of the budget make equal noise of the range of each sum; but units of
 one kind may have more rows than those of another, or depend on each other more closely. So the weights of each kind's

@@ -15,7 +15,7 @@ _MOST_MOVES: Final = 1 << 24
 def pairs_that_decide(secret: AnySecret, functions: SumFunctions) -> tuple[AnySecret, Floats]:
     """Return the secret with only those pairs of a listed domain that others do not dominate, and the rows there.
 
-    Where sums share rows, or pairs are too many to look at, the values have no names, and are numbered.
+    Where sums share rows, or pairs are too many, the values have no names, and are numbered.
     """
     if not isinstance(secret, Secret | Initial):
         return secret, functions.at_values
@@ -71,7 +71,7 @@ def _farthest_within(function: Floats, ends: Indices) -> float:
 
 
 def _pairs(secret: ValueSecret, alone: Floats) -> Array | None:
-    """Return the pairs by the places of their values, of shape (pairs, 2); None if there are too many to look at."""
+    """Return the pairs by the places of their values, of shape (pairs, 2); None if there are too many."""
     count = _number_of_pairs(secret)
     if secret.pairs == "all":
         chosen = extreme_points(alone)

@@ -1,10 +1,10 @@
 """Public weights of a request: read when planning, and compared with the source when releasing.
 
 A row moves a sum by its weight times what it moves φ. So tables are those of a row with the largest weight, of which
-others move less. Of independent rows only one moves, by the weights that it has together: weights that are 0 or 1 say
-which groups a row is in, and of groups that no row shares the largest loss counts (M27). Rows that may move together,
-in any way, move a cell by all their weights, whatever their signs. Rows that depend on each other in known ways have
-shares of the largest weight in patterns: what they tell, and how far translated ones move a sum, grows with them.
+others move less. Of independent rows only one moves, by its joint weights: weights that are 0 or 1 say which groups a
+row is in, and of groups that no row shares the largest loss counts (M27). Rows that may move together, in any way, move
+a cell by all their weights, whatever their signs. Rows that depend on each other in known ways have shares of the
+largest weight in patterns: what they reveal, and how far translated ones move a sum, grows with the shares.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ _FEWEST_DIGITS: Final = 10
 
 @final
 class PublicWeights:
-    """What noise, cost and answers rest on of public weights, each read once, when it is first needed."""
+    """The public weights that noise, cost and answers depend on, each read once, when it is first needed."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -72,7 +72,7 @@ class PublicWeights:
     def patterns(self) -> Patterns:
         """The patterns of groups whose order does not matter, a row of the largest weight counted as `COPIES`.
 
-        Rows that weights tell the kinds of have their shares instead.
+        Rows of kinds that weights define have their shares instead.
         """
         request, known = self.request, self._memberships(free=True)
         if known is not None:
@@ -81,7 +81,7 @@ class PublicWeights:
 
     @cached_property
     def memberships(self) -> Patterns | None:
-        """The patterns of groups by the kinds of their rows, if that is what several weights tell."""
+        """The patterns of groups by the kinds of their rows, if several weights define kinds."""
         return self._memberships(free=False)
 
     def _memberships(self, *, free: bool) -> Patterns | None:
@@ -127,7 +127,7 @@ class PublicWeights:
 
     @cached_property
     def units_of_kinds(self) -> UnitsOfKinds | None:
-        """The units whose rows are all of one kind; None where each step is of one kind, or weights tell no kinds."""
+        """The units whose rows are all of one kind; None where each step is of one kind, or weights define no kinds."""
         request = self.request
         priors = [prior for prior in request.scenario.priors if prior.ordered]
         if self.kinds is None or not priors:
@@ -155,7 +155,7 @@ class PublicWeights:
 
     @cached_property
     def kinds(self) -> Flags | None:
-        """Which sums the rows of each kind move; None where weights do not tell kinds of rows, or all are of one."""
+        """Which sums the rows of each kind move; None where weights define no kinds of rows, or all are of one."""
         if partition_of(self.request) is None or len(self.together) < _SEVERAL:
             return None
         place = {weight: place for place, weight in enumerate(self.grids)}
@@ -208,12 +208,12 @@ class PublicWeights:
 
     @cached_property
     def together(self) -> Array:
-        """The weights that a row has together, in steps, for all kinds of rows of which no other has more of each."""
+        """The joint weights of a row, in steps, for all kinds of rows that no other kind exceeds in every weight."""
         return largest_together(self.request.engine, self.request.selection, self.grids)
 
     @property
     def _one_has_all(self) -> bool:
-        """Whether some row has the largest of every weight: then no other row needs to be looked at."""
+        """Whether some row has the largest of every weight: then no other row needs to be compared."""
         return self.together.tolist() == [[grid.largest for grid in self.grids.values()]]
 
     def of_each_row(self, tables: Sequence[Tables]) -> list[list[Tables]]:
@@ -238,7 +238,7 @@ class PublicWeights:
 
     @property
     def selection(self) -> Selection:
-        """The selected rows, in cells by their weights too, as an engine is asked for them."""
+        """The selection for the engine: the selected rows, in cells by their weights too."""
         selection, weights = self.request.selection, tuple(dict.fromkeys(filter(None, self.of_sums)))
         return by_weight(self.request.engine, selection, weights) if weights else selection
 
@@ -247,7 +247,7 @@ class PublicWeights:
         if not weights_of(self.request.measures):
             return
         if not self.request.counts_are_public:
-            raise InternalError("A weight of private rows has no bounds.", instead="asking the batch anew")
+            raise InternalError("A weight of private rows has no bounds.", instead="building the batch anew")
         self.request.check_weighable()  # a batch may be planned with other priors than it was made with
         for query in self.request.queries:
             if isinstance(query, WeightedMean):
@@ -277,6 +277,6 @@ def _places(pattern: Pattern) -> Floats:
 
 
 def _contents(pattern: Pattern) -> tuple[object, ...]:
-    """Return what tells a pattern of rows in order from others."""
+    """Return a key that distinguishes patterns of rows in order."""
     arrays = pattern.cells, pattern.positions, pattern.shares
     return (*(None if array is None else array.tobytes() for array in arrays), pattern.start, pattern.covers)

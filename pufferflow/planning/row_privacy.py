@@ -1,9 +1,9 @@
 """Floors of noise: the noise of a single independent row, whatever the prior, and a little where none is needed.
 
-A prior may hide a row by itself: a value has probability 0, or rows cancel each other out. Noise made for the prior
-alone would then be small, or none at all, and an attacker who knows more than the prior would see the row. So noise is
-never below the need of the same batch and guarantee under `pf.Independent()`: every release is at the same time
-differentially private for the value of one row.
+A prior may hide a row by itself: a value has probability 0, or rows cancel each other out. Noise for the prior alone
+would then be small, or none at all, and an adversary who knows more than the prior would see the row. So noise is never
+below that of the same batch and guarantee under `pf.Independent()`: every release is also differentially private for
+the value of one row.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
     """Return a calibration whose noise has at least this scale; its bound is that of the first laws.
 
     Noise on an answer that needs none is post-processing; other losses fall as noise grows, or it stays as it is. Where
-    they may rise again, the noise is the first louder one that is proven for all laws.
+    they may rise again, the noise is the first larger one that is proven for all laws.
     """
     noise, promise = calibration.noise, calibration.guarantee
     if noise.scale >= least:
@@ -79,7 +79,7 @@ def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> floa
     """Return a scale not far below one row's movement of the weighted sums, less for guarantees that hide very little.
 
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
-    release. The floor is too small to be visible in the answers.
+    release. This least noise is too small to be visible in the answers.
     """
     farthest = float((facts.functions.ranges * weights).max(initial=0.0))
     if facts.request.scenario.priors == (Independent(),) and (own := row_laws(facts, weights, None)) is not None:

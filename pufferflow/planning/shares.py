@@ -40,7 +40,7 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
 
 
 def distinct(places: Sequence[Sequence[int]], shares: Floats) -> dict[tuple[int, ...], float]:
-    """Return the share of each different set of sums: what is asked twice has one share, the larger one.
+    """Return the share of each different set of sums: a set that is queried twice has one share, the larger one.
 
     >>> distinct([[0], [1], [0]], np.array([0.25, 0.5, 0.25]))
     {(0,): 0.333..., (1,): 0.666...}

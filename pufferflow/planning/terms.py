@@ -81,7 +81,7 @@ class Terms:
 
 
 def wants_joint(noise: object) -> bool:
-    """Return whether Gaussian noise is asked for that is correlated where this is less (M28)."""
+    """Return whether the terms require Gaussian noise that is correlated where this is less (M28)."""
     return noise is JointGaussian or (isinstance(noise, str) and noise.casefold() == "joint")
 
 
@@ -139,7 +139,7 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
 
 
 def _no_promise(given: object) -> UsageError:
-    """Return the error for an object that is no guarantee, as a number, which has no kind."""
+    """Return the error for an object that is no guarantee, such as a number, which has no kind."""
     problem = "left out" if given is None else f"{shown(given)}, which does not say of which kind it is"
     if isinstance(given, type) and issubclass(given, Guarantee):
         return UsageError(

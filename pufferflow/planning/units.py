@@ -1,4 +1,4 @@
-"""Which rows a release selects, as far as its filters and keys say so, and how many of one unit that comes and goes.
+"""The rows that a release selects, by its filters and keys, and how many of them one unit that may be absent has.
 
 A unit of r rows moves a cell by r at most. If these are r rows in each of g groups, and no cell of the answer has rows
 of two groups, cells are moved by r each, g of them: ‖(r, …, r)‖ is r·g in the norm 1, and r·√g in the norm 2. Splitting

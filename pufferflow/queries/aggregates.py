@@ -18,7 +18,7 @@ from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, q
 _FEWEST: Final = 10**6
 _OF_VARIANCE: Final = 2
 Counted = tuple[()] | tuple[Values | None]
-"""What counts the rows behind a query: nothing where their number is public, a measure where it is not."""
+"""The measure of the number of rows behind a query; empty where that number is public."""
 
 
 @final
@@ -85,7 +85,7 @@ class MeanOfUnknown(Query):
     values: Values | None = field(default=None, repr=False)
     """φ itself."""
     least: float = field(default=1.0, repr=False)
-    """What is divided by at least: one row, or its least weight."""
+    """The least divisor: one row, or its least weight."""
     linear = False
 
     @classmethod
@@ -105,9 +105,9 @@ class MeanOfUnknown(Query):
         return cls(name, measures, words, center, low, high, with_weight(values, weight), least)
 
     def beside(self, graphs: Collection[Hashable]) -> "MeanOfUnknown":
-        """Return the same made of Σ φ, if that is a query by itself and so need not be paid for twice.
+        """Return the same mean made of Σ φ, if that is a query by itself and so need not be charged twice.
 
-        Not where all values are far from 0: then the noisy number of rows would be multiplied by much.
+        Not where all values are far from 0: then the noisy number of rows would be multiplied by a large number.
         """
         if self.values is None or self.values.graph not in graphs or not self.low <= 0 <= self.high:
             return self
@@ -210,16 +210,16 @@ class Quantile(Query):
     values the answer is one of them, on classes a point inside one, as if the values were spread evenly there: of
     columns of whole numbers one of the whole numbers in it.
 
-    The noisy counts are added up. Where the number of rows is public, what noise added to it in total is taken off
-    again, evenly; where noise makes the sums fall, they are levelled between the running maximum from below and the
-    running minimum from above.
+    The noisy counts are added up. Where the number of rows is public, the total noise is subtracted again, evenly;
+    where noise makes the sums fall, they are levelled between the running maximum from below and the running minimum
+    from above.
     """
 
     q: float
     edges: tuple[float, ...]
     """The values in growing order; or, one more than there are counts, the ends of the classes."""
     whole_numbers: bool = field(default=False, repr=False)
-    """Whether values are whole numbers; public, and no part of what ledgers know of a query: it only reads sums."""
+    """Whether values are whole numbers; public, and no part of a query's digest in ledgers: it only reads sums."""
     counts_values: bool = field(default=False, repr=False)  # pyright: ignore[reportIncompatibleMethodOverride] - a field
     """Whether the classes leave out what is missing; their domain says so too."""
     linear = False
@@ -270,7 +270,7 @@ class Quantile(Query):
         at_least, below = self._known(sums, size)
         half, total = half[:-1], half[-1]
         if size is not None:
-            half = np.maximum(half, 0.5)  # whole numbers of rows are told apart halfway between them, if not before
+            half = np.maximum(half, 0.5)  # whole numbers of rows differ from halfway between them on, if not before
         may = at_least >= -half
         may[:, -1] = True
         may[:, 1:] &= below[:, :-1] <= half[:-1]
@@ -318,7 +318,7 @@ class Quantile(Query):
         return levelled(levels), self._rank(size)[:, None] - 0.5
 
     def _rank(self, size: Floats) -> Floats:
-        """Return which row in growing order has the quantile; a product a hair above a whole number is that number."""
+        """Return the rank of the row with the quantile; a product above a whole number by rounding is that number."""
         return np.maximum(np.ceil(self.q * size * _SLIGHTLY), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The aggregates with bounds of values by group: a sum for each kind of groups, of which a row is in one.
+"""The aggregates with bounds of values by group: one sum for each kind of groups; each row is in one kind.
 
 The sum of a kind has the weight 1 on rows of its groups, and 0 on all others. So in each cell one of the sums is the
 answer, and the others are exactly 0, whatever the rows: these are neither drawn nor shown.
@@ -106,7 +106,7 @@ class BoundedMean(Bounded):
         return np.where(there, low, np.nan), np.where(there, high, np.nan)
 
 
-def bounded(  # noqa: PLR0913, PLR0917 - what is asked, and how expressions are read
+def bounded(  # noqa: PLR0913, PLR0917 - the query, and how expressions are read
     kind: type[Bounded],
     name: str,
     request: Request,
@@ -125,7 +125,7 @@ def bounded(  # noqa: PLR0913, PLR0917 - what is asked, and how expressions are 
         )
     if not request.counts_are_public:
         raise Refused(
-            "Bounds by group, and which rows there are is the secret: noise is made for a row of any group.",
+            "Bounds by group where the secret is which rows there are: noise has to hide a row of any group.",
             allowed="bounds by group where the rows are public, with pf.Secret",
             instead='.filter(grade="junior"), a batch for each group, with pl.col("salary").clip(0, 60_000)',
         )

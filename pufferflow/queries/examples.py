@@ -1,4 +1,4 @@
-"""Examples in errors, in the words of a batch: its own columns stand where an example has "level", "day" or "meter"."""
+"""Examples in errors for a batch: its own columns take the place of "level", "day" and "meter"."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ _TEXTS: Final = (pl.String, pl.Categorical, pl.Enum)
 
 
 def examples_of(request: Request) -> dict[str, str]:
-    """Return the parts of examples, as they are written in tables and errors, with what stands for them here.
+    """Return the parts of examples, as they are written in tables and errors, with their replacements here.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("kwh", domain=pf.Interval(0, 4)), pf.Independent(), public=["area"])
@@ -102,7 +102,7 @@ def _equals(name: str, schema: Mapping[str, pl.DataType]) -> str:
 
 
 def _of_outputs(request: Request) -> dict[str, str]:
-    """Return the names of answers: those that are asked for, or those that would be."""
+    """Return the names of answers: those of the queries, or examples of them."""
     asked = list(request.outputs)
     if not asked and request.domains:
         column = _own("level", list(request.domains))

@@ -1,7 +1,7 @@
-"""Bounds of values by public group: which there are, and which of them are those of a row's group.
+"""Bounds of values by public group, and the bounds of a row's group.
 
-Groups with the same bounds are one kind. The kind of a row follows from its key, row by row, so that engines need to
-know no more than a derived column of public ones.
+Groups with the same bounds are one kind. The kind of a row follows from its key, row by row, so that engines need
+only a derived public column.
 """
 
 from collections.abc import Mapping, Sequence

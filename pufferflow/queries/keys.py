@@ -1,4 +1,4 @@
-"""The keys of an answer that a `group_by` lists; they are public. Or the word for those that the data chooses."""
+"""The public keys of an answer that a `group_by` lists, or the word for keys that the data chooses."""
 
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -13,7 +13,7 @@ from pufferflow.expressions import named, unsorted
 from pufferflow.suggestions import nearest
 
 DISCOVER: Final = "discover"
-"""What stands for the keys of the rows, where it is private which there are."""
+"""The word for the keys of the rows, where the keys are private."""
 
 
 def check_discoverable(by: Sequence[str], schema: pl.Schema, *, public: bool, other: object) -> None:

@@ -45,7 +45,7 @@ def column_name(given: object) -> str:
 
 
 def answer_name(name: object, values: Values, what: str) -> str:
-    """Return the name of an answer; if none is given, that of its values, or of their column and what is asked."""
+    """Return the name of an answer; if none is given, that of its values, or of their column and the query."""
     default = values.name if values.name is not None else f"{values.column}_{what}"
     return read_name(name, default)
 

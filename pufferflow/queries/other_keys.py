@@ -62,7 +62,7 @@ class OtherKeys:
 
 
 def with_others(keys: pl.DataFrame, other: object) -> OtherKeys:
-    """Return keys with the further ones that `other` asks for; an Enum that lacks a label becomes text.
+    """Return keys with the further ones of `other`; an Enum that lacks a label becomes text.
 
     >>> with_others(pl.DataFrame({"town": ["a", "b"]}), "elsewhere").keys["town"].to_list()
     ['a', 'b', 'elsewhere']
@@ -83,7 +83,7 @@ def with_others(keys: pl.DataFrame, other: object) -> OtherKeys:
 def check_numbered(keys: pl.Schema, what: str) -> None:
     """Refuse names and types of columns of which rows cannot be given numbers."""
     pattern = next((name for name in keys if pl.col(name).meta.has_multiple_outputs()), None)
-    if pattern is not None:  # engines ask expressions for the columns that they name
+    if pattern is not None:  # engines read the columns that expressions name
         raise UsageError(
             f"{what} beside the column {shown(pattern)}, whose name Polars reads as a pattern.",
             allowed="grouping columns with plain names",
@@ -122,7 +122,7 @@ def _is_nested(label: object) -> bool:
 
 
 def _with_label(keys: pl.Series, label: object, times: int) -> pl.Series:
-    """Return the keys of a column, and its label so many times after them."""
+    """Return the keys of a column, and its label `times` times after them."""
     read = _label(label, keys)
     if read is None and isinstance(keys.dtype, pl.Enum):
         keys = keys.cast(pl.String)

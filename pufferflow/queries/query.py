@@ -42,11 +42,11 @@ class Query:
 
     @property
     def counts_values(self) -> bool:
-        """Whether a private number takes the place of the number of rows, as that of values which are not missing."""
+        """Whether a private number, as that of present values, takes the place of the number of rows."""
         return False
 
     def size_in(self, tally: Tally, *, counts_are_public: bool) -> Size:
-        """Return what is called the size of each cell: its rows, where their number is public."""
+        """Return the size of each cell: its number of rows, where that is public."""
         return tally.rows.astype(np.float64) if counts_are_public and not self.counts_values else None
 
     @property
@@ -126,5 +126,5 @@ def ends_of_count(sums: Floats, half: Floats, size: Size) -> tuple[Floats, Float
 
 
 def at_least_one(size: Floats) -> Floats:
-    """Return sizes to divide by: an empty cell counts as one row, so that its answer is noise and no gap."""
+    """Return sizes to divide by: an empty cell counts as one row, so that its answer is noise and not null."""
     return np.maximum(size, 1.0)

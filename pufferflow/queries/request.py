@@ -51,9 +51,9 @@ class Request:
     keys: pl.DataFrame | None = None
     queries: tuple[Query, ...] = ()
     others: OtherKeys | None = None
-    """What the last keys are, if they are labels for rows of no other key."""
+    """The labels for rows of no other key, which are the last keys."""
     discovers: bool = False
-    """Whether the keys are those of the rows, and which there are is private: each appears with enough rows only."""
+    """Whether the keys are those of the rows and private: a key appears only if it has enough rows."""
 
     @property
     def frame(self) -> Any:
@@ -79,7 +79,7 @@ class Request:
         """The rows of each unit that are read; None for all.
 
         A table without an order has rows in that of all columns that are ever read, private ones last: rows that are
-        equal in these are alike to every query. So what is read of a unit never depends on other units' rows.
+        equal in these are equal for every query. So the rows read of a unit never depend on other units' rows.
         """
         scenario, secret = self.scenario, self.scenario.secret
         if not isinstance(secret, Presence) or secret.rows is None or secret.each_row:
@@ -308,7 +308,7 @@ class Request:
         raise self._misfit(predicate)
 
     def _misfit(self, expression: pl.Expr) -> UsageError:
-        """Return the error for an expression that does not fit the types of its columns, mended where that is clear."""
+        """Return the error for an expression that does not fit the types of its columns, with a likely correction."""
         tree = read_tree(expression)
         types = {name: self.schema[name] for name in self.public}
         types_in_words = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
@@ -378,7 +378,7 @@ class Request:
             return replace(self, by=tuple(by), discovers=True)
         if keys is None and not self.counts_are_public:
             raise UsageError(
-                "Which groups there are is private: whether rows are there at all is the secret.",
+                "The groups are private: the secret is whether rows are there at all.",
                 allowed=f'the keys of the answer, listed; or keys="{DISCOVER}", under a guarantee with a delta',
                 instead=f'.group_by("{by[0]}", keys=["a", "b"])',
             )
@@ -415,7 +415,7 @@ class Request:
 
     @property
     def with_rows_counted(self) -> "Request":
-        """The request with the number of rows of each key, by which keys appear, if nothing asks for it yet."""
+        """The request with the number of rows of each key, by which keys appear, unless it is a query already."""
         if not self.discovers or not self.queries or None in self.measures:
             return self
         taken = {*self.schema, *self.by, *self.outputs}
@@ -431,7 +431,7 @@ class Request:
         if len(read) > 1 and not (self.tuples is not None and self.tuples.has(read)):
             first, other, *_ = read
             raise Refused(
-                f"One batch asks about {first!r} and {other!r}.",
+                f"One batch has queries about {first!r} and {other!r}.",
                 allowed="queries about one sensitive column, or about several that the secret lists",
                 instead=f"pf.Scenario(secret=[pf.Secret({first!r}, …), pf.Secret({other!r}, …)], …), or "
                 f"pf.protect(frame, scenario).private_sum({other!r}), a batch of its own",
@@ -442,7 +442,7 @@ class Request:
         columns = {column for values in query.measures if values is not None for column in values.columns}
         if query.name in {*self.public, *self.domains} - columns:
             raise UsageError(
-                f"The answer would be called {query.name!r}, as a column is that it is not about.",
+                f"The answer would be called {query.name!r}, the name of a column that the query does not read.",
                 allowed="one column for a query, and a name that no other column has",
                 instead=f'a query of its own for {query.name!r}, or name="{query.name}_2"',
             )
@@ -482,7 +482,7 @@ class Request:
 
 def _unweighted(what: str) -> Refused:
     return Refused(
-        f"{what}: nothing is known of how far rows of different weights move together.",
+        f"{what}: no bound is known on how far rows of different weights move together.",
         allowed="pf.Secret with pf.Independent(), pf.MarkovChain, pf.GaussianPrior, pf.LatentClass or "
         "pf.AnyCorrelation()",
         instead="prior=pf.AnyCorrelation(), or .group_by of the weight without it, and products of the answers",

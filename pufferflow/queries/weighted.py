@@ -1,4 +1,4 @@
-"""The aggregates with public weights: what stands for the size of a cell is its weights, positive and negative ones."""
+"""The aggregates with public weights: the size of a cell is the sums of its positive and negative weights."""
 
 import math
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class WeightedSum(Weighted):
 
     @property
     def _signs(self) -> tuple[Floats, Floats]:
-        """The least and largest sums of unknown rows: only signs of weights and values tell anything."""
+        """The least and largest sums of unknown rows: they follow from the signs of weights and values alone."""
         bounds = (-math.inf, math.inf) if self.weight.bounds is None else self.weight.bounds
         ends = [value * float(bound) for value in self._range for bound in bounds if value and bound]
         low, high = min(ends, default=0.0), max(ends, default=0.0)
@@ -71,7 +71,7 @@ class WeightedSum(Weighted):
 @final
 @dataclass(frozen=True)
 class WeightedMean(Weighted):
-    """Σ w φ(x) / Σ w; a cell without rows is divided by the least Σ w of others, so that it is noise and no gap."""
+    """Σ w φ(x) / Σ w; a cell without rows is divided by the least Σ w of others, so that it is noise and not null."""
 
     @classmethod
     def of(cls, name: str, values: Values, words: str) -> "WeightedMean":

@@ -1,8 +1,8 @@
 """The keys that appear in an answer whose keys the data chooses, and error bars that allow for the choice.
 
-A key appears where its noisy number of rows is above a threshold (`planning.key_threshold`). So the noise of the number
-is not what it was before the choice: a key of few rows appears only if the noise is large. Other sums have noise of
-their own, which has no part in it.
+A key appears where its noisy number of rows is above a threshold (`planning.key_threshold`). So the noise of the
+number, given that the key appears, has another law: a key of few rows appears only if the noise is large. The noise of
+other sums is independent of the choice.
 
 The bar of a number of rows y has all n for which a number of y or more is no rarer, among the keys of n rows that
 appear, than is the noise beyond one end of its interval. A key that appears has a row, so n is 1 or more; and of more
@@ -19,7 +19,7 @@ from pufferflow.queries import Count, Query
 
 _HALVINGS = 60
 _FAR = 40.0
-"""So many scales above the threshold the choice is as good as none."""
+"""The number of noise scales above the threshold beyond which the choice is neglected."""
 _HAIR = 1e-3
 
 

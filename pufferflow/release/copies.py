@@ -1,7 +1,7 @@
-"""Published releases where they were found, to be compared with the ones that a ledger keeps.
+"""Copies of published releases, to be compared with the releases in a ledger.
 
-Whatever a release was written to, its certificate names the ledger's entry that paid for it, and is compared field by
-field; how the numbers are read back is the matter of the place.
+The certificate of each copy names the ledger's entry that paid for it, and is compared field by field. The sink reads
+the numbers back.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from pufferflow.release.release import Release
 
 
 class Head(msgspec.Struct, frozen=True):
-    """As much of a certificate as any version of it has."""
+    """The fields of a certificate that every version has."""
 
     version: int
     entry: str | None = None
@@ -26,7 +26,7 @@ class Head(msgspec.Struct, frozen=True):
 @final
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A published release: what it is called there, its place in words, and its certificate, None if there is none.
+    """A published release: its name there, its place in words, and its certificate, None if there is none.
 
     `tables` says in what the numbers there are not those of a release. `release_id` is the id under which it was
     published, None where a place has only labels.
@@ -70,7 +70,7 @@ def certificate_of(body: bytes) -> Certificate | None:
 
 
 def other_release(stored: bytes, release: Release) -> str:
-    """Return in a few words whose a stored certificate is if it is another release's; empty if it is this one's.
+    """Return in a few words whose certificate is stored if it is another release's; empty if it is this one's.
 
     It is also empty for a text that is damaged, or of a version that has other fields.
     """

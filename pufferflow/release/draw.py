@@ -61,7 +61,7 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
     if size is None or not names:
         return []
     where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
-    return [f"{where}: what stands there for {', '.join(names)} is noise alone, with the whole range as its error bar"]
+    return [f"{where}: the value of {', '.join(names)} there is noise alone, with the whole range as its error bar"]
 
 
 def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:
@@ -213,7 +213,7 @@ def _of_combinations(decision: Decision, combined: Combined, tally: Tally) -> Fl
 
 
 def _shown(request: Request, tally: Tally) -> Flags:
-    """Return which of the sums answers are made of, of shape (sums, cells); the others are publicly 0."""
+    """Return a flag for each sum and cell that an answer reads, of shape (sums, cells); the others are publicly 0."""
     shown = np.zeros((len(request.measures), len(tally.rows)), dtype=np.bool_)
     for query, places in request.reads:
         own = query.measure_in(query.size_in(tally, counts_are_public=request.counts_are_public))

@@ -1,8 +1,8 @@
-"""Files and folders that are there whole or not at all, whenever a process is killed or a machine stops.
+"""Atomic and durable writes of files and folders: whole or not at all, even if the process or the machine stops.
 
-What is new is written beside its place, under a name that nobody looks for, and brought to the disk; then it is moved,
-which file systems do in one step, and the folder that names it is brought to the disk too. A process that is killed
-leaves its unfinished names behind; they are removed when they are a day old.
+New files are written under a temporary name in the same folder and synced to the disk. Then they are renamed, which
+file systems do in one step, and the folder is synced too. A process that is killed leaves temporary files behind; they
+are removed when they are a day old.
 """
 
 import errno
@@ -22,7 +22,7 @@ _TAKEN = {errno.ENOTEMPTY, errno.EEXIST}
 
 
 def write_whole(path: Path, body: Iterable[bytes]) -> None:
-    """Write a file, of parts that follow each other, into a folder that exists; one of that name is replaced."""
+    """Write a file, given as consecutive parts, into an existing folder; a file of that name is replaced."""
     beside = name_beside(path)
     try:
         _write(beside, body)
@@ -34,7 +34,7 @@ def write_whole(path: Path, body: Iterable[bytes]) -> None:
 
 
 def move_file(beside: Path, path: Path) -> bool:
-    """Bring a file that is written to its place, durably; return False if there is one, which stays."""
+    """Move a written file to its place, durably; return False if there is a file already, which stays."""
     try:
         os.link(beside, path)
     except FileExistsError:
@@ -49,7 +49,7 @@ def move_file(beside: Path, path: Path) -> bool:
 
 
 def unfinished_in(folder: Path) -> Iterable[Path]:
-    """Return the names of what is not finished in a folder."""
+    """Return the temporary files in a folder."""
     start, end = _UNFINISHED
     return sorted(folder.glob(f"{start}{'[0-9a-f]' * 16}{end}"))
 
@@ -71,10 +71,10 @@ def make(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 @contextmanager
 def exclusive_access(folder: Path) -> Generator[None]:
-    """Keep other processes that ask for the same folder waiting; the system lets go of it if this one is killed.
+    """Lock a folder against other processes; the system releases the lock if this process is killed.
 
-    Where the file system has no locks, nobody waits, and nobody longer than a minute: a process that was stopped just
-    when it was to let go keeps the lock. Each file is replaced whole all the same.
+    Other processes wait for at most a minute, since a process that was stopped keeps its lock. Where the file system
+    has no locks, they do not wait. Each file is replaced whole all the same.
     """
     if sys.platform == "win32":
         _sweep(folder)
@@ -124,7 +124,7 @@ def _move(beside: Path, folder: Path) -> bool:
 
 
 def name_beside(path: Path) -> Path:
-    """Return a name for what is not finished, which nobody looks for, in the folder of a path."""
+    """Return a temporary name in the folder of a path."""
     start, end = _UNFINISHED
     return path.parent / f"{start}{secrets.token_hex(8)}{end}"
 
@@ -137,7 +137,7 @@ def _write(path: Path, body: Iterable[bytes]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the platform can."""
+    """Sync the names in a folder to the disk, where the platform can."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -158,7 +158,7 @@ def _make_parents(folder: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what processes that were killed left behind; none needs a day for a file."""
+    """Remove the temporary files of killed processes, which are a day old; no file takes a day to write."""
     for leftover in unfinished_in(folder):
         with suppress(OSError):
             if time.time() - leftover.lstat().st_mtime > _A_DAY:

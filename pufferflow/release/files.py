@@ -1,9 +1,9 @@
 """A release as files of a folder: two tables in one of the formats, and the certificate.
 
-The table of error bars has columns of what is possible beside them, but for releases of older versions.
+The table of error bars has columns of limits beside them, except in releases of older versions.
 
 CSV and NDJSON have a file `schema.json` too, by which they are read back with the dtypes they had. The certificate is
-written last and goes first, so no certificate ever stands beside another release's numbers.
+written last and removed first, so no certificate is ever beside another release's numbers.
 """
 
 import os
@@ -31,7 +31,7 @@ OURS = frozenset({SCHEMA, CERTIFICATE, *(f"{name}.{form}" for name in TABLES for
 
 @final
 class Parts(NamedTuple):
-    """A release as it is written: the numbers, their error bars with what is possible, and the certificate."""
+    """A release as it is written: the numbers, their error bars with limits, and the certificate."""
 
     frame: pl.DataFrame
     ends: pl.DataFrame

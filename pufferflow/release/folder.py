@@ -1,7 +1,7 @@
-"""The folder that a release is sent to: sent once, mended if it is not whole, and never taken from another release.
+"""The folder that a release is sent to: sent once, repaired if it is not whole, and never taken from another release.
 
-A release that was sent is the one that its ledger keeps, so sending again changes nothing: whoever comes second finds
-what the first left. A table that is whole and has other numbers is never replaced: it was published.
+The release is the one that its ledger keeps, so sending again changes nothing: a second process finds what the first
+wrote. A table that is whole and has other numbers is never replaced: it was published.
 """
 
 import os
@@ -64,14 +64,14 @@ def check_writable(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse the place of a release that is a file, or a folder with files of a release that nobody certified."""
+    """Refuse the place of a release that is a file, or a folder with release files without a certificate."""
     if not folder.exists() and not folder.is_symlink():
         return
     if not folder.is_dir():
         raise SinkError(
             f"{str(folder)[-200:]!r} is where a release goes, and it is no folder. Nothing was drawn or charged.",
             allowed="an empty place, or a folder",
-            instead="moving away what is there, and running again",
+            instead="moving that file away, and running again",
         )
     if theirs := sorted(OURS.intersection(path.name for path in folder.iterdir())):
         raise UsageError(
@@ -119,7 +119,7 @@ def entry_of(folder: Path) -> str:
 
 
 def table_differences(names: Collection[str], read: Callable[[str], bytes], release: Release) -> list[str]:
-    """Return in what the tables among some files are not a release's; pages and the like are not looked at."""
+    """Return the differences between the tables among some files and a release's; reports and the like are ignored."""
     tables = [(name, form) for form in FORMATS for name in TABLES if f"{name}.{form}" in names]
     lines = [] if {name for name, _ in tables} == set(TABLES) else ["a table is missing"]
     for name, form in tables:
@@ -169,7 +169,7 @@ def _tables_of(release: Release) -> dict[str, pl.DataFrame]:
 
 
 def _read_table(place: Path, name: str, format: str, *, described: bool) -> pl.DataFrame | None:  # noqa: A002 - as above
-    """Return a table, or None if it is not there or damaged; text that was never described is somebody else's."""
+    """Return a table, or None if it is missing or damaged; refuse text without a description, which is not ours."""
     path = place / f"{name}.{format}"
     if not path.exists():
         return None
@@ -206,6 +206,6 @@ def _failed(place: Path, error: OSError, instead: str) -> SinkError:
     reason = os.strerror(error.errno) if error.errno else type(error).__name__
     return SinkError(
         f"Nothing could be written to {str(place)[:200]!r}: {reason}.",
-        allowed="a folder that can be made or written to, on a disk with room",
+        allowed="a folder that can be made or written to, on a disk with free space",
         instead=instead,
     )

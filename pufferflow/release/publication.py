@@ -1,4 +1,4 @@
-"""A decision is released: compare the source, reserve the cost, read the private rows once, add noise, commit.
+"""The release of a decision: compare the source, reserve the cost, read the private rows once, add noise, commit.
 
 Each step is finished before the next begins. A failure after the reservation leaves the cost reserved, since it may
 have revealed something. The source is compared again after it was read, unless it is certain to be the same. Between
@@ -26,17 +26,17 @@ class Reservable(Protocol):
 
     @property
     def cost(self) -> Cost:
-        """What composition adds up."""
+        """The cost, for composition."""
         ...
 
     @property
     def certificate(self) -> Certificate:
-        """What goes out with the answers."""
+        """The certificate of the answers."""
         ...
 
     @property
     def name(self) -> str:
-        """A name that is the same on every machine for the same questions, terms and public facts."""
+        """A name that is the same on every machine for the same queries, terms and public facts."""
         ...
 
 
@@ -59,7 +59,7 @@ class Reservation(Protocol):
         ...
 
     def certified(self, certificate: Certificate) -> Certificate:
-        """Return a certificate that names the entry, with what the account has to say of it."""
+        """Return a certificate that names the entry, with the facts of the account."""
         ...
 
     def commit(self, release: Release) -> Release:
@@ -70,7 +70,7 @@ class Reservation(Protocol):
 class CostAccount(Protocol):
     """An account that adds up the costs of releases."""
 
-    def find(self, id: str) -> Release | None:  # noqa: A002 - the name at the door
+    def find(self, id: str) -> Release | None:  # noqa: A002 - the public name
         """Return the release stored under an id; None if there is none yet."""
         ...
 
@@ -85,7 +85,7 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
         raise UsageError(
             "The noise was worked out from an estimate, which may be below the truth.",
             allowed="bounds that are exact or above the truth",
-            instead="release(estimates=True), if an estimate is good enough",
+            instead="release(estimates=True), if an estimate suffices",
         )
     check_account(account, release_id)
     for noise in decision.noises:

@@ -52,7 +52,7 @@ class Release(Suggesting):
     certificate: Certificate
     limits: pl.DataFrame | None = None
     plan_evidence: Callable[[], Evidence | None] | None = field(default=None, repr=False)
-    """What the plan shows of itself on a page, worked out when it is asked for; stored nowhere with the numbers."""
+    """The plan's evidence for the report, computed on demand; it is not stored with the numbers."""
 
     def _own_examples(self) -> Mapping[str, str]:
         asked = {f"{name}_low" for name in self.frame.columns} & set(self.intervals.columns)
@@ -66,7 +66,7 @@ class Release(Suggesting):
 
         Sums are cut to the range of so many rows, counts to 0 and the number of rows, means and quantiles to their
         range; limits that follow from a private number of rows are left out. Bars keep their coverage.
-        Cut numbers are off to one side near a limit: totals and means of several groups are to be made of `frame`.
+        Cut numbers are biased near a limit: compute totals and means of several groups from `frame`.
 
         >>> import polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -77,7 +77,7 @@ class Release(Suggesting):
         """
         if self.limits is None:
             raise UsageError(
-                "The release was kept without what is possible, as older ones were.",
+                "The release was stored without its limits, as older ones were.",
                 allowed="a release of this version of pufferflow",
                 instead="release.frame and release.intervals, which are as they were published",
             )
@@ -165,7 +165,7 @@ class Release(Suggesting):
         return cls(frame, intervals, certificate, limits)
 
     def page(self, evidence: Evidence | None = None, job: str = "", period: str = "") -> str:
-        """Return the page that `report` writes, as HTML; evidence of another plan is refused.
+        """Return the report that `report` writes, as HTML; evidence of another plan is refused.
 
         `job` and `period` are for the heading, where evidence does not name them.
         """
@@ -177,7 +177,7 @@ class Release(Suggesting):
         if evidence is not None and not agree_in_words((evidence.promise, evidence.scenario), own):
             raise UsageError(
                 "The evidence is of another plan than the release.",
-                allowed="what the plan told that was released, or None",
+                allowed="the evidence of the plan that was released, or None",
                 instead="release.report(path), which has the evidence of its own plan, or none",
             )
         now, rows = datetime.now(UTC), self.certificate.rows()
@@ -186,10 +186,10 @@ class Release(Suggesting):
         )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
-        """Write a page for people, one HTML file that needs nothing else.
+        """Write a report for people, one HTML file that needs nothing else.
 
-        What the plan shows of itself is on it, as long as the plan is at hand: for a release that was just made, or
-        read from a folder with `evidence.json`. Of others give `evidence`, as `plan.evidence()` returns it.
+        It has the evidence of the plan for a release that was just made, or read from a folder with `evidence.json`.
+        For other releases give `evidence`, as `plan.evidence()` returns it.
 
         >>> import tempfile, polars as pl, pufferflow as pf
         >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -198,12 +198,12 @@ class Release(Suggesting):
         >>> "The sentence to sign" in page.read_text(encoding="utf-8")
         True
         """
-        place, page = local_path(path, "The place of a page"), self.page(evidence)
+        place, page = local_path(path, "The place of a report"), self.page(evidence)
         put_text(place, page)
         return place
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave out what knows the plan, and so the private frame: a release that is copied or pickled is numbers."""
+        """Leave out what holds the plan, and so the private frame: a copied or pickled release has numbers only."""
         return {**vars(self), "plan_evidence": None}
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""Tables as text: CSV and NDJSON that are read back exactly, by a description of their columns that stands beside them.
+"""Tables as text: CSV and NDJSON that are read back exactly, by a description of their columns in a further file.
 
 Numbers are the shortest that are read back as they were. Dates and times are as in ISO 8601; a time with a zone has
 its distance to UTC, or is in UTC where that distance is no whole number of minutes. Durations are whole numbers of
 their unit. In CSV null is nothing and an empty text is `""`; NaN, inf and -inf stand as these words, in NDJSON as
-texts, since JSON has no numbers for them. Lists, structs and bytes have no form that other programs would know.
+texts, since JSON has no numbers for them. Lists, structs and bytes have no common form in text.
 
 A spreadsheet runs a text that begins as a formula does. In CSV an apostrophe goes before such a text, a name too, and
 before one that begins with an apostrophe; the description says of which columns, so that they are read back exactly.

@@ -1,6 +1,6 @@
-"""Pictures and pages for people, from plain values.
+"""Figures and HTML reports, made from plain values.
 
-Plans and accounts fill these values whether or not a page is wanted; so pages load when they are first asked for.
+Plans and accounts fill these values whether or not a report is written, so the reports load at the first use.
 """
 
 from importlib import import_module
@@ -28,7 +28,7 @@ _PAGES = ("ledger_page", "plan_block", "plan_page", "release_block", "release_pa
 
 
 def __getattr__(name: str) -> object:
-    """Load the pages when the first one is asked for (PEP 562)."""
+    """Load the reports at their first use (PEP 562)."""
     if name in _BELIEFS:
         return getattr(import_module("pufferflow.report.belief_page"), name)
     if name not in _PAGES:

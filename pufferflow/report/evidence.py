@@ -1,6 +1,6 @@
-"""What a plan, an account and a ledger reveal about themselves for a page: plain values, kept as JSON beside a release.
+"""The evidence of a plan, an account and a ledger for a report: plain values, stored as JSON beside a release.
 
-Nothing here depends on a private value.
+No value depends on private data.
 """
 
 from typing import final
@@ -11,27 +11,27 @@ from pufferflow.errors import UsageError
 
 VERSION = 1
 GROUP_PRIVACY = "group privacy"
-"""The row of what it costs to know nothing of how the rows of a group depend on each other."""
+"""The row of the noise that allows any correlation of the rows of a group."""
 ORDINARY = "differential privacy (rows independent)"
-"""The row of ordinary differential privacy of a row, which takes rows for independent."""
+"""The row of ordinary differential privacy of one row, which assumes that rows are independent."""
 
 
 @final
 class Atoms(msgspec.Struct, frozen=True):
-    """A law of one number, as far as a picture needs it: rising values and their probabilities."""
+    """A law of one number for a figure: increasing values and their probabilities."""
 
     values: tuple[float, ...]
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse values without weights: msgspec turns a ValueError into its own, which from_json knows."""
+        """Refuse values without weights by a ValueError, which msgspec converts and `from_json` catches."""
         if len(self.values) != len(self.weights):
             raise ValueError("A law has as many weights as values.")
 
 
 @final
 class WorstPair(msgspec.Struct, frozen=True):
-    """The two secrets that an answer could give away most easily, and its law under each, in the unit of the answer.
+    """The two secrets that are the hardest to hide, and the law of the answer under each, in the unit of the answer.
 
     `noise`, `scale` and `shape` (the k of a generalized Cauchy noise, the epsilon of a staircase, else 0) are what is
     added to `answer`. `epsilon` is the guarantee on the ratio of the two noisy densities, but for a probability of
@@ -54,9 +54,9 @@ class WorstPair(msgspec.Struct, frozen=True):
 
 @final
 class BoundRow(msgspec.Struct, frozen=True):
-    """What one bound asks for to keep the same guarantee; `note` says why, where it asks for nothing.
+    """The noise that one bound needs for the same guarantee; `note` gives the reason where there is none.
 
-    A bound that was not `worked_out` had to do without the laws that it needs; its noise says nothing of the bound.
+    A bound that was not `worked_out` lacked the laws that it needs, and its noise does not characterise it.
     """
 
     bound: str
@@ -73,7 +73,7 @@ class BoundRow(msgspec.Struct, frozen=True):
 
 @final
 class Cell(msgspec.Struct, frozen=True):
-    """One number that would be published; `largest` is the largest size that its answer could have without noise."""
+    """One number to be published; `largest` is the largest absolute value of its answer without noise."""
 
     query: str
     group: str
@@ -101,8 +101,8 @@ class WhatIf(msgspec.Struct, frozen=True):
 class Memory(msgspec.Struct, frozen=True):
     """How long a row is remembered under a prior: what is `left` of it after so many `steps`, from 1 down to 0.
 
-    `measure` says of what: a total variation or a correlation. `step` is one step as it could be typed, "1" where rows
-    are counted. `forgotten` is the number of steps after which 1 % is left, None if that is beyond what was looked at.
+    `measure` is a total variation or a correlation. `step` is one step as a user types it, "1" where rows are counted.
+    `forgotten` is the number of steps after which 1 % is left, None if that is beyond the range of `steps`.
     """
 
     prior: str
@@ -120,7 +120,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 @final
 class Distances(msgspec.Struct, frozen=True):
-    """How far the laws of the answer lie apart for two secrets, and the scales that bounds ask for; None if unknown."""
+    """The distances between the laws of the answer under two secrets, and the scale for each bound; None if unknown."""
 
     first: str
     second: str
@@ -140,7 +140,7 @@ class Distances(msgspec.Struct, frozen=True):
 
 @final
 class Remarks(msgspec.Struct, frozen=True):
-    """Lines for people under a heading of their own, at the end of the section of a page that has this anchor."""
+    """Lines under a heading of their own, at the end of the section of a report with this anchor."""
 
     section: str
     title: str
@@ -149,9 +149,9 @@ class Remarks(msgspec.Struct, frozen=True):
 
 @final
 class Charge(msgspec.Struct, frozen=True):
-    """One release on an account: when, under which id, whether it was kept, and what all releases told after it.
+    """One release on an account: its time, id and state, and the total loss after it.
 
-    If `at_most`, the total is a number that it does not exceed: it was proven when the release was charged.
+    If `at_most`, the total is an upper bound that was proven when the release was charged.
     """
 
     number: int
@@ -166,12 +166,12 @@ class Charge(msgspec.Struct, frozen=True):
 
 @final
 class Budget(msgspec.Struct, frozen=True):
-    """What an account has spent over time and will spend if releases go on as before.
+    """What an account has spent over time, and its forecast if releases go on as before.
 
     `ahead` are totals after 1, 2, … further releases, `endless` the total of a schedule that never ends (None if there
-    is none or nobody can tell), `fits` how many further releases fit (None for any number, or if nobody can tell). Of
-    very many `releases` some are among the charges, the first and the last with them. `why` says why so much is spent,
-    and `what_if` what the releases keep together if a prior is wrong.
+    is none or it is unknown), `fits` how many further releases fit (None for any number, or if unknown). Of very many
+    `releases` only some are among the charges, with the first and the last. `why` explains the total, and `what_if` is
+    what the releases keep together if a prior is wrong.
     """
 
     account: str
@@ -193,11 +193,11 @@ class Budget(msgspec.Struct, frozen=True):
 
 @final
 class Evidence(msgspec.Struct, frozen=True):
-    """What a plan shows of itself: the sentence to sign, its noise, the worst pair, other bounds, and what could break.
+    """The evidence of a plan: explanation, noise, worst pair, other bounds, and what is left if an assumption fails.
 
-    `job`, `period` and `dataset` say what it is about, where that is known. `findings` says of which outputs the noise
-    leaves nothing to see (`too_noisy` in evidence of older versions), `counts` names the outputs that count rows,
-    `remarks` are further lines for sections, and `distances` are those of the pairs that lie farthest apart.
+    `job`, `period` and `dataset` are its context, where known. `findings` names the outputs with useless numbers
+    (`too_noisy` in evidence of older versions), `counts` the outputs that count rows, `remarks` are further lines for
+    sections, and `distances` are those of the pairs that lie farthest apart.
 
     >>> import polars as pl, pufferflow as pf
     >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
@@ -260,7 +260,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 @final
 class LedgerFacts(msgspec.Struct, frozen=True):
-    """A whole ledger for a page; `fault` says what does not fit if it is not sound."""
+    """A whole ledger for a report; `fault` says what does not fit if it is not sound."""
 
     address: str
     head: str

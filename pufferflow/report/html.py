@@ -1,4 +1,4 @@
-"""Pieces of HTML. Whatever comes from outside is escaped here, once, where text becomes markup."""
+"""Pieces of HTML. All text is escaped here, once, where it becomes markup."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _WIDE = 90
 @final
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: `anchor` is its id, `body` is markup."""
+    """A part of a report: `anchor` is its id, `body` is markup."""
 
     anchor: str
     title: str
@@ -29,7 +29,7 @@ class Section:
 @final
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its cells as text, whether these are numbers, and where on the page they lead."""
+    """A column of a table: its head, its cells as text, whether these are numbers, and the anchors they link to."""
 
     head: str
     cells: Sequence[str]
@@ -47,7 +47,7 @@ def text(given: str) -> str:
 
 
 def link(given: str, anchor: str) -> str:
-    """Return text that leads to a place on the page, if it has an anchor there.
+    """Return text as a link to an anchor of the report, if there is one.
 
     >>> link("GWM", "word-gwm"), link("GWM", "")
     ('<a href="#word-gwm">GWM</a>', 'GWM')
@@ -66,23 +66,23 @@ def shortened(given: str, most: int) -> str:
 
 
 def paragraph(given: str, kind: str = "") -> str:
-    """Return a paragraph of plain text; directions of writing stay inside it."""
+    """Return a paragraph of plain text, with a direction of writing of its own."""
     return f'<p dir="auto"{_kind(kind)}>{text(given)}</p>'
 
 
 def listed(items: Iterable[str]) -> str:
-    """Return a list of plain texts; nothing for no items."""
+    """Return a list of plain texts; empty for no items."""
     return listed_markup(map(text, items))
 
 
 def listed_markup(items: Iterable[str]) -> str:
-    """Return a list of pieces of markup; nothing for no items."""
+    """Return a list of pieces of markup; empty for no items."""
     rows = "".join(f'<li dir="auto">{item}</li>' for item in items)
     return f"<ul>{rows}</ul>" if rows else ""
 
 
 def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
-    """Return names and what they stand for."""
+    """Return pairs of a name and a value."""
     rows = "".join(
         f'<div{_kind("wide" * (len(value) > _WIDE))}><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>'
         for name, value in pairs
@@ -91,9 +91,9 @@ def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
 
 
 def table(caption: str, columns: Sequence[Column], *, marked: int | None = None, only: str = "") -> str:
-    """Return a table that scrolls by itself and can be reached by keyboard; the first column names the rows.
+    """Return a table that scrolls by itself and takes the keyboard's focus; the first column names the rows.
 
-    A table can be `only` for a screen or only for paper.
+    `only` restricts it to a screen or to paper.
     """
     head = "".join(
         f'<th scope="col"{_kind(_shape(column, column.head))} dir="auto">{text(column.head)}</th>' for column in columns

@@ -1,7 +1,4 @@
-"""Numbers as people read them: as many digits as mean something, thousands apart, a true minus sign.
-
-Guarantees in words, for somebody who reads the answers.
-"""
+"""Format numbers for people: significant digits, separated thousands, a true minus sign; and describe guarantees."""
 
 import math
 from datetime import date, datetime
@@ -11,7 +8,7 @@ from itertools import pairwise
 from pufferflow.guarantees import Guarantee
 
 SPENT = 6
-"""As many digits has what is spent, on pages, in terminals and in errors."""
+"""The number of digits of what is spent, in reports, terminals and errors."""
 MINUS = "\N{MINUS SIGN}"
 UNKNOWN = "—"
 _PERCENT = "\N{NO-BREAK SPACE}%"
@@ -41,9 +38,9 @@ def plain(value: float | None, digits: int = 4) -> str:
 
 
 def total(value: float) -> str:
-    """Return what is spent, or a limit on that, rounded up: a page never says that less is spent than is.
+    """Return what is spent, or a limit, rounded up: a report never shows less than is spent.
 
-    It has as many digits as in a terminal, so that one number looks the same everywhere.
+    It has as many digits as in a terminal, so that a number is the same everywhere.
 
     >>> total(0.50012345), total(0.5), total(1.0000000000000002), total(0.0), total(float("inf"))
     ('0.500124', '0.5', '1', '0', '∞')
@@ -52,19 +49,19 @@ def total(value: float) -> str:
 
 
 def upwards(value: float, digits: int = 4) -> float:
-    """Return a positive number with so many digits, rounded up; what is not finite or not positive stays.
+    """Return a positive number with so many digits, rounded up; other numbers are unchanged.
 
     >>> upwards(1.28403, 3), upwards(1.2000000000000002), upwards(0.0)
     (1.29, 1.2, 0.0)
     """
     if not (math.isfinite(value) and value > 0):
         return value
-    exact = Decimal(value) * (1 - _HAIR)  # a hair of rounding is no spending
+    exact = Decimal(value) * (1 - _HAIR)  # within this relative margin a number is not rounded up
     return float(Context(prec=digits, rounding=ROUND_CEILING).plus(exact))
 
 
 def downwards(value: float, digits: int = 4) -> float:
-    """Return a number with so many digits, rounded down: what has been shown, or what an error may be up to.
+    """Return a number with so many digits, rounded down, such as a proven lower bound.
 
     >>> downwards(14.9999991, 6), downwards(0.1, 6)
     (14.9999, 0.1)
@@ -73,7 +70,7 @@ def downwards(value: float, digits: int = 4) -> float:
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """Return a number of a guarantee as text that can be typed again: with so many digits, rounded up.
+    """Return a number of a guarantee as text that Python can read: with so many digits, rounded up.
 
     >>> at_most(0.84901), at_most(2.5), at_most(1e-6), at_most(float("inf"))
     ('0.8491', '2.5', '1e-06', 'inf')
@@ -95,7 +92,7 @@ def fixed(value: float, decimals: int, *, trimmed: bool = False) -> str:
 
 
 def beside(value: float | None, half: float | None) -> str:
-    """Return a number with the digits that an error of `half` leaves it.
+    """Return a number with the digits that are significant beside an error of `half`.
 
     >>> beside(5962.613, 312.9), beside(0.12345, 0.00213), beside(7, None)
     ('5,963', '0.1235', '7')
@@ -120,7 +117,7 @@ def span(low: float | None, high: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    r"""Return a share of a whole, as rough as people say it.
+    r"""Return a share of a whole, with two digits.
 
     >>> percent(0.0432), percent(0.0004), percent(0.31), percent(2.34), percent(1234.0)
     ('4.3\xa0%', 'less than 0.1\xa0%', '31\xa0%', '2.3 times', '1,234 times')
@@ -137,7 +134,7 @@ def percent(share: float) -> str:
 
 
 def ticks(marks: list[float]) -> list[str]:
-    """Return the labels of an axis, all with the same unit and as many decimals as tell them apart.
+    """Return the labels of an axis, with one unit and as many decimals as distinguish them.
 
     >>> ticks([0.0, 0.5, 1.0]), ticks([0.0, 1e6, 2e6]), ticks([0.0, 2e-7])
     (['0', '0.5', '1'], ['0', '1 M', '2 M'], ['0', '2 × 10⁻⁷'])
@@ -152,7 +149,7 @@ def ticks(marks: list[float]) -> list[str]:
 
 
 def days(marks: list[date]) -> list[str]:
-    """Return labels for days or times: only as much of each as tells them apart.
+    """Return labels for days or times, as short as distinguishes them.
 
     >>> days([date(2026, 11, 2), date(2026, 11, 8)])
     ['2 Nov', '8 Nov']
@@ -169,7 +166,7 @@ def days(marks: list[date]) -> list[str]:
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number of things.
+    """Return a number and a noun, in the plural unless the number is 1.
 
     >>> counted(1, "row"), counted(1200, "row"), counted(2, "entry", "entries")
     ('1 row', '1,200 rows', '2 entries')
@@ -178,7 +175,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def power(exponent: int) -> str:
-    """Return a power of ten, written out if it is short.
+    """Return a power of ten, as a plain number if it is short.
 
     >>> power(3), power(-1), power(9)
     ('1,000', '0.1', '10⁹')
@@ -187,7 +184,7 @@ def power(exponent: int) -> str:
 
 
 def fold(epsilon: float) -> str:
-    """Return the factor e^ε, by which odds may change, rounded up.
+    """Return e^ε, the factor by which odds may change, rounded up.
 
     >>> fold(1.0), fold(0.25), fold(3.0), fold(12.0), fold(2000.0)
     ('2.72', '1.29', '20.1', '2×10⁵', 'e^2,000')
@@ -215,7 +212,7 @@ _DIGITS = 6
 
 
 def promise_in_words(guarantee: Guarantee) -> str:
-    """Say how strong a guarantee is, and what it means.
+    """Describe a guarantee: its numbers, and what they mean.
 
     >>> from pufferflow.guarantees import Pure
     >>> print(promise_in_words(Pure(0.5)))

@@ -1,4 +1,4 @@
-"""A release's columns as figures and tables need them, and how large noise is against each."""
+"""The columns of a release for figures and tables, and the size of the noise relative to each."""
 
 import math
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class PublishedColumn:
 
     @property
     def half(self) -> Floats:
-        """Half the width of each interval; infinite where it has no end, NaN where there is none."""
+        """Half the width of each interval; infinite where it is unbounded, NaN where there is none."""
         with np.errstate(invalid="ignore", over="ignore"):
             return self.high / 2 - self.low / 2
 
@@ -44,7 +44,7 @@ class PublishedColumn:
         return PublishedColumn(self.name, self.values[places], self.low[places], self.high[places])
 
     def numbers(self) -> list[str]:
-        """Return each number with the digits that its interval leaves it."""
+        """Return each number with the digits that are significant beside its interval."""
         pairs = zip(self.values.tolist(), self.half.tolist(), strict=True)
         return [beside(None if math.isnan(value) else value, half) for value, half in pairs]
 
@@ -56,7 +56,7 @@ class PublishedColumn:
 @final
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One small picture: an output over marks on a line (`at`, with `marks` as they are called), or over names."""
+    """One panel of a figure: an output along a line (`at`, labelled by `marks`), or over names."""
 
     title: str
     axis: str
@@ -79,12 +79,12 @@ def outputs_of(frame: pl.DataFrame, intervals: pl.DataFrame) -> list[PublishedCo
 
 
 def keys_of(frame: pl.DataFrame, outputs: Sequence[PublishedColumn]) -> pl.DataFrame:
-    """Return the columns that say what a row is about."""
+    """Return the key columns."""
     return frame.drop([output.name for output in outputs])
 
 
 def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str] = ()) -> list[Panel]:
-    """Return small pictures for a release: over time or numbers if a key has these, else over names.
+    """Return the panels of a release: over time or numbers if a key has these, else over names.
 
     `counts` names the outputs that count rows.
     """
@@ -109,7 +109,7 @@ def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str
 
 
 def _side_by_side(outputs: Sequence[PublishedColumn]) -> tuple[PublishedColumn, tuple[str, ...]]:
-    """Return one row of many outputs as many rows of one, and their names."""
+    """Return one row of many outputs as many rows of one output, and their names."""
     values, low, high = (
         np.concatenate([getattr(output, part) for output in outputs]) for part in ("values", "low", "high")
     )
@@ -117,7 +117,7 @@ def _side_by_side(outputs: Sequence[PublishedColumn]) -> tuple[PublishedColumn, 
 
 
 def _line_of(keys: pl.DataFrame) -> str | None:
-    """Return the key that is a line: the one of time, or of numbers, with the most different values."""
+    """Return the key for the horizontal axis: that of time or numbers with the most distinct values."""
     lines = [
         (keys[name].drop_nulls().n_unique(), name)
         for name in keys.columns
@@ -134,7 +134,7 @@ def _row_names(keys: pl.DataFrame) -> list[str]:
 
 
 def _along(line: pl.Series, output: PublishedColumn, group: str, rows: Sequence[int], *, counts: bool) -> Panel:
-    """Return the picture of one group along a line: in order, without the rows that have no place on it."""
+    """Return the panel of one group along a line: in order, without the rows that have no place on it."""
     marks = line.gather(list(rows))
     placed = marks.is_not_null() & (marks.is_finite() if marks.dtype.is_float() else True)
     order = marks.to_frame("mark").with_row_index("row").filter(placed).sort("mark", maintain_order=True)
@@ -146,7 +146,7 @@ def _along(line: pl.Series, output: PublishedColumn, group: str, rows: Sequence[
 
 
 def table_of(frame: pl.DataFrame, intervals: pl.DataFrame) -> tuple[list[Column], str]:
-    """Return the columns of a table with error bars, and what is left out of it."""
+    """Return the columns of a table with error bars, and a note on rows left out."""
     outputs = outputs_of(frame, intervals)
     keys = keys_of(frame, outputs)
     if frame.height == 1 and len(outputs) > _MOST_SIDE_BY_SIDE:
@@ -180,7 +180,7 @@ def shown(value: Any) -> str:
 
 
 def is_date(mark: Any) -> bool:
-    """Say whether a mark is a day or a time."""
+    """Return whether a mark is a day or a time."""
     return isinstance(mark, date)
 
 
@@ -197,7 +197,7 @@ def _floats(column: pl.Series) -> Floats:
 class Share:
     """The noise of one output as a share of its size: the middle, least and largest of the `known` of `cells` cells.
 
-    Half the 95 % interval is what is divided; `middle` is None if that, or the size, is not known anywhere, or is 0.
+    The share is half the 95 % interval divided by the size; `middle` is None if either is unknown everywhere, or 0.
     """
 
     name: str
@@ -209,11 +209,11 @@ class Share:
     known: int
 
     def sentence(self) -> str:
-        """Say in words how large the noise is."""
+        """Describe the size of the noise."""
         if self.middle is None:
-            return f"{self.name}: nobody can tell how large the noise is against {self.of}."
+            return f"{self.name}: how large the noise is against {self.of} is not known."
         if self.middle == math.inf:
-            return f"{self.name}: the noise has no limit that could be compared with {self.of}."
+            return f"{self.name}: the error bar has no end, so it cannot be compared with {self.of}."
         share = percent(self.middle)
         about = share if share.startswith("less") else f"about {share}"
         reached = f"{about} of {self.of}" if self.middle < _TIMES else f"{about} {self.of}"
@@ -222,17 +222,17 @@ class Share:
             text += f" in the middle of {counted(self.known, 'group')}"
             text += f", from {percent(self.least)} to {percent(self.largest)}"
         if self.known < self.cells:
-            text += f"; {self.cells - self.known} of {counted(self.cells, 'group')} have no such share"
+            text += f"; {self.cells - self.known} of {counted(self.cells, 'group')} have no known share"
         return f"{text}."
 
 
 def published_shares(outputs: Sequence[PublishedColumn]) -> list[Share]:
-    """Return the shares of a release: the interval, as wide as noise makes it, against each published number."""
+    """Return the shares of a release: the interval before clipping, relative to each published number."""
     return [_share(output.name, NUMBER, output.half, np.abs(output.values)) for output in outputs]
 
 
 def planned_shares(cells: Sequence[Cell]) -> list[Share]:
-    """Return the shares of a plan: the interval against the largest size that the answer can have."""
+    """Return the shares of a plan: the interval relative to the largest absolute answer."""
     shares = list[Share]()
     for name in dict.fromkeys(cell.query for cell in cells):
         own = [cell for cell in cells if cell.query == name]

@@ -1,6 +1,6 @@
-"""The pages of plans, releases and ledgers: one HTML file each, light and dark, on paper and on a telephone.
+"""The reports on plans, releases and ledgers: one HTML file each, light and dark, for screens and paper.
 
-Nothing on them comes from a network. In a notebook the same words and tables stand without a page around them.
+They load nothing from a network. In a notebook the same text and tables are shown without the rest of the report.
 """
 
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ from pufferflow.report.sections import account, room_left
 
 MOST_CELLS, MOST_SHARES, MOST_ACCOUNTS = 200, 6, 12
 _FIRST = 3
-_PLAN_CLOSING = "Written by pufferflow. Nothing on this page depends on a private value."
+_PLAN_CLOSING = "Written by pufferflow. Nothing in this report depends on a private value."
 _LEDGER_CLOSING = "Written by pufferflow from the records of the ledger, which hold no private value."
 
 
-def page(  # noqa: PLR0913 - a page, in parts
+def page(  # noqa: PLR0913 - a report, in parts
     kind: str,
     title: str,
     summary: Sequence[tuple[str, str]],
@@ -46,9 +46,9 @@ def page(  # noqa: PLR0913 - a page, in parts
     *,
     about: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return a whole page: what it is, its title, the facts that matter, and its parts, each under a heading.
+    """Return a whole report: its kind, its title, a summary, and its sections, each under a heading.
 
-    `about` says what it is a page of: a job, a period, a data set, a date.
+    `about` is its context: a job, a period, a data set, a date.
     """
     title = title.strip() or "Without a title"
     undrawn = any("<figure" in part.body for part in sections) and not drawable()
@@ -58,7 +58,7 @@ def page(  # noqa: PLR0913 - a page, in parts
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        # an empty icon of its own, or a browser would ask the server for one
+        # an empty icon of its own, or a browser would request one from the server
         f'<link rel="icon" href="data:,">\n<title>{text(f"{title} – {kind}")}</title>\n<style>\n{_style()}</style>\n'
         f'</head>\n<body>\n<header>\n<p class="kind">{text(kind)}</p>\n<h1 dir="auto">{text(title)}</h1>\n'
         f"{named}{missing}{facts(summary)}\n</header>\n"
@@ -69,7 +69,7 @@ def page(  # noqa: PLR0913 - a page, in parts
 
 
 def heading(job: str, period: str, dataset: str, written: datetime | None) -> list[tuple[str, str]]:
-    """Return what a page is about, as far as it is known; when it was written is said in UTC.
+    """Return the context of a report, as far as it is known; the time is in UTC.
 
     >>> from datetime import UTC
     >>> heading("meters-daily", "", "meters", datetime(2026, 11, 22, 3, 0, tzinfo=UTC))
@@ -93,8 +93,8 @@ def _style() -> str:
 
 
 def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
-    """Return the page of a plan, which was `written` at this moment."""
-    why = "How wide the error bars will be depends on the answers themselves, so it is not known beforehand."
+    """Return the report on a plan, which was `written` at this moment."""
+    why = "The width of the error bars depends on the answers themselves, so it is not known beforehand."
     widths = widths_figure(evidence.cells) or paragraph(why, "quiet")
     table_of_cells = _cells_table(evidence.cells, evidence.more_cells)
     numbers = Section("numbers", "How noisy each number will be", widths + table_of_cells)
@@ -106,7 +106,7 @@ def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
 
 
 def _parts(evidence: Evidence, numbers: Section, signal: Section, record: Section) -> list[Section]:
-    """Return the parts of a page that has evidence, those of its numbers in their place."""
+    """Return the sections of a report with evidence, those on its numbers included."""
     parts = (
         sections.sentence(evidence),
         numbers,
@@ -125,17 +125,17 @@ def _parts(evidence: Evidence, numbers: Section, signal: Section, record: Sectio
 
 
 def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
-    """Return the facts that a reader looks for first."""
+    """Return the summary at the head of a report."""
     pair, promise = evidence.pair, evidence.promise
     if evidence.promise_in_words:
         promise = f"{evidence.promise_in_words}. In Python: {evidence.promise}"
     elif pair is not None and pair.epsilon is not None and not pair.delta:
         promise = f"{evidence.promise}: the odds change at most {fold(pair.epsilon)}-fold"
     findings = _findings(evidence)
-    more = f"; so it is with {counted(len(findings) - 1, 'more output')}" if findings[1:] else ""
+    more = f"; the same holds for {counted(len(findings) - 1, 'more output')}" if findings[1:] else ""
     summary = [
-        ("Of no use", f"{findings[0]}{more}" if findings else ""),
-        ("Promise", promise),
+        ("Useless numbers", f"{findings[0]}{more}" if findings else ""),
+        ("Guarantee", promise),
         ("Worst pair of secrets", "" if pair is None else f"{pair.first} against {pair.second}"),
         ("Noise", _noise_in_words(evidence.cells)),
         ("Spent of the limit", sections.spent(evidence.budget)),
@@ -145,20 +145,20 @@ def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
 
 
 def _noise_in_words(cells: Sequence[Cell]) -> str:
-    """Say which noise there is, and of which scale behind the first outputs."""
+    """Describe the noise, with its scale for the first outputs."""
     scales = dict[str, str]()
     for cell in cells:
         scales.setdefault(cell.query, plain(cell.scale))
     if not scales:
         return "none"
-    first = "; ".join(f"{scale} behind {name}" for name, scale in list(scales.items())[:_FIRST])
+    first = "; ".join(f"{scale} for {name}" for name, scale in list(scales.items())[:_FIRST])
     kinds = " and ".join(dict.fromkeys(cell.noise for cell in cells))
     more = f"; {len(scales) - _FIRST} more" if len(scales) > _FIRST else ""
     return f"{kinds}, of scale {first}{more}"
 
 
 def _cells_table(cells: Sequence[Cell], more: int) -> str:
-    """Return the table of every number's noise: groups of one output that differ in nothing else share a row."""
+    """Return the table of the noise of each number; groups of one output with the same noise share a row."""
     rows: list[list[Cell]] = []
     for cell in cells:
         if rows and replace(rows[-1][0], group=cell.group) == cell:
@@ -186,12 +186,12 @@ def _cells_table(cells: Sequence[Cell], more: int) -> str:
 
 
 def _findings(evidence: Evidence) -> tuple[str, ...]:
-    """Return what is said of outputs of which noise leaves nothing; older evidence knows noise above any answer."""
+    """Return the findings on useless numbers; in older evidence those on noise above any answer."""
     return evidence.findings or evidence.too_noisy
 
 
 def _signal_section(shares: Sequence[Share], findings: Sequence[str] = ()) -> Section:
-    """Give noise against signal, as a picture and in words; above all, which noise leaves nothing to see."""
+    """Return the section on noise against signal: a figure, sentences, and the useless numbers first."""
     title = "Noise against signal"
     if not shares:
         return sections.unknown("signal", title, "There is no number to compare the noise with.")
@@ -200,7 +200,7 @@ def _signal_section(shares: Sequence[Share], findings: Sequence[str] = ()) -> Se
         sentences.append(f"… and {counted(len(shares) - MOST_SHARES, 'more output')}.")
     warnings = [f"{line[:1].upper()}{line[1:]}." for line in findings[:MOST_SHARES]]
     if len(findings) > MOST_SHARES:
-        warnings.append(f"So it is with {counted(len(findings) - MOST_SHARES, 'more output')}.")
+        warnings.append(f"The same holds for {counted(len(findings) - MOST_SHARES, 'more output')}.")
     warned = "".join(paragraph(line, "warning") for line in warnings)
     return Section("signal", title, warned + listed(sentences) + shares_figure(shares))
 
@@ -221,19 +221,19 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
     ]
 
 
-_RELEASE_CLOSING = "Written by pufferflow. Only numbers with their noise are on this page."
+_RELEASE_CLOSING = "Written by pufferflow. This report has no number without noise."
 _CUT = (
-    "Numbers are as they were published, and error bars are cut to what is possible, so that a number can lie outside "
-    "of its own; release.clipped() gives numbers that are possible."
+    "Numbers are as published, and error bars are cut to the possible range, so that a number can lie outside of its "
+    "error bar; release.clipped() gives numbers within the range."
 )
 _NO_EVIDENCE = (
-    "The plan of this release is not at hand, so there is no sentence to sign here. What the numbers keep is in the "
-    "certificate below. release.report(path, plan.evidence()) writes the whole page, with the same plan made again."
+    "The plan of this release is not available, so there is no sentence to sign here. The guarantee is in the "
+    "certificate below. release.report(path, plan.evidence()) writes the whole report, with the same plan made again."
 )
-_FACTS = (("promise", "Promise"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
+_FACTS = (("promise", "Guarantee"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
 
 
-def release_page(  # noqa: PLR0913 - a page, and what it is about
+def release_page(  # noqa: PLR0913 - a report, and its context
     frame: pl.DataFrame,
     intervals: pl.DataFrame,
     certificate_rows: Sequence[tuple[str, str]],
@@ -244,9 +244,9 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
     job: str = "",
     period: str = "",
 ) -> str:
-    """Return the page of a release, which was `written` at this moment; of a `job` and a `period` if it has these.
+    """Return the report on a release, which was `written` at this moment; with its `job` and `period`, if any.
 
-    Error bars are drawn as `possible`, cut to what the answers can be; noise is told by the intervals themselves.
+    Error bars are drawn as `possible`, cut to the range of the answers; the size of noise is that of `intervals`.
     """
     counts = () if evidence is None else evidence.counts
     numbers = _numbers(frame, intervals if possible is None else possible, sections.rough(evidence), counts)
@@ -263,14 +263,14 @@ def release_page(  # noqa: PLR0913 - a page, and what it is about
 
 
 def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> str:
-    """Return the table of a release's numbers, `only` for paper or for a screen if so named."""
+    """Return the table of a release's numbers; `only` restricts it to paper or a screen."""
     columns, more = table_of(frame, intervals)
     of = f" of {_names(frame, intervals)}" if only == "paper" else ""
     return table(f"Published numbers{of}, noise included, with their error bars{more}", columns, only=only)
 
 
 def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str], counts: Sequence[str]) -> Section:
-    """Return figures and tables of a release; on paper a table for each of many outputs, as one would be cut off."""
+    """Return figures and tables of a release; on paper each of many outputs has a table, which fits its width."""
     title, outputs = "The numbers and their error bars", outputs_of(frame, intervals)
     if not frame.height or not outputs:
         return sections.unknown("numbers", title, "The release has no numbers.")
@@ -302,7 +302,7 @@ def _names(frame: pl.DataFrame, intervals: pl.DataFrame) -> str:
 
 
 def ledger_page(ledger: LedgerFacts) -> str:
-    """Return the page of a ledger: all accounts in a table, the first ones with their figures."""
+    """Return the report on a ledger: all accounts in a table, the first ones with their figures."""
     broken = f"NOT whole: {ledger.fault or 'records were changed or lost'}"
     sound = "whole: every record fits the one before it" if ledger.sound else broken
     summary = [

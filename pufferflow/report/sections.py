@@ -1,4 +1,4 @@
-"""The sections of pages: the sentence to sign, the worst pair, other bounds, assumptions, accounts, and a glossary."""
+"""The sections of reports: the sentence to sign, worst pair, other bounds, assumptions, accounts, glossary."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -25,8 +25,8 @@ _BOUNDS: Final = explanations()
 _MODELS: Final = {
     GROUP_PRIVACY: _BOUNDS["Group"],
     ORDINARY: (
-        "Hides one row as if no other row told anything of it: what most libraries guarantee, and less than it seems "
-        "where rows depend on each other."
+        "Hides one row as if no other row revealed anything about it: the guarantee of most libraries, weaker than it "
+        "seems where rows depend on each other."
     ),
 }
 _CLASS: Final = re.compile(r"(\w+)\(")
@@ -37,7 +37,7 @@ _MORE: Final = (
 
 
 def anchor_of(bound: str) -> str:
-    """Return the id of a bound's explanation on the page, given as it is called or as it is written; "" if none.
+    """Return the id of the explanation of a bound, which is given by its name or its repr; "" if none.
 
     >>> anchor_of("Quilt(approximate=True)"), anchor_of("group privacy"), anchor_of("unheard-of")
     ('word-quilt', 'word-group-privacy', '')
@@ -48,7 +48,7 @@ def anchor_of(bound: str) -> str:
 
 
 def glossary(bounds: Iterable[str]) -> Section | None:
-    """Return the explanations of the bounds that a page names; None if it names none that is known."""
+    """Return the explanations of the bounds that a report names; None if it names no known one."""
     anchors = set(map(anchor_of, bounds))
     known = {name: words for name, words in (_BOUNDS | _MODELS).items() if anchor_of(name) in anchors}
     if not known:
@@ -67,15 +67,15 @@ CARRIED_BY = "Carried by"
 """The label of the line of a sentence that begins with the name of a bound."""
 _SIGN = '<p class="sign"><span>Name</span><span>Date</span><span>Signature</span></p>'
 CERTAIN = {
-    "exact": "worked out exactly",
-    "upper_bound": "worked out as an upper bound: never too little noise",
+    "exact": "computed exactly",
+    "upper_bound": "computed as an upper bound: never too little noise",
     "estimate": "an ESTIMATE, which may be too low",
 }
-"""How sure the noise is, in words."""
+"""The certainty of the noise, in words."""
 
 
 def sentence(evidence: Evidence) -> Section:
-    """Give the text that a person signs, with a place for that on paper."""
+    """Return the section with the explanation that a person signs, and lines for the signature."""
     explained = {anchor_of(row.bound) for row in evidence.bounds}
     lines = "".join(_line(line, explained) for line in evidence.sentence.split("\n") if line)
     if not lines:
@@ -85,18 +85,18 @@ def sentence(evidence: Evidence) -> Section:
 
 
 def unknown(anchor: str, title: str, why: str) -> Section:
-    """Give a part of which nothing is known, and why."""
+    """Return a section without content that gives the reason."""
     return Section(anchor, title, paragraph(why, "quiet"))
 
 
 def worst(evidence: Evidence) -> Section:
-    """Give the two secrets that the answer could give away most easily, and what the answer would be under each."""
+    """Return the section on the two secrets that are the hardest to hide, and the laws of the answer under each."""
     anchor, title, pair = "worst", "The worst pair of secrets", evidence.pair
     if pair is None:
         return unknown(anchor, title, evidence.pair_note or "The worst pair of secrets is not known for this plan.")
     introduction = paragraph(
-        "Noise is made for the two secrets that the answer could give away most easily. If these two are hidden, so "
-        "are all others."
+        "Noise is made for the two secrets that are the hardest to hide. If these are indistinguishable, all others "
+        "are, too."
     )
     curves = curves_of(pair)
     if curves is None:
@@ -113,7 +113,7 @@ def worst(evidence: Evidence) -> Section:
 _HOW: Final = (
     "W_∞ is the farthest that probability has to move to turn the law of the answer under one secret into that under "
     "the other; W_1 and W_2 are averages over the movement. Near is the distance within which all but the δ of the "
-    "guarantee has to move. Each bound calibrates noise from one of them: GWM from W_∞, GAWM from a nearness, DAGWM from "
+    "guarantee has to move. Each bound calibrates noise from one of them: GWM from W_∞, GAWM from nearness, DAGWM from "
     "a whole transport, and Exact from the two laws."
 )
 _COMPUTED: Final = (
@@ -125,7 +125,7 @@ _COMPUTED: Final = (
 
 
 def distances(evidence: Evidence) -> Section | None:
-    """Give how far the laws of the answer lie apart, pair by pair; nothing where that is not known."""
+    """Return the section on the distances between the laws of the answer, by pair; None where they are unknown."""
     rows = evidence.distances
     if not rows:
         return None
@@ -157,7 +157,7 @@ def _known(row: Distances, name: str) -> bool:
 
 
 def memory(evidence: Evidence) -> Section | None:
-    """Give how long a row is remembered; nothing where that is not one number after every step."""
+    """Return the section on how long a row is remembered; None where that is not one number for each step."""
     if not evidence.memory:
         return None
     title = f"How long one {row_of(evidence.memory[0])} is remembered"
@@ -165,13 +165,13 @@ def memory(evidence: Evidence) -> Section | None:
 
 
 def models(evidence: Evidence) -> Section | None:
-    """Give the noise of the same guarantee by how much is believed of how rows depend on each other."""
+    """Return the section on the noise of the same guarantee under independence, the prior, and any correlation."""
     beliefs = models_of(evidence.bounds)
     if len(beliefs) < 2:
         return None
     introduction = paragraph(
-        "How rows depend on each other under the prior decides how much noise a guarantee needs. Ordinary "
-        "differential privacy takes rows to reveal nothing about each other; group privacy takes nothing for granted."
+        "The correlation of rows under the prior decides how much noise a guarantee needs. Ordinary differential "
+        "privacy assumes that rows are independent; group privacy assumes nothing."
     )
     lines = [
         f"{link(model.name, anchor_of(model.name))}: noise of scale {text(plain(model.scale))} on {text(model.output)}"
@@ -183,16 +183,16 @@ def models(evidence: Evidence) -> Section | None:
 
 
 def bounds(evidence: Evidence) -> Section:
-    """Give the noise of other bounds beside this plan's, and which bounds had to refuse or were not worked out."""
-    anchor, title = "bounds", "The same guarantee, worked out in other ways"
+    """Return the section on the noise of other bounds, and on those that refused or were not computed."""
+    anchor, title = "bounds", "The same guarantee by other bounds"
     merged = merge_bounds(evidence.bounds)
     if not merged:
-        return unknown(anchor, title, "No other bounds were worked out.")
+        return unknown(anchor, title, "No other bounds were computed.")
     body = bounds_figure(evidence.bounds) + _bounds_table(evidence.bounds)
     body += _list_of_notes([row for row in merged if comparable(row) and row.note])
     skipped = [row for row in merged if row.times is not None and not row.worked_out]
     if skipped:
-        body += f"<h3>Bounds that were not worked out here</h3>{_list_of_notes(skipped)}"
+        body += f"<h3>Bounds that were not computed here</h3>{_list_of_notes(skipped)}"
     refused = [row for row in merged if row.times is None]
     if refused:
         body += f"<h3>Bounds that give no noise here</h3>{_list_of_notes(refused)}"
@@ -200,12 +200,12 @@ def bounds(evidence: Evidence) -> Section:
 
 
 def words(evidence: Evidence) -> Section | None:
-    """Explain the names of the bounds that the page speaks of."""
+    """Return the glossary of the bounds in the report."""
     return glossary([row.bound for row in evidence.bounds])
 
 
 def finished(parts: Iterable[Section | None], evidence: Evidence) -> list[Section]:
-    """Return the parts that there are, each with the remarks that belong to it."""
+    """Return the sections without the missing ones, each with its remarks."""
     remarks = dict[str, str]()
     for remark in evidence.remarks:
         more = f"<h3>{text(remark.title)}</h3>{listed(remark.lines)}" if remark.lines else ""
@@ -214,9 +214,9 @@ def finished(parts: Iterable[Section | None], evidence: Evidence) -> list[Sectio
 
 
 def breakable(evidence: Evidence) -> Section:
-    """Give what has to be true of the world, and what is left of the guarantee if it is not."""
-    body = "<h3>What has to be true</h3>" + (listed(evidence.assumptions) or paragraph("Nothing is assumed."))
-    body += "<h3>What is left if it is not</h3>"
+    """Return the section on the assumptions, and on what is left of the guarantee if they are wrong."""
+    body = "<h3>Assumptions</h3>" + (listed(evidence.assumptions) or paragraph("Nothing is assumed."))
+    body += "<h3>What is left if one is wrong</h3>"
     if evidence.what_if:
         columns = [
             Column("What if …", [case.wrong.removeprefix("if ") for case in evidence.what_if]),
@@ -229,12 +229,12 @@ def breakable(evidence: Evidence) -> Section:
         ]
         body += table("What is left of the guarantee if an assumption is wrong", columns)
     else:
-        body += paragraph("Nobody can tell from here: no weaker guarantee is known.", "quiet")
+        body += paragraph("Not known: no weaker guarantee was proven.", "quiet")
     return Section("assumptions", "Assumptions, and what happens if they are wrong", body)
 
 
 def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = None) -> Section:
-    """Give every fact for the record, but for what the page says already; rows without a name go on with the last."""
+    """Return the section with the certificate, without lines that the report has above; unnamed rows join the last."""
     before = set[str]() if evidence is None else _lines_above(evidence)
     joined, name = dict[str, list[str]](), "also"
     for given, value in rows:
@@ -244,32 +244,32 @@ def certificate(rows: Sequence[tuple[str, str]], evidence: Evidence | None = Non
     title, note = "The certificate in full", ""
     if any(value in before for _, value in rows):
         title = "For the record"
-        note = paragraph("What stands above, word for word, is not said again here.", "quiet")
+        note = paragraph("Lines that stand above are not repeated here.", "quiet")
     record = facts([(name, "\n".join(values)) for name, values in joined.items()], "record")
     return Section("certificate", title, note + record)
 
 
 def _lines_above(evidence: Evidence) -> set[str]:
-    """Return the lines that the page has in its sentence, with and without their labels, and as assumptions."""
+    """Return the lines of the sentence, with and without their labels, and the assumptions."""
     lines = evidence.sentence.split("\n")
     labelled = filter(None, map(_LABEL.fullmatch, lines))
     return {*lines, *(match[2].removesuffix(".") for match in labelled), *evidence.assumptions} - {""}
 
 
 def certainty(evidence: Evidence) -> str | None:
-    """Return in words how sure the noise is; None if that was not kept."""
+    """Describe the certainty of the noise; None if it was not stored."""
     sure = next((row.certainty for row in evidence.bounds if row.chosen and row.certainty), None)
     return None if sure is None else CERTAIN.get(sure, sure)
 
 
 def rough(evidence: Evidence | None) -> list[str]:
-    """Return the outputs that are no sums with noise, such as quantiles: of these widths are not known beforehand."""
+    """Return the outputs whose interval widths are not known beforehand, such as quantiles."""
     cells = () if evidence is None else evidence.cells
     return list(dict.fromkeys(cell.query for cell in cells if cell.interval_95 is None))
 
 
 def _line(line: str, explained: Collection[str]) -> str:
-    """Return a line of the sentence; the bound that carries the guarantee leads to its explanation."""
+    """Return a line of the sentence, in which the bound links to its explanation."""
     labelled = _LABEL.fullmatch(line)
     if labelled is None:
         return paragraph(line)
@@ -281,7 +281,7 @@ def _line(line: str, explained: Collection[str]) -> str:
 
 
 def _list_of_notes(rows: Sequence[BoundRow]) -> str:
-    """Return the notes on bounds, each once for all bounds of which it is true."""
+    """Return the notes on bounds, one line for all bounds with the same note."""
     notes = dict[str, list[str]]()
     for row in rows:
         named = link(bound_name(row.bound), anchor_of(row.bound))
@@ -303,22 +303,22 @@ def _bounds_table(rows: Sequence[BoundRow]) -> str:
         Column("certainty", [(row.certainty or UNKNOWN).replace("_", " ") for row in given]),
     ]
     marked = next((place for place, row in enumerate(given) if row.chosen), None)
-    return table("Noise that each bound asks for, output by output", columns, marked=marked)
+    return table("Noise that each bound needs, output by output", columns, marked=marked)
 
 
 MOST_CHARGES = 200
 _NO_RULE = "no rule"
-NOBODY = "Nobody is counting: no account of a ledger was named, so what several releases tell together is not limited."
+NOBODY = "No account counts this: no ledger was given, so what several releases reveal together is not limited."
 
 
 def budget(found: Budget | None) -> Section:
-    """Give the account of a plan or release."""
+    """Return the section on the account of a plan or release."""
     body = paragraph(NOBODY, "quiet") if found is None else account(found)
     return Section("budget", "Budget over time", body)
 
 
 def account(budget: Budget, name: str = "") -> str:
-    """Return why so much is spent, the figure and the charges of an account; `name` makes ids that occur once."""
+    """Return the reason of the total, the figure and the charges of an account; `name` makes its ids unique."""
     body = paragraph(budget.why) if budget.why else ""
     if budget.what_if:
         columns = [
@@ -336,14 +336,14 @@ def account(budget: Budget, name: str = "") -> str:
 
 
 def spent(budget: Budget | None) -> str:
-    """Return in words what is spent of the limit."""
+    """Describe how much of the limit is spent."""
     if budget is None:
-        return "nobody is counting"
+        return "no account counts this"
     return f"{total(budget.spent)} of {total(budget.limit_epsilon)}"
 
 
 def room_left(budget: Budget) -> str:
-    """Return how many more releases fit: any number if the limit is never reached, unknown if nobody can tell."""
+    """Return how many more releases fit: a number, "any number" or "unknown"."""
     if budget.fits is not None:
         return f"{budget.fits:,}"
     never = budget.endless is not None and budget.endless <= budget.limit_epsilon
@@ -361,7 +361,7 @@ def _charges_table(budget: Budget) -> str:
         Column("release", [charge.release for charge in latest]),
         Column("at", [moment(charge.at) for charge in latest]),
         Column("state", [charge.state for charge in latest]),
-        Column("promise", [charge.promise for charge in latest]),
+        Column("guarantee", [charge.promise for charge in latest]),
         Column("total after it", totals, number=True),
     ]
     rules = list(dict.fromkeys(charge.rule for charge in latest))
@@ -372,7 +372,7 @@ def _charges_table(budget: Budget) -> str:
 
 
 def moment(at: str) -> str:
-    """Return a moment without its parts of a second.
+    """Return a time without fractions of a second.
 
     >>> moment("2026-11-20T03:00:01.123456+00:00"), moment("")
     ('2026-11-20 03:00:01 +00:00', '—')

@@ -21,7 +21,7 @@ from pufferflow.suggestions import suggests_arguments
 
 Label = str | int | float | bool
 MISSING: Final = cast(Label, None)
-"""The point of a domain that stands for null and NaN, where they are a state of their own."""
+"""The point of a domain for null and NaN, where they are a state of their own."""
 _WHOLE = 2**53
 _READABLE = 10**15
 _RANGE = re.compile(r"\s*(?P<low>-?\d+)\s*(-|:|\.\.+|to|,)\s*(?P<high>-?\d+)\s*")
@@ -45,7 +45,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
         return self
 
     def check_complete(self, column: str, what: str, allowed: str) -> None:
-        """Refuse what has no meaning where missing values are left out."""
+        """Refuse queries without a meaning where missing values are left out."""
         if self.skips:
             raise Refused(
                 f'{what} {shown(column)}, whose missing values are left out: missing="skip".',
@@ -119,7 +119,7 @@ class Listed(Domain, kind="list"):
         # statistics are worked out in floats, which would take two such numbers for one
         if max((abs(point) for point in self.points if isinstance(point, int)), default=0) > _WHOLE:
             raise UsageError(
-                "A whole number beyond 2^53, which no float tells from its neighbours.",
+                "A whole number beyond 2^53, which floats cannot distinguish from its neighbours.",
                 allowed="numbers that a float holds",
                 instead="labels, or numbers counted from the smallest",
             )
@@ -199,7 +199,7 @@ class Interval(Domain, kind="interval"):
 @suggests_arguments
 @dataclass(frozen=True)
 class Bins(Domain, kind="bins"):
-    """A continuous column read in classes: `values[i]` stands for everything from edges[i] up to edges[i + 1].
+    """A continuous column read in classes: `values[i]` represents all numbers from edges[i] up to edges[i + 1].
 
     With one value more than there are gaps between edges at each end, the outer classes are open.
 
@@ -294,7 +294,7 @@ SKIP: Final = "skip"
 
 
 def skipping(domain: Domain, missing: object) -> Domain:
-    """Return the domain with null and NaN as a state of their own, if `missing` says so; a label may be called so.
+    """Return the domain with null and NaN as a state of their own, if `missing` says so and is no label of the domain.
 
     >>> skipping(Interval(0, 1), "skip").describe(), skipping(Listed(("go", "skip")), "skip").skips
     ('a number from 0 to 1, or missing', False)
@@ -356,7 +356,7 @@ def _list_instead(given: object, name: str) -> str:
     elif hasattr(given, "categories"):
         instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
     elif hasattr(given, "to_list"):
-        instead = f"{name}=[0, 1, 2, 3], written down: values that were read from private rows would reveal about them"
+        instead = f"{name}=[0, 1, 2, 3], as constants: values that are read from private rows would reveal them"
     elif isinstance(given, int | float) and not isinstance(given, bool) and 0 < abs(given) < _READABLE:
         instead = f"{name}=pf.Interval({min(given, 0)}, {max(given, 0)})"
         instead += f", or {name}=list(range({given}))" if isinstance(given, int) and given > 1 else ""

@@ -62,11 +62,11 @@ class DeclaredColumns:
         if name in self.public:
             return self._public(name, hidden, allowed)
         if isinstance(self.secret, Presence) and not self.sensitive:
-            problem = f"pf.Presence({self.secret.within!r}) names no column, and {shown(name)} is asked about."
+            problem = f"pf.Presence({self.secret.within!r}) names no column, and a query reads {shown(name)}."
             return UsageError(problem, allowed=allowed, instead=self._presence_of(name))
         if hidden is not None:
             return UsageError(
-                f"The column {shown(name)} is not declared, and is asked about together with {hidden!r}.",
+                f"The column {shown(name)} is not declared, and a query reads it together with {hidden!r}.",
                 allowed=allowed,
                 instead='frame.with_columns(both=…) of this expression before protect, and pf.Secret("both", …)',
             )
@@ -83,7 +83,7 @@ class DeclaredColumns:
             domain = self.secret.columns.get(name)
             bins = f", {domain.some_bins}" if isinstance(domain, Interval) else ""
             return UsageError(
-                f"The column {shown(name)} is not public but secret: filters and groups by it would tell who has what.",
+                f"The column {shown(name)} is not public but secret: filters and groups by it would reveal its values.",
                 allowed=allowed,
                 instead=f".private_histogram({shown(name)}{bins}), or .private_count(pl.col({shown(name)}) == …)",
             )
@@ -92,7 +92,7 @@ class DeclaredColumns:
         if isinstance(self.secret, Presence):
             return UsageError(
                 f"The column {shown(name)} is not declared as public.",
-                allowed=f"{allowed}. Under pf.Presence that means its possible values; who has which one stays hidden",
+                allowed=f"{allowed}. Under pf.Presence that means its possible values; those of each unit stay hidden",
                 instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know which values there can be",
             )
         return UsageError(

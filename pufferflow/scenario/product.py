@@ -1,7 +1,7 @@
 """Several sensitive columns as one (M53): a row has a tuple of values, each from the domain of its own column.
 
-Whoever hides any two tuples from each other hides every column, and whatever follows from several of them. So chains,
-exposures and accounts speak of tuples as they do of the values of one column.
+If any two tuples are indistinguishable, every column is hidden, and whatever follows from several of them. So chains,
+exposures and accounts treat tuples as they treat the values of one column.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from pufferflow.scenario.domain import Domain, Label
 MOST_TUPLES: Final = 1024
 """All pairs of them are compared."""
 TIMES: Final = " × "
-"""What stands between the names of columns in the name of their tuples."""
+"""The separator between the names of columns in the name of their tuples."""
 OneColumn = Literal["one column"]
 ONE_COLUMN: Final = "one column"
 """The rule by which two tuples are a pair only if they differ in a single column."""
@@ -29,11 +29,11 @@ ONE_COLUMN: Final = "one column"
 class Product(Domain, kind="product"):
     """Tuples of values: the first columns vary slowest, as in `itertools.product`; on intervals points are corners.
 
-    A point is a text, such as "level = 1, room = 'a'". `missing` has what null is read as, column by column.
+    A point is a text, such as "level = 1, ward = 'a'". `missing` has what null is read as, column by column.
 
     >>> from pufferflow.scenario.domain import Listed
-    >>> Product(("level", "room"), (Listed((0, 1)), Listed(("a", "b"))), (0, "a")).points[1]
-    "level = 0, room = 'b'"
+    >>> Product(("level", "ward"), (Listed((0, 1)), Listed(("a", "b"))), (0, "a")).points[1]
+    "level = 0, ward = 'b'"
     """
 
     columns: tuple[str, ...]
@@ -49,7 +49,7 @@ class Product(Domain, kind="product"):
         self._check_count([domain for domain in self.domains if domain.finite])
 
     def _check_count(self, domains: Sequence[Domain]) -> None:
-        """Refuse more points than can be compared; corners of intervals are only where a batch asks about them."""
+        """Refuse more points than can be compared; corners of intervals are only those of queried columns."""
         count = math.prod(len(domain.points) for domain in domains)
         if count > MOST_TUPLES:
             sizes = " × ".join(str(len(domain.points)) for domain in domains)

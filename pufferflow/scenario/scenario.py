@@ -30,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @suggests_arguments
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """What must stay hidden (`secret`), what an adversary may believe (`prior`), and how rows depend on each other.
+    """What must stay hidden (`secret`), the priors of an adversary (`prior`), and how rows depend on each other.
 
     `prior` is one prior, or a list of them: the class Θ, whose worst member counts. Rows with the same value of
     `within` (a column or several) may depend on each other, others are independent; left out, all rows depend on each
@@ -38,8 +38,8 @@ class Scenario:
     number. `start` is where every sequence began, whether rows of it are kept or not: there an initial law holds, and
     the value there is what `pf.Initial` hides. It is a number (0 if left out), or a date or time for a `step` that is a
     duration. `public` names the columns that everybody may know, row by row; only they can filter and group. `order_by`
-    and `within` are among them. Under `pf.Presence` everybody may know which values they can have, and nobody whose row
-    has which: that is hidden with the row.
+    and `within` are among them. Under `pf.Presence` everybody may know which values they can have; the values of each
+    row are hidden with the row.
 
     >>> import pufferflow as pf
     >>> scenario = pf.Scenario(
@@ -109,7 +109,7 @@ class Scenario:
         """Refuse parts that do not go together."""
         if self.order_by is None and any(prior.ordered for prior in self.priors):
             raise UsageError(
-                "The prior speaks of rows in order, and order_by is missing.",
+                "The prior depends on the order of rows, and order_by is missing.",
                 allowed="the column that puts the rows in order",
                 instead='order_by="hour", step="1h"',
             )
@@ -120,7 +120,7 @@ class Scenario:
                 same = known.setdefault(column, domain).points == domain.points
                 if not same and column not in own:  # a sum would mean different things to them
                     raise UsageError(
-                        f"Two priors know different values of the column {column!r}.",
+                        f"Two priors have different values of the column {column!r}.",
                         allowed="priors with the same values of each column; a probability may be 0 or nearly so",
                         instead=f"a secret or priors that list all values of {column!r}",
                     )
@@ -171,9 +171,9 @@ class Scenario:
         """Describe in plain words the secret, the adversary, and the assumptions."""
         lines = [f"Hidden: {self.secret.describe()}."]
         if len(self.priors) == 1:
-            lines.append(f"From: anybody who believes that {self.priors[0].describe()}.")
+            lines.append(f"Against: an adversary whose prior is that {self.priors[0].describe()}.")
         else:
-            lines.append("From: anybody who believes one of the following.")
+            lines.append("Against: an adversary who has one of these priors.")
             lines += [f"  - {prior.describe()}" for prior in self.priors]
         if self.numbers_rows and self.within == (ROW,):
             lines.append("All rows are assumed to be independent of each other.")
@@ -182,8 +182,8 @@ class Scenario:
         else:
             assumed = "none is assumed to be independent of the others"
             if all(prior.independent_rows for prior in self.priors):
-                assumed = "what one reveals about others is as believed"
-            lines.append(f"All rows belong together; {assumed}.")
+                assumed = "what one reveals about others follows from the prior"
+            lines.append(f"All rows are one group; {assumed}.")
         if self.order_by is not None:
             lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
         if self.start:
@@ -191,7 +191,7 @@ class Scenario:
         others = [name for name in self.public if not isinstance(self.secret, Presence) or name != self.secret.within]
         if isinstance(self.secret, Presence):
             known = f"Known to everybody: what values {listed(others)} can have. " if others else ""
-            lines.append(f"{known}Nobody may know how many rows there are, nor whose.")
+            lines.append(f"{known}Hidden from everybody: how many rows there are, and whose.")
         elif others:
             lines.append(f"Known to everybody: {listed(others)}, and which rows there are.")
         return "\n".join(lines)

@@ -72,7 +72,7 @@ class AnySecret(Stored, abc.ABC, family="secret"):
 
 
 _MOST_ROWS: Final = 10**9
-"""Rows of one unit, at most: beyond that their noise is no number to publish."""
+"""The largest limit on the rows of one unit: with more rows, noise makes every answer useless."""
 
 
 @suggests_arguments
@@ -161,7 +161,8 @@ class Secret(ValueSecret, kind="value"):
         """Return the secret of a row's tuple of values: any two tuples must be indistinguishable.
 
         A list of secrets in a scenario means this. With pairs="one column" only tuples that differ in one column have
-        to be indistinguishable: a column is then not hidden from those who know what others reveal about it.
+        to be indistinguishable: a column is then not hidden from an adversary who knows the others and what they reveal
+        about it.
 
         >>> both = Secret.together(Secret("a", domain=[0, 1]), Secret("b", domain=[0, 1]))
         >>> both.describe()
@@ -228,8 +229,8 @@ class _OptionalColumn(AnySecret):
 class Presence(_OptionalColumn, kind="presence"):
     """Whether the rows of a unit (all those with one value of `within`) are there at all, as in differential privacy.
 
-    How many rows there are is then private too. Name a `column` and its `domain`, or lists of both, to ask for more
-    than counts. With `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen
+    How many rows there are is then private too. Name a `column` and its `domain`, or lists of both, for queries
+    beyond counts. With `rows`, at most so many rows of a unit are read: the first by the scenario's `order_by`, chosen
     before any filter, so that all releases of one table read the same. `once` declares that there is one table, whose
     rows stay as they are: then rows of a unit are chosen once for all releases, and those with filters that no row
     passes together do not add up.
@@ -253,7 +254,7 @@ class Presence(_OptionalColumn, kind="presence"):
     groups: int | None = field(default=None, metadata=ADDED)
     by: tuple[str, ...] = field(default=(), metadata=ADDED)
 
-    def __init__(  # noqa: PLR0913 - the unit with its limit, and the column asked about with its options
+    def __init__(  # noqa: PLR0913 - the unit with its limit, and the queried column with its options
         self,
         within: str,
         column: str | Sequence[str] | None = None,
@@ -380,7 +381,7 @@ class Derived(_OptionalColumn, kind="derived"):
     domain: Domain | None = None
     missing: Label | None = None
 
-    def __init__(  # noqa: PLR0913 - the values of the secret, and the column asked about, each with its options
+    def __init__(  # noqa: PLR0913 - the values of the secret, and the queried column, each with its options
         self,
         name: str,
         values: Sequence[Label] | None = None,

@@ -93,7 +93,7 @@ def _check(rule: Rule, domain: Domain) -> None:
         _on_interval(rule, domain)
     elif isinstance(rule, WithinDistance) and not _any_near(rule, domain):
         raise UsageError(
-            f"No two values lie within {rule.distance:g}: nothing would be hidden.",
+            f"No two values lie within {rule.distance:g}, so there is no pair to hide.",
             allowed="a distance that some two values of the domain have",
             instead='pairs="adjacent"',
         )

@@ -1,6 +1,6 @@
 """Values that are stored: frozen dataclasses that write their fields as plain values and are read back by kind.
 
-What is written is hashed into fingerprints and stays in ledgers for ever: the names of fields and the kinds are fixed.
+Stored values are hashed into fingerprints and stay in ledgers: the names of fields and the kinds must not change.
 """
 
 from dataclasses import Field, fields
@@ -86,7 +86,7 @@ class Stored:
 
 
 class StoredPart(Stored):
-    """Base of families that are parts of other stored values: whatever is damaged in them, no kind is recognised."""
+    """Base of families that are parts of other stored values: every damage is reported as an unknown kind."""
 
     @classmethod
     def from_stored(cls, stored: Any) -> Self:

@@ -1,4 +1,4 @@
-"""Trade-off accounting: what releases with an (ε, δ) and a total variation tell together, exactly (M26).
+"""Trade-off accounting: the exact loss of several releases with an (ε, δ) and a total variation (M26).
 
 Its preconditions: the secret with the prior fixes the data (ordinary and group differential privacy), or releases are
 independent given the secret, or the profiles are those of one (x, x') of a coupling and are averaged afterwards.

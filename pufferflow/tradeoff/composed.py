@@ -1,4 +1,4 @@
-"""What several releases tell together, by the law of their total privacy loss (M26)."""
+"""The composition of several releases, by the law of their total privacy loss (M26)."""
 
 import math
 from collections import Counter
@@ -29,11 +29,11 @@ class Total(Protocol):
     """The total of finite losses in one order of the secrets: E(1 − e^(ε − S))₊, rounded up."""
 
     def delta(self, epsilon: float) -> float:
-        """Return it at epsilon."""
+        """Return the total at epsilon."""
         ...
 
     def near(self, delta: float) -> Callable[[float], float]:
-        """Return it as a function, quick and good where it is about `delta`."""
+        """Return the total as a function of ε, quick and accurate where it is about `delta`."""
         ...
 
 
@@ -55,7 +55,7 @@ class NoiseTotal:
 @final
 @dataclass(frozen=True, eq=False)
 class Composed(TradeOffCurve):
-    """Several releases together: how often each profile happens. All bounds are rounded up, the curve down.
+    """Several releases together: the number of each profile. All bounds are rounded up, the curve down.
 
     >>> import pufferflow as pf
     >>> five = pf.tradeoff.compose(pf.tradeoff.Profile(1.0, tv=0.32348), 5)
@@ -76,7 +76,7 @@ class Composed(TradeOffCurve):
         if at >= self.largest or self.revealed >= 1:
             return self.revealed
         found = max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))
-        return max(found, SMALLEST)  # what underflows is not 0
+        return max(found, SMALLEST)  # an underflow is not 0
 
     def near(self, delta: float) -> Callable[[float], float]:
         curves = [
@@ -136,10 +136,10 @@ class Composed(TradeOffCurve):
 
 
 def compose(releases: "Profile | Composed | Iterable[Profile | Composed]", times: int = 1) -> Composed:
-    """Return what releases tell together, adaptively chosen ones too, if their profiles are fixed before the first.
+    """Return the composition of releases, also of adaptively chosen ones, if their profiles are fixed before the first.
 
-    `releases` is a profile, or any number of them (and of compositions); all of it happens `times` times. The numbers
-    are upper bounds, exact but for rounding: equal profiles by the law of N₊ − N₋, few different ones by enumeration,
+    `releases` is a profile, or any number of them (and of compositions), all repeated `times` times. The numbers are
+    upper bounds, exact up to rounding: equal profiles by the law of N₊ − N₋, few different ones by enumeration,
     Gaussian noise in closed form. Up to 10⁵ different profiles are composed by a Fourier series with a known error,
     which is an upper bound too, by about 10⁻⁶ above the exact δ.
 
@@ -191,7 +191,7 @@ def _no_profiles(problem: str) -> UsageError:
 
 
 def _total(losses: Mapping[Loss, int]) -> Total:
-    """Return the total of losses by the most exact way that there is."""
+    """Return the total of losses by the most exact method available."""
     known = {loss: count for loss, count in losses.items() if loss.largest or loss.revealed}
     match list(known.items()):
         case [(LaplaceLoss(units), 1)]:

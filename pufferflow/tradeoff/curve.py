@@ -1,4 +1,4 @@
-"""What can be asked of releases together once δ(ε) is known: ε(δ), total variation, errors of tests, Bayes security."""
+"""What follows from δ(ε) of releases together: ε(δ), total variation, errors of tests, Bayes security."""
 
 import abc
 import math
@@ -18,16 +18,16 @@ _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _STEPS: Final = 48
 _STEEPEST: Final = 700.0
 _NEAR_NOTHING: Final = 1e-3
-"""Below such an ε it is asked whether 0 will do, by the best way of finding δ(0)."""
+"""Below this ε the search checks whether 0 suffices, by the most accurate δ(0)."""
 
 
 class TradeOffCurve(abc.ABC):
-    """Base of what has a trade-off: everything follows from upper bounds of δ(ε), in both orders of the secrets."""
+    """Base class with a trade-off: all numbers follow from upper bounds of δ(ε), in both orders of the secrets."""
 
     @property
     @abc.abstractmethod
     def largest(self) -> float:
-        """The ε from which on δ no longer falls, ∞ if there is none."""
+        """The ε beyond which δ does not fall, ∞ if there is none."""
 
     @abc.abstractmethod
     def delta(self, epsilon: float) -> float:
@@ -35,11 +35,11 @@ class TradeOffCurve(abc.ABC):
 
     @property
     def revealed(self) -> float:
-        """The δ that no ε goes below."""
+        """The limit of δ for large ε."""
         return self.delta(self.largest) if self.largest < math.inf else 0.0
 
     def near(self, delta: float) -> Callable[[float], float]:
-        """Return `delta` as a function that is good where it is about a given δ, and quick; nowhere too low."""
+        """Return `delta` as a quick function that is accurate where it is about a given δ, and nowhere too low."""
         return self.delta
 
     def epsilon(self, delta: float = 0.0) -> float:
@@ -89,7 +89,7 @@ class TradeOffCurve(abc.ABC):
     def curve(self, alpha: float | npt.ArrayLike) -> float | Floats:
         """Return f(alpha): the least share of misses of any test with a share alpha of false alarms, rounded down.
 
-        Every ε gives a line below f, 1 − δ(ε) − e^ε·alpha, and its mirror image; the best ones are looked for.
+        Every ε gives a line below f, 1 − δ(ε) − e^ε·alpha, and its mirror image; the best ones are searched.
         """
         given = _numbers(alpha, "alpha", "curve(0.05)")
         if given.size and not ((given >= 0) & (given <= 1)).all():
@@ -115,7 +115,7 @@ class TradeOffCurve(abc.ABC):
 
 
 def _highest(function: Callable[[float], float], end: float) -> float:
-    """Return about the highest value of a function that rises, then falls, on [0, end]: one that it has."""
+    """Return a value near the maximum of a function that rises, then falls, on [0, end]; the function attains it."""
     if end <= 0:
         return function(0.0)
     while end > 1 and function(end) <= function(end / 2):
@@ -138,7 +138,7 @@ def _highest(function: Callable[[float], float], end: float) -> float:
 
 
 def _numbers(given: object, name: str, instead: str) -> Floats:
-    """Return numbers as an array; texts and booleans are none."""
+    """Return numbers as an array; refuse texts and booleans."""
     refusal = UsageError(f"{name} is no number.", allowed="a number, or an array of numbers", instead=instead)
     try:
         found = np.asarray(given)

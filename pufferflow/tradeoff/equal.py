@@ -61,7 +61,7 @@ class FiniteTotal:
         losses, masses = self._sorted
         start = int(np.searchsorted(losses, epsilon - self.blur - 4 * UNIT * abs(epsilon), side="right"))
         above = losses[start:]
-        # losses are moved up by what rounding may have taken from them
+        # losses are raised by their rounding error
         gaps = epsilon - above - self.blur - UNIT * (abs(epsilon) + np.abs(above))
         with np.errstate(under="ignore"):
             total = float((masses[start:] * -np.expm1(np.minimum(gaps, 0.0))).sum())
@@ -73,7 +73,7 @@ class FiniteTotal:
 
 
 def finite_total(classes: Mapping[Loss, int]) -> FiniteTotal | None:
-    """Return the law of the total loss of releases and how often each happens; None if it has too many atoms."""
+    """Return the law of the total loss of releases, given the number of each; None if it has too many atoms."""
     size = 1.0
     for loss, count in classes.items():
         size *= _size(loss, count)

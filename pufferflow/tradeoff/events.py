@@ -1,7 +1,7 @@
 """dp-accounting's events, read by the names of their classes and attributes: the library itself is not needed.
 
-An event is about ordinary differential privacy of independent rows. What one means for a guarantee depends on what
-neighbours are: if rows are added or removed, answers with values of norm C move by C; if one is replaced, by 2C.
+An event is about ordinary differential privacy of independent rows. Its guarantee depends on the notion of neighbours:
+if rows are added or removed, answers with values of norm C move by C; if one is replaced, by 2C.
 """
 
 import math
@@ -25,10 +25,10 @@ _INSTEAD: Final = "pf.tradeoff.compose of profiles, such as pf.tradeoff.Profile(
 
 
 def from_dp_event(event: Any, neighbours: Neighbours = "add_remove") -> Composed:
-    """Return what an event of dp-accounting tells, if rows are independent.
+    """Return the composition of an event of dp-accounting, if rows are independent.
 
-    It knows Gaussian, Laplace and discrete Laplace noise, randomised response, (ε, δ), what is composed of them, and
-    Poisson (`neighbours="add_remove"`) and fixed-size samples without replacement (`"replace"`). All others are
+    It reads Gaussian, Laplace and discrete Laplace noise, randomised response, (ε, δ), compositions of these, and
+    Poisson (`neighbours="add_remove"`) and fixed-size samples without replacement (`"replace"`). All other events are
     refused by name.
 
     >>> from types import SimpleNamespace
@@ -67,7 +67,7 @@ class _Reader:
         }
 
     def read(self, event: Any) -> Composed:
-        """Return what an event tells."""
+        """Return the composition of an event."""
         kind = type(event).__name__
         if kind not in self._kinds:
             raise Refused(
@@ -97,7 +97,7 @@ class _Reader:
     def _discrete_laplace(self, event: Any) -> Composed:
         """Return the profile of tanh(a/2)·e^(−a|x|) on whole numbers, moved by the sensitivity.
 
-        Outputs up to the one centre, and from the other on, are each as one: their ratio is the same.
+        Outputs up to one centre, and from the other on, are each merged: their ratio is constant.
         """
         steepness = _positive(event, "noise_parameter")
         moved = round(self.reach) * whole_number(
@@ -145,7 +145,7 @@ class _Reader:
 
 
 def _once(together: Composed) -> Profile:
-    """Return what a sample is asked as one release."""
+    """Return the composition of the event on a sample, as one release."""
     if len(together.profiles) == 1 and set(together.profiles.values()) == {1}:
         return next(iter(together.profiles))
     return as_profile(together)

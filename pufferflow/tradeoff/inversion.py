@@ -28,7 +28,7 @@ from pufferflow.rounding import UNIT
 from pufferflow.tradeoff.moments import Complexes, Moments
 
 _FEWEST, _MOST = 16, 20
-"""Powers of two: how many terms there are. More of them need less damping, where each is quick."""
+"""The numbers of terms, powers of two. More terms need less damping, where each is quick."""
 _WORK = 22
 _KEPT = 1 << 22
 """How many terms of all series are kept."""
@@ -56,7 +56,7 @@ class Series:
     phase_error: float
 
     def value(self, epsilon: float) -> float:
-        """Return e^(K − θε) times the series, rounded up; ∞ where that leaves the floats."""
+        """Return e^(K − θε) times the series, rounded up; ∞ where that overflows."""
         if epsilon > _FARTHEST:
             return math.inf
         turned = self.terms * np.exp(-1j * epsilon * self.t)
@@ -95,7 +95,7 @@ class Inversion:
         """Return δ(ε) as a function by one series, good where δ(ε) is about `delta`: θ of the least Chernoff bound."""
         if delta <= 0:
             return self.delta
-        aim = math.log(min(delta, self._mass[0] / 2))  # of more than there is no order is the best
+        aim = math.log(min(delta, self._mass[0] / 2))  # for a δ above the total no order is the best
 
         def bound(place: int) -> float:
             theta = _order(place, 1.0)
@@ -105,7 +105,7 @@ class Inversion:
         return lambda epsilon: 0.0 if epsilon >= self.largest else self._at(theta, epsilon)
 
     def _at(self, theta: float, epsilon: float) -> float:
-        moved = epsilon - self.moments.blur  # losses may be larger by so much
+        moved = epsilon - self.moments.blur  # losses may be larger by this
         value = self._series(theta).value(moved) * math.exp(self.moments.slop)
         if theta > 0:
             return value
@@ -115,7 +115,7 @@ class Inversion:
 
     @cached_property
     def _highest(self) -> int:
-        """The highest place in the grid of orders at which moments are still told apart."""
+        """The highest position in the grid of orders at which floats still separate moments."""
         scale = max(self._deviation(1.0), 1e-12)
         return min(_HIGHEST, math.ceil(math.log2(1e6 / scale) / _GRID))
 
@@ -140,7 +140,7 @@ class Inversion:
         return math.sqrt(max(low - 2 * here + high, 0.0)) / step
 
     def _make(self, theta: float) -> Series:
-        """Work the series of an order out."""
+        """Compute the series of an order."""
         decay = theta if theta > 0 else -1 - theta
         span = _DEVIATIONS * self._deviation(theta) + _DECAY / decay
         span = min(span, 2 * self.largest + _DECAY / decay)

@@ -18,7 +18,7 @@ from pufferflow.arrays import Floats
 from pufferflow.rounding import UNIT, lifted
 
 SLOP = 16 * UNIT
-"""How far masses and losses may be off, relatively."""
+"""The relative error of masses and losses."""
 _MANY = 256
 _LARGEST_EXPONENT = 600.0
 
@@ -107,7 +107,7 @@ class Atoms(Loss):
 
         Running sums P(L > ε) − e^ε·Q(L > ε) err by what n additions may, which is added.
         """
-        moved = epsilons - SLOP * (1 + self.reach)  # losses may be larger by so much
+        moved = epsilons - SLOP * (1 + self.reach)  # losses may be larger by this
         if len(self.losses) > _MANY and self.reach < _LARGEST_EXPONENT:
             start = np.searchsorted(self.losses, moved, side="right")
             above, below = (np.append(masses[::-1].cumsum()[::-1], 0.0)[start] for masses in (self.first, self.second))
@@ -121,7 +121,7 @@ class Atoms(Loss):
 
     @cached_property
     def key(self) -> tuple[bytes | float, ...]:
-        """What tells two of them apart."""
+        """The key by which two of them are compared."""
         return self.losses.tobytes(), self.first.tobytes(), self.first_alone, self.second_alone
 
     def __eq__(self, other: object) -> bool:
@@ -134,7 +134,7 @@ class Atoms(Loss):
 @final
 @dataclass(frozen=True)
 class ThreePoint(Loss):
-    """The dominating pair of M26: loss ε, 0 or −ε, but with probability `revealed` everything.
+    """The dominating pair of M26: loss ε, 0 or −ε, and ∞ with probability `revealed`.
 
     `share` is 1 − α, the probability of a loss that is not 0, given that not all is revealed.
     """

@@ -65,7 +65,7 @@ class Moments:
 
     @property
     def factors(self) -> int:
-        """How many exponentials one moment takes, about; a lattice is for few frequencies."""
+        """The approximate number of exponentials per moment; a lattice is for few frequencies."""
         return (
             1
             + len(self.steps)
@@ -75,12 +75,12 @@ class Moments:
 
     @property
     def slop(self) -> float:
-        """How far the masses may be off altogether, relatively."""
+        """The total relative error of the masses."""
         return SLOP * (float(self.counts.sum()) + float(self.unit_counts.sum()) + sum(c for _, c in self.others))
 
     @property
     def blur(self) -> float:
-        """How far the losses may be off altogether."""
+        """The total error of the losses."""
         own = float(self.counts @ self.steps) + float(self.unit_counts @ self.units)
         return SLOP * (own + sum(count * (1 + atoms.reach) for atoms, count in self.others))
 

@@ -17,7 +17,7 @@ from pufferflow.tradeoff.losses import Atoms, Loss
 NODES: Final = 4097
 """At how many ε a curve that is no polygon is taken; chords between them lie above it."""
 _FARTHEST: Final = 9.0
-"""How many standard deviations are told apart; what is beyond counts as revealed, 10⁻¹⁹."""
+"""The number of standard deviations with atoms of their own; the rest, 10⁻¹⁹, counts as revealed."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What one release tells: an (ε, δ) and a total variation, or the whole trade-off of a noise or of two laws (M26)."""
+"""The loss of one release: an (ε, δ) and a total variation, or the whole trade-off of a noise or two laws (M26)."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -26,14 +26,14 @@ _FAINT, _FAINT_EXACT = 1e-17, 1e-11
 _HUGE = 600.0
 _LEAST = 1e-30
 _ALL_TOLD = 1e100
-"""Answers that move by so many scales of their noise are as good as told."""
+"""Answers that move by this many scales of their noise count as revealed."""
 
 
 @final
 @suggests_arguments
 @dataclass(frozen=True, init=False)
 class Profile:
-    """What one release reveals about a secret, whatever the outputs before it: its dominating pair of laws (M26).
+    """The privacy profile of one release, whatever the outputs before it: its dominating pair of laws (M26).
 
     `Profile(epsilon, delta, tv)` is a release that is (ε, δ)-private with total variation at most `tv`; the worst such
     release, which all others can be made from, has a loss of ε, 0, −ε or ∞. Bounds are cut where others say more: tv to
@@ -62,7 +62,7 @@ class Profile:
         out = min(_share(delta, "delta"), total)
         most = tv_limit(read, out)
         total = min(total, most)
-        if read > _HUGE:  # beyond the floats' reach: as if nothing bounded the loss
+        if read > _HUGE:  # overflow: the loss counts as unbounded
             out = total
         loss = ThreePoint(read if out < total else 0.0, _share_of(read, out, total, most), out)
         set_fields(self, epsilon=read, delta=out, tv=total, loss=loss)
@@ -193,7 +193,7 @@ def _of_noise(noise: Noise, radius: float) -> Atoms:
 
 
 def _curve(pure: float, delta: Callable[[float], float], count: int, faint: float) -> tuple[Floats, Floats]:
-    """Return ε from 0 to the largest loss, or to where next to nothing is left of δ, and δ there."""
+    """Return ε from 0 to the largest loss, or to where δ is negligible, and δ there."""
     if pure == 0:
         return np.zeros(1), np.zeros(1)
     high = 1.0

@@ -1,11 +1,11 @@
 """Several profiles of one release: all of them true, or one for each pair of secrets; and averages under a coupling.
 
 Bounds that hold at once leave the intersection of their regions of errors, the convex hull below the least δ(ε). It has
-to be taken before releases are composed: each of two bounds composed by itself, and the better one taken afterwards,
-says less. Bounds of different secrets leave the union of regions, the largest δ(ε), which is convex in e^ε as each is;
+to be taken before releases are composed: composing each of two bounds by itself and taking the better one afterwards
+is weaker. Bounds of different secrets leave the union of regions, the largest δ(ε), which is convex in e^ε as each is;
 its trade-off is the convex hull below all of them. Under one coupling of whole data sets, releases are composed for
 each (x, x') and the δ(ε) are averaged afterwards (M1). The reverse fails: of two releases of X₁ and X₂ = X₁ ⊕ S for a
-fair coin X₁ each averages to one that tells nothing.
+fair coin X₁ each averages to one that reveals nothing.
 """
 
 import math
@@ -86,7 +86,7 @@ class Mixture(TradeOffCurve):
 
     def _average(self, deltas: Sequence[float]) -> float:
         terms = [weight * delta for (weight, _), delta in zip(self.parts, deltas, strict=True)]
-        whole = min(math.fsum(weight for weight, _ in self.parts), 1.0)  # a hair less than 1 leaves nothing out
+        whole = min(math.fsum(weight for weight, _ in self.parts), 1.0)  # a sum just below 1, by rounding, is complete
         return min(upwards(math.fsum(terms) / whole, 4 * UNIT), 1.0)
 
 

@@ -1,7 +1,7 @@
 """Releases on a random part of the rows: Poisson and fixed-size samples, and private training with them.
 
-Sampling amplifies for independent rows only. Where rows are correlated those that were left out are known from those
-that were drawn (X₁ = … = X_n: no gain at all, M26), so it is refused. The loss of a release with its sampling as part
+Sampling amplifies privacy for independent rows only. Where rows are correlated the drawn rows reveal the others
+(X₁ = … = X_n: no gain at all, M26), so it is refused. The loss of a release with its sampling as part
 of the mechanism, row by row, can be an exposure of M35, whose total is then what counts.
 """
 
@@ -52,7 +52,7 @@ def erased(profile: Profile, share: float) -> Profile:
 def poisson(profile: Profile, rate: float, *, prior: Any) -> Profile:
     """Return the profile of a release on a sample that each row is in with probability `rate`, independently.
 
-    `profile` is that of the release on all rows, if one row is added or removed. The result tells both orders apart:
+    `profile` is that of the release on all rows, if one row is added or removed. The result differs between the orders:
     its first law is that of the data with the row. With (P, Q) the pair of the profile it is
     ((1 − rate)·Q + rate·P, Q), by joint convexity over who else is in the sample; both orders are counted. `prior` is
     the prior about the rows, which have to be independent.
@@ -122,7 +122,7 @@ def fixed_size_profile(profile: Profile, drawn: int, rows: int) -> Profile:
 
 
 def dp_sgd(noise_multiplier: float, steps: int, *, rate: float, prior: Any) -> Composed:
-    """Return what private training tells: every step adds up the clipped gradients of a Poisson sample, with noise.
+    """Return the composition of private training: each step adds up clipped gradients of a Poisson sample, with noise.
 
     `noise_multiplier` is the standard deviation of the Gaussian noise over the norm to which gradients are clipped;
     rows may be added or removed. For batches of fixed size compose `fixed_size` of `Profile.of(pf.Gaussian(...), 2.0)`:
@@ -153,14 +153,14 @@ def independent(prior: Any) -> None:
         )
     if not all(known):
         raise Refused(
-            "Sampling correlated rows: those that are drawn reveal about those that are not (M26).",
+            "Sampling correlated rows: drawn rows reveal something about the others (M26).",
             allowed="prior=pf.Independent(), if the rows are independent",
             instead="the release without sampling, or the loss of each row, sampling included, as an exposure (M35)",
         )
 
 
 def _sampled(losses: Floats, kept: float) -> Floats:
-    """Return log(1 + kept·(e^ℓ − 1)), also of losses whose e^ℓ no float reaches; those rounded up."""
+    """Return log(1 + kept·(e^ℓ − 1)), also for losses whose e^ℓ overflows; those rounded up."""
     near = np.log1p(kept * np.expm1(np.minimum(losses, _STEEP)))
     far = np.logaddexp(math.log1p(-kept), math.log(kept) + losses) + 4 * UNIT * np.abs(losses)
     return np.where(losses < _STEEP, near, far)

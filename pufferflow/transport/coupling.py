@@ -1,4 +1,4 @@
-"""Distances: a number, its certainty, and on request the coupling that attains it, with its price."""
+"""Distances: a number, its certainty, and on request the coupling that attains it, with its cost."""
 
 import math
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ WITHIN_ROUNDING = "holds for weights equal to those given up to rounding; Fracti
 
 
 class Certainty(StrEnum):
-    """How a number relates to the truth it stands for.
+    """The relation of a number to the true value.
 
-    `EXACT`: the truth, rounded up: by no more than a few units in the last place for finite laws, by no more than 1e-9
-    of it for Gaussian ones. `UPPER_BOUND`: never below the truth. `ESTIMATE`: neither is proven.
+    `EXACT`: the true value, rounded up: by at most a few units in the last place for finite laws, by at most a relative
+    1e-9 for Gaussian ones. `UPPER_BOUND`: never below the true value. `ESTIMATE`: neither is proven.
     """
 
     EXACT = "exact"
@@ -67,12 +67,12 @@ C = TypeVar("C", Coupling, AffineCoupling)
 
 @final
 class Distance(float, Generic[C]):
-    """A distance: a float that also says how sure it is.
+    """A distance: a float with its certainty.
 
     `certainty` is exact or upper_bound. `rounding` is the relative (for `near`: absolute) width within which sums of
-    float weights were taken as equal, 0.0 where weights were rational and nothing was. A result from float weights is
-    called exact only if it is the same for all weights within that width; otherwise it is an upper bound for some
-    weights within it. `note` says in words what a reader should know, `coupling` is there if it was asked for.
+    float weights count as equal, 0.0 for rational weights. A result from float weights is called exact only if it is
+    the same for all weights within that width; otherwise it is an upper bound for some weights within it. `note`
+    explains the result in words, and `coupling` is the coupling, if it was requested.
 
     >>> distance = Distance(2.0, Certainty.EXACT)
     >>> distance, distance.certainty.value
@@ -87,7 +87,7 @@ class Distance(float, Generic[C]):
     def __new__(
         cls, value: float, certainty: Certainty, *, rounding: float = 0.0, note: str = "", coupling: C | None = None
     ) -> Self:
-        """Make a distance; NaN or a negative number would be a fault of this library."""
+        """Make a distance; NaN or a negative number is an error of this library."""
         if not value >= 0:
             raise InternalError(f"A distance came out as {value}.", instead="reporting the two laws to the maintainers")
         self = super().__new__(cls, value)
@@ -96,10 +96,10 @@ class Distance(float, Generic[C]):
 
     @property
     def coupling(self) -> C:
-        """The joint law that attains the distance, if it was asked for with `coupling=True`."""
+        """The joint law that attains the distance, if it was requested with `coupling=True`."""
         if self._coupling is None:
             raise UsageError(
-                "The coupling was not asked for.",
+                "The coupling was not requested.",
                 allowed="coupling=True",
                 instead="pf.winf(mu, nu, coupling=True).coupling",
             )
@@ -121,11 +121,11 @@ class TransportPlan:
     columns: Indices
     masses: Floats
     differences: Floats
-    """X − Y for every pair, of shape (k,) or (k, d), no coordinate nearer to 0 than it is."""
+    """X − Y for every pair, of shape (k,) or (k, d), no coordinate nearer to 0 than its exact value."""
     doubts: Floats | None = None
-    """How much mass may stand on the wrong one of each two pairs that follow each other; None if none may."""
+    """The mass that may be on the wrong one of each two consecutive pairs; None if there is none."""
     settled: bool = True
-    """Whether rounding of the weights left no choice of the coupling."""
+    """Whether the coupling is unique despite the rounding of the weights."""
 
     def price(self, costs: Floats) -> float:
         """Return E cost for one cost ≥ 0 per pair, not below the exact sum.
@@ -141,7 +141,7 @@ class TransportPlan:
 
 
 def plan_of_coupling(coupling: Coupling) -> TransportPlan:
-    """Return the plan of a coupling whose marginals are exact."""
+    """Return the transport plan of a coupling with exact marginals."""
     left, right = masses.values(coupling.left, coupling.right)
     differences = signed_above(left[coupling.rows], right[coupling.columns])
     return TransportPlan(coupling.left, coupling.right, coupling.rows, coupling.columns, coupling.masses, differences)

@@ -1,8 +1,8 @@
-"""How far one law of answers is from another: W_∞, W_p and (z, δ)-nearness, never below the truth (M3, M4, M8).
+"""Distances of two laws of answers: W_∞, W_p and (z, δ)-nearness, never below the true value (M3, M4, M8).
 
 Laws on R^d with too many atoms for a matrix of distances are gathered in cells. Moving every atom by at most r changes
-W_∞, W_p and nearness by at most r (triangle inequality), so the distance of the gathered laws plus both ways is an
-upper bound.
+W_∞, W_p and nearness by at most r (triangle inequality), so the distance of the gathered laws plus both movements is
+an upper bound.
 """
 
 import math
@@ -121,7 +121,7 @@ def near(
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         if coupling:
             raise UsageError(
-                "A coupling asked for the nearness of Gaussians.",
+                "A coupling for the nearness of Gaussian laws.",
                 allowed="coupling=True for finite laws, or for winf and wasserstein",
                 instead="near(mu, nu, delta) without it",
             )
@@ -134,7 +134,7 @@ def near(
 
 
 def _share(delta: Number) -> Fraction:
-    """Return δ as the rational number it was given as, or prints as."""
+    """Return δ as a rational number: the one given, or the decimal that a float prints as."""
     if isinstance(delta, Fraction) and 0 <= delta < 1:
         return delta
     probability_below_one(delta, "delta")
@@ -204,12 +204,12 @@ def _bound_by_gathering(
 
 
 def _gather(law: Law, norm: float) -> tuple[Law, float]:
-    """Return the law with its atoms moved to the centres of cells, few enough of them, and the longest move."""
+    """Return the law with its atoms moved to the centres of few enough cells, and the longest move."""
     if len(law) <= _MOST_ATOMS:
         return law, 0.0
     if law.values.dtype == object:
         raise Refused(
-            f"{len(law)} atoms with numbers that no float holds are too many on R^{law.dimension}.",
+            f"{len(law)} atoms with numbers beyond the precision of floats are too many on R^{law.dimension}.",
             allowed=f"at most {MOST_PAIRS} pairs of such atoms",
             instead="law.map(lambda x: x.astype(float)), if rounding the atoms is acceptable",
         )

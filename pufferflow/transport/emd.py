@@ -1,8 +1,8 @@
 """W_p of two finite laws on R^d, and cheapest plans, by POT's exact network simplex: the only file that imports POT.
 
-Any coupling gives an upper bound, so the answer is the cost of a coupling; POT's dual potentials say how far from the
-optimum it can be. POT compares costs with an absolute tolerance and so loses its way among the huge costs of a high p
-(at p=40 it came out at three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
+Any coupling gives an upper bound, so the result is the cost of a coupling; POT's dual potentials bound its distance
+from the optimum. POT compares costs with an absolute tolerance, so it fails among the huge costs of a high p (at p=40
+it returned three times W_∞): where the gap is wide, costs are cut off at twice W_∞ and solved again.
 """
 
 import math
@@ -26,7 +26,7 @@ _WIDE = 1e-6
 
 
 def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
-    """Return W_p on R^d, rounded up, or an upper bound that says how wide it may be."""
+    """Return W_p on R^d, rounded up, or an upper bound with its gap in the note."""
     matrix = space.costs(mu, nu, norm)
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
@@ -52,7 +52,7 @@ def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = Fal
 
 
 def cheapest(mu: Law, nu: Law, costs: Floats) -> TransportPlan:
-    """Return a plan of little E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
+    """Return a plan with a small E cost, for a cost in [0, 1] per pair of atoms: POT's optimum with exact marginals."""
     return plan_of_coupling(_solve(mu, nu, costs, costs)[0])
 
 
@@ -64,10 +64,10 @@ def _solve_powers(mu: Law, nu: Law, p: float, matrix: Floats, longest: float) ->
 
 
 def _solve(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling, float]:
-    """Solve a transport problem; return a coupling and a lower bound of its price.
+    """Solve a transport problem; return a coupling and a lower bound of its cost.
 
-    POT's plan is right to float rounding only, which for costs of many sizes can be everything. So it is taken in whole
-    numbers, and what that leaves over is matched as well, with partners that are near by `matrix`.
+    POT's plan is right to float rounding only, which may be as large as the result where costs differ in size. So it is
+    rounded to whole numbers, and the remaining mass is matched with partners that are near by `matrix`.
     """
     left, right = mu.probabilities, nu.probabilities
     plan, log = _call_pot(left, right, powers)
@@ -84,7 +84,7 @@ def _solve(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling, 
 
 
 def _dual_value(left: Floats, right: Floats, powers: Floats, u: Floats, v: Floats) -> float:
-    """Return a lower bound of the optimum: the duals' value, made feasible and less what rounding may have added."""
+    """Return a lower bound of the optimum: the value of the duals, made feasible, less its rounding error."""
     slack = powers - u[:, None] - v[None, :]
     size = float(left @ np.abs(u) + right @ np.abs(v)) + float(np.abs(u).max() + np.abs(v).max())
     return max(float(left @ u + right @ v) + min(float(slack.min()), 0.0) - 16 * UNIT * size, 0.0)
@@ -92,7 +92,7 @@ def _dual_value(left: Floats, right: Floats, powers: Floats, u: Floats, v: Float
 
 def _call_pot(left: Floats, right: Floats, matrix: Floats) -> tuple[Floats, dict[str, Floats]]:
     """Call POT, which has no types."""
-    import ot  # pyright: ignore[reportMissingTypeStubs]  # takes longer to load than everything else here together
+    import ot  # pyright: ignore[reportMissingTypeStubs]  # takes longer to import than everything else here together
 
     return cast(Any, ot).emd(left, right, matrix, numItermax=_MOST_ITERATIONS, log=True)
 
@@ -109,10 +109,10 @@ def _price(coupling: Coupling, matrix: Floats, p: float) -> float:
 
 
 def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
-    """Return cheapest plans from a to b, and functions that prove them so; what both have in common stays.
+    """Return cheapest plans from a to b, and their dual functions; mass common to both stays.
 
-    They are of many small problems with one matrix of costs. Nothing is guaranteed of them: whoever uses a plan proves
-    what it is worth.
+    The plans solve many small problems with one matrix of costs. They are not proven optimal: the caller proves what
+    it derives from a plan.
     """
     import ot  # pyright: ignore[reportMissingTypeStubs]  # see `_pot`
 

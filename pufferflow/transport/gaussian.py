@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-import scipy  # loads its parts when first used
+import scipy  # imports its parts when first used
 
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused
@@ -92,7 +92,7 @@ def _rescale(
 
 
 def _from_bounds(least: float, most: float, note: str) -> Distance[AffineCoupling]:
-    """Return an upper bound, as the exact value if the lower bound meets it."""
+    """Return an upper bound, marked as exact if the lower bound equals it."""
     exact = most < math.inf and most <= least * (1 + _AGREEMENT)
     return Distance(most, _certainty(exact=exact), note="" if exact else note)
 
@@ -126,7 +126,7 @@ def _near(mu: GaussianLaw, nu: GaussianLaw, delta: float, norm: float) -> Distan
 
 
 def _nearness(step: Floats, covariance: Floats, reach: float, norm: float, sign: int) -> float:
-    """Return the least move into reach, with every principal variance taken up or down by what it may err."""
+    """Return the least move into reach, with every principal variance raised or lowered by its error."""
     values, vectors = np.linalg.eigh(covariance)
     diagonal = np.array_equal(covariance, np.diag(np.diag(covariance)))
     error = 0.0 if diagonal else _ERROR * len(step) * max(float(values[-1]), 0.0)
@@ -156,7 +156,7 @@ def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: boo
 def _bures(mu: GaussianLaw, nu: GaussianLaw) -> tuple[float, float]:
     """Return bounds of the Euclidean W_2: √(‖step‖² + tr C₁ + tr C₂ − 2 tr (√C₁ C₂ √C₁)^½).
 
-    The root of an eigenvalue that is rounding is much larger than rounding, so eigenvalues are taken with their error.
+    The root of a rounding error is much larger than the error, so eigenvalues are used with their errors.
     """
     d = mu.dimension
     scale = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
@@ -179,7 +179,7 @@ def _monge_map(mu: GaussianLaw, nu: GaussianLaw) -> Floats:
     first, second = mu.covariance / scale, nu.covariance / scale
     if not np.linalg.cond(first) < _MAPPABLE:
         raise Refused(
-            "The first covariance is singular or nearly so, and the coupling no map of X that floats could hold.",
+            "The first covariance is singular or nearly so, so floats cannot represent the coupling as a map of X.",
             allowed="coupling=True where the first covariance is regular",
             instead="exchanging the two laws",
         )

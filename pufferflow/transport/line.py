@@ -2,11 +2,11 @@
 
 The quantile coupling attains W_∞ and every W_p at once. It is a monotone path through the pairs of atoms: at each
 level where a cumulative weight of one law is reached, that law moves on to its next atom; where both are reached, both
-do. All that can go wrong is the comparison of two levels, so levels are whole numbers here. For rational weights they
+do. Rounding can only affect the comparison of two levels, so levels are whole numbers here. For rational weights they
 are the cumulative weights over a common denominator. For float weights they count floats: a level in the lower half is
 the position of its CDF in the ordering of all floats, one in the upper half mirrors the position of its survival
-function, so a mass of 1e−17 in either tail is as far from 0 as any other. Float levels within `ties` positions are the
-same.
+function, so a mass of 1e−17 in either tail keeps its relative accuracy. Float levels within `ties` positions count as
+equal.
 """
 
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ _HALF = int(np.array(0.5).view(np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The quantile coupling as a path: the pairs (rows[k], columns[k]) in order, each step a law or both moving on."""
+    """The quantile coupling as a path: the pairs (rows[k], columns[k]) in order; each step advances one law or both."""
 
     rows: Indices
     columns: Indices
     ties: int
-    """How many floats apart two levels may be to count as equal; 0 where weights are rational."""
+    """The number of floats by which two levels may differ to count as equal; 0 for rational weights."""
     corners: tuple[Array, Array]
-    """The pairs that would join the path if levels taken as equal were not."""
+    """The pairs that would be on the path if levels that count as equal were not."""
     tangled: bool
-    """Whether some levels lay so close together that which of them are equal was a choice."""
+    """Whether some levels are so close that the choice of equal ones is not unique."""
 
 
 def walk(mu: Law, nu: Law) -> Walk:
@@ -51,7 +51,7 @@ def walk(mu: Law, nu: Law) -> Walk:
     levels, moves_left = levels[order], order < len(left)
     gaps = levels[1:] - levels[:-1]
     linked = (moves_left[1:] != moves_left[:-1]) & (gaps <= ties)
-    if ties:  # sums of subnormal weights are exact: there only equal levels are ties
+    if ties:  # sums of subnormal weights are exact: only equal levels tie there
         linked &= (gaps == 0) | (np.minimum(levels, 2 * _HALF - levels)[:-1] >= _NORMAL)
     paired = _every_other(linked)
     moves_right = ~moves_left
@@ -83,7 +83,7 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
 
 
 def plan(mu: Law, nu: Law) -> TransportPlan:
-    """Return the quantile coupling as a plan whose price is rounded up."""
+    """Return the quantile coupling as a plan with its cost rounded up."""
     path = walk(mu, nu)
     left, right = masses.values(mu, nu)
     weights, tails = _masses(mu, nu, path)
@@ -177,8 +177,8 @@ def _positions(moves: Flags) -> Indices:
 def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     """Return the mass of every step, and the weight in the nearer tail of every level between two (0 if it is exact).
 
-    Masses are differences of levels in the nearer tail. An atom that is met only once gives all it has there, so light
-    atoms keep their mass to the last digit. Rational levels are subtracted as the whole numbers they are.
+    Masses are differences of levels in the nearer tail. An atom on one step only has all its mass there, so light atoms
+    keep their mass to the last digit. Rational levels are subtracted as whole numbers.
     """
     whole = masses.rational(mu, nu)
     if whole is not None:

@@ -3,9 +3,9 @@
 Not the quantile coupling: on {0,1} and {1,10} it matches nothing at z=0, and half can be matched. What cannot be
 matched at a given z is, by max-flow min-cut, the largest μ(A) − ν(A^z) over sets A. On a line A is a union of
 intervals, found by deciding at every atom of μ whether to be inside or outside A, with many stretches of atoms walked
-side by side. The search climbs: the set A that is worst at one z rules out every z up to where A itself would do, and
-that is a next z to try; the first that no set rules out is the answer. Masses are whole numbers, so nothing rounds;
-float weights are rounded down first, which can only leave more unmatched.
+side by side. The search climbs: the worst set A at one z rules out every z up to the least at which A itself suffices,
+and that is the next z to try; the first z that no set rules out is the result. Masses are whole numbers, so nothing
+rounds; float weights are rounded down first, which can only leave more unmatched.
 """
 
 import itertools
@@ -30,11 +30,11 @@ Ranges = tuple[Array, Array]
 _CELLS = 2**14
 _LARGE = 4 * _CELLS
 _FEW_INTERVALS = 2**13
-_TRIALS = 200  # more than any search takes; what ends early is still a lower end
+_TRIALS = 200  # more than any search takes; an early end still gives a lower end
 _PATIENCE = 6
-"""Climbs before every other trial halves the range."""
+"""The number of climbs after which every other trial halves the range."""
 _SUSPICIOUS = 3
-"""Trials in a row that do, after which the range is halved; after as many again the lower end is tried."""
+"""Sufficient trials in a row after which the range is halved; after as many again the lower end is tried."""
 
 
 def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distance[Coupling]:
@@ -48,7 +48,7 @@ def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distan
     z, unmatched = _least(steps, masses, _start(steps, masses))
     certain = unmatched <= masses.strict and masses.precise
     value = steps.above(z)
-    if value > z:  # rounded up for a pair that the coupling may not need; W_∞ is never exceeded
+    if value > z:  # rounding up may be for a pair that the coupling does not use; W_∞ is never exceeded
         value = min(value, float(line.winf(mu, nu)))
     return Distance(
         value,
@@ -60,7 +60,7 @@ def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distan
 
 
 class AtomDistances:
-    """The distances |x − y| between the atoms of two laws on R, searched without ever listing them all."""
+    """The distances |x − y| between the atoms of two laws on R, searched without listing them all."""
 
     def __init__(self, left: Array, right: Array) -> None:
         self.left, self.right = left, right
@@ -126,7 +126,7 @@ class AtomDistances:
 
     @staticmethod
     def _correct(j: Array, before: Callable[[Array], Flags]) -> Array:
-        """Move each j to the first atom that is not `before`; x ± z was rounded, y − x is what counts."""
+        """Move each j to the first atom that is not `before`; x ± z is rounded, the comparison is by y − x."""
         while (behind := before(j)).any():
             j = j + behind
         while (ahead := ~before(j - 1)).any():
@@ -135,7 +135,7 @@ class AtomDistances:
 
 
 def _start(steps: AtomDistances, masses: Allowance) -> Any:
-    """Return a distance surely below the answer: the answer for laws gathered in cells, less the width of a cell."""
+    """Return a lower bound of the distance: that of laws gathered in cells, less the width of a cell."""
     zero = steps.left[0] * 0
     if len(steps.left) + len(steps.right) < _LARGE or steps.left.dtype == object:
         return zero
@@ -154,9 +154,9 @@ def _start(steps: AtomDistances, masses: Allowance) -> Any:
 
 
 def _least(steps: AtomDistances, masses: Allowance, start: Any) -> tuple[Any, int]:
-    """Return the smallest distance, not below `start`, that leaves no more than allowed unmatched, and what it leaves.
+    """Return the least distance ≥ `start` that leaves no more mass unmatched than allowed, and that mass.
 
-    `low` is a distance below which nothing will do, `high` one that will; the search ends when they meet.
+    No distance below `low` suffices, and `high` does; the search ends when they meet.
     """
     left = np.concatenate([[0], np.cumsum(masses.left)])
     right = np.concatenate([[0], np.cumsum(masses.right)])
@@ -164,7 +164,7 @@ def _least(steps: AtomDistances, masses: Allowance, start: Any) -> tuple[Any, in
     ends = steps.left[0], steps.left[-1], steps.right[0], steps.right[-1]
     count = len(steps.left) + len(steps.right)
     stride = (max(ends) - min(ends)) / count
-    guess = start if start or count < _LARGE else stride  # among many atoms, 0 itself is slow and rare
+    guess = start if start or count < _LARGE else stride  # with many atoms, trying 0 is slow and it rarely suffices
     search = DistanceSearch(start, stride, guess)
     unmatched = 0
     within: Ranges | None = None
@@ -198,7 +198,7 @@ def _climb(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z
     guess, width, stalled = z, z * 0, 0
     for _ in range(_TRIALS if len(starts) <= _FEW_INTERVALS else 1):
         first, last = steps.first(starts, guess), steps.last(ends, guess)
-        fresh = np.maximum(first[1:], last[:-1])  # where widened intervals overlap, what they share counts once
+        fresh = np.maximum(first[1:], last[:-1])  # the common part of overlapping widened intervals counts once
         mass = int((right[last] - right[np.concatenate([first[:1], fresh])]).sum())
         if mass >= needed:
             high, high_mass = steps.largest_within(guess, starts, first, ends, last), mass
@@ -223,7 +223,7 @@ def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Arra
 
     Entering A before atom i gains ν(up to its range) − μ(before i); leaving it after i gains μ(through i) − ν(through
     its range). Stretches of √n atoms are walked side by side, once for each state they may start in (0 outside, 1
-    inside), then joined. `never` is a gain that no set makes up for.
+    inside), then joined. `never` is a loss that no set can compensate.
     """
     width = math.isqrt(len(enter) - 1) + 1
     stretches = -(-len(enter) // width)
@@ -245,7 +245,7 @@ def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Arra
     starts, ends = np.empty((2, width, stretches), dtype=bool)
     after = states[1:] == 1
     for step in reversed(range(width)):
-        within = after | left[step]  # who is outside and had better be inside before has just left
+        within = after | left[step]  # still inside A after this step, or A ends here
         np.logical_and(within, ~after, out=ends[step])
         np.logical_and(within, entered[step], out=starts[step])
         after = within & ~entered[step]
@@ -267,7 +267,7 @@ def _join(outside: list[list[int]], inside: list[list[int]], never: int) -> tupl
 
 
 def _greedy(mu: Law, nu: Law, steps: AtomDistances, z: Any) -> Coupling:
-    """Return a coupling that matches most mass within z: leftmost first, what is left over in order."""
+    """Return a coupling that matches most mass within z: leftmost first, the remaining mass in order."""
     matching = Matching(mu, nu)
     x: list[Any] = steps.left.tolist()
     y: list[Any] = steps.right.tolist()
@@ -291,8 +291,8 @@ def _greedy(mu: Law, nu: Law, steps: AtomDistances, z: Any) -> Coupling:
 class DistanceSearch:
     """The choice of trials in the search for the least distance that suffices: below `low` none does, `high` does.
 
-    Every trial says by how much it fails (or does not). While the sets that fail are simple, `low` itself is likely the
-    answer and is tried, but not more than a few times in a row without halving the range. While they are many, the
+    Every trial gives its excess. While the failing sets are simple, `low` itself is likely the result and is tried,
+    but at most a few times in a row without halving the range. While they are many, the
     excess is a smooth curve, and the next trial is where a parabola through the last three trials says that it is 0.
     """
 
@@ -323,7 +323,7 @@ class DistanceSearch:
         if self.high is None:
             self.guess = max(self.low, 4 * self.guess, self._stride) if impatient else self.low
         elif self._streak > 1 and self._trials[-1][1] == self._trials[-2][1]:
-            self.guess = self.low  # nothing that matters lies between the last two; what does may be all at the end
+            self.guess = self.low  # the last two trials enclose nothing relevant; all that is may be at the end
         elif self._many and self._streak < _SUSPICIOUS:
             guess = self._interpolate()
             self.guess = guess if self.low <= guess < self.high else self._middle()

@@ -1,7 +1,7 @@
-"""Two laws on one footing: atoms that subtract, and weights that add and compare, without rounding.
+"""Two laws in common units: atoms that subtract, and weights that add and compare, without rounding.
 
 Rational weights are whole numbers over a common denominator. Float weights are binary fractions, hence whole numbers
-too; but they stand for weights known only to about n·2⁻⁵², and a comparison that rounding could turn must not decide.
+too; but they represent weights known only to about n·2⁻⁵², so a comparison within rounding must not decide.
 """
 
 import math
@@ -53,7 +53,7 @@ def length_above(step: list[Fraction], norm: float) -> float:
 
 
 def norms(steps: Floats, norm: float) -> Floats:
-    """Return the norms along the first axis, free of over- and underflow; one infinite part makes a norm ∞."""
+    """Return the norms along the first axis, without over- or underflow; an infinite coordinate gives ∞."""
     largest = np.abs(steps).max(axis=0)
     scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
     with np.errstate(over="ignore"):
@@ -68,7 +68,7 @@ def floats_above(numbers: Array) -> Floats:
 
 
 def ratios(amounts: Array, total: int) -> Floats:
-    """Return whole amounts over a total as floats; what is above 0 stays above 0."""
+    """Return whole amounts over a total as floats; positive amounts stay positive."""
     if amounts.dtype != object:
         return amounts / total
     exact = [float(Fraction(amount, total)) if amount else 0.0 for amount in amounts.tolist()]
@@ -96,7 +96,7 @@ def _rational(law: Law) -> tuple[Array, int] | None:
 
 
 def _binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
-    """Return float weights as the whole numbers they are, times a power of two, and its logarithm."""
+    """Return float weights as whole numbers times a power of two, and the logarithm of that power."""
     parts = [np.frexp(law.probabilities) for law in (mu, nu)]
     shift = _MANTISSA - min(int(exponents.min()) for _, exponents in parts)
     left, right = (
@@ -110,7 +110,7 @@ def _binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
 
 
 def whole(mu: Law, nu: Law) -> tuple[Array, Array, int]:
-    """Return the weights of any two laws as whole numbers, and how many of them make a mass of 1."""
+    """Return the weights of any two laws as whole numbers, and the number that a mass of 1 has."""
     exact = rational(mu, nu)
     if exact is not None:
         return exact
@@ -120,36 +120,36 @@ def whole(mu: Law, nu: Law) -> tuple[Array, Array, int]:
 
 @dataclass(frozen=True, eq=False)
 class Allowance:
-    """Masses as whole numbers of one unit, and how much of them may stay unmatched."""
+    """Masses as whole numbers of one unit, and the amount that may stay unmatched."""
 
     left: Array
     right: Array
     unit: int
-    """How many make a mass of 1."""
+    """The number of units in a mass of 1."""
     all: int
-    """The mass to match: what the heavier law has before rounding down."""
+    """The mass to match: that of the heavier law before rounding down."""
     strict: int
-    """What may stay unmatched, δ read literally."""
+    """The mass that may stay unmatched, δ read literally."""
     forgiving: int
-    """The same, plus what rounding of float weights explains."""
+    """The same, plus the rounding errors of float weights."""
     rounding: float
 
     @property
     def precise(self) -> bool:
-        """Whether what was forgiven covers what rounding down took, so that a larger distance is not due to it."""
+        """Whether the allowance for rounding covers the mass lost by rounding down, so that it enlarges no distance."""
         return self.forgiving - self.strict >= self.all - min(int(self.left.sum()), int(self.right.sum()))
 
     @property
     def hopeless(self) -> bool:
-        """Whether δ is finer than the whole numbers, so that no distance will do and W_∞ has to serve."""
+        """Whether δ is finer than the whole numbers, so that no distance suffices and W_∞ is used."""
         return self.all - min(int(self.left.sum()), int(self.right.sum())) > self.forgiving
 
 
 def allowance(mu: Law, nu: Law, share: Fraction) -> Allowance:
-    """Return the masses to match and what may stay unmatched of them, a share δ of all.
+    """Return the masses to match and the part that may stay unmatched, a share δ of all.
 
-    Float weights are rounded down, and what that takes from them counts as unmatched. n·2⁻⁵² is forgiven, so that .003
-    typed as a weight and .003 typed as δ are the same; but never more than δ/2²⁰: δ holds to six digits.
+    Float weights are rounded down, and the mass lost counts as unmatched. An allowance of n·2⁻⁵² makes .003 as a
+    weight and .003 as δ the same; it is at most δ/2²⁰, so that δ holds to six digits.
     """
     exact = rational(mu, nu)
     if exact is not None:

@@ -1,4 +1,4 @@
-"""Building a coupling of two finite laws in whole numbers, so that no atom is lost however light it is."""
+"""Building a coupling of two finite laws in whole numbers, so that no atom is lost, however small its mass."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -15,10 +15,10 @@ _UNFELT = 2.0**40
 
 
 class Matching:
-    """A coupling in the making: what both laws still have to give, and what has been matched.
+    """A coupling under construction: the remaining masses of both laws, and the matched ones.
 
     Masses are the laws' own weights as whole numbers. Those of rational laws have equal sums, so the coupling becomes
-    exact; those of float laws may differ by rounding, and the last slivers are put where the caller says.
+    exact; those of float laws may differ by rounding, and the caller places the last remainders.
     """
 
     def __init__(self, mu: Law, nu: Law) -> None:
@@ -29,7 +29,7 @@ class Matching:
         self._matched: dict[tuple[int, int], int] = {}
 
     def take(self, i: int, j: int, amount: int) -> None:
-        """Match up to an amount of atom i with atom j, no more than both have left."""
+        """Match up to an amount of atom i with atom j, at most what both have left."""
         amount = min(amount, self.left[i], self.right[j])
         if amount > 0:
             self.left[i] -= amount
@@ -37,7 +37,7 @@ class Matching:
             self._add(i, j, amount)
 
     def take_flow(self, rows: Indices, columns: Indices, amounts: Array, unit: int) -> None:
-        """Match the amounts of a flow, of which `unit` make a mass of 1, as far as masses still allow."""
+        """Match the amounts of a flow, of which `unit` make a mass of 1, as far as the remaining masses allow."""
         for i, j, amount in zip(rows.tolist(), columns.tolist(), amounts.tolist(), strict=True):
             self.take(i, j, amount * self.unit // unit)
 
@@ -49,7 +49,7 @@ class Matching:
             self.take(i, j, (int(mantissa * 2**_MANTISSA) * whole + (1 << shift - 1)) >> shift)
 
     def match_in_order(self) -> None:
-        """Match what is left first to first, until one side has nothing left."""
+        """Match the remaining masses in order, until one side has none left."""
         rows, columns = ([at for at, rest in enumerate(side) if rest] for side in (self.left, self.right))
         i = j = 0
         while i < len(rows) and j < len(columns):
@@ -57,9 +57,9 @@ class Matching:
             i, j = i + (not self.left[rows[i]]), j + (not self.right[columns[j]])
 
     def match_slivers(self, costs: Callable[[int], Floats], costs_of_right: Callable[[int], Floats]) -> None:
-        """Match the slivers that rounding leaves with atoms of the other law, though these have nothing left.
+        """Match the remainders that rounding leaves with atoms of the other law, although these have none left.
 
-        A sliver goes to the cheapest atom that is so heavy that it does not feel it, and never where the cost is ∞.
+        A remainder goes to the cheapest atom whose mass it does not change in floats, and never where the cost is ∞.
         """
         for i, rest in enumerate(self.left):
             if rest:

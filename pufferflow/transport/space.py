@@ -1,8 +1,8 @@
-"""Two finite laws on R^d: W_∞ and nearness, by searching the distances that occur for one that lets all mass through.
+"""Two finite laws on R^d: W_∞ and nearness, by a search of the occurring distances for the least that suffices.
 
 Whether all mass (or all but δ) can move within distance z is a flow problem in whole numbers. Cheap flows, with masses
 rounded so that they can only allow too much, rule out most distances; the exact flow then confirms the first one left.
-The value is the exact length of the longest step of the flow found, rounded up: an upper bound whatever went before.
+The value is the exact length of the longest step of the flow found, rounded up: an upper bound in every case.
 
 SciPy's maximum flow counts in 32 bits (and returns 0, silently, past them), which would lose every mass below 1e−9. So
 `greatest_flow` cuts numbers into digits: the leading bits are solved first, and every further digit only improves on
@@ -45,7 +45,7 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of a supply and a demand between which anything may flow, sorted by supply."""
+    """The pairs of a supply and a demand that may have a flow, sorted by supply."""
 
     rows: Indices
     columns: Indices
@@ -77,8 +77,8 @@ def greatest_flow(pairs: Pairs, supplies: Array, demands: Array) -> Flow:
 
 
 def _improve(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
-    """Return the greatest flow, by way of the greatest flow in what `flow` leaves: its rest, and its undoing."""
-    from scipy.sparse import csr_array  # loaded where answers are vectors
+    """Return the greatest flow, by the greatest flow in the residual network of `flow`."""
+    from scipy.sparse import csr_array  # imported only where answers are vectors
     from scipy.sparse.csgraph import maximum_flow
 
     n, m = pairs.shape
@@ -89,7 +89,7 @@ def _improve(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
     lefts, rights = np.arange(n), n + np.arange(m)
     tails = np.concatenate([pairs.rows, n + flow.columns, np.full(n, source), rights])
     heads = np.concatenate([n + pairs.columns, flow.rows, lefts, np.full(m, sink)])
-    # a digit's improvement is below 2³⁰ in all, and reaches nothing beyond that
+    # the improvement by a digit is below 2³⁰ in all
     room = [np.minimum(numbers, 2**_BITS).astype(np.int64) for numbers in (flow.amounts, spare_left, spare_right)]
     room = np.concatenate([np.full(len(pairs.rows), 2**_BITS), *room]).astype(np.int32)
     graph = csr_array((room, (tails, heads)), shape=(n + m + 2, n + m + 2))
@@ -113,13 +113,13 @@ def add_flows(first: Flow, second: Flow, width: int) -> Flow:
 
 
 def _python_integers(numbers: Array) -> Array:
-    """Return whole numbers as Python's, which do not overflow."""
+    """Return whole numbers as Python integers, which do not overflow."""
     return np.array([int(x) for x in numbers.tolist()], dtype=object)
 
 
 def costs(mu: Law, nu: Law, norm: float) -> Floats:
     """Return the matrix of distances ‖x − y‖, each within a few units in the last place."""
-    from scipy.spatial.distance import cdist  # loads half of SciPy
+    from scipy.spatial.distance import cdist  # imports half of SciPy
 
     left, right = (values.reshape(len(values), -1) for values in masses.values(mu, nu))
     if left.dtype == object:
@@ -153,7 +153,7 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
 
 
 def _only_flow(mu: Law, nu: Law) -> Flow:
-    """Return the flow between two laws one of which is a point: there is no other coupling."""
+    """Return the only flow between two laws of which one is a point."""
     left, right, _ = masses.whole(mu, nu)
     rows, columns = np.repeat(np.arange(len(mu)), len(nu)), np.tile(np.arange(len(nu)), len(mu))
     amounts = right if len(mu) == 1 else left
@@ -162,7 +162,7 @@ def _only_flow(mu: Law, nu: Law) -> Flow:
 
 def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
     """Return a flow of all mass whose longest step is the shortest possible."""
-    reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to go somewhere
+    reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to move somewhere
     left, right, _ = masses.whole(mu, nu)
     least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)  # surely rounded down
     most = _rounded_up(nu, tolerance)
@@ -209,9 +209,9 @@ def _flow_at_least_distance(
     ruled_out: Callable[[Pairs], bool],
     proven: Callable[[Pairs], Flow | None],
 ) -> Flow:
-    """Return the flow at the smallest distance that occurs, is not below `lowest`, and is proven to do.
+    """Return the flow at the least occurring distance ≥ `lowest` that is proven to suffice.
 
-    `ruled_out` is cheap and never wrong when it says yes; `proven` is exact. Both are monotone in the distance.
+    `ruled_out` is cheap, and right whenever it is true; `proven` is exact. Both are monotone in the distance.
     """
     distances = np.unique(matrix[matrix >= lowest])
 
@@ -234,7 +234,7 @@ def _flow_at_least_distance(
 
 
 def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> int:
-    """Return the first index in [start, end] where a monotone statement holds; `end` is not tried, it has to."""
+    """Return the first index in [start, end] where a monotone statement holds; it has to hold at `end`."""
     low, high = start, start
     while high < end and not holds(high):
         low, high, stride = high + 1, min(end, high + stride), 2 * stride
@@ -247,9 +247,9 @@ def _first(holds: Callable[[int], bool], start: int, end: int, stride: int) -> i
 def _saturating_flow(pairs: Pairs, left: Array, right: Array, tolerance: int) -> Flow | None:
     """Return a flow of all mass, if there is one.
 
-    Float weights may be exceeded by `tolerance`·2⁻⁵², relatively: on the right while all of the left flows, then the
-    other way round. So an atom without a partner is refused however light it is. The sum of the two flows, which has
-    every atom in it, is what is returned. Rational weights have one total, and one flow is enough.
+    Float weights may be exceeded by a relative `tolerance`·2⁻⁵²: on the right while all of the left flows, then the
+    other way round. So an atom without a partner is refused, however small its mass. The sum of the two flows, which
+    contains every atom, is returned. Rational weights have one total, and one flow is enough.
     """
     forth = greatest_flow(pairs, left, _widen(right, tolerance))
     if forth.value < left.sum() or not tolerance:
@@ -263,7 +263,7 @@ def _widen(whole: Array, tolerance: int) -> Array:
 
 
 def _rounded_up(law: Law, tolerance: int) -> Array:
-    """Return masses in coarse units, surely rounded up."""
+    """Return masses in coarse units, rounded up."""
     return np.ceil(law.probabilities * (_COARSE_TOTAL * (1 + (tolerance + 4) * UNIT))).astype(np.int64)
 
 
@@ -280,9 +280,9 @@ def _longest_step(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> 
 
 
 def _coupling_along(mu: Law, nu: Law, flow: Flow, matrix: Floats) -> Coupling:
-    """Return the coupling that uses the pairs of a flow of all mass and no others.
+    """Return the coupling that uses only the pairs of a flow of all mass.
 
-    The flow of float laws is the sum of two: it is scaled down first, then followed as far as masses still allow.
+    The flow of float laws is the sum of two: it is scaled down, then used as far as the remaining masses allow.
     """
     matching = Matching(mu, nu)
     allowed = np.full(matrix.shape, np.inf)
@@ -294,7 +294,7 @@ def _coupling_along(mu: Law, nu: Law, flow: Flow, matrix: Floats) -> Coupling:
 
 
 def _coupling_containing(mu: Law, nu: Law, flow: Flow, unit: int, matrix: Floats) -> Coupling:
-    """Return a coupling that contains a flow of most mass; the rest is matched in order."""
+    """Return a coupling that contains a flow of most mass; the remaining mass is matched in order."""
     matching = Matching(mu, nu)
     matching.take_flow(flow.rows, flow.columns, flow.amounts, unit)
     matching.match_in_order()

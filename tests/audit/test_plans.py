@@ -72,7 +72,7 @@ def test_every_prior_withstands(name, days):
     found = attack(plan, trials=4_000, rng=seeded())
     assert not found.broken
     assert found.promised == found.against == pf.Pure(1.0)
-    assert "believing" in found.pair
+    assert "under the prior that" in found.pair
     assert "against" in found.pair
     on_interval = isinstance(getattr(SCENARIOS[name].secret, "domain", None), pf.Interval)
     assert on_interval == ("one value" in found.pair) == ("another" in found.pair)  # corners have no names

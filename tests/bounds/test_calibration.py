@@ -105,7 +105,7 @@ def test_pairs_that_need_no_noise_get_none():
         (lambda: pf.calibrate([POINTS], pf.Pure(0.0), noise=pf.Laplace), "Laplace noise of any scale"),
         (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.0), noise=pf.Gaussian), "Gaussian noise of any scale"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=pf.GAWM(0.1)), "leaves out a share 0.1"),
-        (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.05), bound=pf.GAWM(0.1)), "room for 0.05"),
+        (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.05), bound=pf.GAWM(0.1)), "allows 0.05"),
         (lambda: pf.calibrate([POINTS], pf.Renyi(2, 1.0), bound=pf.Kantorovich()), "pure losses only"),
         (
             lambda: pf.calibrate([(pf.GaussianLaw(0, 1), pf.GaussianLaw(0, 2))], pf.Renyi(2, 1.0), noise=pf.Gaussian),
@@ -157,7 +157,7 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=[]), "of type list"),
         (lambda: pf.GWM(norm=3), "norm is 3"),
         (lambda: pf.GAWM(1.0), "delta is 1.0"),
-        (lambda: pf.loss([POINTS], pf.Laplace, pf.Pure), "no noise with a scale"),
+        (lambda: pf.loss([POINTS], pf.Laplace, pf.Pure), "not a noise with a scale"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Pure(1.0)), "a guarantee with its epsilon"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.Renyi), "needs more than an epsilon"),
         (lambda: pf.loss([POINTS], pf.Laplace(1), pf.RenyiCurve), "kind is RenyiCurve"),

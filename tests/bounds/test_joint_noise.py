@@ -167,21 +167,21 @@ def test_what_is_published_has_the_covariance():
     ("make", "says"),
     [
         (lambda: pf.JointGaussian(-1.0), "scale is -1.0"),
-        (lambda: pf.JointGaussian(1.0, units=(1.0,)), "units are no two numbers"),
+        (lambda: pf.JointGaussian(1.0, units=(1.0,)), "units are not two numbers"),
         (lambda: pf.JointGaussian(1.0, units=(1.0, 0.0)), "a unit is 0.0"),
         (lambda: pf.JointGaussian(1.0, rho=1.0), "rho is 1.0"),
-        (lambda: pf.JointGaussian(1.0).gdp([1.0, 2.0]), "no pairs of finite numbers"),
-        (lambda: pf.JointGaussian(1.0).gdp([(1.0, np.nan)]), "no pairs of finite numbers"),
-        (lambda: pf.JointGaussian(1.0).release([["many", 2]]), "no pairs of finite numbers"),
+        (lambda: pf.JointGaussian(1.0).gdp([1.0, 2.0]), "not pairs of finite numbers"),
+        (lambda: pf.JointGaussian(1.0).gdp([(1.0, np.nan)]), "not pairs of finite numbers"),
+        (lambda: pf.JointGaussian(1.0).release([["many", 2]]), "not pairs of finite numbers"),
         (lambda: pf.JointGaussian(1.0).release([[0.3, 2]], step=0.1), "step is 0.1"),
         (lambda: pf.calibrate_joint([(point(0), point(1))], pf.Renyi(2, 1)), "an answer of 1 coordinates"),
         (lambda: pf.calibrate_joint([(point((0, 0)), point((1, 0)))], pf.Renyi(2, 1)), "does not move"),
         (lambda: pf.calibrate_joint([(point((0, 0)), point((1, 1)))], pf.Pure(1)), "Gaussian noise of any scale"),
         (
             lambda: pf.calibrate([(point(0), point(1))], pf.Renyi(2, 1), noise=pf.JointGaussian),
-            "Joint noise of one law",
+            "Joint noise for one law",
         ),
-        (lambda: plan_with(pf.JointGaussian(1.0)), "Joint noise of one law"),
+        (lambda: plan_with(pf.JointGaussian(1.0)), "Joint noise for one law"),
     ],
 )
 def test_what_has_no_joint_noise_is_refused(make, says):

@@ -269,7 +269,7 @@ def test_a_bound_that_takes_too_long_is_stopped(monkeypatch, given):
     looked = clock.now
     assert looked <= given + 40, "every loop that was begun ends at its next look"
     assert plan.calibration.noise.scale >= whole.calibration.noise.scale * (1 - 1e-9)
-    assert any("might ask for less noise, untried" in line for line in plan.certificate.notes)
+    assert any("might need less noise, not tried" in line for line in plan.certificate.notes)
     monkeypatch.undo()
     assert batch.plan(pf.Approx(1.0, 1e-6), seconds=600).noises == whole.noises
 

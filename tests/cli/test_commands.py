@@ -65,7 +65,7 @@ def test_plan_counts_on_its_account(give):
     assert (other["released"], other["after"], other["fits"], other["endless"]) == (False, near(1), 1, None)
     told = give("plan", "job.toml", "--period", "2026-11-19").out
     assert "epsilon 0.5 of 1" in told
-    assert "room for 1 more release about the same rows" in told
+    assert "1 more release about the same rows" in told
 
 
 def test_plan_reads_no_private_row(make, give):
@@ -88,7 +88,7 @@ def test_plan_writes_its_page(make, give):
     """With -o the page is there, and its path is told; a name that is no page's is refused."""
     make()
     found = give("plan", "job.toml", "-o", "plan.html", "--json")
-    assert "The page is plan.html." in found.err
+    assert "The report is plan.html." in found.err
     assert found.document["page"] == "plan.html"
     assert Path("plan.html").read_text(encoding="utf-8").startswith("<!doctype html")
     assert give("plan", "job.toml", "-o", "job.toml").exit == 2
@@ -101,12 +101,12 @@ def test_plan_says_which_numbers_say_nothing(make, give):
     out = give("plan", "job.toml", "--period", DAY, "-o", "plan.html").out
     assert out.count(f"Note: {line}.") == 1
     assert "1 of 1 numbers is useless, such as on_sum:\n  Noise of ± 144" in out
-    assert "A way on: 96 times the epsilon" in out
+    assert "Remedies: 96 times the epsilon" in out
     (check,) = give("plan", "job.toml", "--period", DAY, "--json").document["check"]
     assert (check["verdict"], check["query"], check["signal"]) == ("useless", "on_sum", 6.0)
     page = Path("plan.html").read_text(encoding="utf-8")
     assert page.count(f"O{line[1:]}.") == 1
-    assert page.index(line) < page.index("Promise")
+    assert page.index(line) < page.index("Guarantee")
     Path("job.toml").write_text(Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 500"))
     (check,) = give("plan", "job.toml", "--period", DAY, "--json").document["check"]
     assert check["verdict"] == "useful"
@@ -240,7 +240,7 @@ def test_report(give, kind):
     check(found, "report")
     size, sound = Path("page.html").stat().st_size, True if kind == "ledger" else None
     assert found == {"kind": kind, "path": "page.html", "bytes": size, "sound": sound, "exit": 0}
-    assert give("report", what, "-o", "page.html").out.startswith("page.html: the page of a ")
+    assert give("report", what, "-o", "page.html").out.startswith("page.html: the report on a ")
     assert give("report", what, "-o", "ledger.db").exit == 2
     assert give("ledger", "verify", "ledger.db").exit == 0
 
@@ -272,8 +272,8 @@ def test_audit(make, give, monkeypatch):
     assert (found.exit, found.document["exit"], found.document["holds"]) == (3, 3, False)
     told = give("audit", "job.toml")
     assert told.exit == 3
-    assert "THE PROMISE IS BROKEN" in told.out
-    assert "THE PROMISE IS BROKEN" in told.err
+    assert "THE GUARANTEE IS BROKEN" in told.out
+    assert "THE GUARANTEE IS BROKEN" in told.err
 
 
 def test_job_init(tmp_path, monkeypatch, give):

@@ -11,7 +11,7 @@ def test_the_table_of_sensitivities(make, give):
     make()
     told = give("plan", "job.toml", "--period", DAY, "--sensitivities")
     assert told.exit == 0
-    assert "How far the laws of the answer lie apart" in told.out
+    assert "Distances between the laws of the answer" in told.out
     head = next(line for line in told.out.splitlines() if "w_inf" in line)
     assert all(name in head for name in ("first", "second", "w_1", "w_2", "near", "gwm", "gawm", "dagwm", "exact"))
     found = give("plan", "job.toml", "--period", DAY, "--sensitivities", "--json").document["sensitivities"]

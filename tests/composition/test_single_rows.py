@@ -187,7 +187,7 @@ def test_nothing_is_said_of_other_noises_nor_of_channels():
     cauchy = pf.protect(frame, SCENARIO).private_sum("on").plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=4))
     gaussian = summed(frame, pf.Approx(1.0, 1e-6))
     account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
-    with pytest.raises(pf.Refused, match="single rows tell"):
+    with pytest.raises(pf.Refused, match="single rows reveal"):
         account.total([gaussian.cost, cauchy.cost])
 
 

@@ -101,5 +101,5 @@ def test_steps_that_are_numbers_have_no_dates(account_of):
     scenario = pf.Scenario(SECRET, CHAIN, order_by="hour")
     plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0] * 24}), scenario).private_sum("on").plan(pf.Pure(0.8))
     assert account_of(scenario).forecast(plan, every=24, until=72).releases == 3
-    with pytest.raises(pf.UsageError, match=r"nothing says at which time"):
+    with pytest.raises(pf.UsageError, match=r"times of its releases' rows are unknown"):
         account_of(scenario).forecast(plan, every=24, until="2026-12-31")

@@ -82,16 +82,17 @@ def test_plans_say_what_can_be_believed():
     """A plan about something behind the data says between what its probability stays; others say nothing of it."""
     law = {"ill": ["no", "no", "yes", "yes"], "b": [0, 1, 0, 1], "probability": [0.5, 0.2, 0.1, 0.2]}
     hidden = pf.Derived("ill", column="b", domain=[0, 1])
-    rows, line = pl.DataFrame({"b": [0, 1]}), "holds ill = 'no' between 0.585 and 0.794, 0.7 before; 'yes' between"
+    rows = pl.DataFrame({"b": [0, 1]})
+    line = "probability of ill = 'no' is between 0.585 and 0.794, prior 0.7; 'yes' is between"
     batch = pf.protect(rows, pf.Scenario(hidden, pf.Table(law)))
     assert line in batch.private_sum("b").plan(pf.Pure(0.5)).explain()
     assert line in batch.private_local("b").plan(pf.Pure(0.5)).explain()
     both = pf.protect(rows, pf.Scenario(hidden, [pf.Table(law), pf.Table(law | {"probability": [0.5, 0.1, 0.2, 0.2]})]))
-    assert "between 0.6 and 0.7 before" in both.private_sum("b").plan(pf.Pure(0.5)).explain()
-    assert "In priors" not in batch.private_sum("b").plan(pf.Approx(0.5, 1e-6)).explain()
+    assert "prior between 0.6 and 0.7" in both.private_sum("b").plan(pf.Pure(0.5)).explain()
+    assert "Posterior" not in batch.private_sum("b").plan(pf.Approx(0.5, 1e-6)).explain()
     some = pf.Derived("ill", ["no", "yes"], pairs=[("no", "yes")], column="b", domain=[0, 1])
     assert (
-        "In priors"
+        "Posterior"
         not in pf.protect(rows, pf.Scenario(some, pf.Table(law))).private_sum("b").plan(pf.Pure(1)).explain()
     )
     with pytest.raises(pf.Refused, match="need not be indistinguishable"):

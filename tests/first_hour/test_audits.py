@@ -79,8 +79,8 @@ def test_the_command_says_too_few_trials(tmp_path, monkeypatch):
     given = ["audit", "job.toml", "--period", "2026-10-20", "--trials", "100"]
     told = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
     assert told.exit_code == 2
-    assert "too few trials to tell" in told.stdout
+    assert "too few trials: about" in told.stdout
     assert "holds against" not in told.stdout
-    assert "Too few trials: --trials " in told.stderr
+    assert "Too few trials: use --trials " in told.stderr
     document = CliRunner().invoke(app, [*given, "--json"]).stdout
     assert '"holds": null' in document

@@ -18,7 +18,7 @@ def test_public_is_explained_where_rows_are_hidden(wrong):
     """It is about which values there can be, not about whose row has which."""
     with pytest.raises(pf.UsageError) as caught:
         wrong(pf.protect(ROWS, present()))
-    assert "Under pf.Presence that means its possible values; who has which one stays hidden" in caught.value.allowed
+    assert "Under pf.Presence that means its possible values; those of each unit stay hidden" in caught.value.allowed
     assert "if everybody may know which values there can be" in caught.value.instead
     grouped = pf.protect(ROWS, present(public=["sex"])).group_by("sex", keys=["f", "m"]).private_count()
     assert grouped.release(epsilon=1.0).frame.height == 2

@@ -19,7 +19,7 @@ def plan():
 
 def whole(html):
     """Whether a page has the plan's sentence with a place to sign, and the worst pair of secrets."""
-    return SIGN in html and 'id="worst"' in html and "not at hand" not in html
+    return SIGN in html and 'id="worst"' in html and "The plan of this release is not available" not in html
 
 
 def test_the_page_of_a_release_has_the_evidence_of_its_plan(plan, tmp_path):

@@ -78,4 +78,4 @@ def test_ledgers_know_the_query_as_before():
     whole = query()
     assert whole.whole_numbers
     assert repr(whole) == repr(Quantile(whole.name, whole.measures, whole.words, whole.q, whole.edges))
-    assert "whole numbers are taken to be alike" in asked().plan(pf.Pure(1.0)).value_handling()[0]
+    assert "whole numbers are assumed to be uniform" in asked().plan(pf.Pure(1.0)).value_handling()[0]

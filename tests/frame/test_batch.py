@@ -9,7 +9,7 @@ import pytest
 
 import pufferflow as pf
 
-ASKING = Path(__file__).parents[2] / "docs" / "asking.md"
+ASKING = Path(__file__).parents[2] / "docs" / "queries.md"
 ROWS = pl.DataFrame(
     {
         "meter": [1, 1, 2, 2],
@@ -116,8 +116,8 @@ REFUSED = {
     "no keys": (lambda b: b.group_by("meter", keys=[]), "keys"),
     "histogram of an expression": (lambda b: b.private_histogram(pl.col("level") * 2), "name"),
     "a number for a column": (lambda b: b.private_sum(3), "3"),
-    "nothing asked": (lambda b: b.plan(pf.Pure(1.0)), "Nothing"),
-    "no guarantee": (lambda b: b.private_sum("level").plan(), "promise"),
+    "nothing asked": (lambda b: b.plan(pf.Pure(1.0)), "no query"),
+    "no guarantee": (lambda b: b.private_sum("level").plan(), "guarantee"),
     "two guarantees": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), epsilon=1.0), "Both"),
     "NaN epsilon": (lambda b: b.private_sum("level").release(epsilon=math.nan), "epsilon"),
     "negative epsilon": (lambda b: b.private_sum("level").release(epsilon=-1.0), "epsilon"),

@@ -142,10 +142,10 @@ def test_the_sentence_to_sign():
         "the value of 'on' in every row",
         "Markov chain of 2 states",
         "at most 2.72-fold",
-        f"{scale:.4g} behind load",
+        f"{scale:.4g} for load",
         "Messages",
         "rows that differ in meter are independent",
-        f"whatever the rows of one meter have to do with each other, the same noise still keeps epsilon {group}",
+        f"if the rows of one meter depend on each other in any way, the same noise still keeps epsilon {group}",
         "epsilon 1.2 is left",
     ):
         assert part in text, part
@@ -155,11 +155,11 @@ def test_nothing_assumed_is_nothing_wrong():
     """Without any prior there is none that could be wrong; groups are believed to be independent all the same."""
     text = batch(pf.AnyCorrelation()).private_sum("on").plan(pf.Pure(1.0)).explain()
     assert "nothing was assumed" not in text
-    assert "whatever the rows of one meter have to do with each other, the guarantee holds as it is" in text
+    assert "if the rows of one meter depend on each other in any way, the guarantee holds as it is" in text
     assert "if rows of different meter depend on each other, nothing is guaranteed about that" in text
     whole = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
     text = pf.protect(frame(), whole).private_sum("on").plan(pf.Pure(1.0)).explain()
-    assert "nothing was assumed of how rows depend on each other, so that nothing of it can be wrong" in text
+    assert "nothing was assumed of how rows depend on each other, so that no such assumption can be wrong" in text
     assert "rows of different" not in text
     presence = pf.Scenario(pf.Presence("meter", rows=3), pf.Independent(), public=["day"])
     words = pf.protect(frame(), presence).private_count().plan(pf.Pure(1.0)).explain()
@@ -181,7 +181,7 @@ def test_numbers_of_an_interval_have_no_names():
     """On an interval the worst pair are places in a table, so that the sentence and the certificate name no numbers."""
     on = pf.Scenario(pf.Secret("on", domain=pf.Interval(0, 5)), pf.Independent(), within="meter")
     plan = pf.protect(frame(), on).private_sum("on").plan(pf.Pure(1.0))
-    assert "the costliest secret is one value against another." in plan.explain()
+    assert "the worst pair of secrets is one value against another." in plan.explain()
     assert plan.release().certificate.witness.startswith("one value against another")
 
 

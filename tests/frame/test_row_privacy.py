@@ -224,7 +224,7 @@ def test_lowering_the_floor_is_said():
     assert scale < 0.01
     assert plan.ordinary.epsilon == pytest.approx(1 / scale, rel=1e-6)
     (note,) = [note for note in plan.certificate.notes if "row_privacy=False" in note]
-    assert "of one row alone it keeps Pure(epsilon=" in note
+    assert "for one row alone it keeps Pure(epsilon=" in note
     assert note in plan.explain()
     assert plan.certificate.ordinary == plan.ordinary
     row = plan.compare().filter(pl.col("bound") == "differential privacy (rows independent)").row(0, named=True)
@@ -248,9 +248,9 @@ def test_pairs_that_are_not_all_are_named():
     assert "over the pairs of values above and no others" in plan_of("neighbouring values", "a sum", "pure").explain()
 
 
-def test_a_floor_is_the_row_or_none():
+def test_row_privacy_is_true_or_false():
     """Anything else is refused before planning."""
-    with pytest.raises(pf.UsageError, match="floor is 'rows'"):
+    with pytest.raises(pf.UsageError, match="row_privacy is 'rows'"):
         plan_of("independent rows", "a sum", "pure", row_privacy="rows")
 
 
@@ -268,7 +268,7 @@ def test_first_values_have_a_floor_where_they_are_asked_about():
     assert "the first row of a sequence" in first.plan(pf.Pure(1.0)).explain()
     plan = later.plan(pf.Pure(1.0))
     assert plan.ordinary is None
-    assert "no first row is among those that are asked about" in plan.explain()
+    assert "no first row is among the queried rows" in plan.explain()
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_useless_mean_is_warned_of_with_a_way_on():
     (said,) = warned(batch(ROWS.tail(3)).private_mean("kw"), epsilon=1.0)
     assert said == (
         "Useless numbers: kw_mean says nothing: noise of ± 11 hides a difference of 2.75; "
-        "a way on: 16 times the epsilon, or pairs that are nearer, another prior. plan.check() shows each number."
+        "remedies: 16 times the epsilon, or pairs that are nearer, another prior. plan.check() shows each number."
     )
 
 
@@ -55,7 +55,7 @@ def test_many_outputs_are_one_warning():
         few = few.private_mean("kw", name=f"mean {place}\x1b")
     (said,) = warned(few, epsilon=0.1)
     assert said.count("says nothing") == 3
-    assert "so it is with 3 more outputs" in said
+    assert "the same holds for 3 more outputs" in said
     assert "\x1b" not in said
 
 
@@ -140,5 +140,5 @@ def test_a_search_that_was_cut_short_is_warned_of():
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", pf.UtilityWarning)
             plan.release()
-        said = [str(one.message) for one in found if str(one.message).startswith("Larger noise: planning was given")]
+        said = [str(one.message) for one in found if str(one.message).startswith("Larger noise: planning was limited")]
         assert len(said) == expected

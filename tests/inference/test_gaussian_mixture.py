@@ -182,7 +182,7 @@ def _posterior(prior, value):
 def test_pairs_that_give_the_class_away_are_refused_for_gaussian_noise():
     """Gaussian noise takes the class as revealed: the refusal asks for nearer pairs; Laplace noise has an answer."""
     laws = pf.laws(scenario(CLASSES, [(0, 4)], domain=(-2.0, 6.0)), pf.Statistic.total(3))
-    with pytest.raises(pf.Refused, match="gives the class away") as caught:
+    with pytest.raises(pf.Refused, match="reveals the class") as caught:
         pf.calibrate(laws, pf.Renyi(4, 0.5), noise=pf.Gaussian, bound=pf.Messages())
     assert "nearer" in caught.value.allowed
     assert pf.calibrate(laws, pf.Pure(0.5)).noise.scale > 0

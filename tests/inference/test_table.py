@@ -120,7 +120,7 @@ def test_the_secret_itself_may_be_asked_about():
     assert [tuple(pair) for pair in laws] == [(pf.Law.point(0), pf.Law.point(1))]
     assert implied(table, Statistic([1, 1]), secret).winf(1).length == 1  # the score is what is left to ask about
     wider = Table({"ill": ["no", "yes"], "score": [0, 1], "age": [1, 2], "probability": [THIRD, 2 * THIRD]})
-    with pytest.raises(pf.UsageError, match="asks about no column"):
+    with pytest.raises(pf.UsageError, match="is about no column"):
         implied(wider, Statistic([1, 1]), secret)
 
 

@@ -225,7 +225,7 @@ def test_periods_that_are_not_over_or_not_the_jobs(make):
         ("def build(frame, period): return frame", "returns LazyFrame"),
         ("def build(frame, period): return None", "returns NoneType"),
         ("def build(frame): return None", "failed: TypeError"),
-        ("def build(frame, period): return pf.protect(frame, scenario)", "Nothing is asked"),
+        ("def build(frame, period): return pf.protect(frame, scenario)", "The batch has no query"),
         ("build = 3", "no function 'build'"),
         ("def rows(period): return []", "source is of type list"),
     ],
@@ -328,7 +328,7 @@ def test_a_page_that_cannot_be_made_holds_nothing_up(make, monkeypatch):
         broken.setattr(pf.Release, "page", lambda *_, **__: 1 / 0)
         ran = job.run(DAY)
     assert ran.state == "released"
-    assert ran.notes == ("the page could not be written: its making stopped with ZeroDivisionError.",)
+    assert ran.notes == ("the report could not be written: its making stopped with ZeroDivisionError.",)
     assert pl.read_parquet(ran.folder / "release.parquet").equals(ran.release.frame)
     assert job.run(DAY).notes == ()
     assert (ran.folder / PAGE).exists()

@@ -51,7 +51,7 @@ def test_the_name_of_gawm_leaves_room_for_noise_with_a_delta_of_its_own():
 
 def test_gawm_without_a_delta_is_refused_with_a_way_on():
     """A guarantee without a delta has none for GAWM to leave out."""
-    with pytest.raises(pf.UsageError, match=r"no δ that it could leave out(.|\n)*try: pf.Approx\(epsilon, 1e-6\)"):
+    with pytest.raises(pf.UsageError, match=r"no δ to leave out(.|\n)*try: pf.Approx\(epsilon, 1e-6\)"):
         BATCH.plan(pf.Renyi(4, 1.0), bound="gawm")
 
 

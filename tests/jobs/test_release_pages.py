@@ -21,7 +21,7 @@ def test_a_page_tells_of_the_release_and_not_of_todays_job(make):
     job.path.write_text(text)
     ran = pf.Job.read(job.path).run(DAY)
     assert ran.state == "kept"
-    assert any("Pure(epsilon=0.5), before the job asked for Pure(epsilon=0.25)" in note for note in ran.notes)
+    assert any("Pure(epsilon=0.5), before the job had Pure(epsilon=0.25)" in note for note in ran.notes)
     assert any("no evidence" in note for note in ran.notes)
     assert not (ran.folder / EVIDENCE).exists()
     assert "epsilon=0.25" not in (ran.folder / PAGE).read_text()

@@ -73,7 +73,7 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
         ('kind = "rack"', "job.toml: There is no sink 'rack'"),
         ("kind = 3", "job.toml: The kind is no text"),
         ('kind = "torn"', "'torn' needs 'a_module_that_is_not_there', which is not installed"),
-        ('kind = "gone"', "The package that brings 'gone' has nothing of the name"),
+        ('kind = "gone"', "The entry point of 'gone' names an object that its package does not have"),
         ('kind = "odd"', "What is installed as the sink 'odd' has no keys for [sink]"),
     ],
 )

@@ -79,12 +79,12 @@ CASES = {
     "latent class": (
         scenario_of(pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])),
         {},
-        "The rows of one house share a class, of which every release tells",
+        "The rows of one house share a class, and every release reveals something of it",
     ),
     "any": (
         scenario_of(pf.AnyCorrelation()),
         {},
-        "The rows of one house may have anything to do with each other, so what all releases reveal about them adds up",
+        "The rows of one house may depend on each other in any way, so what all releases reveal about them adds up",
     ),
     "independent": (
         scenario_of(pf.Independent()),
@@ -94,7 +94,7 @@ CASES = {
     "presence": (
         pf.Scenario(pf.Presence("house", "level", [0, 1], rows=HOURS), pf.Independent()),
         {},
-        "Every release that reads the rows of a unit tells whether they are there, so all of them add up",
+        "Every release that reads the rows of a unit reveals whether they are there, so all of them add up",
     ),
     "initial": (
         scenario_of(pf.MarkovChain(STAY), pf.Initial("level", domain=[0, 1]), start=0),
@@ -104,7 +104,7 @@ CASES = {
     "a class of priors": (
         scenario_of([pf.MarkovChain(STAY), pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]])]),
         {"bound": pf.Messages()},
-        "Most is told to somebody who believes that rows form a Markov chain",
+        "The largest total is under the prior that rows form a Markov chain",
     ),
 }
 
@@ -135,7 +135,7 @@ def test_an_hour_is_an_hour_in_words(ledger):
     batch = pf.protect(pl.DataFrame({"time": times, "level": [0, 1] * 24}), scenario)
     batch.private_sum("level").plan(pf.Pure(0.5)).release(account)
     assert "forgotten to 1 % after 21 steps (21h)" in account.explain()
-    assert "whatever the rows of the whole frame have to do" in account.explain().lower()
+    assert "if the rows of the whole frame depend on each other in any way" in account.explain().lower()
 
 
 def test_numbers_are_those_of_the_account(ledger):

@@ -58,7 +58,7 @@ def test_an_account_whose_total_is_unknown_takes_no_release(name, ledger):
     for plan in written.corrected()[name][3]:
         with pytest.raises((pf.Refused, pf.LimitReached)):
             plan.release(account)
-    assert "nobody can tell" in account.explain()
+    assert "an unknown amount" in account.explain()
     assert len(account.history()) == 2
 
 

@@ -132,7 +132,7 @@ def test_noise_that_is_not_this_machines_is_refused(name, digits, account, machi
     spent = paid.spent()
     with pytest.raises(pf.UsageError, match="cannot be used here") as caught:
         plan(name).release(paid, id="x")
-    assert ("asks for more noise" in str(caught.value)) == (digits == -5e-10)
+    assert ("requires more noise" in str(caught.value)) == (digits == -5e-10)
     assert "revision" in caught.value.instead
     assert [entry.state for entry in paid.history()] == ["reserved"]
     assert paid.spent() == spent

@@ -214,7 +214,7 @@ def test_days_by_name_are_not_seen_where_names_keep_rows_apart(ledger):
     found = account_of(ledger, timed(pf.Independent()), DAYS, by_name).budget(ahead=1)
     assert found.ahead == ()
     assert "no two releases" not in found.note
-    assert "no filter tells how far apart they lie" in found.note
+    assert "no filter shows how far apart they lie" in found.note
 
 
 @pytest.mark.slow

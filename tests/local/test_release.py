@@ -325,14 +325,14 @@ BAD = {
     "a query before it": (lambda: pf.protect(ROWS, SCENARIO).private_sum("level").private_local("level"), "after"),
     "groups": (lambda: pf.protect(ROWS, SCENARIO).group_by("day").private_local("level"), "in groups"),
     "an interval": (lambda: refuse(secret=pf.Secret("level", domain=pf.Interval(0, 9))), "pf.Bins"),
-    "presence": (lambda: refuse(secret=pf.Presence("meter", "level", [0, 1, 2], rows=50)), "would tell"),
+    "presence": (lambda: refuse(secret=pf.Presence("meter", "level", [0, 1, 2], rows=50)), "would reveal"),
     "very many values": (lambda: refuse(secret=pf.Secret("level", domain=list(range(500)))), "500 values"),
     "another alphabet": (lambda: rows_of(channel=pf.local.randomized_response([0, 1, 3], 1.0)), "2 is no input"),
     "a larger alphabet": (lambda: rows_of(channel=pf.local.randomized_response([0, 1, 2, 3], 1.0)), "does not have"),
     "an epsilon for a mechanism": (lambda: rows_of(channel=1.0), "mechanism is 1.0"),
     "a channel that gives away": (
         lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[1, 0], [0.5, 0.5], [0, 1]])),
-        "gives that away",
+        "it reveals the value",
     ),
     "a text beside its number": (
         lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [1, "1"], [[0.7, 0.3], [0.5, 0.5], [0.3, 0.7]])),
@@ -391,7 +391,7 @@ def test_bad_input_is_refused(name):
 def test_other_engines_are_refused():
     """Rows of a database do not come by here, and its random numbers are no secret bits."""
     rows = rows_of().plan(pf.Pure(1.0))._rows
-    with pytest.raises(pf.Refused, match=r"Rows of duckdb 1\.4 one by one.*secret bits"):
+    with pytest.raises(pf.Refused, match=r"Rows of duckdb 1\.4 one by one.*numbers are not secret"):
         rows.check(RemoteEngine(types.SimpleNamespace(name="duckdb", version="1.4")))
 
 
@@ -401,7 +401,7 @@ def test_a_relation_of_duckdb_is_refused():
     duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()
     connection.register("rows", ROWS.to_arrow())
-    with pytest.raises(pf.Refused, match="secret bits"):
+    with pytest.raises(pf.Refused, match="numbers are not secret"):
         rows_of(connection.sql("select * from rows"))
 
 

@@ -1,15 +1,15 @@
 """Plant each bug in a copy of the tree and find the test that fails: `make mutants`.
 
-Each planted bug is tried with the tests of its package first, then with the default suite, then with the slow one.
-A test that fails without the bug, too, does not count. What was found is kept in `results.toml`, and is tried first
-the next time; `--afresh` forgets it. Arguments are names of planted bugs, or parts of names; without any all are tried.
+A test that is known to catch a bug, from `results.toml`, is tried first; `--afresh` forgets these. For all other bugs a
+suite runs once with probes (`reached.py`), and each bug is tried with the tests that reach it, the quickest first:
+those of the default suite, then those of the slow one. A test that fails without the bug, too, does not count.
+Arguments are names of planted bugs, or parts of names; without any all are tried.
 """
 
 import argparse
 import collections
 import os
 import queue
-import re
 import shutil
 import subprocess
 import sys
@@ -17,22 +17,23 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.mutants.catalogue import FOLDER, ROOT, Mutant, mutants
+from tests.mutants.reached import plant_probes, read_reached
 
 OUTCOMES = ("default", "slow", "survived")
 MARKS = {"default": "not slow and not nightly", "slow": "slow and not nightly"}
-MINUTES = {"default": 40, "slow": 100}
+MINUTES = {"default": 60, "slow": 120}
 RESULTS = FOLDER / "results.toml"
-LEFT_OUT = (".git", ".venv", "site", "build", "dist", ".hypothesis", ".pytest_cache", ".ruff_cache", "results")
+LEFT_OUT = (".git", ".venv", "site", "build", "dist", ".hypothesis", ".pytest_cache", ".ruff_cache")
 KEPT_ATTEMPTS = 20
-MOST_NAMED = 12
-DEFINED = re.compile(r"^(?:class|def) ([A-Za-z]\w+)", re.MULTILINE)
+QUICKEST = 300
+"""As many tests that reach a bug are tried before all files that have one."""
 
 
 @dataclass(frozen=True)
@@ -59,28 +60,26 @@ class Copy:
         """Put the file back as it stands in the tree, its time included: what is compiled of it depends on that."""
         shutil.copy2(ROOT / mutant.file, self.folder / mutant.file)
 
-    def failed(self, tests: list[str], suite: str, left_out: list[str]) -> str | None:
-        """Return the first test that fails, "" if none does, and None if they take too long."""
-        marks, name = ["-m", MARKS[suite]], self.folder / "first-failure.txt"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "--tb=no",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "first_failure",
-        ]
-        command += [*marks, *(f"--deselect={test}" for test in left_out), *tests]
-        name.unlink(missing_ok=True)
+    def failed(self, tests: list[str], suite: str, left_out: list[str]) -> str:
+        """Return the first test that fails; "" if none does, or if they take too long."""
+        run = self.run(suite, ["-x", *(f"--deselect={test}" for test in left_out), *tests])
+        found = self.folder / "first-failure.txt"
+        if run is not None and (run.returncode not in (0, 1, 2, 5) or (run.returncode in (1, 2)) != found.exists()):
+            raise RuntimeError(run.stdout[-2000:] + run.stderr[-2000:])
+        return found.read_text(encoding="utf-8") if found.exists() else ""
+
+    def run(self, suite: str, arguments: list[str], **variables: str) -> subprocess.CompletedProcess[str] | None:
+        """Run tests of a suite here; None if they take too long."""
+        found = self.folder / "first-failure.txt"
+        found.unlink(missing_ok=True)
+        plugins = ["-p", "no:cacheprovider", "-p", "first_failure"]
+        paths = os.pathsep.join(str(self.folder / name) for name in (".", "connectors", "tests/mutants"))
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         try:
-            run = subprocess.run(
-                command,
+            return subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", "--tb=no", *plugins, "-m", MARKS[suite], *arguments],
                 cwd=self.folder,
-                env=self._environment(name),
+                env={**inherited, "PYTHONPATH": paths, "FIRST_FAILURE": str(found), **variables},
                 text=True,
                 capture_output=True,
                 timeout=60 * MINUTES[suite],
@@ -88,57 +87,27 @@ class Copy:
             )
         except subprocess.TimeoutExpired:
             return None
-        if run.returncode not in (0, 1, 2, 5) or (run.returncode in (1, 2)) != name.exists():
-            raise RuntimeError(run.stdout[-2000:] + run.stderr[-2000:])
-        return name.read_text(encoding="utf-8") if name.exists() else ""
-
-    def _environment(self, first_failure: Path) -> dict[str, str]:
-        folders = [self.folder, self.folder / "connectors", self.folder / "tests" / "mutants"]
-        paths = os.pathsep.join(map(str, folders))
-        compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        return {**compiled, "PYTHONPATH": paths, "FIRST_FAILURE": str(first_failure)}
 
 
-def find(mutant: Mutant, copy: Copy, control: Copy, known: str) -> Result:
-    """Return which suite catches a planted bug."""
-    begun = time.monotonic()
-    copy.plant(mutant)
-    try:
-        for suite, tests in stages(mutant, copy.folder, known):
-            test = first_failure(tests, suite, copy, control)
-            if test:
-                return Result(suite, test, round(time.monotonic() - begun, 1))
-        return Result("survived", "", round(time.monotonic() - begun, 1))
-    finally:
-        copy.restore(mutant)
+def reaching(suite: str, planted: list[Mutant], folder: Path, workers: int) -> dict[str, list[str]]:
+    """Return the tests of a suite that reach each planted bug, the quickest first; every test for some."""
+    probed, reached, seconds = Copy(folder / f"probed-{suite}"), folder / f"reached-{suite}", folder / f"took-{suite}"
+    reached.touch()
+    seconds.touch()
+    without = plant_probes(planted, probed.folder)
+    side_by_side = ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
+    probed.run(suite, side_by_side, REACHED=str(reached), SECONDS=str(seconds))
+    found = read_reached(reached, seconds)
+    return {mutant.name: [] if mutant.name in without else found.get(mutant.name, [""]) for mutant in planted}
 
 
-def stages(mutant: Mutant, folder: Path, known: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield suites and what to run of them: the test that is known to fail, those of the package, then all."""
-    if known and (folder / known.split("::", maxsplit=1)[0]).exists():
-        yield from ((suite, [known]) for suite in MARKS)
-    near = [path for path in nearest(mutant, folder) if (folder / path).exists()]
-    if near:
-        yield "default", near
-    yield "default", []
-    if near:
-        yield "slow", near
-    yield "slow", []
-
-
-def nearest(mutant: Mutant, folder: Path) -> list[str]:
-    """Return the doctests of the file, the tests of its package, and those that name what is in the file."""
-    package, stem = mutant.package, Path(mutant.file).stem
-    alike = [path for path in (folder / "tests").glob(f"*{package.rstrip('s')}*") if path.suffix in ("", ".py")]
-    words = [f'"{stem}', f" {stem} import", *DEFINED.findall(mutant.source())]
-    named = [path for path in sorted((folder / "tests").rglob("test_*.py")) if mentions(path, words)]
-    return [mutant.file, *(str(path.relative_to(folder)) for path in (*sorted(alike), *named[:MOST_NAMED]))]
-
-
-def mentions(path: Path, words: list[str]) -> bool:
-    """Return whether a test names one of the words."""
-    text = path.read_text(encoding="utf-8")
-    return any(word in text for word in words)
+def stages(tests: list[str]) -> Iterator[list[str]]:
+    """Yield what to run for a bug that some tests reach: the quickest, then all files that have one."""
+    if tests == [""]:
+        return
+    if tests:
+        yield tests[:QUICKEST]
+    yield list(dict.fromkeys(test.split("::", maxsplit=1)[0] for test in tests))
 
 
 def first_failure(tests: list[str], suite: str, copy: Copy, control: Copy) -> str:
@@ -146,12 +115,64 @@ def first_failure(tests: list[str], suite: str, copy: Copy, control: Copy) -> st
     left_out: list[str] = []
     for _ in range(KEPT_ATTEMPTS):
         test = copy.failed(tests, suite, left_out)
-        if not test:
-            return ""
-        if control.failed([test], suite, []) == "":
+        if not test or control.failed([test], suite, []) == "":
             return test
         left_out.append(test)
     raise RuntimeError(f"More than {KEPT_ATTEMPTS} tests fail without any planted bug: {left_out}")
+
+
+class Net:
+    """The search: copies of the tree, what is known from before, and what has been found."""
+
+    def __init__(self, folder: Path, known: dict[str, Result], workers: int) -> None:
+        self.folder, self.known, self.workers = folder, known, workers
+        self.found: dict[str, Result] = {}
+        self._copies: queue.SimpleQueue[tuple[Copy, Copy]] = queue.SimpleQueue()
+        for number in range(workers):
+            self._copies.put((Copy(folder / f"copy{number}"), Copy(folder / f"control{number}")))
+        self._writing = threading.Lock()
+
+    def search(self, chosen: list[Mutant]) -> None:
+        """Try the tests that are known to fail, then each suite, and keep what is found at once."""
+        self._try(chosen, self._known_test)
+        for suite in MARKS:
+            left = [mutant for mutant in chosen if mutant.name not in self.found]
+            tests = reaching(suite, left, self.folder, self.workers) if left else {}
+            self._try(
+                left, lambda mutant, suite=suite, tests=tests: [(suite, run) for run in stages(tests[mutant.name])]
+            )
+        for mutant in chosen:
+            if mutant.name not in self.found:
+                self._keep(mutant, Result("survived", "", 0.0))
+
+    def _known_test(self, mutant: Mutant) -> list[tuple[str, list[str]]]:
+        known = self.known.get(mutant.name)
+        if known is None or not known.test or not (ROOT / known.test.split("::", maxsplit=1)[0]).exists():
+            return []
+        return [(suite, [known.test]) for suite in MARKS]
+
+    def _try(self, planted: list[Mutant], runs: Callable[[Mutant], list[tuple[str, list[str]]]]) -> None:
+        def attempt(mutant: Mutant) -> None:
+            begun = time.monotonic()
+            copy, control = self._copies.get()
+            copy.plant(mutant)
+            try:
+                for suite, tests in runs(mutant):
+                    if test := first_failure(tests, suite, copy, control):
+                        self._keep(mutant, Result(suite, test, round(time.monotonic() - begun, 1)))
+                        return
+            finally:
+                copy.restore(mutant)
+                self._copies.put((copy, control))
+
+        with ThreadPoolExecutor(self.workers) as pool:
+            list(pool.map(attempt, planted))
+
+    def _keep(self, mutant: Mutant, result: Result) -> None:
+        with self._writing:
+            self.found[mutant.name] = result
+            write_results({**{m.name: self.known[m.name] for m in mutants() if m.name in self.known}, **self.found})
+            print(f"{result.caught:>9} {result.seconds:7.1f} s  {mutant.name}  {result.test}", flush=True)  # noqa: T201
 
 
 def read_results() -> dict[str, Result]:
@@ -199,33 +220,11 @@ def main() -> int:
     chosen = [m for m in mutants() if not given.names or any(name in m.name for name in given.names)]
     known = {} if given.afresh else read_results()
     with tempfile.TemporaryDirectory() as folder:
-        found = try_all(chosen, known, Path(folder), given.workers)
-    everything = {m.name: found.get(m.name) or known.get(m.name) for m in mutants()}
+        net = Net(Path(folder), known, given.workers)
+        net.search(chosen)
+    everything = {m.name: net.found.get(m.name) or known.get(m.name) for m in mutants()}
     print(table({name: result for name, result in everything.items() if result}))  # noqa: T201
-    return int(any(result.caught == "survived" for result in found.values()))
-
-
-def try_all(chosen: list[Mutant], known: dict[str, Result], folder: Path, workers: int) -> dict[str, Result]:
-    """Return what catches each planted bug, and keep it as soon as it is found."""
-    found: dict[str, Result] = {}
-    copies: queue.SimpleQueue[tuple[Copy, Copy]] = queue.SimpleQueue()
-    for number in range(workers):
-        copies.put((Copy(folder / f"copy{number}"), Copy(folder / f"control{number}")))
-    writing = threading.Lock()
-
-    def attempt(mutant: Mutant) -> None:
-        copy, control = copies.get()
-        before = known.get(mutant.name)
-        result = find(mutant, copy, control, before.test if before else "")
-        copies.put((copy, control))
-        with writing:
-            found[mutant.name] = result
-            write_results({**{m.name: known[m.name] for m in mutants() if m.name in known}, **found})
-            print(f"{result.caught:>9} {result.seconds:7.1f} s  {mutant.name}  {result.test}", flush=True)  # noqa: T201
-
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(attempt, chosen))
-    return found
+    return int(any(result.caught == "survived" for result in net.found.values()))
 
 
 if __name__ == "__main__":

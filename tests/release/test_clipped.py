@@ -94,7 +94,7 @@ def test_a_public_empty_group():
     assert np.isfinite(release.frame.drop("key").to_numpy()).all()
     (note,) = [note for note in release.certificate.notes if "no rows" in note]
     assert note.startswith("there are no rows in 1 of 3 groups: ")
-    assert "for level_mean, level_variance, level_quantile_0.5 is noise alone" in note
+    assert "the value of level_mean, level_variance, level_quantile_0.5 there is noise alone" in note
     assert not any("no rows" in note for note in batch(keys=["a", "b"]).release(epsilon=1.0).certificate.notes)
 
 
@@ -134,7 +134,7 @@ def test_older_releases_are_read(tmp_path, form):
         assert release.frame.equals(old.frame)
         assert release.intervals.equals(old.intervals)
         assert release.limits is None
-        with pytest.raises(pf.UsageError, match="without what is possible"):
+        with pytest.raises(pf.UsageError, match="without its limits"):
             release.clipped()
         assert release.page()
 
@@ -168,5 +168,5 @@ def test_pages_show_bars_that_are_possible():
     page = release.page()
     low, high = release.clipped().intervals.row(0)
     assert f"{low} to {high}" in page
-    assert ("cut to what is possible" in page) == (not low <= release.frame["n"][0] <= high)
+    assert ("cut to the possible range" in page) == (not low <= release.frame["n"][0] <= high)
     assert "0 to 4" in release._repr_html_() or (low, high) != (0, 4)

@@ -122,7 +122,7 @@ def test_the_same_question_again(ledger):
     found = account.budget(ahead=3)
     assert found.ahead == pytest.approx((3.0, 4.0, 5.0))
     assert (found.fits, found.endless) == (account.remaining(plan), None)
-    assert "same question" in found.note
+    assert "same query" in found.note
 
 
 NOTES = {

@@ -354,7 +354,7 @@ def test_evidence_says_what_it_is_of():
     found = plan.evidence(job="hourly", period="2026-11-20", dataset="meters")
     assert (found.job, found.period, found.dataset, found.counts) == ("hourly", "2026-11-20", "meters", ("n",))
     assert found.promise_in_words.startswith("epsilon 1 for all answers together: whoever sees the answers")
-    assert f"How well: {found.promise_in_words}." in found.sentence
+    assert f"Guarantee: {found.promise_in_words}." in found.sentence
     assert (plan.evidence().job, plan.evidence().dataset) == ("", "")
 
 
@@ -425,9 +425,9 @@ def test_a_page_has_all_of_it():
         row.note and row.scale is None for row in plan_of(PRIORS["independent"], QUERIES["a sum"]).evidence().bounds
     )
     wrong = [one.wrong for one in found.what_if]
-    assert wrong[0].startswith("whatever the rows of one meter have to do with each other")
+    assert wrong[0].startswith("if the rows of one meter depend on each other in any way")
     assert [one.epsilon for one in found.what_if[1:4]] == pytest.approx([1.2, 1.5, 2.0])
-    assert sum("away from those believed" in one for one in wrong) == 3
+    assert sum("away from those under the prior" in one for one in wrong) == 3
     for one in found.what_if[:2]:
         assert f"{one.wrong}, {one.left}" in found.sentence
 

@@ -172,7 +172,7 @@ def test_numbers_that_say_nothing_are_named_first(field):
     signal = html[html.index('<section id="signal"') : html.index('<section id="worst"')]
     assert f"L{lines[0][1:]}." in signal
     header = html[: html.index("</header>")]
-    assert header.index(f"{lines[0]}; so it is with 1 more output") < header.index("Promise")
+    assert header.index(f"{lines[0]}; the same holds for 1 more output") < header.index("Guarantee")
 
 
 def test_pages_show_how_far_laws_lie_apart():
@@ -200,7 +200,7 @@ def test_bounds_that_were_not_worked_out_are_no_bad_ones():
     """They have neither a bar nor a row, and their reason is said once for all of them."""
     html = ALL["plan-usual"]()
     bounds = html[html.index('<section id="bounds"') : html.index('<section id="budget"')]
-    aside = bounds[bounds.index("Bounds that were not worked out here") :]
+    aside = bounds[bounds.index("Bounds that were not computed here") :]
     named = [f'<a href="#{anchor_of(name)}">{name[:-2]}</a>' for name in ("GWM()", "Exact()")]
     assert f"{', '.join(named)}: by movement alone." in aside
     assert "GWM" not in bounds.replace(aside, "").replace("GAWM", "")
@@ -215,11 +215,11 @@ def test_the_record_does_not_say_things_twice():
     assert "".join(Read(with_evidence).words).count("the value of &#x27;level&#x27;".replace("&#x27;", "'")) == 2
     assert with_evidence.count('<li dir="auto">the prior is declared</li>') == 1
     assert with_evidence.count(">the prior is declared<") == 1
-    assert "is not said again here" in with_evidence
+    assert "are not repeated here" in with_evidence
     assert "grid 1/1048576" in with_evidence
     without = report.release_page(*published.days(), rows)
     assert "The certificate in full" in without
-    assert "is not said again" not in without
+    assert "are not repeated" not in without
 
 
 def test_older_evidence_is_read():
@@ -242,9 +242,9 @@ def test_what_is_not_known_is_said():
     release = report.release_page(*published.days(), pages.ROWS)
     empty = report.release_page(*(part.clear() for part in published.days()), pages.ROWS)
     for page, words in (
-        (bare, ["Nobody is counting", "pair of secrets is not known", "No other bounds", "not known beforehand"]),
-        (bare, ["No sentence was kept", "nobody can tell how large the noise is"]),
-        (release, ["The plan of this release is not at hand"]),
+        (bare, ["No account counts this", "pair of secrets is not known", "No other bounds", "not known beforehand"]),
+        (bare, ["No sentence was kept", "how large the noise is against"]),
+        (release, ["The plan of this release is not available"]),
         (empty, ["The release has no numbers"]),
     ):
         assert all(text in page for text in words)

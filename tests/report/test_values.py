@@ -94,7 +94,7 @@ def test_share_of_a_plan_is_over_the_largest_answer():
     load, middle = planned_shares(cells)
     assert load.sentence() == "load: the error bar reaches about 5\xa0% of the largest possible answer to either side."
     assert middle.middle is None
-    assert "nobody can tell" in middle.sentence()
+    assert "is not known" in middle.sentence()
 
 
 @pytest.mark.parametrize("noise", ["Laplace", "GeneralizedCauchy", "Staircase"])
@@ -167,7 +167,7 @@ def test_models_are_differential_privacy_this_plan_and_group_privacy():
 def test_memory_is_told_in_hours():
     """What is left is said in the unit of a step, after one of them and where it is 1 %, or that it never is."""
     assert describe_memory([pages.memory()]) == (
-        "If rows are as believed, what one hour reveals about a later one is 80\xa0% after 1 hour, and no more than "
+        "Under the prior, what one hour reveals about a later one is 80\xa0% after 1 hour, and no more than "
         "1\xa0% after 21 hours."
     )
     assert "no more than 1\xa0% after 21 days" in describe_memory([pages.memory("1d")])
@@ -207,10 +207,10 @@ def test_budget_is_told_in_numbers():
         "After 9 releases",
         "0.846446 of its limit of 3",
         "26 further releases (one every 7d)",
-        "room for 31",
+        "The limit allows 31 further releases",
     ):
         assert words in told
-    assert "no room for another" in describe_budget(pages.budget(fits=0))
+    assert "does not allow another" in describe_budget(pages.budget(fits=0))
     assert "limit is not reached" in describe_budget(pages.budget(fits=None, endless=2.9))
     assert "limit is not reached" not in describe_budget(pages.budget(fits=None, endless=3.1))
     assert "After 20,000 releases" in describe_budget(pages.budget(releases=20_000))

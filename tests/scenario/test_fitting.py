@@ -68,7 +68,7 @@ def test_what_is_left_out_is_said():
         "1 gaps between rows were left out",
         "1 values outside the domain were read as the nearest",
         "less than 30 transitions reveal about 1 of 2 states",
-        "nothing is known of 1 of 2 states: any state may follow, equally likely",
+        "there is no transition from 1 of 2 states: any state may follow, equally likely",
     }
     assert np.allclose(fitted.transitions, [[[0.5 / 3, 2.5 / 3], [0.5, 0.5]]])
 

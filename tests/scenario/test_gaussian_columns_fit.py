@@ -77,7 +77,7 @@ def test_what_does_not_look_like_products_is_noted():
     """Columns that remember differently, and one that follows the other a step later."""
     rng = np.random.default_rng(3)
     notes = fit(sequences(rng, [0.9, 0.2], 60, 20), "ar1").provenance.notes
-    assert any("more closely in 'load'" in note for note in notes)
+    assert any("more closely correlated in 'load'" in note for note in notes)
     frame = sequences(rng, [0.1, 0.1], 60, 20).with_columns(temp=pl.col("load").shift(1).over("g").fill_null(0.0))
     assert any("row before" in note for note in fit(frame, "ar1").provenance.notes)
     assert not any("row" in note for note in fit(sequences(rng, [0.5, 0.5], 60, 20), "ar1").provenance.notes)

@@ -98,7 +98,7 @@ def test_intervals_of_an_autoregression_hold_it_as_often_as_said(phi, groups, st
 
 def test_sequences_that_remember_longer_than_they_are_say_too_little():
     """Where the memory is not much shorter than a long sequence no interval is given."""
-    with pytest.raises(UsageError, match="says too little"):
+    with pytest.raises(UsageError, match="has too few rows"):
         autoregression(np.random.default_rng(7), 0.9999, 1, 6000).autoregressive(0.1)
 
 
@@ -188,8 +188,8 @@ WRONG = {
     "labels": ({"reference": reference(x=["a"] * 150)}, "type String"),
     "infinite": ({"reference": reference(x=[np.inf] * 150)}, "infinite values"),
     "nothing": ({"reference": reference(x=pl.Series([None] * 150, dtype=pl.Float64))}, "no values"),
-    "one value": ({"reference": reference(x=[1.0] * 150)}, "says too little"),
-    "groups of one": ({"reference": reference(unit=range(150))}, "says too little"),
+    "one value": ({"reference": reference(x=[1.0] * 150)}, "has too few rows"),
+    "groups of one": ({"reference": reference(unit=range(150))}, "has too few rows"),
     "late places": (
         {"reference": reference(hour=[-1, 1, 2] * 50), "covariance": "matrix", "order_by": "hour"},
         "positions -1 to 2",

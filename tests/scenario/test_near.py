@@ -134,7 +134,7 @@ WRONG_TABLES = {
     "twice": ({"columns": ["paid", "paid"]}, "one of them twice"),
     "no such column": ({"columns": ["paid", "mark"]}, "no column 'mark'"),
     "an interval": ({"domains": {"grade": pf.Interval(0, 9)}}, "single values"),
-    "a domain of another": ({"domains": {"age": [8, 9]}}, "domains names 'age'"),
+    "a domain of another": ({"domains": {"age": [8, 9]}}, "domains has 'age'"),
     "no domains": ({"domains": [8, 9]}, "domains is"),
     "too much slack": ({"slack": 2}, "slack is 2"),
     "some slack": ({"slack": "some"}, "slack is 'some'"),

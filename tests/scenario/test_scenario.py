@@ -31,7 +31,7 @@ def test_public_columns_include_what_orders_and_groups():
 def test_it_says_in_plain_words_what_is_hidden():
     """describe names secret, prior, independence, order and public columns."""
     text = _scenario(prior=[CHAIN, pf.AnyCorrelation()]).describe()
-    for part in ("'level'", "Markov chain of 2 states", "every way", "'meter'", "1h", "independent", "'day'"):
+    for part in ("'level'", "Markov chain of 2 states", "any way", "'meter'", "1h", "independent", "'day'"):
         assert part in text
     assert "Presence" not in text
     assert "which rows there are" not in pf.Scenario(secret=pf.Presence("person"), prior=pf.Independent()).describe()

@@ -170,7 +170,7 @@ def test_other_questions_need_another_table(lite, release):
         ({"a": pl.UInt64}, "dtype UInt64"),
         ({"a": pl.Datetime("ns")}, "dtype Datetime"),
         ({"a": pl.Decimal(10, 2)}, "dtype Decimal"),
-        ({"a": pl.Int64, "A": pl.Int64}, "databases do not tell it from 'a'"),
+        ({"a": pl.Int64, "A": pl.Int64}, "databases do not distinguish it from 'a'"),
         ({"Release_ID": pl.Int64}, "a column of every release"),
         ({"": pl.Int64}, "it has no name"),
         ({"a\0": pl.Int64}, "its name has '\\x00' in it"),

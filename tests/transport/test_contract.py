@@ -168,7 +168,10 @@ def test_laws_must_match(distance):
         (lambda a: pf.near(a, a, -1e-9), "delta is -1e-09"),
         (lambda a: pf.near(a, a, math.nan), "delta is nan"),
         (lambda a: pf.near(a, a, None), "delta is of type NoneType"),
-        (lambda _: pf.near(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1), 0.1, coupling=True), "nearness of Gaussians"),
+        (
+            lambda _: pf.near(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1), 0.1, coupling=True),
+            "nearness of Gaussian laws",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(call, says):

@@ -1,7 +1,7 @@
 """The sink that is a Delta table: a release is one commit, whose transaction id is that of the release.
 
-Of two commits with one transaction id that rest on the same version, Delta takes the first and refuses the second,
-which then finds the rows of the first.
+Of two commits with one transaction id that are based on the same version, Delta accepts the first and refuses the
+second, which then finds the rows of the first.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
-"""What a sink says when its database, store or table fails: its kind, in words of ours.
+"""Errors of sinks when a database, store or table fails: the kind of failure, in our own words.
 
 Messages of servers and drivers quote statements, rows, addresses and passwords. So none of them is passed on, and the
-error that is raised leads to none of them.
+raised error has no reference to them.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def failed(place: str, reason: str) -> pf.SinkError:
     return pf.SinkError(
         f"The sink {place[-200:]!r} could not be read or written: {reason}.",
         allowed="a sink that can be reached, and written to",
-        instead="mending that and running again: what is released is kept in the ledger, and the next run sends it",
+        instead="repairing that and running again: the release is kept in the ledger, and the next run sends it",
     )
 
 

@@ -1,8 +1,8 @@
 """A release as one flat table, in the types that databases share, and read back from there.
 
-Each row begins with the id of its release and its number in it, which together name it: keys may be null, and
-databases compare texts as they like. Numbers are followed by the ends of their error bars and by their limits, so that
-the table has all that the release has. Integers become 64 bits wide, floats too, Categorical and Enum text, and moments
+Each row begins with the id of its release and its number in it, which together name it: keys may be null, and databases
+differ in how they compare texts. Numbers are followed by the ends of their error bars and by their limits, so that the
+table has all that the release has. Integers become 64 bits wide, floats too, Categorical and Enum text, and moments
 with a zone the same moments in UTC.
 """
 
@@ -23,7 +23,7 @@ _MICROSECONDS = 86_400_000_000
 @final
 @dataclass(frozen=True)
 class Names:
-    """What names of columns may be where a release goes: others than are there, without some signs, not too long."""
+    """The rules for names of columns at a place: names that are not taken, without some signs, and not too long."""
 
     reserved: tuple[str, ...] = OWN
     never: tuple[str, ...] = ("\0",)
@@ -51,7 +51,7 @@ def plain_columns(columns: pl.Schema, names: Names) -> pl.Schema:
     for name in columns:
         problem = names.problem(name)
         if name.casefold() in seen:
-            problem = f"databases do not tell it from {seen[name.casefold()]}"
+            problem = f"databases do not distinguish it from {seen[name.casefold()]}"
         if problem:
             raise pf.UsageError(
                 f"The column {name[:100]!r} cannot be a column of a table: {problem}.",
@@ -81,7 +81,7 @@ def same(stored: pl.DataFrame | None, rows: pl.DataFrame) -> bool:
 
 
 def check_values(rows: pl.DataFrame) -> None:
-    """Refuse values that databases have no form for; the names of columns are public, and values are not told."""
+    """Refuse values that databases have no form for; errors name the column, which is public, and no value."""
     for name, dtype in rows.schema.items():
         column = rows[name]
         if dtype == pl.String and column.str.contains("\0", literal=True).any():

@@ -1,7 +1,7 @@
-"""The sink that is an Iceberg table: a release is one snapshot, which rests on the one that was looked at.
+"""The sink that is an Iceberg table: a release is one snapshot, based on the snapshot that was read.
 
-If another snapshot came first, the catalog refuses the commit, and the table is looked at again. PyIceberg would try
-again by itself, on top of the other snapshot, and publish a release twice: it is told not to.
+If another snapshot came first, the catalog refuses the commit, and the table is read again. PyIceberg would retry by
+itself, on top of the other snapshot, and publish a release twice: its retries are disabled.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class IcebergTable(TomlTable, frozen=True):
     ) = None
 
     def check_address(self) -> None:
-        """Leave all to the catalog, whose kinds are PyIceberg's."""
+        """Check nothing: the kinds of catalogs are PyIceberg's."""
 
     def check_columns(self, columns: pl.Schema) -> None:
         columns_with_own(columns)
@@ -76,7 +76,7 @@ class IcebergSink(LakeSink[Any]):
         namespace, empty = self._table.rpartition(".")[0], pl.DataFrame(schema=columns)
         try:
             self._catalog.create_namespace_if_not_exists(namespace)
-        except Exception:  # another process may have made it just now, which catalogs tell in words of their own
+        except Exception:  # another process may have made it just now; catalogs report that in different ways
             if not self._catalog.namespace_exists(namespace):
                 raise
         self._catalog.create_table_if_not_exists(self._table, to_arrow(empty).schema)

@@ -1,9 +1,9 @@
 """What Delta and Iceberg sinks have in common: a release is one commit of rows to one table, with its certificate.
 
-The certificate stands in a column, in the first row of its release: so it comes with its rows and stays with them, also
-where logs and snapshots expire, and no reader sees one without the other. A release without rows is one row that has
-nothing but its id and certificate. A commit rests on the version of the table that was looked at: if another one came
-first, the table is looked at again.
+The certificate is in a column, in the first row of its release: so it stays with its rows, also where logs and
+snapshots expire, and no reader sees one without the other. A release without rows is one row with only its id and
+certificate. A commit is based on the version of the table that was read: if another one came first, the table is read
+again.
 """
 
 from abc import abstractmethod
@@ -22,12 +22,12 @@ T = TypeVar("T")
 Table = TypeVar("Table")
 CERTIFICATE: Final = "certificate"
 NAMES: Final = Names(reserved=(*OWN, CERTIFICATE), never=("\0", *" ,;{}()\n\t="))
-"""Signs that readers of Parquet tables, such as Spark, take in no name of a column."""
+"""Signs that readers of Parquet tables, such as Spark, refuse in names of columns."""
 ID, ENTRY = "pufferflow.release-id", "pufferflow.entry"
 """The names under which a commit says which release it is."""
 _ATTEMPTS: Final = 20
 MOST_LOOKED: Final = 100
-"""How many of the last commits are looked through for the newest releases."""
+"""How many of the last commits are searched for the newest releases."""
 
 
 def columns_with_own(columns: pl.Schema) -> pl.Schema:
@@ -93,7 +93,7 @@ class LakeSink(Sink, Generic[Table]):
 
     @abstractmethod
     def _reason(self, error: Exception) -> str:
-        """Return an error in plain words; empty where only its class can be told."""
+        """Return an error in plain words; empty where only its class can be shown."""
 
     # What they have in common
 
@@ -169,7 +169,7 @@ class LakeSink(Sink, Generic[Table]):
         if wrong:
             raise pf.UsageError(
                 f"The table {self._root[-200:]!r} lacks the columns {', '.join(wrong)[:300]}, or has others.",
-                allowed="a table that the job made itself, and one for each set of questions",
+                allowed="a table that the job made itself, and one for each set of queries",
                 instead="another place for it in [sink]",
             )
 

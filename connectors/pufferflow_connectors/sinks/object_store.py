@@ -1,7 +1,7 @@
 """The sink that is an object store: files under a name for each release, of which the certificate is written last.
 
 Each file is put if there is none of its name, which the store decides. Files of numbers are named after the ledger's
-entry, so that what a process left that was killed never stands beside another release's certificate. Where there is no
+entry, so that files of a killed process are never taken for those of another release's certificate. Where there is no
 certificate, nothing was published.
 """
 
@@ -50,7 +50,7 @@ class ObjectTable(TomlTable, frozen=True):
 
     address: Annotated[str, Meta(min_length=1, description="s3://bucket/published, gs://…, az://…, file:///…")]
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
-    report: Annotated[bool, Meta(description="whether a page for people is written beside the numbers")] = True
+    report: Annotated[bool, Meta(description="whether a report for people is written beside the numbers")] = True
     options: Options | None = None
 
     def check_address(self) -> None:
@@ -144,7 +144,7 @@ class ObjectSink(Sink):
         return stored
 
     def _put_numbers(self, label: str, name: str, body: bytes, release: pf.Release, *, published: bool) -> None:
-        """Put a file unless it is there; what a killed process left that is not whole is replaced, if not published."""
+        """Put a file unless it is there; an incomplete file of a killed process is replaced, if it is not published."""
         path = f"{label}/{_stored_name(name, release)}"
         if self._put_new(path, body) or self._body(path) == body:
             return

@@ -1,4 +1,4 @@
-"""The database of a SQL sink: how it is reached, how its transactions begin, and what its errors are in plain words."""
+"""The database of a SQL sink: its connections, its transactions, and its errors in plain words."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ _POSTGRESQL: Final = {
     "42703": "a table of that name is another one",
     "42501": "the server does not permit it: a sink needs SELECT, INSERT, UPDATE, and CREATE for new tables",
     "40": "others wrote at the same time",
-    "53": "the server has no room, or too many connections",
+    "53": "the server has no space left, or too many connections",
     "55": "others kept it locked for too long",
     "57": "the server closed the connection",
     "22": "the server has no form for a value",
@@ -64,7 +64,7 @@ class Database:
     """The file of SQLite."""
 
     def read(self, work: "Callable[[sa.Connection], T]", table: "sa.Table") -> T | None:
-        """Return what work reads; None where the table is not there, nor made by looking."""
+        """Return what work reads; None where the table is not there, which reading does not make."""
         import sqlalchemy as sa
 
         if self.file is not None and not self.file.exists():
@@ -181,7 +181,7 @@ def engine_of(url: "sa.URL") -> Database:
 
 
 def reason_of(error: Exception) -> str:
-    """Return a driver's error in plain words; empty where only its class can be told."""
+    """Return a driver's error in plain words; empty where only its class can be shown."""
     original: Any = getattr(error, "orig", None) or error
     name = str(getattr(original, "sqlite_errorname", ""))
     state = str(getattr(original, "sqlstate", None) or "")

@@ -38,7 +38,7 @@ T = TypeVar("T")
 _MOST_BYTES: Final = 63
 """The longest name that PostgreSQL does not cut."""
 _NAMES: Final = Names(never=("\0", "%("), longest=_MOST_BYTES)
-"""What drivers would take for a parameter is in no name."""
+"""Names have no sign that drivers take for a parameter."""
 _BATCH: Final = 10_000
 
 
@@ -112,7 +112,7 @@ class SqlSink(Sink):
         ]
 
     def prepare(self, columns: pl.Schema) -> None:
-        """Make the tables unless they are there; refuse tables of that name that are others."""
+        """Make the tables unless they are there; refuse other tables of that name."""
         plain = plain_columns(columns, _NAMES)
         self._attempt(lambda: self._database.write(lambda connection: self._make(connection, plain), alone=True))
 
@@ -221,7 +221,7 @@ class SqlSink(Sink):
         return f"{self.root}#{name}"
 
     def _read(self, work: "Callable[[sa.Connection], T]") -> T | None:
-        """Return what work reads; None where there is no table yet, since looking makes none."""
+        """Return what work reads; None where there is no table yet, since reading makes none."""
         return self._attempt(lambda: self._database.read(work, self._certificates))
 
     def _attempt(self, work: Callable[[], T]) -> T:

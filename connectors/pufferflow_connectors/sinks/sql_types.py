@@ -1,4 +1,4 @@
-"""The tables of a SQL sink: the names and types of their columns, which are made once and checked ever after.
+"""The tables of a SQL sink: the names and types of their columns, which are made once and then checked.
 
 Names are quoted by SQLAlchemy, whatever is in them; parameters have names of their own.
 """
@@ -48,7 +48,7 @@ def numbers_of(names: tuple[str, str | None], columns: pl.Schema) -> "sa.Table":
 
 
 def check_table(connection: "sa.Connection", table: "sa.Table", place: str) -> None:
-    """Refuse a table that is there with other columns, types or keys; columns beyond ours are somebody's own."""
+    """Refuse a table that is there with other columns, types or keys; further columns are allowed."""
     import sqlalchemy as sa
 
     inspector, dialect = sa.inspect(connection), connection.dialect
@@ -62,7 +62,7 @@ def check_table(connection: "sa.Connection", table: "sa.Table", place: str) -> N
         what = f"lacks the columns {', '.join(wrong)[:300]}, or has them of other types" if wrong else "has another key"
         raise pf.UsageError(
             f"The table {table.name[:100]!r} of {place[-200:]!r} {what}.",
-            allowed="a table that the job made itself, and one for each set of questions",
+            allowed="a table that the job made itself, and one for each set of queries",
             instead='another name for it in [sink], such as table = "meters_daily_2"',
         )
 

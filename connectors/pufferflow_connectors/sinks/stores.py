@@ -1,4 +1,4 @@
-"""Object stores: which addresses name one, how it is opened, and what its errors are in plain words.
+"""Object stores: their addresses, how they are opened, and their errors in plain words.
 
 Credentials come from the environment, as the store's own tools read them, or from options; none is in an address.
 """
@@ -36,7 +36,7 @@ _REASONS: Final = {
 
 
 def check_store_address(address: str) -> str:
-    """Return an address of an object store; of others, which may hold a password, no word is told."""
+    """Return an address of an object store; an error for others shows no part of it, since it may hold a password."""
     scheme = address.partition("://")[0].lower()
     problem = ""
     try:
@@ -59,7 +59,7 @@ def check_store_address(address: str) -> str:
 
 
 def store_of(address: str, options: Mapping[str, Any]) -> "ObjectStore":
-    """Return an opened store; nothing is asked of it yet."""
+    """Return an opened store; no request is sent yet."""
     check_installed("obstore", "objects")
     from obstore.store import LocalStore, from_url
 
@@ -83,7 +83,7 @@ def is_absent(address: str) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """Return a store's error in plain words; empty where only its class can be told."""
+    """Return a store's error in plain words; empty where only its class can be shown."""
     text, kind = str(error), kind_of(error)
     if kind == "GenericError":  # whose words quote addresses and answers, and are read here only
         if "NotImplemented" in text or "501 " in text:

@@ -6,10 +6,10 @@ from pufferflow.plugins import SourceError, SourceVersion, guarded, with_version
 
 
 def whole_version(frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersion, place: str) -> pl.LazyFrame:
-    """Return a scan of a version with its mark, after the ends of all its files were looked at; no row is read.
+    """Return a scan of a version with its mark, after the ends of all its files were read; no row is read.
 
-    Old versions lose files when tables are cleaned up, which nobody notices before the files are read. `files` is a
-    scan that takes no number of rows from the table's log.
+    Old versions lose files when tables are cleaned up, which shows only when the files are read. `files` is a scan that
+    takes no number of rows from the table's log.
     """
 
     def gone(kind: str) -> SourceError:

@@ -1,8 +1,8 @@
-"""Rows that can be read once, copied into a file that nobody else sees, and that goes with the last frame on it.
+"""Rows that can be read once, copied into a private file, which is removed with the last frame that reads it.
 
 The file is Parquet in the folder for temporary files (TMPDIR), and may be read by its owner alone. On Linux it has no
-name: nobody can open it, and whatever ends the process, a kill or a power cut too, leaves nothing of it. Elsewhere it
-has one until it is closed.
+name: nobody else can open it, and nothing of it is left when the process ends, also by a kill or a power cut.
+Elsewhere it has a name until it is closed.
 """
 
 import os
@@ -48,7 +48,7 @@ class _Copy:
     def read(
         self, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
     ) -> Iterator[pl.DataFrame]:
-        """Yield rows as Polars asks for them."""
+        """Yield rows as Polars requests them."""
         scan = pl.scan_parquet(self._path, glob=False, hive_partitioning=False)
         if predicate is not None:
             scan = scan.filter(predicate)

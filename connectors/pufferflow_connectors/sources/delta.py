@@ -61,7 +61,7 @@ class DeltaSource(TomlTable, frozen=True):
 def scan(path: str | Path, version: int | None = None, options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
     """Return one version of a Delta table, the newest if none is given; certificates say which.
 
-    The frame stays at this version, and so does whatever is made of it. No row is read, but files must be there.
+    The frame, and all frames derived from it, stay at this version. No row is read, but files must be there.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -117,7 +117,7 @@ def _unreachable(kind: str) -> SourceError:
     return SourceError(
         f"The Delta table could not be opened ({kind}). Nothing was released.",
         allowed="a table that can be reached, and credentials that may read it",
-        instead="the path and the options of the source, looked at once more",
+        instead="checking the path and the options of the source",
     )
 
 

@@ -50,7 +50,7 @@ class IcebergSource(TomlTable, frozen=True):
         return f"IcebergSource({self.table!r})"
 
     def check_address(self) -> None:
-        """Leave all to the catalog, whose kinds are PyIceberg's."""
+        """Check nothing: the kinds of catalogs are PyIceberg's."""
 
     def rows(self, folder: Path, period: pf.Period) -> pl.LazyFrame:
         """Return the rows of one snapshot, of which none is read here."""
@@ -118,5 +118,5 @@ def _unreachable(kind: str) -> SourceError:
     return SourceError(
         f"The Iceberg table could not be opened ({kind}). Nothing was released.",
         allowed="a catalog and files that can be reached, with credentials that may read them",
-        instead="the options of the source, looked at once more",
+        instead="checking the options of the source",
     )

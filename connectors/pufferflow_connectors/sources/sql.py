@@ -1,7 +1,7 @@
 """A query of a database as a source: its answer is copied once, in batches; plan and release read the copy.
 
-So all rows are of one moment of the database, whatever happens to it afterwards, and never all in memory. The period is
-a parameter of the query, not a part of its text.
+So all rows are of one moment of the database, and never all in memory. The period is a parameter of the query, not a
+part of its text.
 """
 
 import re

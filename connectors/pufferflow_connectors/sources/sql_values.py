@@ -1,7 +1,7 @@
 """Values of a database as columns of declared types: each by itself, and null where it cannot be read so.
 
-No value decides what becomes of another, nor whether a query fails. Drivers give numbers, texts and dates as Python has
-them, and SQLite gives any of these for any column.
+No value changes how another is read, or makes a query fail. Drivers return numbers, texts and dates as Python has them,
+and SQLite returns any of these for any column.
 """
 
 import datetime as dt

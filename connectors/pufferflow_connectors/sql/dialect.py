@@ -1,4 +1,4 @@
-"""What SQL databases write differently: about ten facts of each, and nothing of what is asked."""
+"""The differences between the SQL of databases: about ten facts of each, independent of the queries."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Kind = Literal["boolean", "float", "single", "text", "label", "other"]
 
 
 def kind_of(dtype: pl.DataType) -> Kind:
-    """Return what matters of the type of a column; labels are texts of a list.
+    """Return the kind of the type of a column; labels are texts of a list.
 
     >>> kind_of(pl.Float64()), kind_of(pl.Categorical()), kind_of(pl.Int8())
     ('float', 'label', 'other')
@@ -32,7 +32,7 @@ def kind_of(dtype: pl.DataType) -> Kind:
 
 
 def kinds_of(schema: pl.Schema) -> dict[str, Kind]:
-    """Return what matters of the types of columns."""
+    """Return the kinds of the types of columns."""
     return {name: kind_of(dtype) for name, dtype in schema.items()}
 
 

@@ -1,4 +1,4 @@
-"""Private values and their totals as SQL: comparisons, counts, and sums of whole numbers with room.
+"""Private values and their totals as SQL: comparisons, counts, and sums of whole numbers that cannot overflow.
 
 - A number is what lies between −∞ and +∞: that is false for NaN, wherever it stands in the order, and unknown for NULL.
 - Floats are multiplied and added in the order written, and become whole by adding and subtracting 1.5 · 2⁵².

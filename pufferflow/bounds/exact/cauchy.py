@@ -29,7 +29,7 @@ class CauchyField(UniformField, LineField):
         self.k = noise.k if isinstance(noise, GeneralizedCauchy) else math.nan
 
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
-        """Return the hull and _FAR times as much on both sides; beyond, p/q < (1 + range/far)^k."""
+        """Return the hull, widened by _FAR times its size on both sides; beyond, p/q < (1 + range/far)^k."""
         needed = _FAR * max(self.range, 1.0) * max(alpha * self.k, 1.0)
         steps = 2.0 ** np.arange(math.ceil(math.log2(needed)) + 1)  # edges that are exact near the atoms too
         far = float(steps[-1])
@@ -61,7 +61,7 @@ class CauchyField(UniformField, LineField):
             return np.where(change < 1, -self.k / 2 * np.log1p(-np.minimum(change, 1.0)), math.inf)
 
     def steepest(self, centres: Floats, sizes: Floats) -> Floats:
-        """Return k/2 times the step: |log ζ'| is nowhere more."""
+        """Return k/2 times the step: |log ζ'| is at most k/2."""
         return self.k / 2 * sizes[:, 0]
 
     def _nearest(self, points: Floats) -> Floats:
@@ -72,7 +72,7 @@ class CauchyField(UniformField, LineField):
         return np.minimum(np.abs(points[:, 0] - left), np.abs(right - points[:, 0]))
 
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the log ratio, which bends little: it may move by its slope times the step, and half its bend.
+        """Return the log ratio, with bounds from its slope times the step and half its curvature.
 
         (log p)' is the mean of s = (log ζ)' over the atoms weighted by their densities there, and (log p)'' that of s'
         plus the variance of s. With u the distance to the atoms and R their range, |s'| ≤ k/(1 + u²) and |s''| ≤ 6k/(1

@@ -25,7 +25,7 @@ from pufferflow.transport import Certainty, winf
 
 _TOLERANCE = 1e-8
 _FARTHEST = 1e12
-"""Ranges beyond this many scales are left to the transport bound."""
+"""Beyond ranges of this many scales the transport bound is used."""
 _FIELDS: dict[type[Noise], type[Field]] = {
     Laplace: laplace.LaplaceField,
     Gaussian: gaussian.GaussianField,
@@ -37,13 +37,13 @@ _FIELDS: dict[type[Noise], type[Field]] = {
 @suggests_arguments
 @dataclass(frozen=True)
 class Exact(Bound):
-    """The loss of the noisy answer itself, with the error of its computation added (M6): no bound can be smaller.
+    """The loss of the noisy answer itself, with its computation error added (M6): no bound can be smaller.
 
     It counts the adversary's own uncertainty as noise, so it is the first to fail if the prior is wrong; therefore
     `bound="auto"` never chooses it. Rényi losses are integrals with a proven error; pure ones with Laplace noise a
     maximum over atoms; (ε, δ) on R is exact up to 1e-7 of δ and about 1e-12. Gaussian laws with Gaussian noise have
     closed forms, but for the (ε, δ) of vectors with different covariances, which is an upper bound. Ranges of more than
-    1e12 scales are left to the transport bound.
+    1e12 scales use the transport bound.
     Pairs that keep the guarantee without noise get scale 0.
 
     >>> import pufferflow as pf
@@ -57,18 +57,18 @@ class Exact(Bound):
     """
 
     name = "exact"
-    explanation = "Works the loss of the two noisy laws out itself: no noise of this kind can be smaller for them (M6)."
+    explanation = "Computes the loss of the two noisy laws exactly: no noise of this kind can be smaller for them (M6)."
     robust = False
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        """Return the work of all integrals, of which those of hockey sticks are most."""
+        """Return the work of all integrals; those of hockey sticks take most of it."""
         if isinstance(guarantee, Pure):
             return super().work(sizes, guarantee)
         first, each = (2e8, 4e7) if guarantee.divergence is Divergence.HOCKEY_STICK else (3e8, 3e6)
         return sizes.pairs + sizes.number * (first + each * sizes.atoms)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
-        """Return one curve for every pair; the ball's where no more is known than how far the answer moves."""
+        """Return one curve per pair; the ball's where only a movement of the answer is known."""
         if not isinstance(noise, (*_FIELDS, Staircase)):
             raise Refused(
                 f"The exact loss of {type(noise).__name__} noise.",
@@ -100,7 +100,7 @@ class FiniteLoss(LossCurve):
             if isinstance(field, laplace.LaplaceField):
                 return laplace.pure(field)
             if isinstance(field, gaussian.GaussianField):
-                return math.inf, math.inf  # no limit far out, but for special pairs
+                return math.inf, math.inf  # the ratio has no limit far out, except for special pairs
             return _both(field, _supremum)
 
         if noise.scale == 0:
@@ -110,11 +110,11 @@ class FiniteLoss(LossCurve):
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
 
     def zcdp(self, noise: Noise) -> Worst:
-        """Return what follows from the exact pure loss, no more than the ball's: of all orders no more is known."""
+        """Return the ρ that follows from the exact pure loss, at most the ball's: no better bound is known."""
         return min(super().zcdp(noise), self.ceiling.zcdp(noise), key=lambda worst: worst.value)
 
     def gdp(self, noise: Noise) -> Worst:
-        """Return what follows from the exact pure loss, no more than the ball's."""
+        """Return the μ that follows from the exact pure loss, at most the ball's."""
         return min(super().gdp(noise), self.ceiling.gdp(noise), key=lambda worst: worst.value)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
@@ -150,7 +150,7 @@ class FiniteLoss(LossCurve):
         return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
-        """Return the least scale; with staircase noise, whose loss may rise as it grows, the least known to keep it."""
+        """Return the least scale; for staircase noise, whose loss may rise with its scale, the least one found."""
         if isinstance(family(1.0), Staircase):
             return self.scale_above(family, guarantee, 0.0)
         self.tolerance = _TOLERANCE / 100 if isinstance(guarantee, Pure) else _TOLERANCE
@@ -166,7 +166,7 @@ class FiniteLoss(LossCurve):
         return staircase.least_scale(self.pair, family, guarantee, above, ball.least_scale(family, guarantee))
 
     def excess_drawn(self, noise: Noise, guarantee: Guarantee) -> float:
-        """Return the larger excess of staircase noise and of that a hair louder: at a turn a loss may be less."""
+        """Return the larger excess of staircase noise at the scale and slightly above: losses may drop at a turn."""
         excess = self.excess(noise, guarantee)
         if not isinstance(noise, Staircase) or noise.scale == 0 or excess > 0:
             return excess
@@ -178,8 +178,8 @@ class FiniteLoss(LossCurve):
     def _on_field(
         self, noise: Noise, losses: Callable[[Field], tuple[float, float]], ceiling: Callable[[], Worst]
     ) -> Worst:
-        """Return the larger loss of both orders, no more than the transport bound says."""
-        if self._atoms.range / noise.scale > _FARTHEST:  # floats do not tell the atoms' places well enough
+        """Return the larger loss of both orders, at most the transport bound."""
+        if self._atoms.range / noise.scale > _FARTHEST:  # floats do not resolve the positions of the atoms
             self.certainty = Certainty.UPPER_BOUND
             return ceiling()
         self.certainty = Certainty.EXACT
@@ -231,12 +231,12 @@ class GaussianLoss(LossCurve):
         return self._largest(lambda mu, nu: gaussian.renyi(mu, nu, noise, alpha))
 
     def zcdp(self, noise: Noise) -> Worst:
-        """Return half of D_2: D_α is α times that, if both covariances are one; else no ρ is known."""
+        """Return half of D_2: D_α is α times that if both covariances are equal; otherwise no ρ is known."""
         square, witness = self._square(noise)
         return Worst(square / 2, witness)
 
     def gdp(self, noise: Noise) -> Worst:
-        """Return the root of D_2, which is how many standard deviations lie between the means."""
+        """Return the root of D_2: the distance of the means in standard deviations."""
         square, witness = self._square(noise)
         return Worst(math.sqrt(square) * (1 + UNIT), witness)
 

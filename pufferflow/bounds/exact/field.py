@@ -1,6 +1,6 @@
 """Two noisy laws as densities p and q, in units of the noise's scale: values, how fast they can change, and tails.
 
-For each noise a `Field` gives what quadrature needs to bound its error. Around a centre c write
+For each noise a `Field` gives the quantities that bound the error of quadrature. Around a centre c write
 ζ(c + ω − x) = ζ(c − x)·g(ω, x) for complex ω. If |g − 1| ≤ G − 1 for all atoms x, then |p(c + ω)| ≤ G·p(c) and
 |q(c + ω)| ≥ (2 − G)·q(c): no zero of q is near, p^α q^{1−α} is analytic there, and its size is at most
 G^α (2 − G)^{1−α} times that in the centre.
@@ -22,7 +22,7 @@ from pufferflow.rounding import UNIT
 
 CELLS = 1 << 21
 _TAILS = 4e-13
-"""How far a tail probability may be off, relatively."""
+"""The relative error of a tail probability."""
 
 
 @final
@@ -42,7 +42,7 @@ class Mixture:
         return in_rows(points, len(self.atoms), lambda rows: log_sum(self.log_terms(rows)))
 
     def mass(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return the probability of intervals on R, from the tails that lose least, and how far it may be off."""
+        """Return the probability of intervals on R, from the tails that cancel least, and its error."""
 
         def block(ends: Floats) -> Floats:
             left, right = (ends[:, i, None] - self.atoms[None, :, 0] for i in (0, 1))
@@ -61,7 +61,7 @@ class Mixture:
 
 @final
 class PairAtoms:
-    """A pair before it is divided by the noise's scale: atoms of shape (n, d) around their middle, and weights."""
+    """A pair before division by the noise's scale: atoms of shape (n, d) around their middle, and weights."""
 
     def __init__(self, pair: Pair, reach: float) -> None:
         mu, nu = finite_laws(pair)
@@ -107,7 +107,7 @@ class Field(abc.ABC):
 
     @abc.abstractmethod
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
-        """Return, for each axis, centres, half widths and measures of pieces, and what a log integral beyond adds.
+        """Return, for each axis, centres, half widths and measures of pieces, and a bound on the integral beyond them.
 
         Between pieces both densities are analytic. A measure is the piece's width, or 1 for a piece of width 0 that
         stands for a whole exponential tail.
@@ -115,22 +115,22 @@ class Field(abc.ABC):
 
     @abc.abstractmethod
     def growth(self, centres: Floats, sizes: Floats, alpha: float) -> tuple[Floats, Floats, Floats]:
-        """Return log f at the centres, and what log|f| can gain within `sizes`: for complex and for real steps.
+        """Return log f at the centres, and the most that log|f| can rise within `sizes`: by complex and by real steps.
 
         f = p^α q^{1−α}; the first gain is ∞ where q may vanish.
         """
 
     @abc.abstractmethod
     def blur(self, log_densities: Floats) -> Floats:
-        """Return how much rounding of the atoms may change a log density, given its values."""
+        """Return the most that rounding of the atoms may change a log density, given its values."""
 
 
 class LineField(Field):
-    """A field on R that says how far log(p/q) can move: what the pure loss and the hockey stick are found by."""
+    """A field on R that bounds how far log(p/q) can move, for the pure loss and the hockey stick."""
 
     @abc.abstractmethod
     def horizon(self) -> tuple[float, float]:
-        """Return a distance from the atoms, and what |log(p/q)| is at most beyond it."""
+        """Return a distance from the atoms, and a bound on |log(p/q)| beyond it."""
 
     @abc.abstractmethod
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
@@ -138,7 +138,7 @@ class LineField(Field):
 
     @abc.abstractmethod
     def steepest(self, centres: Floats, sizes: Floats) -> Floats:
-        """Return how far log p may rise within `sizes`."""
+        """Return the most that log p may rise within `sizes`."""
 
 
 class UniformField(Field):
@@ -168,7 +168,7 @@ def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:
 
 
 def in_rows(points: Floats, width: int, function: Callable[[Floats], Floats]) -> Floats:
-    """Apply a function of some rows to all rows, few enough at a time that rows × width fits in memory."""
+    """Apply a function of some rows to all rows, in batches for which rows × width fits in memory."""
     rows = max(CELLS // max(width, 1), 1)
     if len(points) <= rows:
         return function(points)
@@ -176,5 +176,5 @@ def in_rows(points: Floats, width: int, function: Callable[[Floats], Floats]) ->
 
 
 def float_error(log_values: Floats, count: int) -> Floats:
-    """Return how far a log density may be off by rounding of its terms and their sum."""
+    """Return the error of a log density from rounding of its terms and their sum."""
     return 4 * UNIT * (np.abs(log_values) + math.log2(count + 1) + 8)

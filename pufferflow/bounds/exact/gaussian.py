@@ -1,6 +1,6 @@
 """Gaussian noise: a field for finite laws, whose growth depends on the atoms near a point, and Gaussian laws.
 
-Gaussian laws have closed forms (M15) in eigenvalues, each moved to its worse side by the error of computing it.
+Gaussian laws have closed forms (M15) in eigenvalues, each moved to its worse side by its computation error.
 """
 
 import math
@@ -63,7 +63,7 @@ class GaussianField(LineField):
         return alpha * log_p - (alpha - 1) * log_q, complex_gain, pull + alpha * spread_p
 
     def ratio(self, centres: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the log ratio: its slope is the difference of both means; Hoeffding bounds its bend."""
+        """Return the log ratio: its slope is the difference of both means; Hoeffding bounds its curvature."""
         log_p, mean_p, spread_p = _reweighted(self.p, centres, sizes)
         log_q, mean_q, spread_q = _reweighted(self.q, centres, sizes)
         slope = (np.abs(mean_p - mean_q) * sizes).sum(axis=1)
@@ -76,7 +76,7 @@ class GaussianField(LineField):
         return (np.maximum(np.abs(at - self.low[0]), np.abs(at - self.high[0])) + size) * size
 
     def blur(self, log_densities: Floats) -> Floats:
-        """Return what moving atoms by an ulp h does: with L = −log p the change is at most h·√(2dL) + h²·d/2.
+        """Return the effect of moving atoms by an ulp h: with L = −log p the change is at most h·√(2dL) + h²·d/2.
 
         For L moves no faster than the mean distance of the atoms so weighted. That distance's square has mean
         2L − d·log(2π) − 2·KL(reweighted ‖ weights) < 2L. So √L moves by no more than h·√(d/2).
@@ -108,7 +108,7 @@ def _reweighted(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Float
 @final
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """A symmetric matrix: between `lower` and `upper` lie its eigenvalues, by the errors of finding them."""
+    """A symmetric matrix, whose eigenvalues lie between `lower` and `upper`, computation errors included."""
 
     lower: Floats
     upper: Floats
@@ -123,7 +123,7 @@ class Spectrum:
         return float(terms.sum()) * (1 + 8 * len(move) * UNIT)
 
     def log_determinant(self) -> tuple[float, float]:
-        """Return the log of the determinant from below and from above."""
+        """Return a lower and an upper bound on the log of the determinant."""
         with np.errstate(divide="ignore"):
             low, high = (float(np.log(np.maximum(side, 0.0)).sum()) for side in (self.lower, self.upper))
         slack = 4 * UNIT * (len(self.upper) + float(np.abs(np.log(np.maximum(self.upper, 1e-300))).sum()))
@@ -131,7 +131,7 @@ class Spectrum:
 
 
 def spectrum(matrix: Floats, size: float, floor: float = 0.0) -> Spectrum:
-    """Return the eigenvalues of a matrix that was summed up from entries as large as `size`; none is below `floor`."""
+    """Return the eigenvalues of a matrix that is a sum of entries as large as `size`; none is below `floor`."""
     if np.array_equal(matrix, np.diag(np.diag(matrix))):
         values, vectors, error = np.diag(matrix), np.eye(len(matrix)), 4 * UNIT * np.abs(np.diag(matrix))
     else:
@@ -186,8 +186,8 @@ def _spectrum_of(covariance: Floats, variance: float) -> Spectrum:
 def _of_normals(move: float, first: float, second: float, epsilon: float) -> float:
     """Return δ(ε) of N(move, first) and N(0, second), first ≠ second, rounded up.
 
-    log(p/q) is a quadratic, so it is above ε between its two roots or outside of them. The set is taken for an ε a hair
-    smaller, and its probabilities for one smaller still: then rounding of the roots can only add.
+    log(p/q) is a quadratic, so it is above ε between its two roots or outside of them. The set is taken for a slightly
+    smaller ε, and its probabilities for one smaller still: then rounding of the roots can only add.
     """
     if min(first, second) == 0:
         return 1.0

@@ -62,7 +62,7 @@ class LaplaceField(UniformField):
         return sizes.sum(axis=1)
 
     def blur(self, log_densities: Floats) -> Floats:
-        """Return what moving atoms by an ulp does to a function of slope 1 (and the prefix sums' rounding)."""
+        """Return the effect of moving atoms by an ulp on a function of slope 1 (and the prefix sums' rounding)."""
         sums = 0.0 if self.lines is None else max(line.rounding for line in self.lines)
         return np.full(len(log_densities), 4 * UNIT * self.range * self.dimension + sums)
 
@@ -95,10 +95,10 @@ class PrefixSums:
 
 
 def _decaying_sums(log_weights: Floats, positions: Floats) -> tuple[Floats, float]:
-    """Return log Σ_{j ≤ i} w_j e^{−(x_i − x_j)} for every i, and how far rounding may put it off.
+    """Return log Σ_{j ≤ i} w_j e^{−(x_i − x_j)} for every i, and its rounding error.
 
     Few atoms are added one by one, L_i = w_i + e^{−gap}·L_{i−1}, which adds three roundings an atom. Many are summed
-    within stretches short enough for floats; what earlier stretches leave is carried over.
+    within stretches short enough for floats, and the sum of earlier stretches is carried over.
     """
     if len(positions) <= _FEW and log_weights.min() > _SMALLEST_LOG:
         weights, decays = np.exp(log_weights).tolist(), np.exp(-np.diff(positions)).tolist()
@@ -187,7 +187,7 @@ def hockey_stick(field: LaplaceField, epsilon: float) -> float:
     log_p, log_q = field.log_densities(ends[:, None])
     tails = np.exp(log_p) * -np.expm1(np.minimum(epsilon + log_q - log_p, 0.0))
     rounding = 16 * UNIT + 2 * (first.rounding + second.rounding) + 8 * UNIT * (field.range + epsilon)
-    # what rounding may hide, in gaps where p may exceed e^ε q: of p, and of e^ε q where it is less than p
+    # the rounding errors in gaps where p may exceed e^ε q: of p, and of e^ε q where it is less than p
     near_p = p_left + p_right
     open_gaps = (a > -rounding * near_p) | (b > -rounding * near_p)
     doubts = np.where(open_gaps, 2 * near_p * -np.expm1(-gaps), 0.0)

@@ -16,7 +16,7 @@ from pufferflow.transport import masses
 
 _MOST_PIECES = 20_000_000
 _LEAST = 1e-300
-"""More than underflow can take from a mass."""
+"""More than a mass can lose by underflow."""
 
 
 class PiecewiseConstant:
@@ -84,7 +84,7 @@ def pure_without_noise(pair: Pair) -> float:
 
 
 def _places(mu: Law, nu: Law) -> tuple[Indices, Indices, int]:
-    """Return where the atoms of both laws stand among all atoms, and how many these are."""
+    """Return the positions of the atoms of both laws among all atoms, and the number of all."""
     left, right = masses.values(mu, nu)
     if left.dtype == object:
         known: dict[object, int] = {}
@@ -100,7 +100,7 @@ def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
     """Return the table of both densities on R: constant between jumps, and repeating beyond the hull.
 
     Beyond the outermost atoms each further step is e^{−ε} times the one before, for both; so the first step outside
-    counts 1/(1 − e^{−ε}) times. Jumps are placed in whole numbers: a piece of one ulp can weigh most.
+    counts 1/(1 − e^{−ε}) times. Jumps are placed in exact integers: a piece of one ulp can have the most weight.
     """
     mu, nu = finite_laws(pair)
     if mu.dimension > 1:
@@ -142,7 +142,7 @@ def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
 
 
 def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], list[int], int, int]:
-    """Return atoms, step and the first jump's distance, all times one common denominator."""
+    """Return atoms, step and the distance of the first jump, all times one common denominator."""
     width = Fraction(noise.scale)
     numbers = [[Fraction(x) for x in law.values.tolist()] for law in (mu, nu)]
     share = width * Fraction(noise.gamma or 0.0)
@@ -152,7 +152,7 @@ def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], li
 
 
 def _counts(places: Indices, size: int) -> npt.NDArray[np.int64]:
-    """Return for each row how many of its places are at or before 0, 1, 2 and so on."""
+    """Return for each row how many of its positions are at or before 0, 1, 2 and so on."""
     rows = np.arange(len(places))[:, None]
     tally = np.bincount((rows * (size + 1) + np.minimum(places, size)).ravel(), minlength=len(places) * (size + 1))
     return tally.reshape(len(places), size + 1)[:, :size].cumsum(axis=1)

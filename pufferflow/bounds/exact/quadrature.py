@@ -1,14 +1,14 @@
-"""Losses of two noisy laws from above, as integrals or searches over pieces of their domain (M6).
+"""Upper bounds on losses of two noisy laws, by integrals or searches over pieces of their domain (M6).
 
 Rényi divergences ∫ p^α q^{1−α}: the domain is cut into boxes on each of which the integrand is analytic in a Bernstein
 ellipse and known to grow little there. Gauss–Legendre quadrature with N nodes then errs by at most
 (32/15)·d·volume·M·ρ^{−2(N−1)}/(1 − ρ^{−2}), M the largest |f| in the ellipse of parameter ρ (Trefethen, Approximation
-Theory and Practice, Theorem 19.3). Boxes on which f is negligible count with a crude upper bound. All errors, those of
-float arithmetic too, are added to the integral.
+Theory and Practice, Theorem 19.3). Boxes on which f is negligible count with a crude upper bound. All errors, also of
+float arithmetic, are added to the integral.
 
 The hockey stick on R, and the supremum of log(p/q): the line is cut into cells until each is known to lie above or
-below a level, by how far the ratio can move within it. Cells above count with their exact probabilities; those that
-stay undecided count with all they could hold.
+below a level, by how far the ratio can move within it. Cells above count with their exact probabilities; undecided
+cells count with the most they can hold.
 """
 
 import itertools
@@ -122,7 +122,7 @@ def _grid(axes: Sequence[Any]) -> Boxes:
 
 
 def _gauss(field: Field, rule: QuadratureRule, boxes: Boxes, alpha: float) -> Floats:
-    """Return the log of each box's quadrature sum, raised by what rounding may have taken."""
+    """Return the log of each box's quadrature sum, raised by its rounding error."""
     nodes, weights = leggauss(rule.nodes)
     dimension = field.dimension
     offsets = np.array(list(itertools.product(nodes, repeat=dimension)))
@@ -137,13 +137,13 @@ def _gauss(field: Field, rule: QuadratureRule, boxes: Boxes, alpha: float) -> Fl
         error += alpha * field.blur(log_p) + (alpha - 1) * field.blur(log_q)
         logs = alpha * log_p - (alpha - 1) * log_q + error
         terms = logs.reshape(-1, len(offsets)) + log_shares + block.log_measures[:, None]
-        widths = np.where(block.halves > 0, block.halves, np.inf)  # where edges are rounded, boxes overlap or gape
+        widths = np.where(block.halves > 0, block.halves, np.inf)  # rounded edges leave overlaps or gaps between boxes
         sums.append(log_sum(terms) + np.log1p(8 * UNIT * np.abs(block.centres) / widths).sum(axis=1))
     return np.concatenate(sums)
 
 
 def _split(boxes: Boxes, gain: Floats) -> Boxes:
-    """Cut each box across its longest side, into more pieces the more |f| may grow in it."""
+    """Cut each box across its longest side, into more pieces where |f| may grow more."""
     most = 16 if boxes.centres.shape[1] == 1 else 2
     pieces = np.clip(np.ceil(np.minimum(gain, 1e3) / _MOST_GAIN), 2, most).astype(np.intp)
     owner = np.repeat(np.arange(len(boxes)), pieces)
@@ -172,7 +172,7 @@ _SLACKS = 4
 _CLOSE = 1e-9
 _CLOSEST = 1e-13
 _LEAST = 1e-300
-"""More than floats can lose in tails."""
+"""More than tails can lose by float rounding."""
 _NARROW = 0.25
 _LARGEST_EXPONENT = 700.0
 _NODES, _WEIGHTS = leggauss(20)
@@ -194,7 +194,7 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
         with np.errstate(under="ignore"):
             roughly += float((2 * halves * np.exp(log_p) * -np.expm1(np.minimum(epsilon - level, 0.0)))[above].sum())
         unsure = ~(above | (top <= epsilon))
-        stuck = (up <= _SLACKS * slack)[unsure]  # by rounding: smaller cells would decide no more
+        stuck = (up <= _SLACKS * slack)[unsure]  # undecided by rounding: smaller cells do not help
         centres, halves, log_p, slack = centres[unsure], halves[unsure], log_p[unsure], slack[unsure]
         held = _held(field, centres, halves, log_p + slack) * -np.expm1(np.minimum(epsilon - top[unsure], 0.0))
         outside += math.fsum(held[stuck])
@@ -208,7 +208,7 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
 
 
 def _held(field: LineField, centres: Floats, halves: Floats, log_p: Floats) -> Floats:
-    """Return what of p cells can hold: its size times its growth in small ones, tail probabilities in others."""
+    """Return bounds on p's mass in cells: size times growth in small ones, tail probabilities in others."""
     with np.errstate(under="ignore", over="ignore"):
         rise = field.steepest(centres[:, None], halves[:, None])
         held = np.minimum(2 * halves * np.exp(np.minimum(log_p + rise, _LARGEST_EXPONENT)), 1.0)
@@ -236,7 +236,7 @@ def supremum(field: LineField, far: float, beyond: float) -> float:
 
 
 def _ratio(field: LineField, centres: Floats, halves: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return log(p/q) in the middle of cells, how far it may be below and above within them, and rounding's part."""
+    """Return log(p/q) in the middle of cells, how far it may fall and rise within them, and its rounding error."""
     level, down, up = field.ratio(centres[:, None], halves[:, None])
     log_p, log_q = field.log_densities(centres[:, None])
     slack = float_error(log_p, len(field.p.atoms)) + float_error(log_q, len(field.q.atoms))
@@ -283,7 +283,7 @@ def _of_runs(field: LineField, low: Floats, high: Floats, epsilon: float) -> flo
 
 
 def _of_narrow(field: LineField, low: Floats, high: Floats, epsilon: float) -> float:
-    """Return the sum by quadrature, for tails would cancel; 20 nodes are exact where all of ζ is that smooth."""
+    """Return the sum by quadrature, since tails would cancel; 20 nodes are exact where ζ is smooth enough."""
     if not len(low):
         return 0.0
     halves = (high - low) / 2

@@ -33,7 +33,7 @@ class OneOrder(LossCurve):
         self._last: tuple[Noise, PiecewiseConstant] | None = None
 
     def pure(self, noise: Noise) -> Worst:
-        """Return the pure loss, no more than the ball's: what is rounded up must not be a jump above it."""
+        """Return the pure loss, at most the ball's, which rounding up must not exceed by a jump."""
         return Worst(min(self._table(noise).pure(), self._ball.pure(noise).value), self.pair)
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
@@ -54,7 +54,7 @@ def worst_order(pair: Pair, loss: Callable[[OneOrder], Worst]) -> Worst:
 
 
 def least_scale(pair: Pair, family: Family, guarantee: Guarantee, above: float, high: float) -> float:
-    """Return the least scale ≥ above that keeps a guarantee exactly, as far as work allows; `high` surely keeps it."""
+    """Return the least scale ≥ above that keeps a guarantee exactly, within the work limit; `high` keeps it."""
     stairs = cast(Staircase, family(1.0))
     orders = [OneOrder(pair), OneOrder(pair.swapped())]
 

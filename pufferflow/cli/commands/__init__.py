@@ -1,3 +1,3 @@
-"""The commands, grouped by what they are about."""
+"""The commands, grouped by topic."""
 
 __all__ = []

@@ -1,6 +1,6 @@
-"""`pufferflow engine list` and `check`: which databases and clusters can keep the rows, and whether one is fit to.
+"""`pufferflow engine list` and `check`: list the engines that can hold the rows, and run the self-test of one.
 
-Rows stay on such a machine, which groups, counts and adds up; what it returns has to be what Polars returns.
+Rows stay in the engine, which groups, counts and sums; its results have to be those of Polars.
 """
 
 import time
@@ -17,7 +17,7 @@ Address = Annotated[
 
 
 def installed(screen: Screen) -> Answer:
-    """List the engines that are installed, and what to install for others.
+    """List the installed engines, and what to install for others.
 
     Polars, which reads frames and files, is always there.
     """
@@ -38,8 +38,8 @@ def installed(screen: Screen) -> Answer:
 def check(screen: Screen, address: Address) -> Answer:
     """Test whether an engine answers as Polars does, to the last digit.
 
-    The rows, made to hurt, stand in the queries: no table is made, and none is read. Every engine is tested so before
-    its first rows are protected; this command tells beforehand. ${NAME} in the address is looked up in the environment.
+    The test rows, all edge cases, are part of the queries: no table is made or read. Each engine passes this test
+    before its first rows are protected; the command runs it earlier. ${NAME} in the address comes from the environment.
     """
     from pufferflow.engine import check_engine
     from pufferflow.jobs import with_variables

@@ -1,4 +1,4 @@
-"""`pufferflow job init`, `schema` and `check`: begin a job, describe its file to an editor, and look it over."""
+"""`pufferflow job init`, `schema` and `check`: begin a job, print the schema of its file, and check the file."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from pufferflow.errors import UsageError
 if TYPE_CHECKING:
     from pufferflow.jobs import Job
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the job begins; made if need be.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the job; created if missing.")]
 SchemaPath = Annotated[
     Path | None,
     typer.Option(
@@ -24,9 +24,9 @@ SchemaPath = Annotated[
 
 
 def init(screen: Screen, folder: Folder = Path()) -> Answer:
-    """Write a job to begin with, which runs as it is.
+    """Write a first job, which runs as it is.
 
-    Its file, its functions and the schema of the file, for editors. The rows are made up. Replaces nothing.
+    Writes its file, its functions, and the schema of the file for editors. Rows are made up. Replaces no file.
     """
     from pufferflow.cli.commands.run import near
     from pufferflow.jobs import starter
@@ -60,7 +60,7 @@ def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> A
 def check(screen: Screen, job: JobPath) -> Answer:
     """Read a job file, import its functions, and say what is due next.
 
-    Touches no data, and no ledger but to see whether its account agrees with the file.
+    Reads no data, and of a ledger only whether its account agrees with the file.
     """
     from pufferflow.cli.promises import differences
     from pufferflow.jobs import Job, check_addresses
@@ -96,7 +96,7 @@ def _describe(job: "Job") -> dict[str, Any]:
 
 
 def _describe_in_words(job: "Job") -> dict[str, Any]:
-    """Return the values that people read in other words than programs."""
+    """Return the values whose text for people differs from that for programs."""
     from pufferflow.cli.commands.run import near
     from pufferflow.cli.promises import in_words
 

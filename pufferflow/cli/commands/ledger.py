@@ -1,6 +1,6 @@
-"""`pufferflow ledger show`, `verify` and `export`: what was spent, whether all is as it was, and a copy for others.
+"""`pufferflow ledger show`, `verify` and `export`: show what was spent, verify all entries, and export them.
 
-`pufferflow verify`: whether what is published is what its ledger keeps, release by release.
+`pufferflow verify`: compare published releases with their ledger.
 """
 
 import math
@@ -24,7 +24,7 @@ AccountName = Annotated[
 ]
 Head = Annotated[
     str | None,
-    typer.Option("--head", metavar="HEAD", help="A head that you kept: number:hash.", show_default=False),
+    typer.Option("--head", metavar="HEAD", help="A stored head: number:hash.", show_default=False),
 ]
 Lines = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="Where the entries are written.", show_default=False)
@@ -34,7 +34,7 @@ Lines = Annotated[
 def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> Answer:
     """Show what each account has spent, or the history of one.
 
-    A limit counts what is reserved as well: somebody may have learned something from a release that failed.
+    Reserved costs count, too: a release that failed may have revealed something.
     """
     with existing(ledger) as open_ledger:
         names = open_ledger.accounts() if account is None else (account,)
@@ -50,19 +50,18 @@ def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> 
 def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
     """Check that no entry was changed, removed or added.
 
-    Prints the new head. Keep it elsewhere and give it next time: that a file was replaced by an older copy of itself
-    cannot be seen from inside.
+    Prints the new head. Store it elsewhere and pass it next time: without it an older copy of the file is not detected.
     """
     with existing(ledger) as open_ledger:
         sound, place = open_ledger.verify(head), open_ledger.address
     screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
     corrected = [_corrected(one) for one in sound.corrected]
     if corrected:
-        screen.say("An older version recorded totals that are too small; accounts go on with the corrected ones:")
+        screen.say("An older version recorded totals that are too small; accounts continue with the corrected ones:")
         screen.table(("account", "no", "release", "recorded", "corrected"), [list(one.values()) for one in corrected])
     compared = head is not None
     if not compared:
-        screen.note("Keep the head elsewhere, and give it next time: --head HEAD finds an older copy.")
+        screen.note("Store the head elsewhere, and pass it next time: --head HEAD detects an older copy.")
     return Answer(
         {
             "ledger": place,
@@ -76,7 +75,7 @@ def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
 
 
 def _corrected(one: "Correction") -> dict[str, Any]:
-    """Return an entry whose total is corrected; None where no rule bounds it any more."""
+    """Return an entry whose total is corrected; the total is None where no rule bounds it."""
     total = one.total if math.isfinite(one.total) else None
     return {
         "account": one.account,
@@ -124,7 +123,7 @@ def _account_document(account: "Account", *, history: bool) -> dict[str, Any]:
 
 
 def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
-    """Return an entry; of very many, the totals of some are worked out, and of the others what they are at most."""
+    """Return an entry; of very many, some have exact totals, the others upper bounds."""
     worked_out = charge is not None and not charge.at_most
     return {
         "number": entry.number,
@@ -162,7 +161,7 @@ def _show_history(screen: Screen, account: dict[str, Any]) -> None:
 
     screen.say(f"{account['name']}: spent {of_limit(loss_of(account['spent']), account['limit'])}")
     screen.say(account["explanation"].partition("\n")[2])
-    columns = ("no", "release", "state", "at (UTC)", "promise", "total")
+    columns = ("no", "release", "state", "at (UTC)", "guarantee", "total")
     rows = [
         [
             *(entry["number"], entry["release"], entry["state"], _minute(entry["at"])),
@@ -202,21 +201,21 @@ PaidBy = Annotated[
     typer.Option(
         "--ledger",
         metavar="LEDGER",
-        help="The ledger that paid: a file or an address. A job has its own.",
+        help="The ledger that was charged: a file or an address. A job names its own.",
         show_default=False,
     ),
 ]
 OfAccount = Annotated[
     str | None,
-    typer.Option("--account", metavar="NAME", help="All are to be of this account.", show_default=False),
+    typer.Option("--account", metavar="NAME", help="The account that all releases must belong to.", show_default=False),
 ]
 
 
 def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account: OfAccount = None) -> Answer:
     """Compare published releases with their ledger.
 
-    Tells of each release whether all its numbers and its certificate are those that the ledger keeps, and if not, what
-    was changed: exit code 6. Pages are not compared.
+    For each release it says whether all numbers and the certificate are those in the ledger, and if not, what was
+    changed: exit code 6. Reports are not compared.
     """
     job = _job_of(published)
     address = ledger or _ledger_of(job)
@@ -234,7 +233,7 @@ def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account:
 
 
 def _job_of(published: Path) -> "Job | None":
-    """Return the job of a file; None of a folder."""
+    """Return the job of a file; None for a folder."""
     if published.is_dir() or published.suffix.lower() != ".toml":
         return None
     from pufferflow.jobs import Job
@@ -245,7 +244,7 @@ def _job_of(published: Path) -> "Job | None":
 def _ledger_of(job: "Job | None") -> str:
     if job is None:
         raise UsageError(
-            "The folder of a release does not say which ledger paid for it.",
+            "The folder of a release does not name the ledger that was charged.",
             allowed="--ledger with a folder; a job file, which names its ledger",
             instead="--ledger ledger.db",
         )

@@ -1,6 +1,6 @@
-"""`pufferflow plan`: what would be released, how noisy, and at what cost; public columns alone are read.
+"""`pufferflow plan`: show the numbers to be released, their noise, and their cost; reads public columns only.
 
-What a planned release would cost its account: spent so far, the total after it, and how many more fit.
+The cost is that of the account: spent so far, the total after the release, and how many more fit.
 """
 
 import math
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pufferflow.ledger import Account
     from pufferflow.plan import Plan
 
-_UNEQUAL = "periods differ in length, so the schedule is not forecast"
+_UNEQUAL = "periods differ in length, so there is no forecast"
 
 
 @final
@@ -31,7 +31,7 @@ class ReleaseCost:
     """`after` and `endless` are losses of the limit's kind: the total after this release, and of an endless schedule.
 
     `fits` counts further releases about the same rows, `ahead` those of the next periods; None is any number of them.
-    What nobody can tell is None as well. Before the first run there is no account, and `after` is what it will show.
+    Unknown values are None, too. Before the first run there is no account, and `after` is its total after that run.
     """
 
     account: str
@@ -47,11 +47,11 @@ class ReleaseCost:
     note: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Return it by its names."""
+        """Return the cost as a document."""
         return asdict(self)
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return the facts for people."""
+        """Return the names and values for people."""
         from pufferflow.cli.promises import loss_of, of_limit
 
         if self.spent is None:
@@ -62,18 +62,18 @@ class ReleaseCost:
             ("account", self.account),
             ("spent", of_limit(loss_of(self.spent), self.limit)),
             ("after this", after),
-            ("left", f"room for {_many(self.fits)} about the same rows"),
+            ("left", f"{_many(self.fits)} about the same rows"),
             ("schedule", self._schedule(of_limit(self.endless, self.limit))),
         ]
 
     def _schedule(self, total: str) -> str:
         if self.endless is not None and self.ahead is None:
-            return f"may go on for ever, at {total} ({self.rule})"
-        return self.note if self.ahead is None else f"room for {_many(self.ahead)} about the periods that follow"
+            return f"may continue without end, at {total} ({self.rule})"
+        return self.note if self.ahead is None else f"{_many(self.ahead)} about the following periods"
 
 
 def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> ReleaseCost:
-    """Return what a release of a plan would cost its account, whose ledger is read once."""
+    """Return the cost of a planned release for its account, whose ledger is read once."""
     from pufferflow.cli.promises import loss_of
 
     charged = job.file.ledger
@@ -89,7 +89,7 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
         spent=prospect.spent,
         after=None if prospect.after is None else loss_of(prospect.after),
         fits=_whole(prospect.remaining),
-        note=_UNEQUAL if job.every is None else "nobody can tell",
+        note=_UNEQUAL if job.every is None else "unknown",
     )
     schedule = prospect.schedule
     if schedule is None:
@@ -99,7 +99,7 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
 
 
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
-    """Return the total of a plan by itself, in the kind of the limit; None if no rule composes it."""
+    """Return the total of a single plan, in the kind of the limit; None if no rule composes it."""
     from pufferflow.cli.promises import loss_of
     from pufferflow.composition import AccountCosts
 
@@ -120,15 +120,15 @@ def _many(count: int | None) -> str:
 
 
 _MOST_CELLS = 20
-"""So many numbers are listed one by one on a screen; the document and the page have all."""
+"""The most numbers that a screen lists; the document and the report have all."""
 _SENSITIVITIES = typer.Option(
-    "--sensitivities", help="Show of each pair of secrets how far the laws of the answer lie apart."
+    "--sensitivities", help="Show for each pair of secrets the distance between the laws of the answer."
 )
 _NOISE = typer.Option(
-    "--noise", metavar="NAME", help="Plan with this noise in place of the job's, such as cauchy.", show_default=False
+    "--noise", metavar="NAME", help="Plan with this noise instead of the job's, such as cauchy.", show_default=False
 )
 _BOUND = typer.Option(
-    "--bound", metavar="NAME", help="Plan with this bound in place of the job's, such as gawm.", show_default=False
+    "--bound", metavar="NAME", help="Plan with this bound instead of the job's, such as gawm.", show_default=False
 )
 _COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
 _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
@@ -146,8 +146,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
 ) -> Answer:
     """Show what would be released, how noisy, and at what cost.
 
-    Reads public columns only. Of each number: the noise and its scale, the error that is to be expected, and how far
-    off it is at most, 19 times out of 20. Then what the account has spent, and last the sentence that a person signs.
+    Reads public columns only. Shows for each number the noise and its scale, the expected error, and the largest error
+    in 19 of 20 cases. Then what the account has spent, and last the sentence that a person signs.
     """
     from pufferflow.cli.promises import disagreements
     from pufferflow.jobs import Job
@@ -175,7 +175,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
     if place is not None:
         dataset = batch.file.ledger.dataset or ""
         draft.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
-        screen.note(f"The page is {place}.")
+        screen.note(f"The report is {place}.")
     names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": draft.guarantee}
     contents: dict[str, Any] = {
         "cells": cells,
@@ -194,7 +194,7 @@ def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
-    """Say of how many numbers the noise leaves nothing, or little, and what may be done."""
+    """Print how many numbers are useless or weak, with remedies."""
     from pufferflow.explain import ALL_ROWS
 
     for verdict in ("useless", "weak"):
@@ -203,17 +203,17 @@ def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
             first, are = own[0], "is" if len(own) == 1 else "are"
             name = f"{first['query']} for {first['group']}" if first["group"] != ALL_ROWS else first["query"]
             screen.say(f"{len(own)} of {len(check)} numbers {are} {verdict}, such as {name}:")
-            screen.say(f"  {first['finding']} A way on: {first['way_on']}.")
+            screen.say(f"  {first['finding']} Remedies: {first['way_on']}.")
 
 
 def _show_pairs(screen: Screen, pairs: Sequence[Mapping[str, Any]]) -> None:
-    """Show distances and scales of the pairs that lie farthest apart, the one that decides first."""
+    """Print distances and scales of the farthest pairs, the deciding one first."""
     ranked = sorted(pairs, key=lambda pair: (pair["decides"], pair["w_inf"]), reverse=True)
     names = [name for name in ranked[0] if name not in {"note", "prior", "decides"}]
     if len({pair["prior"] for pair in pairs}) > 1:
         names.append("prior")
     rows = [[pair[name] for name in names] + ["decides" if pair["decides"] else ""] for pair in ranked[:_MOST_CELLS]]
-    screen.say("How far the laws of the answer lie apart, and the scale that each bound asks for:")
+    screen.say("Distances between the laws of the answer, and the scale that each bound needs:")
     screen.table([*names, ""], rows)
     if len(pairs) > _MOST_CELLS:
         screen.say(f"... and {len(pairs) - _MOST_CELLS} more; --json has all")

@@ -1,6 +1,6 @@
-"""`pufferflow report`: a page for people, of one release or of a whole ledger.
+"""`pufferflow report`: write a report on one release or a whole ledger.
 
-`pufferflow audit`: attack what a job guarantees, on worlds that are made up, and see whether the guarantee holds.
+`pufferflow audit`: attack the guarantee of a job on made-up data.
 """
 
 from dataclasses import replace
@@ -25,9 +25,7 @@ What = Annotated[
 
 PaidBy = Annotated[
     str | None,
-    typer.Option(
-        "--ledger", metavar="LEDGER", help="Compare the release with what this ledger keeps.", show_default=False
-    ),
+    typer.Option("--ledger", metavar="LEDGER", help="Compare the release with this ledger.", show_default=False),
 ]
 
 
@@ -38,11 +36,11 @@ def report(
     ledger: PaidBy = None,
     force: Force = False,  # noqa: FBT002
 ) -> Answer:
-    """Write a page for people about a release or a ledger.
+    """Write a report on a release or a ledger.
 
-    One HTML file that needs nothing else, to be sent or printed. Of a ledger that does not verify it shows what can
-    still be read: exit code 6. With --ledger there is no page of a release that is not as the ledger keeps it, and
-    nothing on it that no ledger keeps: the figures of the plan, from evidence.json, are left out.
+    One HTML file without external parts, to be sent or printed. For a ledger that does not verify it shows what can
+    still be read: exit code 6. With --ledger a release that differs from the ledger has no report, and the report has
+    nothing that the ledger does not store: the figures of the plan, from evidence.json, are left out.
     """
     place, folder = read_page(output, force=force), Path(what)
     fault, sound = "", None
@@ -56,7 +54,7 @@ def report(
 
     put_text(place, page)
     size = place.stat().st_size
-    screen.say(f"{place}: the page of a {kind}, {size} bytes.")
+    screen.say(f"{place}: the report on a {kind}, {size} bytes.")
     if fault:
         screen.note(f"THE LEDGER IS NOT SOUND: {fault}")
     if kind == "ledger":
@@ -67,14 +65,14 @@ def report(
 
 
 def _check_is_kept(folder: Path, address: str) -> bool:
-    """Return True, or raise what a published release has that its ledger does not keep."""
+    """Return True, or raise the differences of a published release from its ledger."""
     with existing(address) as ledger:
         (published,) = ledger.compare(folder)
     if published.differs:
         raise LedgerError(
-            f"The release is not what the ledger keeps: {'; '.join(published.differs)}.",
-            allowed="a folder as a run wrote it, and the ledger that paid for it",
-            instead="pufferflow run with its period, into a folder of its own: the release is sent again as it is kept",
+            f"The release differs from the ledger: {'; '.join(published.differs)}.",
+            allowed="a folder as a run wrote it, and the ledger that was charged",
+            instead="pufferflow run with its period, into a folder of its own: the stored release is sent again",
         )
     return True
 
@@ -82,14 +80,14 @@ def _check_is_kept(folder: Path, address: str) -> bool:
 def _check_no_second(ledger: str | None) -> None:
     if ledger is not None:
         raise UsageError(
-            "A page of a ledger, and a --ledger.",
+            "A report on a ledger, and a --ledger.",
             allowed="--ledger with the folder of a release",
             instead="no --ledger",
         )
 
 
 def _ledger_page(address: str) -> tuple[str, str]:
-    """Return the page of a ledger, and what is wrong with it."""
+    """Return the report on a ledger, and its fault."""
     from pufferflow.ledger import facts_of
     from pufferflow.report import ledger_page
 
@@ -99,7 +97,7 @@ def _ledger_page(address: str) -> tuple[str, str]:
 
 
 def _release_page(folder: Path, *, compared: bool) -> str:
-    """Return the page of a release; what a ledger does not keep is left out of one that was compared."""
+    """Return the report on a release; without the plan's evidence if it was compared with a ledger."""
     from pufferflow.release import CERTIFICATE, Release
 
     if not (folder / CERTIFICATE).is_file():
@@ -114,7 +112,7 @@ def _release_page(folder: Path, *, compared: bool) -> str:
 
 Trials = Annotated[int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")]
 Confidence = Annotated[
-    float, typer.Option("--confidence", metavar="C", help="How sure the lower bound is, between 0 and 1.")
+    float, typer.Option("--confidence", metavar="C", help="The confidence of the lower bound, between 0 and 1.")
 ]
 
 _MOST_TRIALS = 100_000_000
@@ -125,8 +123,8 @@ def audit(
 ) -> Answer:
     """Attack the guarantee of a job by drawing its noise many times.
 
-    Reads no private row. A lower bound above what is guaranteed shows that the guarantee is broken: exit code 3. One
-    below it shows no more than that this attack has not broken it; with too few trials not even that: exit code 2.
+    Reads no private row. A lower bound above the guarantee shows that it is broken: exit code 3. A lower bound below
+    it shows only that this attack did not break it; with too few trials not even that: exit code 2.
     """
     _check_trials(trials)
     from pufferflow.audit import attack
@@ -139,12 +137,12 @@ def audit(
     plan = batch.plan(chosen)
     result = attack(plan, trials=trials, confidence=confidence)
     lower = downwards(result.lower, 6)
-    few = f"too few trials to tell: about {result.needed:,.0f} would show that half as much again is lost"
-    verdicts = {False: "THE PROMISE IS BROKEN", True: "the guarantee holds against this attack", None: few}
+    few = f"too few trials: about {result.needed:,.0f} would detect a loss of 1.5 times the guarantee"
+    verdicts = {False: "THE GUARANTEE IS BROKEN", True: "the guarantee holds against this attack", None: few}
     verdict = verdicts[result.holds]
     screen.facts(
         [
-            ("promised", in_words(plan.guarantee)),
+            ("guaranteed", in_words(plan.guarantee)),
             (
                 "found",
                 f"{plan.guarantee.measure} {lower:g} or more, {result.trials} trials, confidence {result.confidence:g}",
@@ -155,9 +153,9 @@ def audit(
         ]
     )
     if result.broken:
-        screen.note(f"{verdict}: publish nothing of this job, and report it to the maintainers.")
+        screen.note(f"{verdict}: publish nothing from this job, and report it to the maintainers.")
     if result.holds is None:
-        screen.note(f"Too few trials: --trials {max(result.needed, 2 * trials):.0f} would tell.")
+        screen.note(f"Too few trials: use --trials {max(result.needed, 2 * trials):.0f}.")
     bound = {
         "promised": plan.guarantee,
         "lower": result.lower,
@@ -170,7 +168,7 @@ def audit(
 
 
 def _check_trials(trials: int) -> None:
-    """Refuse more draws than a machine has room for."""
+    """Refuse more draws than fit into memory."""
     if trials > _MOST_TRIALS:
         raise UsageError(
             f"trials is {trials}.", allowed=f"a whole number from 100 to {_MOST_TRIALS}", instead="--trials 100000"

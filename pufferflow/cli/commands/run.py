@@ -1,4 +1,4 @@
-"""`pufferflow run`: one scheduled batch, or all that were missed; `schedule`: a job on its own cron line."""
+"""`pufferflow run`: release one period, or all missed ones; `schedule`: run a job on its own cron line."""
 
 import signal
 import threading
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
-    """Log a run: a line for it and one for each note."""
+    """Log a run in one line, and each note in another."""
     from pufferflow.cli.promises import loss_of, of_limit
 
     spent = ""
@@ -52,7 +52,7 @@ def run_document(ran: "JobRun") -> dict[str, Any]:
 
 
 def near(place: Path | str) -> str:
-    """Return a path as it is written from here, if it is below; other places as they are."""
+    """Return a path relative to the current folder, if it is below; other places unchanged."""
     here = Path.cwd()
     return str(Path(place).relative_to(here)) if Path(place).is_relative_to(here) else str(place)
 
@@ -67,7 +67,7 @@ def _noise(ran: "JobRun") -> str:
 Revision = Annotated[
     int,
     typer.Option(
-        "--revision", metavar="N", help="2, 3, ...: corrected rows, as a release of its own that costs again."
+        "--revision", metavar="N", help="2, 3, ...: corrected rows, as a release of its own that is charged again."
     ),
 ]
 
@@ -80,11 +80,11 @@ def run(  # noqa: PLR0913, PLR0917 - one option each
     until: UntilName = None,
     revision: Revision = 1,
 ) -> Answer:
-    """Release one period, or a range of them; each is paid for once.
+    """Release one period, or a range of them; each is charged once.
 
-    Tells of each period whether its release was drawn now (released), written again (sent again) or there before
-    (kept), then the noise, what the account has spent, and the folder. A second time the same release comes back, and
-    nothing is charged: whoever is not sure whether it ran may run it again.
+    For each period it says whether its release was drawn now (released), written again (sent again) or existed (kept),
+    then the noise, what the account has spent, and the folder. Running it again returns the same release and charges
+    nothing.
     """
     from pufferflow.jobs import Job
 
@@ -101,7 +101,7 @@ def run(  # noqa: PLR0913, PLR0917 - one option each
 
 
 def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "JobRun | None":
-    """Release the periods of a range that are not released, in order; raise the first error when all were tried."""
+    """Release the unreleased periods of a range in order; raise the first error after all were tried."""
     from pufferflow.report import counted
 
     periods, todo = job.between(since, until), job.missed(since, until=until)
@@ -127,7 +127,7 @@ def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "Jo
 
 
 def _account(job: "Job", last: "JobRun | None") -> dict[str, Any] | None:
-    """Return the account as the last run left it; None before there is one."""
+    """Return the account after the last run; None before there is one."""
     if last is not None and last.spent is not None:
         return {"name": job.file.ledger.account, "spent": last.spent, "limit": last.limit}
     account = job.account()
@@ -150,7 +150,7 @@ def _check(period: str | None, since: str | None, until: str | None, revision: i
 def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
     """Keep running a job on its own cron line.
 
-    Begins with what was missed while nobody ran it. Ctrl-C and SIGTERM end it, after the run that is under way.
+    Begins with the missed periods. Ctrl-C and SIGTERM end it, after the current run.
     """
     from pufferflow.jobs import Job
     from pufferflow.jobs import schedule as keep_running
@@ -165,7 +165,7 @@ def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
 
 @final
 class _ScheduleLog:
-    """Runs and failures of a schedule, logged with the time, and counted for the document at the end."""
+    """Logs runs and failures of a schedule with the time, and counts them for the document."""
 
     def __init__(self, screen: Screen, job: "Job") -> None:
         self._screen, self._job = screen, job
@@ -181,7 +181,7 @@ class _ScheduleLog:
             self._screen.log(f"{self.now}The next run is at {what.isoformat(' ', 'minutes')}.")
         elif isinstance(what, PufferflowError):
             self.counts["failures"] += 1
-            self._screen.log(f"{self.now}{type(what).__name__}: {what.problem} It is tried again at the next time.")
+            self._screen.log(f"{self.now}{type(what).__name__}: {what.problem} It is tried again at the next run.")
         else:
             self.counts["runs"] += 1
             self.counts["last"] = run_document(what)
@@ -190,7 +190,7 @@ class _ScheduleLog:
 
 @contextmanager
 def _end_quietly() -> Generator[None]:
-    """Let a signal that comes before the schedule listens to any end it as calmly."""
+    """End quietly on a signal that comes before the schedule handles signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

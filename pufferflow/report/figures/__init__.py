@@ -1,3 +1,3 @@
-"""Pictures, each from plain values: what was published, noise against it, the worst pair, other bounds, the budget."""
+"""Figures from plain values: published numbers, noise against signal, the worst pair, other bounds, the budget."""
 
 __all__ = []

@@ -1,4 +1,4 @@
-"""Bars below each other: noise under other bounds and other priors, noise against signal, expected error bars."""
+"""Bar charts: noise under other bounds and other priors, noise against signal, expected error bars."""
 
 import math
 import re
@@ -43,7 +43,7 @@ THIS_PLAN = "this plan"
 @final
 @dataclass(frozen=True)
 class Bar:
-    """A bar: its name, its length, the label beside it, and whether it is the plan's own."""
+    """A bar: its name, length and label, and whether it is the plan's own."""
 
     name: str
     length: float
@@ -54,7 +54,7 @@ class Bar:
 def _bar_rows(
     sheet: Sheet, rows: Sequence[tuple[str, str, str]], step: float, top: float, sides: tuple[float, float]
 ) -> Any:
-    """Return axes with a line of bars for each row, below the row's name and its label in a colour."""
+    """Return axes with a bar for each row, below the row's name and its coloured label."""
     axes = sheet.panel(top, step * len(rows), left=sides[0], right=sides[1])
     axes.set_ylim(len(rows), 0)
     axes.set_yticks([])
@@ -64,7 +64,7 @@ def _bar_rows(
 
 
 def _bars_figure(words: Words, bars: Sequence[Bar], line: float | None = None) -> str:
-    """Return the figure of bars, with a dashed `line` to compare them with, if there is one."""
+    """Return the figure of bars, with a dashed `line` for comparison, if given."""
     lengths = np.array([bar.length for bar in bars])
 
     def paint(sheet: Sheet) -> None:
@@ -86,14 +86,14 @@ def _bars_figure(words: Words, bars: Sequence[Bar], line: float | None = None) -
 
 
 def _axis_words(lengths: Sequence[float]) -> str:
-    """Return what a caption says of an axis for lengths that are very different, else nothing."""
+    """Return the caption of a logarithmic axis, empty for a linear one."""
     return _POWERS_OF_TEN if spread(np.array(lengths)) else ""
 
 
 def merge_bounds(rows: Sequence[BoundRow]) -> list[BoundRow]:
-    """Return one row for each bound: the least noise first, then bounds that were not worked out, then refusals.
+    """Return one row for each bound: the least noise first, then bounds that were not computed, then refusals.
 
-    Noise of all outputs grows together. Ordinary differential privacy is no bound of the loss here, and is left out.
+    Noises of all outputs are proportional. Ordinary differential privacy does not bound this loss and is left out.
     """
     outputs = dict[str, list[BoundRow]]()
     for row in rows:
@@ -113,12 +113,12 @@ def merge_bounds(rows: Sequence[BoundRow]) -> list[BoundRow]:
 
 
 def comparable(row: BoundRow) -> bool:
-    """Say whether a bound can be compared with others: it was worked out, and gives a noise."""
+    """Return whether a bound can be compared with others: it was computed, and gives a noise."""
     return row.worked_out and row.times is not None and math.isfinite(row.times)
 
 
 def bounds_figure(rows: Sequence[BoundRow]) -> str:
-    """Return the figure of the bounds that can be compared, in multiples of the plan's own noise; nothing for none."""
+    """Return the figure of the comparable bounds, in multiples of the plan's own noise; empty for none."""
     bars = [
         Bar(bound_name(row.bound), row.times or 0.0, _times(row), own=row.chosen)
         for row in merge_bounds(rows)
@@ -128,11 +128,11 @@ def bounds_figure(rows: Sequence[BoundRow]) -> str:
         return ""
     words = Words(
         "bounds",
-        title="Noise that the same guarantee asks for under each bound",
+        title="Noise of the same guarantee under each bound",
         description=" ".join(f"{bar.name}: {bar.label}." for bar in bars),
         caption=(
-            "How much noise the same guarantee would take if it were worked out in another way, in multiples of the "
-            "noise of this plan. A longer bar means more noise for no more privacy."
+            "The noise that each bound needs for the same guarantee, in multiples of the noise of this plan. A longer "
+            "bar means more noise for the same privacy."
             f"{_axis_words([bar.length for bar in bars])}"
         ),
     )
@@ -140,7 +140,7 @@ def bounds_figure(rows: Sequence[BoundRow]) -> str:
 
 
 def bound_name(bound: str) -> str:
-    """Return a bound as it is called, without the arguments that are as usual.
+    """Return the name of a bound, without arguments that have their defaults.
 
     >>> bound_name("GAWM(delta=5e-07, norm=None, as_printed=False)"), bound_name("Quilt(approximate=True)")
     ('GAWM (delta 5e-07)', 'Quilt (approximate)')
@@ -163,7 +163,7 @@ def _times(row: BoundRow) -> str:
 @final
 @dataclass(frozen=True)
 class Model:
-    """The noise that a guarantee asks for on one output under a model, and a note on what that keeps here."""
+    """The noise that a guarantee needs on one output under a model, and a note on what that keeps here."""
 
     name: str
     output: str
@@ -172,7 +172,7 @@ class Model:
 
 
 def models_of(rows: Sequence[BoundRow]) -> list[Model]:
-    """Return what ordinary differential privacy, the plan and group privacy ask of the plan's first output."""
+    """Return the noise of ordinary differential privacy, the plan and group privacy on the plan's first output."""
     own = next((row for row in rows if row.chosen and row.scale), None)
     if own is None:
         return []
@@ -186,7 +186,7 @@ def models_of(rows: Sequence[BoundRow]) -> list[Model]:
 
 
 def distances_figure(rows: Sequence[Distances]) -> str:
-    """Return the figure of how far laws lie apart, the pair that decides first; nothing where nothing moves."""
+    """Return the figure of distances between laws, the deciding pair first; empty where all are 0."""
     far = [row for row in rows if row.w_inf]
     if not far:
         return ""
@@ -215,18 +215,18 @@ def distances_figure(rows: Sequence[Distances]) -> str:
 
 
 def models_figure(models: Sequence[Model]) -> str:
-    """Return the figure of one guarantee under several models; nothing if there is only the plan itself."""
+    """Return the figure of one guarantee under several models; empty if there is only the plan itself."""
     if len(models) < 2:
         return ""
     words = Words(
         "models",
-        title="Noise that the same guarantee takes, by how much is believed of how rows depend on each other",
+        title="Noise of the same guarantee, by what is assumed of the correlation of rows",
         description=" ".join(
             f"{model.name}: noise of scale {plain(model.scale)} on {model.output}." for model in models
         ),
         caption=(
             f"The scale of the noise on {models[0].output} for the same guarantee, in the unit of the answer; on "
-            f"other outputs noise grows alike.{_axis_words([model.scale for model in models])}"
+            f"other outputs noise is proportional.{_axis_words([model.scale for model in models])}"
         ),
     )
     bars = [Bar(model.name, model.scale, plain(model.scale), own=model.name == THIS_PLAN) for model in models]
@@ -234,7 +234,7 @@ def models_figure(models: Sequence[Model]) -> str:
 
 
 def beliefs_figure(output: str, priced: Sequence[tuple[str, float]]) -> str:
-    """Return the figure of the error that one guarantee costs under several priors; nothing for a single one."""
+    """Return the figure of the error that one guarantee costs under several priors; empty for a single one."""
     if len(priced) < 2:
         return ""
     words = Words(
@@ -250,7 +250,7 @@ def beliefs_figure(output: str, priced: Sequence[tuple[str, float]]) -> str:
 
 
 def shares_figure(shares: Sequence[Share]) -> str:
-    """Return noise against signal: the part of a number that noise may make up; nothing if no share is known."""
+    """Return the figure of noise against signal: noise as a share of each number; empty if none is known."""
     known = [share for share in shares if share.middle is not None]
     shown = known[:_MOST_OUTPUTS]
     if not shown:
@@ -297,7 +297,7 @@ def _paint_shares(sheet: Sheet, shares: Sequence[Share]) -> None:
 
 
 def widths_figure(cells: Sequence[Cell]) -> str:
-    """Return how far noise may move each output, before anything is read; nothing if no width is known beforehand."""
+    """Return the figure of the widths of error bars that are known before the release; empty for none."""
     halves = dict[str, list[float]]()
     for cell in cells:
         if cell.interval_95 is not None:
@@ -312,7 +312,7 @@ def widths_figure(cells: Sequence[Cell]) -> str:
         description=" ".join(f"{name}: plus or minus {_from_to(low, high)}." for name, low, high in widths),
         caption=(
             "How far noise may move each number up or down, in 95 of 100 cases, in the unit of the number. "
-            "This is known before anything is read."
+            "This is known before any private value is read."
             f"{_axis_words([high for _, _, high in widths])}{_first_of(len(halves))}"
         ),
     )
@@ -330,7 +330,7 @@ def _from_to(low: float, high: float) -> str:
 
 
 def _paint_widths(axes: Any, widths: Floats) -> None:
-    """Draw error bars around 0; where they are of very different sizes, bars to one side."""
+    """Draw error bars around 0; where sizes differ much, one-sided bars on a logarithmic axis."""
     highest = widths[:, 1]
     if spread(highest):
         ratio_axis(axes, widths.ravel())

@@ -1,8 +1,8 @@
-"""Figures as SVG, and their axes: matplotlib makes paths, the browser sets the text and knows the colours.
+"""Draw figures as SVG, and their axes: matplotlib makes paths, the browser sets text and colours.
 
-A figure is drawn in sentinel colours that become CSS variables, and with stand-ins for all text from outside, which
-becomes escaped text only in the finished SVG: matplotlib would read `$` as mathematics and miss glyphs. Nothing global
-stays changed, and the same values give the same bytes.
+A figure is drawn in sentinel colours, which become CSS variables, and with placeholders for text from outside. That is
+escaped and filled in last, since matplotlib would read `$` as mathematics and lacks glyphs. No global state stays
+changed, and the same values give the same bytes.
 """
 
 import logging
@@ -29,8 +29,8 @@ PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM = (f"#0102{place:02x}" for pl
 _NAMES = ("paper", "ink", "quiet", "rule", "first", "second", "warn", "calm")
 _COLOURS = dict(zip((PAPER, INK, QUIET, RULE, FIRST, SECOND, WARN, CALM), _NAMES, strict=True))
 MISSING = (
-    "Figures are missing on this page, which says in words what they would show: matplotlib is not installed where it "
-    "was written. They come with pip install 'pufferflow[report]', or pip install '.[report]' in a clone."
+    "Figures are missing in this report, which describes them in words: matplotlib is not installed where it was "
+    "written. They come with pip install 'pufferflow[report]', or pip install '.[report]' in a clone."
 )
 
 _one_at_a_time = threading.Lock()
@@ -44,9 +44,9 @@ _FONT = re.compile(r"font: ((?:bold|[0-9]{3}) )?([0-9.]+px) [^;\"]*")
 @final
 @dataclass(frozen=True)
 class Words:
-    """The words of a figure: `description`, numbers and all, is for somebody who cannot see it.
+    """The texts of a figure; `description` gives its numbers to readers who cannot see it.
 
-    `kind` is the sort of figure; `name` tells figures of one sort on one page apart.
+    `kind` is the kind of figure; `name` distinguishes figures of one kind in a report.
     """
 
     kind: str
@@ -64,12 +64,12 @@ class Words:
 @final
 @dataclass(frozen=True)
 class Texts:
-    """Text from outside, by the stand-ins that are drawn for it."""
+    """Texts from outside, by the placeholders that are drawn for them."""
 
     originals: list[str] = field(default_factory=list[str])
 
     def __call__(self, given: str, most: int = 60) -> str:
-        """Return a stand-in for a text, cut to `most` characters."""
+        """Return a placeholder for a text, cut to `most` characters."""
         self.originals.append(shortened(given, most))
         return f"q{len(self.originals) - 1:05d}q"
 
@@ -94,7 +94,7 @@ class Sheet:
         return axes
 
     def write(self, x: float, top: float, words: str, **look: Any) -> None:
-        """Write text of our own, with its baseline `top` pixels down."""
+        """Write text of the library, with its baseline `top` pixels down."""
         look = {"fontsize": NORMAL, "color": INK, "va": "baseline"} | look
         self.figure.text(x / WIDTH, 1 - top / self.height, words, **look)
 
@@ -107,7 +107,7 @@ class Sheet:
 
 
 def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
-    """Return a figure with its caption; without matplotlib, what it says in words."""
+    """Return a figure with its caption; without matplotlib, its description."""
     body, caption = paragraph(words.description), ""
     if drawable():
         body = _svg(words, height, paint)
@@ -116,7 +116,7 @@ def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
 
 
 def drawable() -> bool:
-    """Say whether figures can be drawn here."""
+    """Return whether figures can be drawn here."""
     return find_spec("matplotlib") is not None
 
 
@@ -127,7 +127,7 @@ def _svg(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
         from matplotlib.figure import Figure
 
         with cast(Any, mpl).rc_context():
-            mpl.rcdefaults()  # whatever styles the user has
+            mpl.rcdefaults()  # without styles of the user
             mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": words.anchor})
             made = Figure(figsize=(WIDTH / 72, height / 72), dpi=72, facecolor="none")
             canvas, outside, file = cast(Any, FigureCanvasSVG(made)), Texts(), BytesIO()
@@ -137,7 +137,7 @@ def _svg(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
 
 
 def _inline(svg: str, words: Words, height: float, originals: list[str]) -> str:
-    """Return a drawing as an element of a page: ids of its own, colours as variables, text from outside escaped."""
+    """Return a drawing as an element of a report: ids of its own, colours as variables, escaped text."""
     name = words.anchor
     body = svg[svg.index(">", svg.index("<svg")) + 1 : svg.rindex("</svg>")]
     body = _DROPPED.sub("", body).replace("xlink:href", "href")
@@ -148,17 +148,17 @@ def _inline(svg: str, words: Words, height: float, originals: list[str]) -> str:
     for colour, variable in _COLOURS.items():
         body = body.replace(colour, f"var(--{variable})")
     body = re.sub(r"\s*\n\s*", "\n", body)
-    body = _STAND_IN.sub(lambda match: text(originals[int(match[1])]), body)  # last: nothing reads these any more
+    body = _STAND_IN.sub(lambda match: text(originals[int(match[1])]), body)  # last: no step below changes these
     return (
-        f'<svg role="img" aria-labelledby="{name}-title {name}-told" viewBox="0 0 {WIDTH:g} {height:g}">'
+        f'<svg role="img" aria-labelledby="{name}-title {name}-description" viewBox="0 0 {WIDTH:g} {height:g}">'
         f'<title id="{name}-title">{text(words.title)}</title>'
-        f'<desc id="{name}-told">{text(words.description)}</desc>{body}</svg>'
+        f'<desc id="{name}-description">{text(words.description)}</desc>{body}</svg>'
     )
 
 
 @contextmanager
 def _quietly() -> Generator[None]:
-    """Keep matplotlib from logging about its font cache; a page made at night says nothing on standard error."""
+    """Keep matplotlib from logging about its font cache: a scheduled report leaves standard error empty."""
     logger = logging.getLogger("matplotlib")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -169,16 +169,16 @@ def _quietly() -> Generator[None]:
 
 
 LARGEST = 1e290
-"""Beyond this, differences of floats are not safe: drawn as if without end."""
+"""Beyond this differences of floats overflow: drawn as unbounded."""
 
 
 def bounded(values: Floats) -> Floats:
-    """Return the numbers that can be drawn, without the others."""
+    """Return the numbers that can be drawn."""
     return values[np.isfinite(values) & (np.abs(values) < LARGEST)]
 
 
 def room(values: Floats, share: float = 0.06) -> tuple[float, float]:
-    """Return the ends of an axis with room for all values, from 0 if that is not far away."""
+    """Return the ends of an axis that holds all values with a margin, from 0 if that is not far away."""
     values = bounded(values)
     if not len(values):
         return 0.0, 1.0
@@ -203,7 +203,7 @@ def number_axis(  # noqa: PLR0913 - an axis, in parts
     zero: bool = True,
     whole: bool = False,
 ) -> None:
-    """Set limits, few round marks (of what is counted `whole` ones), and thin lines at these; a stronger one at 0."""
+    """Set limits, few round marks (`whole` for counts), and thin lines at these, with a stronger one at 0."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = limits
@@ -220,7 +220,7 @@ def number_axis(  # noqa: PLR0913 - an axis, in parts
 
 
 def ratio_axis(axes: Any, values: Floats) -> None:
-    """Make an axis for positive numbers of very different sizes, marked at powers of ten; it ends below the least."""
+    """Make a logarithmic axis for positive numbers, marked at powers of ten; it begins below the least."""
     positive = bounded(values)
     positive = positive[positive > 0]
     low = math.floor(math.log10(float(positive.min())) - 0.3)
@@ -236,19 +236,19 @@ def ratio_axis(axes: Any, values: Floats) -> None:
 
 
 def named_bar(sheet: Sheet, top: float, name: str, value: str, colour: str = INK) -> None:
-    """Write a name at the left and a number at the right, for a bar below; long names are cut."""
+    """Write a name at the left and a number at the right, above a bar; long names are cut."""
     most = max(int((WIDTH - LETTER * len(value) - 24) / LETTER), 8)
     sheet.write(0, top, sheet.outside(name, most), color=INK)
     sheet.write(WIDTH, top, value, color=colour, ha="right")
 
 
 def axis_name(sheet: Sheet, top: float, words: str, x: float = 0.0, **look: Any) -> None:
-    """Write what an axis shows, small."""
+    """Write the label of an axis."""
     sheet.write(x, top, words, **({"fontsize": SMALL, "color": QUIET} | look))
 
 
 def axis_lines(words: str, most: int) -> list[str]:
-    """Return what an axis shows on one line, or on two if it is long.
+    """Return the label of an axis on one line, or on two if it is long.
 
     >>> axis_lines("what the rows of one meter add to load", 24)
     ['what the rows of one', 'meter add to load']
@@ -257,6 +257,6 @@ def axis_lines(words: str, most: int) -> list[str]:
 
 
 def spread(values: Floats) -> bool:
-    """Say whether positive numbers are so different that only ratios can be shown."""
+    """Return whether positive numbers differ so much that they need a logarithmic axis."""
     positive = values[(values > 0) & np.isfinite(values)]
     return bool(len(positive)) and math.log10(float(positive.max())) - math.log10(float(positive.min())) > 1.5

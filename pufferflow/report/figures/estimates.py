@@ -1,4 +1,4 @@
-"""Published numbers with their error bars: a small picture for each output, over time, numbers or names."""
+"""Published numbers with their error bars: a panel for each output, over time, numbers or names."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,10 @@ _SHEET = 450.0
 
 
 def estimates_figure(panels: Sequence[Panel], rough: Sequence[str] = ()) -> str:
-    """Return the figures of a release's numbers, none higher than a sheet of paper; error bars may be `rough`."""
+    """Return the figures of a release's numbers, each at most a sheet of paper high; `rough` names outputs.
+
+    The error bars of these hold with 95 % or more.
+    """
     shown_panels = list(panels[:MOST_PANELS])
     figures, height = [list[Panel]()], 0.0
     for panel in shown_panels:
@@ -45,7 +48,7 @@ def estimates_figure(panels: Sequence[Panel], rough: Sequence[str] = ()) -> str:
 
 
 def _figure(own: Sequence[Panel], panels: Sequence[Panel], name: str, caption: str) -> str:
-    """Return the figure of its `own` panels, which stand below each other; axes are those of all."""
+    """Return the figure of its `own` panels, one below the other, with the axes of all `panels`."""
 
     def paint(sheet: Sheet) -> None:
         top = 0.0
@@ -65,7 +68,7 @@ def _height(panel: Panel) -> float:
 
 
 def _names_aside(panel: Panel) -> bool:
-    """Say whether names are short enough to stand at the left of their rows."""
+    """Return whether names are short enough for the left margin."""
     return max(len(shown(mark)) for mark in panel.marks) <= _GUTTER
 
 
@@ -74,7 +77,7 @@ def _lined(panel: Panel) -> bool:
 
 
 def _limits(panel: Panel, panels: Sequence[Panel]) -> tuple[float, float]:
-    """Give panels of the same output the same axis, so that they can be compared."""
+    """Return the limits of an axis, the same for all panels of an output."""
     same = [other.output for other in panels if other.output.name == panel.output.name]
     return room(np.concatenate([part for output in same for part in (output.values, output.low, output.high)]))
 
@@ -91,7 +94,7 @@ def _paint(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, float]) 
 
 def _paint_line(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, float]) -> None:
     right, dated = 10.0, panel.at is not None and is_date(panel.marks[0])
-    if dated:  # the name of the last mark is centred below it
+    if dated:  # the label of the last mark is centred below it
         right = max(right, LETTER / 2 * len(days([panel.marks[0], panel.marks[-1]])[-1]) - 10)
     axes = sheet.panel(top + 6, _HEIGHT, left=_LEFT, right=right)
     number_axis(axes, across=False, limits=limits, most=5, whole=panel.counts)
@@ -121,7 +124,7 @@ def _paint_line(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, flo
 
 
 def _band(axes: Any, *line: Floats) -> None:
-    """Draw a line with a band; of very many marks each step shows the extremes of its own."""
+    """Draw a line with a band; of very many marks each step shows its extremes."""
     at, values, low, high = line
     if len(at) <= 2 * _MOST_STEPS:
         axes.fill_between(at, low, high, color=FIRST, alpha=0.22, linewidth=0)
@@ -137,7 +140,7 @@ def _band(axes: Any, *line: Floats) -> None:
 
 
 def _spaced(at: Floats, width: float) -> list[int]:
-    """Return which marks get a name of this width: the first, the last, and what fits evenly between."""
+    """Return the marks that get a label of this width: the first, the last, and what fits evenly between."""
     across = WIDTH - _LEFT - 24
     most = max(int(across / width), 1)
     parts = next((parts for parts in range(most, most // 2, -1) if (len(at) - 1) % parts == 0), most)
@@ -186,12 +189,12 @@ def _caption(panels: Sequence[Panel], all_panels: int, rough: Sequence[str]) -> 
     if missing:
         parts.append(f"{counted(missing, 'number is', 'numbers are')} missing.")
     if all_panels > len(panels):
-        parts.append(f"The first {len(panels)} of {all_panels:,} pictures; all numbers are in the table.")
+        parts.append(f"The first {len(panels)} of {all_panels:,} panels; all numbers are in the table.")
     return " ".join(parts)
 
 
 def _roughly(panels: Sequence[Panel], rough: Sequence[str]) -> str:
-    """Name the outputs, drawn as panels or as marks, for which error bars hold the number more often."""
+    """Name the outputs whose error bars hold with 95 % or more."""
     drawn = {panel.output.name for panel in panels} | {mark for panel in panels for mark in map(shown, panel.marks)}
     names = [name for name in rough if name in drawn]
     return f" (in 95 or more for {', '.join(names)})" if names else ""

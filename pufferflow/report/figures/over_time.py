@@ -1,4 +1,4 @@
-"""Curves over time: what an account has spent and will have spent, and how long a row is remembered."""
+"""Curves over time: what an account has spent, its forecast, and how long a row is remembered."""
 
 import re
 from collections.abc import Sequence
@@ -36,32 +36,32 @@ _FORGOTTEN: Final = percent(0.01)
 
 
 def budget_figure(budget: Budget, name: str = "") -> str:
-    """Return the figure of one account; `name` tells figures of several accounts apart."""
-    title = "What is spent of the limit, and what will be"
+    """Return the figure of one account; `name` distinguishes figures of several accounts."""
+    title = "Spent of the limit, and the forecast"
     words = Words("budget", title, describe_budget(budget), _budget_caption(budget), name)
     return figure(words, _TOP + _HEIGHT + 46, lambda sheet: _paint_budget(sheet, budget))
 
 
 def releases_of(budget: Budget) -> int:
-    """Return how many releases there were; of very many, not all are among the charges."""
+    """Return the number of releases; of very many, not all are among the charges."""
     return max(budget.releases, len(budget.charges))
 
 
 def describe_budget(budget: Budget) -> str:
-    """Say in words how an account stands."""
+    """Describe the state of an account."""
     spent = f"has spent {total(budget.spent)} of its limit of {total(budget.limit_epsilon)}"
     parts = [f"After {counted(releases_of(budget), 'release')} the account {budget.account} {spent}."]
     if budget.ahead:
         further = f"{counted(len(budget.ahead), 'further release')}{_every(budget)}"
-        parts.append(f"With {further} it would come to {total(budget.ahead[-1])}.")
+        parts.append(f"With {further} it would spend {total(budget.ahead[-1])}.")
     if budget.endless is not None:
-        parts.append(f"If that never ended, it would come to {total(budget.endless)}.")
+        parts.append(f"If that never ended, it would spend {total(budget.endless)}.")
     if budget.fits:
-        parts.append(f"There is room for {counted(budget.fits, 'further release')} like the last.")
+        parts.append(f"The limit allows {counted(budget.fits, 'further release')} like the last.")
     elif budget.fits == 0:
-        parts.append("There is no room for another release like the last.")
+        parts.append("The limit does not allow another release like the last.")
     elif budget.endless is not None and budget.endless <= budget.limit_epsilon:
-        parts.append("However many follow, the limit is not reached.")
+        parts.append("The limit is not reached, however many follow.")
     return " ".join(parts)
 
 
@@ -70,16 +70,16 @@ def _every(budget: Budget) -> str:
 
 
 def _budget_caption(budget: Budget) -> str:
-    parts = ["Solid: what all releases so far told together, after each of them."]
+    parts = ["Solid: the loss of all releases together, after each of them."]
     if budget.ahead:
-        parts.append(f"Dashed: what it will be if releases go on as before{_every(budget)}.")
+        parts.append(f"Dashed: the forecast if releases go on as before{_every(budget)}.")
     if budget.endless is not None:
-        parts.append(f"Dotted: what it never passes, however long that goes on, {total(budget.endless)}.")
-    parts.append("Red: the limit, where the account refuses.")
+        parts.append(f"Dotted: the total if that never ends, {total(budget.endless)}.")
+    parts.append("Red: the limit of the account, which refuses to pass it.")
     if any(charge.at_most for charge in budget.charges):
-        parts.append("Where the table has a ≤ it is what was proven at the time, and less may be true.")
+        parts.append("≤ in the table marks an upper bound that was proven at the time.")
     if any(charge.state != _COMMITTED for charge in budget.charges):
-        parts.append("Hollow: reserved, and counted, though no release was kept.")
+        parts.append("Hollow: reserved and counted, although no release was stored.")
     return " ".join(parts)
 
 
@@ -96,7 +96,7 @@ def _paint_budget(sheet: Sheet, budget: Budget) -> None:
     axes.axhline(budget.limit_epsilon, color=WARN, linewidth=1.6)
     if budget.endless is not None:
         axes.axhline(min(budget.endless, top), color=SECOND, linewidth=1.4, linestyle=_DOTTED)
-    at = np.round(np.linspace(1, releases, len(past))).tolist()  # of very many, those that were kept
+    at = np.round(np.linspace(1, releases, len(past))).tolist()  # of very many, those that were stored
     axes.step([0, *at], [0.0, *past], where="pre", color=FIRST, linewidth=2.0)
     if len(past) <= _MOST_DOTS:
         for place, charge in zip(at, budget.charges, strict=True):
@@ -109,14 +109,14 @@ def _paint_budget(sheet: Sheet, budget: Budget) -> None:
     above, look = _TOP - 14, {"fontsize": SMALL + 0.5}
     sheet.write(_LEFT, above, f"limit {total(budget.limit_epsilon)}", color=WARN, **look)
     if budget.endless is not None:
-        middle, words = (_LEFT + WIDTH) / 2, f"for ever {total(budget.endless)}"
+        middle, words = (_LEFT + WIDTH) / 2, f"without end {total(budget.endless)}"
         sheet.write(middle, above, words, color=SECOND, ha="center", **look)
     sheet.write(WIDTH - 12, above, f"spent {total(budget.spent)}", color=FIRST, ha="right", **look)
     axis_name(sheet, _TOP + _HEIGHT + 40, "releases", x=_LEFT)
 
 
 def memory_figure(memories: Sequence[Memory]) -> str:
-    """Return what is left of a row, step by step, under the first priors; nothing if there is none."""
+    """Return the figure of what is left of a row after each step, under the first priors; empty for none."""
     shown = memories[:_MOST_PRIORS]
     if not shown:
         return ""
@@ -126,7 +126,7 @@ def memory_figure(memories: Sequence[Memory]) -> str:
 
 
 def row_of(memory: Memory) -> str:
-    """Return what a row is called: a unit of time if there is one at each step.
+    """Return the name of a row: a unit of time if there is one row for each unit.
 
     >>> [row_of(Memory("", "", step, (), ())) for step in ("1h", "90m", "1")]
     ['hour', 'row', 'row']
@@ -136,7 +136,7 @@ def row_of(memory: Memory) -> str:
 
 
 def duration(memory: Memory, steps: int) -> str:
-    """Return so many steps in words.
+    """Describe a number of steps.
 
     >>> duration(Memory("", "", "1h", (), ()), 12), duration(Memory("", "", "90m", (), ()), 2)
     ('12 hours', '2 steps of 90m')
@@ -147,10 +147,10 @@ def duration(memory: Memory, steps: int) -> str:
 
 
 def describe_memory(memories: Sequence[Memory]) -> str:
-    """Say in words how long rows are remembered, prior by prior."""
+    """Describe how long rows are remembered, prior by prior."""
     sentences = list[str]()
     for memory in memories:
-        what, believed = "If rows are as believed, what", ""
+        what, believed = "Under the prior, what", ""
         if len(memories) > 1:
             what, believed = "What", f" if {memory.prior}"
         first = f"{percent(memory.left[1])} after {duration(memory, memory.steps[1])}"
@@ -168,12 +168,12 @@ def _memory_caption(memories: Sequence[Memory]) -> str:
         what = f"How strongly a {row} is correlated with a later one"
     else:
         what = (
-            f"By how much knowing one {row} changes, at most, what is believed of a later one (total variation: 100 % "
-            "is everything, 0 % nothing)"
+            f"How much the value of one {row} changes the law of a later one, at most (total variation: 100 % is "
+            "everything, 0 % nothing)"
         )
-    parts = [f"{what}.", "The sooner that is little, the less noise rows need for each other."]
+    parts = [f"{what}.", "The faster it falls, the less noise the correlation needs."]
     if any(memory.forgotten is not None for memory in memories):
-        parts.append(f"Red: where {_FORGOTTEN} is left, which is as good as forgotten.")
+        parts.append(f"Red: where {_FORGOTTEN} is left, which counts as forgotten.")
     if len(memories) > 1:
         third = "; dotted: the third" if len(memories) > 2 else ""
         parts.append(f"Solid: the first prior; dashed: the second{third}.")

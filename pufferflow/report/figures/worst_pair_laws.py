@@ -1,4 +1,4 @@
-"""The worst pair of secrets: two laws of an answer, their noisy densities, and the ratio of these (M2), in pictures."""
+"""Figures of the worst pair of secrets: two laws of an answer, their noisy densities, and the ratio of these (M2)."""
 
 import math
 from dataclasses import dataclass
@@ -42,23 +42,23 @@ class Curves:
 
     @property
     def ratio(self) -> Floats:
-        """The log of the ratio of the densities: what one look at a noisy number tells."""
+        """The log of the ratio of the densities: what one noisy number reveals."""
         return self.first - self.second
 
     @property
     def largest(self) -> float:
-        """The largest size of the log ratio."""
+        """The largest absolute log ratio."""
         return float(np.abs(self.ratio).max())
 
 
 def curves_of(pair: WorstPair) -> Curves | None:
-    """Return the noisy laws of a pair; None where there is no noise, or a noise whose density is not known by name."""
+    """Return the noisy laws of a pair; None where there is no noise, or one of an unknown name."""
     noise = noise_of(pair)
     mu, nu = atoms_of(pair.mu), atoms_of(pair.nu)
     if noise is None or not (math.isfinite(pair.scale) and pair.scale > 0 and len(mu[0]) and len(nu[0])):
         return None
     values = np.concatenate([mu[0], nu[0]])
-    reach = min(noise.interval(_COVERED)[1], 8 * noise.scale)  # as far as noise mostly goes
+    reach = min(noise.interval(_COVERED)[1], 8 * noise.scale)  # the range of most of the noise
     low, high = float(values.min()) - reach, float(values.max()) + reach
     at = np.unique(np.concatenate([np.linspace(low, high, _POINTS), values]))
     if not np.isfinite(at).all() or at[0] == at[-1]:
@@ -67,7 +67,7 @@ def curves_of(pair: WorstPair) -> Curves | None:
 
 
 def noise_of(pair: WorstPair) -> Noise | None:
-    """Return the noise that is added, from its name; None if there is none of this name.
+    """Return the noise of a pair by its name; None if there is none of this name.
 
     >>> point = Atoms((0.0,), (1.0,))
     >>> noise_of(WorstPair("load", "0", "3", point, point, "GeneralizedCauchy", 2.0, 4.0))
@@ -80,7 +80,7 @@ def noise_of(pair: WorstPair) -> Noise | None:
 
 
 def atoms_of(law: Atoms) -> tuple[Floats, Floats]:
-    """Return the values of a law that can happen, and how likely they are; very many are gathered."""
+    """Return the possible values of a law and their probabilities; very many are binned."""
     values, weights = np.array(law.values, dtype=np.float64), np.array(law.weights, dtype=np.float64)
     possible = (weights > 0) & np.isfinite(values)
     values, weights = values[possible], weights[possible]
@@ -131,7 +131,7 @@ def _paint_key(sheet: Sheet, pair: WorstPair) -> None:
 
 
 def _answer_panel(sheet: Sheet, pair: WorstPair, curves: Curves, title: str, place: tuple[float, float]) -> Any:
-    """Return axes with a title over all that the answer can be; whole marks where that is whole, as counts are."""
+    """Return axes with a title over the range of the answer, with whole marks for counts."""
     top, height = place
     sheet.write(0, top - 9, title, color=INK)
     axes = sheet.panel(top, height, left=_LEFT, right=6)
@@ -172,7 +172,7 @@ def _paint_noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> N
 
 
 def _paint_ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
-    axes = _answer_panel(sheet, pair, curves, "What a look at the number does to the odds", (top, _RATIO))
+    axes = _answer_panel(sheet, pair, curves, "How much the number changes the odds", (top, _RATIO))
     edge = pair.epsilon or curves.largest or 1.0
     reach = 1.25 * max(edge, min(curves.largest, 3 * edge))
     if pair.epsilon:
@@ -188,13 +188,11 @@ def _paint_ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> N
 
 def _caption(pair: WorstPair) -> str:
     parts = [
-        f"Shown is {pair.answer}, under the two secrets that it could give away most easily.",
+        f"Shown is {pair.answer}, under the two secrets that are the hardest to hide.",
         f"Solid is for “{pair.first}”, dashed for “{pair.second}”.",
     ]
     if pair.epsilon is None:
-        parts.append(
-            "The guarantee is of another kind than a limit on the ratio of the two curves, so no band is drawn."
-        )
+        parts.append("The guarantee does not limit the ratio of the two curves, so no band is drawn.")
     else:
         factor, share = fold(pair.epsilon), f", but for a probability of {plain(pair.delta)}" if pair.delta else ""
         parts.append(

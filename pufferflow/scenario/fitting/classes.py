@@ -5,8 +5,8 @@ of rows lie in regions with a joint confidence: all their cells and laws togethe
 the classes of all groups their rows are independent, as the prior itself says, so that counts are multinomial exactly.
 Whether rows of one group are more alike than that is measured, and noted.
 
-Where classes are hidden the likeliest ones are looked for by expectation and maximisation, from several starts; nothing
-is known of how far they are from the true ones, so there is no region.
+Where classes are hidden the likeliest ones are estimated by expectation and maximisation, from several starts. No bound
+on their distance to the true ones is known, so there is no region.
 """
 
 from collections.abc import Sequence
@@ -166,11 +166,11 @@ def _improved(table: Floats, shares: Floats) -> tuple[float, Floats]:
 
 
 def _units(column: str, group_class: str | None, within: object) -> list[str]:
-    """Return the columns whose values tell groups apart."""
+    """Return the columns whose values define groups."""
     if not isinstance(within, str | Sequence) or not within:
         raise UsageError(
             f"within is {shown(cast(object, within))}.",
-            allowed="names of the columns that tell groups apart",
+            allowed="names of the columns that define groups",
             instead=_INSTEAD,
         )
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else cast(Any, within))]
@@ -207,7 +207,7 @@ def _check_groups(rows: pl.DataFrame, groups: list[str], name: str, group_class:
         raise UsageError(
             f"Rows of one group of the reference {name!r} have different values of {group_class!r}.",
             allowed="a class that all rows of a group share",
-            instead="naming in within what tells groups apart, or a class of the whole group",
+            instead="adding to within the columns that separate groups, or a class of the whole group",
         )
 
 
@@ -217,9 +217,9 @@ def _seldom(groups: Indices | Floats) -> list[str]:
 
 
 def _alike(table: Indices, of_unit: Indices, counts: Indices, domain: Domain) -> list[str]:
-    """Note how much more alike two rows of a group are than two rows of its class, if that is certain and matters.
+    """Note the correlation of two rows of a group beyond that of their class, if it is certain and large enough.
 
-    It is the correlation of numbers, or of indicators of labels, given the class.
+    The correlation is that of numbers, or of indicators of labels, given the class.
     """
     features = domain.numbers[:, None] if domain.numeric else np.eye(len(domain.points))
     sizes = counts.sum(axis=1, keepdims=True)

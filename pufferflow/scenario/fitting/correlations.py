@@ -1,4 +1,4 @@
-"""Intervals for how far one row drags another along, from groups of jointly Gaussian rows that are independent.
+"""Intervals for how far a change of one row moves another, from independent groups of jointly Gaussian rows.
 
 *Exchangeable rows.* Var of a group's mean is σ²(1 + n_i·θ)/n_i with θ = ρ/(1 − ρ), and independent of what rows differ
 within groups. So Σ w_i(ȳ_i − ȳ)²/((k − 1)·s²), w_i = n_i/(1 + n_i·θ) and ȳ weighted by w, has the law F(k − 1, n − k)
@@ -176,7 +176,7 @@ def _neighbours(values: Floats, gaps: Indices) -> Floats:
 
 def _too_few(allowed: str) -> UsageError:
     return UsageError(
-        "The reference says too little of how rows depend on each other.",
+        "The reference has too few rows to estimate how rows depend on each other.",
         allowed=allowed,
         instead="a larger reference, or a class that is declared: pf.Exchangeable((0.1, 0.4)), pf.AR1((0.5, 0.9))",
     )

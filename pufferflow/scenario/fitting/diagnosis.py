@@ -16,7 +16,7 @@ from pufferflow.scenario.fitting.sequences import Sequences, TransitionCounts
 FLOOR = 0.05
 """A difference of autocorrelations that is no larger is not reported."""
 BLURRED = 0.3
-"""Where chance alone makes differences of this size at every lag, nothing can be told."""
+"""If chance alone makes differences of this size at every lag, the diagnosis is not conclusive."""
 _FALSE_ALARM = 0.01
 _LEAST_LAGS = 48
 _MOST_LAGS = 2016
@@ -48,7 +48,7 @@ class Diagnosis:
 
     @property
     def conclusive(self) -> bool:
-        """Whether there were rows enough for a chain that does not fit to show."""
+        """Whether the reference has enough rows to show a chain that does not fit."""
         return min(self.margins, default=np.inf) <= BLURRED
 
 
@@ -158,7 +158,7 @@ def _memory(around: Floats) -> float:
         return 1.0
     ratios = around[1:] / around[0]
     half = ratios[len(ratios) // 2 :]
-    # periodic states never forget, and nothing can be revealed about them
+    # periodic states never forget, so no bound follows for them
     fading = min((ratios[-1] / max(half.max(), _FADED)) ** (1 / max(len(half) - 1, 1)), 1 - 1 / _MOST_MEMORY)
     return 1 + 2 * float(ratios.sum() + ratios[-1] * fading / (1 - fading))
 
@@ -193,7 +193,7 @@ class _Comparison:
             return "too few pairs of rows to compare autocorrelations"
         if not missed.any():
             if self.margins.min() > BLURRED:
-                return f"the reference is too short, or too seldom changes, to tell whether {chain} fits"
+                return f"the reference is too short, or too seldom changes, to decide whether {chain} fits"
             unseen = f"differences below {min(allowed.max(), 2):.2f} would not show"
             return f"{chain} reproduces the autocorrelation at lags {self.lags[0]} to {self.lags[-1]} ({unseen})"
         cycle, strong = self._cycle(missed, allowed)

@@ -1,4 +1,4 @@
-"""Fitting Markov chains to public references: transitions are counted, none is held impossible, doubts are noted."""
+"""Fitting Markov chains to public references: transitions are counted, none is impossible, and defects are noted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class FittedChain:
     """A chain fitted to a reference: `transitions[p]` leads from phase p to p + 1, state i is `points[i]`.
 
     `initial` is the stationary law at phase 0, or the law of the states seen there if there is none. `low` and `high`
-    bound each transition if slack was asked for. `diagnosis` and `second_step` say what a chain does not reproduce; the
+    bound each transition if slack was given. `diagnosis` and `second_step` say what a chain does not reproduce; the
     notes of the provenance repeat it in words.
     """
 
@@ -73,8 +73,8 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
 
     `slack` as a number allows every transition that much more or less. With "confidence" the bounds are simultaneous
     Clopper–Pearson intervals, each at (1 − confidence)/cells: if the reference is a chain of this kind, all its
-    transitions lie between them with that confidence (nearly: how often a state is left is taken as given). They know
-    of chance only, not of how far the reference is from the private data.
+    transitions lie between them with that confidence (nearly: how often a state is left is taken as given). They
+    cover chance only, not the distance of the reference from the private data.
     """
     _check(period, smoothing)
     columns = [column] if isinstance(column, str) else list(column)
@@ -183,7 +183,7 @@ def _seldom_left(counts: Indices) -> tuple[str, ...]:
     left = counts.sum(axis=2)
     notes = list[str]()
     if (left == 0).any():
-        notes.append(f"nothing is known of {_count_below(left, 1)}: any state may follow, equally likely")
+        notes.append(f"there is no transition from {_count_below(left, 1)}: any state may follow, equally likely")
     if ((left > 0) & (left < _FEW)).any():
         notes.append(f"less than {_FEW} transitions reveal about {_count_below(left, _FEW)}")
     return tuple(notes)

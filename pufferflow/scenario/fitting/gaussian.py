@@ -1,7 +1,7 @@
-"""Fitting Gaussian priors to public references: how far one row drags another along, with an interval for chance.
+"""Fitting Gaussian priors to public references: how far a change of one row moves another, with intervals for chance.
 
 Groups of the reference are independent, rows of one group jointly Gaussian with one mean (of rows with places, a mean
-for each place). What does not look so is noted: values that are skewed or have heavy tails, memory that is none of an
+for each place). Defects are noted: values that are skewed or have heavy tails, and memory that does not fit an
 autoregression.
 """
 
@@ -43,7 +43,7 @@ class FittedGaussian:
     across: Floats | None = None
     """The covariance of the columns of a row."""
     across_factors: tuple[Floats, Floats] | None = None
-    """Bounds on how far one column of a row drags another along."""
+    """Bounds on how far a change of one column of a row moves another."""
 
 
 def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are read
@@ -57,7 +57,7 @@ def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are 
     slack: float | None = None,
     chance: float | None = None,
 ) -> FittedGaussian:
-    """Return what a public reference says of the covariance of rows; wrong with a chance, or so much wider."""
+    """Return bounds on the covariance of rows from a public reference; wrong with a chance, or so much wider."""
     units = unit_columns([column], within, order_by, dependence)
     source = read_reference(reference)
     frame = source.read([*units, *([] if order_by is None else [order_by]), column])
@@ -74,7 +74,7 @@ def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are 
 def fit_rows(
     rows: pl.DataFrame, name: str, dependence: Dependence, *, slack: float | None, chance: float | None
 ) -> FittedGaussian:
-    """Return what rows that were read say of their covariance, with notes on what does not look Gaussian."""
+    """Return bounds on the covariance of rows that were read, with notes on what is not Gaussian."""
     notes: list[str] = []
     values = rows["value"].to_numpy()
     group = rows["group"].to_numpy().astype(np.intp)
@@ -100,7 +100,7 @@ def fit_rows(
 
 
 def unit_columns(columns: Sequence[str], within: object, order_by: object, dependence: object) -> list[str]:
-    """Return the columns that tell groups apart."""
+    """Return the columns that define groups."""
     instead = 'pf.GaussianPrior.fit(reference, "height", "family", covariance="exchangeable", slack="confidence")'
     if dependence not in _KINDS:
         raise UsageError(f"covariance is {shown(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
@@ -120,7 +120,7 @@ def unit_columns(columns: Sequence[str], within: object, order_by: object, depen
     if dependence != "ar1" and not units:
         raise UsageError(
             f"covariance={dependence!r} without within: one group says nothing of how rows of a group differ.",
-            allowed="the columns that tell groups apart, which are independent",
+            allowed="the columns that define groups, which are independent",
             instead=instead,
         )
     if (order_by is None) != (dependence == "exchangeable"):

@@ -1,7 +1,7 @@
 """Fitting Gaussian priors to several columns of a public reference: how rows and columns depend on each other.
 
-Covariances are taken to be products of one of rows and one of columns. Each column by itself reveals about rows; the
-correlations of all columns count, as a class. How far a column of a row drags another one along is a regression with
+Covariances are taken to be products of one of rows and one of columns. Each column by itself gives the correlation of
+rows; those of all columns count, as a class. How far a column of a row moves another one is a regression with
 independent errors, of Student's law: under one correlation of rows in how rows differ from the mean of their group,
 along an autoregression in what a step adds, X_t − φ·X_{t−1}, at many φ of the class. With a matrix of all columns of
 all rows nothing is taken to be a product.
@@ -47,7 +47,7 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
     slack: float | None = None,
     chance: float | None = None,
 ) -> FittedGaussian:
-    """Return what a public reference says of the covariance of rows and columns; wrong with a chance, or so much wider.
+    """Return bounds on the covariance of rows and columns of a public reference; wrong with a chance, or so much wider.
 
     Rows without one of the values are left out.
     """
@@ -137,7 +137,7 @@ def _slopes(errors: Floats, means: int, chance: float) -> tuple[Floats, Floats]:
     variances = squares.diagonal()
     if freedom < 1 or (variances <= 0).any():
         raise UsageError(
-            "The reference says too little of how columns depend on each other.",
+            "The reference has too few rows to estimate how columns depend on each other.",
             allowed="more rows, in which every column differs",
             instead="a larger reference, or across= as a matrix",
         )

@@ -19,7 +19,7 @@ from pufferflow.errors import UsageError
 
 Slack = float | Literal["confidence"] | None
 HALF = 0.5
-"""Added to each count (Krichevsky and Trofimov): what was never seen is not held impossible."""
+"""Added to each count (Krichevsky and Trofimov): a value that was never seen is not impossible."""
 CONFIDENCE = 0.95
 
 

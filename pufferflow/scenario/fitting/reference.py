@@ -20,7 +20,7 @@ from pufferflow.suggestions import suggests_arguments
 
 _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
 _BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
-"""One file and nothing else: whatever is done to its rows may give others each time, or bring in rows of its own."""
+"""The plan of a bare scan of one file: any further operation may give other rows each time, or add rows."""
 _COLUMNAR = {"Parquet", "Ipc"}
 _NAMELESS = {"PythonDataset", "PYTHON"}
 """Tables of many files, which Polars looks up when it reads, and functions: all of a kind have one name."""
@@ -50,8 +50,8 @@ class FrameOrigin:
     def check_public(self, what: str, private: Any) -> None:
         """Refuse a reference that is the private frame, or that scans a file of it; `what` says which reference it is.
 
-        Filters on one file may leave the same rows, and nothing here reads them. Whoever knows that they differ says
-        so by collecting the reference.
+        Filters on one file may leave the same rows, and no row is read here. To state that they differ, collect the
+        reference first.
 
         >>> frame = pl.DataFrame({"x": [1]})
         >>> frame_origin(frame).check_public("The reference 'a survey'", pl.DataFrame({"x": [1]}))

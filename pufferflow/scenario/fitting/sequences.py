@@ -29,7 +29,7 @@ _FARTHEST = 2**62
 @final
 @dataclass(frozen=True)
 class Clock:
-    """A step is so many ticks; two moments no more than `forgiven` ticks apart are one."""
+    """The length of a step in ticks; two moments no more than `forgiven` ticks apart are one."""
 
     ticks: int
     forgiven: int
@@ -151,7 +151,7 @@ def in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -
         raise UsageError(
             "Two rows of one sequence of the reference have the same order_by.",
             allowed="one row for each value of within and order_by",
-            instead="naming in within what tells the sequences apart",
+            instead="adding to within the columns that separate the sequences",
         )
     return rows
 

@@ -1,8 +1,9 @@
 """Fitting tables to public references: every row is one independent draw, and combinations of values are counted.
 
 With slack the laws of every column given each value of every other, and of all others together, lie in regions with a
-joint confidence: the chance to be wrong is split equally among these questions, and in each as `law_counts` says. Given
-the values of one column the draws of the others are independent, so that the counts are multinomial exactly.
+joint confidence: the chance to be wrong is split equally among these families of laws, and in each as `law_counts`
+says. Given the values of one column the draws of the others are independent, so that the counts are multinomial
+exactly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class FittedTable:
         return list(product(*self.points)), [Fraction(2 * int(n) + 1, total) for n in self.counts.ravel()]
 
     def laws(self, slack: float | None, confidence: float) -> list[tuple[str, tuple[str, ...], LawRegions]]:
-        """Return the regions of all questions: a column that is given, and those whose joint law is asked for."""
+        """Return for each family of laws the given column, the columns of the joint law, and the regions."""
         questions = [(hidden, (name,)) for hidden in self.names for name in self.names if name != hidden]
         if len(self.names) > 2:  # of two columns the other one is all others
             questions += [(hidden, tuple(name for name in self.names if name != hidden)) for hidden in self.names]
@@ -118,7 +119,7 @@ def _names(columns: object) -> list[str]:
 
 
 def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
-    """Return the domains that are given, of columns that are asked for."""
+    """Return the given domains, each of which is of one of the columns."""
     allowed, instead = "the domains of some of the columns", 'domains={"hours": pf.Bins(edges, values)}'
     if domains is None:
         return {}
@@ -128,7 +129,7 @@ def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
     unknown = [name for name in given if name not in names]
     if unknown:
         raise UsageError(
-            f"domains names {shown(unknown[0])}, which columns does not.", allowed=allowed, instead=instead
+            f"domains has {shown(unknown[0])}, which is not among columns.", allowed=allowed, instead=instead
         )
     read = {name: read_domain(domain) for name, domain in given.items()}
     for name, domain in read.items():

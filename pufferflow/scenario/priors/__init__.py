@@ -1,4 +1,4 @@
-"""Priors, the priors of an adversary; one family per file, the smallest ones together."""
+"""The priors of an adversary; one family per file, the smallest ones together."""
 
 from pufferflow.scenario.priors.across import (
     check_rows,

@@ -1,4 +1,4 @@
-"""Several columns under one Gaussian prior: their covariance in a row, and how one difference of a row drags them.
+"""Several columns under one Gaussian prior: their covariance in a row, and how far a change of a row moves them.
 
 If all columns of all rows are jointly Gaussian, and those of row i change by d, the columns of row r are translated by
 Cov(X_r, X_i)·Cov(X_i)^-1·d (M15); if column a of row i changes by v, column c of row r by
@@ -55,7 +55,7 @@ def in_words(across: Across) -> str:
 
 
 def check_columns(covariance: Covariance, across: Across | None, domain: Product) -> None:
-    """Refuse columns that no covariance is known of, and domains that are no intervals."""
+    """Refuse columns without a known covariance, and domains that are no intervals."""
     columns = len(domain.columns)
     for name, own in zip(domain.columns, domain.domains, strict=True):
         if not isinstance(own, Interval):
@@ -89,7 +89,7 @@ def hidden_column(secret: AnySecret, domain: Product) -> int | None:
         return domain.columns.index(secret.name)
     raise UsageError(
         f"Several columns under pf.GaussianPrior with the secret pf.{type(secret).__name__}.",
-        allowed="all columns of a row, or any two values of one of those that are asked about",
+        allowed="all columns of a row, or any two values of one of the queried columns",
         instead="a list of pf.Secret, or pf.Derived(name, column=[...], domain=[...]) with name one of the columns",
     )
 

@@ -70,7 +70,7 @@ class AR1(Covariance, kind="ar1"):
         """Return the sums by recursions from both ends, in O(n); `cap` ≥ 1 is not reached.
 
         With a negative phi even lags take the largest power, odd ones the largest of either sign. A secret row that is
-        not asked about adds no more, under each phi: between rows the sums are convex in its position, so largest at a
+        not queried adds no more, under each phi: between rows the sums are convex in its position, so largest at a
         row whose own movement counts on the same side.
         """
         low, high = spanned(self.phi)
@@ -168,8 +168,8 @@ class Exchangeable(Covariance, kind="exchangeable"):
     """Every two rows of a group have the correlation rho: one shared cause and noise of their own.
 
     rho, above −1 and below 1, may be a pair (low, high): a class, of which the worst member counts. n rows cannot all
-    have a correlation below −1/(n−1) with each other, so a negative rho is for small groups; of a class the members
-    that larger groups can have are what is believed of them.
+    have a correlation below −1/(n−1) with each other, so a negative rho is for small groups; for larger groups the
+    prior is the members of the class that they can have.
 
     >>> Exchangeable(0.3).describe()
     'every two rows have the correlation 0.3'

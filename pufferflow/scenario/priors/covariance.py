@@ -1,4 +1,4 @@
-"""Covariances: how far a row's value drags the other rows along when it changes, and sums of that (M15).
+"""Covariances: how far a change of one row's value moves the other rows, and sums of these movements (M15).
 
 If X_i changes by v, the Gaussian conditional law of row r is translated by c_ri·v, c_ri = Cov(X_r, X_i)/Var(X_i). A
 class of covariances gives bounds instead: −below ≤ c_ri ≤ above. All results are rounded up.
@@ -133,11 +133,11 @@ def _blocks(count: int, width: int) -> list[slice]:
 
 
 def fixed(what: str, rows: str, allowed: str) -> UsageError:
-    """Return the error for a correlation of 1 or −1: one row's value would leave the other none to hide among."""
+    """Return the error for a correlation of 1 or −1: the value of one row would determine that of the other."""
     return UsageError(
-        f"{what}: {rows} with the correlation 1 or -1 fix each other.",
+        f"{what}: {rows} with the correlation 1 or -1 determine each other.",
         allowed=allowed,
-        instead="pf.AnyCorrelation() as the prior, under which rows may fix each other",
+        instead="pf.AnyCorrelation() as the prior, under which rows may determine each other",
     )
 
 
@@ -152,8 +152,8 @@ _INSTEAD = "[[2.0, 0.6], [0.6, 1.0]]; A @ A.T is always a covariance"
 class Matrix(Covariance, kind="matrix"):
     """The covariances themselves: the row at position r of a group has row r of the matrix.
 
-    Every row of the matrix may be the secret, asked about or not. A row of variance 0 has one value and hides nothing,
-    and two rows with the correlation 1 or −1 fix each other: both are refused.
+    Every row of the matrix may be the secret, queried or not. A row of variance 0 has one value and hides nothing, and
+    two rows with the correlation 1 or −1 determine each other: both are refused.
 
     >>> Matrix([[2, 0.6], [0.6, 1]]).describe()
     'rows have a covariance matrix, 2 × 2'
@@ -201,7 +201,7 @@ class Matrix(Covariance, kind="matrix"):
 @final
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Factors(Covariance, kind="factors"):
-    """Bounds on how far row t drags row r along: low[t][r] ≤ Cov(X_r, X_t)/Var(X_t) ≤ high[t][r].
+    """Bounds on how far a change of row t moves row r: low[t][r] ≤ Cov(X_r, X_t)/Var(X_t) ≤ high[t][r].
 
     A class of covariances, made by `pf.GaussianPrior.fit`; the largest factor of either sign counts, each by itself.
 
@@ -298,7 +298,7 @@ def _check_variances(variances: Floats) -> None:
     if variances[low] == 0:
         refuse_belief(
             UsageError(
-                f"The row at position {low} has the variance 0: it has one value, and hides none.",
+                f"The row at position {low} has the variance 0: it has one value, so there is nothing to hide.",
                 allowed="variances above 0",
                 instead=f"a number above 0 as entry ({low}, {low}): a row that correlates with no other one moves none",
             )

@@ -23,7 +23,7 @@ from pufferflow.suggestions import suggests_arguments
 @suggests_arguments
 @dataclass(frozen=True)
 class Empirical(Prior, kind="empirical"):
-    """Each row is drawn from a public reference: what is hidden is its `secret`, what is asked about its `released`.
+    """Each row is drawn from a public reference: the secret is its column `secret`, the queried column is `released`.
 
     The laws are exact, through counts. Rows of the reference with a null (or NaN) in either column are left out.
 
@@ -47,7 +47,7 @@ class Empirical(Prior, kind="empirical"):
             raise UsageError(
                 f"secret is {secret!r} and released is {released!r}.",
                 allowed=f"two different columns, neither of them named {PROBABILITY!r}",
-                instead="pf.Secret with pf.Independent(), where the value itself is asked about",
+                instead="pf.Secret with pf.Independent(), where the queried column is the secret",
             )
         frame = source.read(names)
         used = _without_nulls(frame)
@@ -115,7 +115,7 @@ def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> Non
             )
     if counted[names[0]].n_unique() < 2:
         raise UsageError(
-            f"The secret {names[0]!r} has fewer than two values in {reference!r}: nothing could be told apart.",
+            f"The secret {names[0]!r} has fewer than two values in {reference!r}: there is no pair to hide.",
             allowed="a secret with two values or more",
             instead="another column, or a reference that has all its values",
         )

@@ -32,23 +32,24 @@ class GaussianPrior(Prior, kind="gaussian"):
     """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).
 
     Given X_i = a or X_i = b, the other rows differ by the translation Cov(X_r, X_i)/Var(X_i)·(a − b), and by nothing
-    else: how far an answer moves depends neither on the mean nor on the size of the variance, which only say what the
-    prior is; but for totals of many releases under pf.AR1 with a δ, which count on rows that vary as much. A release
-    reads values into the domain, so each row moves by some share of its translation, from nothing to all, and never by
-    more than the domain is wide.
+    else: how far an answer moves depends neither on the mean nor on the size of the variance, which only describe the
+    prior. Exceptions are totals of many releases under pf.AR1 with a δ, which depend on the variance. A release reads
+    values into the domain, so each row moves by some share of its translation, from nothing to all, and never by more
+    than the width of the domain.
 
     An Interval is the domain to use. With a list of numbers (read as the nearest) or Bins the smallest translation may
-    carry every correlated row over the border of its class, and that is what is counted. Secrets are values of the
-    domain; a class of Bins says no more than that the value lies in it, and an open class has values any distance away.
+    move every correlated row into another class, and noise is made for that. Secrets are values of the domain; a class
+    of Bins says only that the value lies in it, and an open class has values at any distance.
 
     With several secret columns, each an Interval, `across` is the covariance matrix of the columns of one row, in their
     order: row r and column c have with row s and column d the covariance K(r, s)·across[c][d], K that of rows. Without
     `across`, covariance is the matrix of all columns of all rows, those of row 0 first. A secret that is one of the
-    columns, pf.Derived(name, column=[...], domain=[...]), drags the other columns along as they covary with it.
+    columns, pf.Derived(name, column=[...], domain=[...]), moves the other columns as they covary with it.
 
     `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
     diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
-    correlations of 1 or −1 are refused: a row that is fixed, by itself or by another one, has no two values to hide.
+    correlations of 1 or −1 are refused: a row that is determined, by itself or by another one, has no two values to
+    hide.
 
     >>> from pufferflow.scenario.priors import AR1
     >>> GaussianPrior(AR1(0.9), variance=4.0).describe()
@@ -130,8 +131,8 @@ class GaussianPrior(Prior, kind="gaussian"):
 
         With slack="confidence" it is the class of all covariances whose factors Cov(X_r, X_t)/Var(X_t) lie in intervals
         that hold the true ones, all together, with that confidence, if rows are jointly Gaussian: the largest factors
-        count. A number allows every factor (of "ar1" the base of the powers) that much more or less. What does not look
-        Gaussian, or remembers otherwise, stands in `provenance.notes`.
+        count. A number allows every factor (of "ar1" the base of the powers) that much more or less. Deviations from a
+        Gaussian, or from the memory of the class, are in `provenance.notes`.
 
         >>> import polars as pl, pufferflow as pf
         >>> families = pl.DataFrame({"family": [1, 1, 2, 2, 3, 3], "height": [70, 71, 64, 66, 68, 67]})
@@ -251,6 +252,6 @@ def _variance(given: object, covariance: Covariance) -> float | None:
         return None
     number = finite_number(1.0 if given is None else given, "variance", allowed=allowed, instead=instead)
     if not number > 0:
-        hides = ": every row has one value, and hides none" if number == 0 else ""
+        hides = ": every row has one value, so there is nothing to hide" if number == 0 else ""
         raise UsageError(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)
     return number

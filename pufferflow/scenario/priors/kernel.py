@@ -31,15 +31,15 @@ _INSTEAD = "pf.Kernel(lambda lag: np.exp(-((lag / 24) ** 2)))"
 class Kernel(Covariance, kind="kernel"):
     """Rows d whole steps apart have the correlation function(d); a list gives those of lags 0, 1, 2, …, and 0 beyond.
 
-    A function is for plans and releases of one process: it is known by itself, so that no two functions share a
-    fingerprint, and it must always give the same. What is stored (accounts, jobs, JSON) needs a list of the lags up to
-    twice as far as rows lie apart, such as `pf.Kernel(function(np.arange(1000.0)))`.
+    A function is for plans and releases of one process: it is identified by itself, so that no two functions share a
+    fingerprint, and it must always return the same. What is stored (accounts, jobs, JSON) needs a list of the lags up
+    to twice as far as rows lie apart, such as `pf.Kernel(function(np.arange(1000.0)))`.
 
-    What makes a function a correlation, that no weighted sum of rows has a negative variance, is checked on the rows
-    asked about (the first 1,500 of them, which is no proof for more); the movement itself uses only that no correlation
-    is above 1 or below −1. Rows that are not asked about are secret too: all up to as far outside the rows asked about
-    as these lie apart, and farther ones by the largest correlations of either sign at lags from once to twice that far,
-    which no longer lag is taken to exceed.
+    A correlation function gives no weighted sum of rows a negative variance: this is checked on the queried rows (the
+    first 1,500 of them, which is no proof for more); the movement itself uses only that no correlation is above 1 or
+    below −1. Rows that are not queried are secret too: those up to one span of the queried rows outside them exactly,
+    and farther ones by the largest correlations of either sign at lags of one to two spans, which no longer lag is
+    assumed to exceed.
 
     >>> Kernel([1, 0.5]).describe()
     'rows d steps apart have the correlation given for d by a list of 2'
@@ -98,7 +98,7 @@ class Kernel(Covariance, kind="kernel"):
             )
 
     def places(self, positions: Floats) -> Floats:
-        """Return all steps from as far before the first row as the last is behind it, to as far behind; and beyond."""
+        """Return all steps from one span before the first row to one span behind the last; and one place beyond."""
         far = _width(positions)
         steps = np.arange(-far, int(positions[-1] - positions[0]) + far + 1, dtype=np.float64)
         return np.concatenate([positions[0] + steps, np.full(1, np.inf)])

@@ -143,7 +143,7 @@ _MOST_TURNS = 4096
 class Possible:
     """The states that are possible at the `first` step, at `some` step, and at `every` step.
 
-    A prior that holds a value to be impossible hides it from nobody. Only supports matter: `high` > 0 means that some
+    A value that is impossible under a prior is not hidden by it. Only supports matter: `high` > 0 means that some
     member of a class of chains may take a step, `low` > 0 that all may; a single chain is a class with equal bounds.
     """
 
@@ -154,7 +154,7 @@ class Possible:
 
 
 def possible_from(laws: Floats, high: Floats, *, repeated: bool) -> Possible:
-    """Return the states that steps lead to from some laws of the first; steps that are `repeated` go round for ever.
+    """Return the states that steps lead to from some laws of the first; steps that are `repeated` repeat without end.
 
     >>> possible_from(np.array([[1.0, 0.0]]), np.array([[[0.9, 0.1], [0.0, 1.0]]]), repeated=True).every
     array([ True, False])
@@ -174,8 +174,8 @@ def possible_from(laws: Floats, high: Floats, *, repeated: bool) -> Possible:
 def possible_at_rest(low: Floats, high: Floats) -> Possible:
     """Return the states that a stationary law of some member gives a probability, phase by phase.
 
-    These are the states to which all roads lead back: a set that some member never leaves, and in which it may come
-    from every state to this one.
+    These are the recurrent states: each is in a set that some member never leaves, and in which it may come from every
+    state to this one.
 
     >>> possible_at_rest(*[np.array([[[0.9, 0.1], [0.0, 1.0]]])] * 2).some
     array([False,  True])
@@ -199,7 +199,7 @@ def _recurring_with(place: tuple[int, int], low: Floats, high: Floats) -> Flags:
 
 
 def _may_stay(inside: Flags, low: Floats, high: Floats) -> Flags:
-    """Return from where the next step may stay within a set: none has to leave it, and there is room in it for all."""
+    """Return from where the next step may stay within a set: no mass has to leave it, and it can take all mass."""
     following = np.roll(inside, -1, axis=0)
     leaves = ((low > 0) & ~following[:, None, :]).any(axis=2)
     room = np.where(following[:, None, :], high, 0.0).sum(axis=2)
@@ -232,8 +232,8 @@ def check_possible(possible: Possible, secret: AnySecret, chain: str) -> None:
             where = "the first step" if first else "any step"
             refuse_belief(
                 UsageError(
-                    f"The prior {chain} gives {secret.column} = {value!r} no probability at {where}, so that it would "
-                    "be hidden from nobody.",
+                    f"The prior {chain} gives {secret.column} = {value!r} no probability at {where}, so that it "
+                    "would not be hidden.",
                     allowed="values with a probability above 0: of the first step for pf.Initial, else of some step",
                     instead="initial='free', initial=[…] with a share for it, or a domain and a transition without it",
                 )

@@ -82,7 +82,7 @@ class LatentClass(Prior, kind="latent class"):
     ) -> "LatentClass | LatentClassesNear":
         """Return the classes of the groups in a named public reference, where the class of every group is a column.
 
-        Groups are told apart by `within`, and each has one value of `group_class`: classes are in the order of
+        Groups are rows with equal `within`, and each has one value of `group_class`: classes are in the order of
         `classes`, or sorted. In the private data the class may be hidden. State i of a row is the i-th value of
         `domain` (left out, the sorted values of the column). Half a draw is added to every count.
 
@@ -90,8 +90,8 @@ class LatentClass(Prior, kind="latent class"):
         of them together, with that confidence, if groups are independent and rows are so given the class. A number
         allows every probability that much more or less.
 
-        Where the class is hidden in the reference too, group_class=None with classes=2 looks for the likeliest two. How
-        far they are from the true ones nobody knows, so there is no slack="confidence"; a number is for you to declare.
+        Where the class is hidden in the reference too, group_class=None with classes=2 estimates the likeliest two. No
+        bound on their error is known, so there is no slack="confidence"; you may declare a number.
 
         >>> import polars as pl, pufferflow as pf
         >>> rows = pl.DataFrame({"house": [1, 1, 2, 2], "tariff": ["day"] * 2 + ["night"] * 2, "on": [0, 0, 0, 1]})
@@ -152,7 +152,7 @@ class LatentClass(Prior, kind="latent class"):
 @final
 @dataclass(frozen=True)
 class LatentClassesNear(Prior, kind="latent classes"):
-    """The rows of a group share a class, and both its weights and its rows' laws lie near those that were counted.
+    """The rows of a group share a class; the weights and the laws of rows lie near those that were counted.
 
     Made by `pf.LatentClass.fit` with a slack: `weights` holds one law, that of the class, `rows` one for each class. A
     guarantee holds for all members at once.
@@ -232,7 +232,7 @@ def check_secret(secret: AnySecret, points: int) -> Domain:
     if secret.reads is None:
         raise UsageError(
             "The prior LatentClass, with a secret that names no column.",
-            allowed="a secret with the column that is asked about, and its domain",
+            allowed="a secret with the queried column, and its domain",
             instead='pf.Derived("class", column="level", domain=[0, 1])',
         )
     domain = secret.reads[1]

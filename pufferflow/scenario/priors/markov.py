@@ -160,8 +160,8 @@ class ChainPrior(Prior):
 class ChainsBetween(ChainPrior, kind="markov chains"):
     """All chains whose matrices lie between `low` and `high`, entry by entry; a step may choose any matrix between.
 
-    Made by `pf.MarkovChain.between`. Only messages speak of such a class: the loss is bounded over all members at once,
-    not sampled.
+    Made by `pf.MarkovChain.between`. Only the bound by messages applies to such a class: the loss is bounded over all
+    members at once, not sampled.
 
     >>> ChainsBetween([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]).describe()
     'rows form a Markov chain of 2 states with transitions between two bounds, which starts from a stationary law'
@@ -251,8 +251,8 @@ class MarkovChain(ChainPrior, kind="markov chain"):
 
     State i is the i-th value of the secret's domain. `initial` is the law of the first step of the sequence: a vector,
     "stationary", or "free" (any law). Several matrices with `period` take turns, matrix p leading from phase p of the
-    steps to the next one; without `period`, matrix t leads from step t to step t + 1. A gap between two rows is as many
-    steps as their positions tell.
+    steps to the next one; without `period`, matrix t leads from step t to step t + 1. A gap between two rows is the
+    difference of their positions, in steps.
 
     >>> MarkovChain([[0.9, 0.1], [0.2, 0.8]]).describe()
     'rows form a Markov chain of 2 states, which starts from its stationary law'

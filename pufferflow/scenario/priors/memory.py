@@ -2,7 +2,7 @@
 
 Along a chain that is the largest total variation between the laws of X_{t+n} given two states of X_t (Dobrushin's
 coefficient of the kernel over n steps), of all phases or times the largest; under an AR1 covariance the size of the
-correlation, |φ|^n. It never grows with n: a kernel brings laws no farther apart. Other priors have no one number.
+correlation, |φ|^n. It never grows with n: a kernel brings laws no farther apart. Other priors have no such measure.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from pufferflow.scenario.priors.markov import MarkovChain
 from pufferflow.scenario.priors.prior import Prior
 
 FORGOTTEN = 0.01
-"""What is left of a row that is as good as forgotten."""
+"""The influence of a row below which it counts as forgotten."""
 TOTAL_VARIATION, CORRELATION = "total variation", "correlation"
 _MOST_STEPS = 1_000_000
 _MOST_NUMBERS = 4_000_000
@@ -37,7 +37,7 @@ def measure_of_memory(prior: Prior) -> str | None:
 
 
 def memory_after(prior: Prior, steps: int) -> float | None:
-    """Return the influence of a row after so many steps, between 0 and 1; None where it has no measure.
+    """Return the influence of a row after some `steps`, between 0 and 1; None where it has no measure.
 
     >>> chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]])
     >>> round(memory_after(chain, 1), 3), round(memory_after(chain, 2), 3)

@@ -37,7 +37,7 @@ class Provenance(Stored):
     origin: FrameOrigin | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy without the origin, which is a matter of this process."""
+        """Pickle and copy without the origin, which belongs to this process."""
         return Provenance, (self.reference, self.rows, self.digest, self.notes)
 
     def describe(self) -> str:
@@ -64,7 +64,7 @@ DECLARED = Provenance()
 
 
 class Prior(Stored, abc.ABC, family="prior"):
-    """What an adversary may believe of the rows of one correlated group, before seeing any answer.
+    """The prior of an adversary on the rows of one correlated group, before any answer.
 
     To add one, write a frozen dataclass with its `kind` in a file of its own, list it in `priors/__init__.py` and at
     the public API, and register one method of `pufferflow.inference` that derives the laws it implies.
@@ -88,7 +88,7 @@ class Prior(Stored, abc.ABC, family="prior"):
     allows_presence: bool = False
     """Whether it is a prior about units whose presence is the secret, `pf.Presence`."""
     allows_weights: bool = False
-    """Whether what rows tell is known for each public weight, and grows with it."""
+    """Whether the loss about rows is known for each public weight, and grows with it."""
     allows_tuples: bool = False
     """Whether its values may be the tuples of several columns, in the order of their domain."""
     allows_missing: bool = False
@@ -117,7 +117,7 @@ class Prior(Stored, abc.ABC, family="prior"):
         if not self.allows_tuples or not (domain.finite or self.independent_rows or self.coupled):
             lists = "" if domain.finite else ", some of which are intervals,"
             raise Refused(
-                f"The prior pf.{type(self).__name__} with several secret columns{lists} is not known to imply laws.",
+                f"The prior pf.{type(self).__name__} has no known laws for several secret columns{lists}.",
                 allowed="pf.Independent() or pf.AnyCorrelation(); on lists of values and pf.Bins also pf.MarkovChain, "
                 "pf.LatentClass and pf.Table; on intervals alone pf.GaussianPrior with across=",
                 instead=_in_classes(domain),
@@ -149,7 +149,7 @@ class Prior(Stored, abc.ABC, family="prior"):
 
     @property
     def columns(self) -> dict[str, Domain]:
-        """The columns of private data that the prior itself speaks of, with the values they can have."""
+        """The columns of private data that the prior itself describes, with the values they can have."""
         return {}
 
     @property
@@ -190,7 +190,7 @@ def stored_provenance(stored: dict[str, Any]) -> Provenance:
 
 
 def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> UsageError:
-    """Return the error for a secret that a prior cannot speak of."""
+    """Return the error for a secret to which a prior gives no law."""
     return UsageError(
         f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead
     )

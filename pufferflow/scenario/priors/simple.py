@@ -38,12 +38,12 @@ class Independent(Prior, kind="independent"):
 @suggests_arguments
 @dataclass(frozen=True)
 class AnyCorrelation(Prior, kind="any correlation"):
-    """Nothing is assumed: the rows of a group may determine each other, and all of them may change with a secret.
+    """No assumption: the rows of a group may determine each other, and all of them may change with a secret.
 
     It costs the most noise, never fails, and its releases always add up.
 
     >>> AnyCorrelation().describe()
-    'rows that belong together may depend on each other in every way'
+    'the rows of a group may depend on each other in any way'
     """
 
     coupled = True
@@ -53,7 +53,7 @@ class AnyCorrelation(Prior, kind="any correlation"):
     allows_missing = True
 
     def describe(self) -> str:
-        return "rows that belong together may depend on each other in every way"
+        return "the rows of a group may depend on each other in any way"
 
 
 @final

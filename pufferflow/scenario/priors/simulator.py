@@ -1,7 +1,7 @@
 """Python functions as priors: simulators, whose draws certify bounds with a confidence (M8), and their identity.
 
-A function is identified by itself, in its process: neither source nor byte code contain what it closes over or calls,
-and no sample of its values contains the others.
+A function is identified by itself, in its process: neither source nor byte code contain its closure or the functions
+that it calls, and no sample of its values determines the others.
 """
 
 import numbers
@@ -25,7 +25,7 @@ from pufferflow.suggestions import suggests_arguments
 @final
 @dataclass(eq=False)
 class Identity:
-    """The identity of a function: a token that no other one has, in any process; and the values it gave so far."""
+    """The identity of a function: a token that no other one has, in any process; and the values it returned so far."""
 
     function: Callable[[], Any]
     token: str = field(default_factory=lambda: token_hex(16))
@@ -74,12 +74,12 @@ class Simulator(Prior):
     `fn(value, row, statistic, draws, rng)` returns an array with `draws` independent draws of the statistic of one
     group, of shape (draws,) or (draws, answers), given that the secret has the value: in row `row` for a `pf.Secret`,
     None for a `pf.Derived`. `statistic.positions` may be below 0. With `exchangeable` rows
-    of equal weight stand for each other, and only one is drawn.
+    of equal weight are interchangeable, and only one is drawn.
 
     Nothing but nearness can be certified by draws (M8): bounds with a delta hold with the given confidence, others are
     refused. The draws are seeded by the operating system unless `seed` is given, which is for tests. A function is
-    known by itself, and only in its process: no two share a fingerprint, and accounts, jobs and JSON refuse it. What it
-    reads must stay as it is.
+    identified by itself, and only in its process: no two share a fingerprint, and accounts, jobs and JSON refuse it.
+    The data that it reads must not change.
 
     >>> def heights(value, row, statistic, draws, rng):
     ...     return rng.normal(0.3 * value, 1.0, draws)

@@ -100,7 +100,7 @@ class Table(Prior, kind="table"):
 
         With slack="confidence" it is the class of all tables in regions that hold the true laws, all of them together,
         with that confidence: laws of each column given each other one, and of all others. A number allows every such
-        probability that much more or less. Regions know of chance only, not of how far the reference is from the data.
+        probability that much more or less. Regions cover chance only, not the distance of the reference from the data.
 
         >>> import polars as pl, pufferflow as pf
         >>> pupils = pl.DataFrame({"paid": ["no", "no", "yes"], "grade": [8, 9, 9]})
@@ -224,7 +224,7 @@ class LawsGiven:
 @final
 @dataclass(frozen=True)
 class TablesNear(Prior, kind="tables"):
-    """Each row is one draw from a table, and that may be any whose laws lie near those that a reference counted.
+    """Each row is one draw from a table, which may be any whose laws lie near those counted in a reference.
 
     Made by `pf.Table.fit` with a slack. For each column that may be the secret there are regions of the laws of every
     other column given its values, and of all others together. A guarantee holds for all members at once.

@@ -43,7 +43,7 @@ CHANGED = {
         ),
         instead("\n    def private_mean(", f"{METHOD}    def private_mean("),
     ),
-    "docs/asking.md": after(
+    "docs/queries.md": after(
         "| `private_sum(column)` | Σ φ(x); [`bounds`](#bounds-of-groups) by group | on the sum |\n",
         "| `private_sum_of_squares(column)` | Σ φ(x)² | on the sum of squares |\n",
     ),
