@@ -23,7 +23,7 @@ LAYERS = {
             "dtypes",
             "suggestions",
             "habits",
-            "guarded",
+            "sandbox",
             "progress",
             "arrow_tables",
             "source_version",

@@ -20,10 +20,10 @@ _LONGEST, _LONGEST_INT = 40, 8192
 _refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored prior", default=None)
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return what was given, for an error: short texts and numbers as they are, of all else only the type.
 
-    >>> shown("level"), shown([1, 2])
+    >>> quoted("level"), quoted([1, 2])
     ("'level'", 'of type list')
     """
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > _LONGEST_INT:
@@ -175,7 +175,7 @@ def check_not_masked(value: object, name: str, *, allowed: str) -> None:
 def whole_number(value: object, name: str, *, allowed: str, instead: str, kind: type[Any] = int) -> int:
     """Return a whole number ≥ 1 of a type."""
     if isinstance(value, bool) or not isinstance(value, kind) or cast(int, value) < 1:
-        raise UsageError(f"{name} is {shown(value)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {quoted(value)}.", allowed=allowed, instead=instead)
     return int(cast(int, value))
 
 
@@ -193,7 +193,9 @@ def read_name(name: object, what: str) -> str:
     if not isinstance(name, str) or not name:
         example = {"order_by": "hour", "within": "meter", "public": "day"}.get(what, "level")
         raise UsageError(
-            f"{what} is {shown(name)}.", allowed="the name of a column", instead=f'{what}="{_name_in(name) or example}"'
+            f"{what} is {quoted(name)}.",
+            allowed="the name of a column",
+            instead=f'{what}="{_name_in(name) or example}"',
         )
     return name
 

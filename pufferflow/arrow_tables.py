@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import UsageError
-from pufferflow.guarded import guarded
+from pufferflow.sandbox import sandboxed
 
 
 @runtime_checkable
@@ -74,11 +74,11 @@ class ArrowTable:
         instead = f'frame.astype({{"{column}": "{_PANDAS[use]}"}})'
         if not self.of_pandas:
             instead = f'where the stream is made, CAST("{column}" AS {_SQL[use]})'
-        return UsageError(f"The column {shown(column)} is {why}.", allowed=allowed, instead=instead)
+        return UsageError(f"The column {quoted(column)} is {why}.", allowed=allowed, instead=instead)
 
     def read(self) -> pl.DataFrame:
         """Return all rows; a stream that is read once is used up."""
-        frame = guarded(lambda: pl.DataFrame(self.rows()))
+        frame = sandboxed(lambda: pl.DataFrame(self.rows()))
         if frame.schema == self.schema:
             return frame
         raise UsageError("The table's types changed while it was read.", allowed="a table that stays as it is")
@@ -96,7 +96,7 @@ def arrow_table(given: Any) -> ArrowTable | None:
         return given
     if not gives_arrow(given):
         return None
-    return guarded(lambda: (_of_pandas if _is_pandas(given) else _of_stream)(given))
+    return sandboxed(lambda: (_of_pandas if _is_pandas(given) else _of_stream)(given))
 
 
 def gives_arrow(given: Any) -> bool:
@@ -196,7 +196,9 @@ def _check_names(names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(
-            f"Two columns are called {shown(twice)}.", allowed="names of their own", instead="renaming one of them"
+            f"Two columns are called {quoted(twice)}.",
+            allowed="names of their own",
+            instead="renaming one of them",
         )
 
 

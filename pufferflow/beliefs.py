@@ -13,7 +13,7 @@ import polars as pl
 
 from pufferflow.addresses import local_path
 from pufferflow.arguments import instance
-from pufferflow.errors import PufferflowError, Refused, UsageError, visible
+from pufferflow.errors import PufferflowError, Refused, UsageError, escape_controls
 from pufferflow.explain import under_group
 from pufferflow.frame import Batch
 from pufferflow.guarantees import Guarantee, Pure
@@ -109,7 +109,7 @@ class Suggestions:
             left = f"; if it is wrong epsilon {at_most(row.left)} is left" if row.left is not None else ""
             lines.append(f"- {row.belief}: {error}{left}".rstrip(".") + ".")
             lines += [f"    against it: {one}" for one in row.against]
-        return visible("\n".join(lines))
+        return escape_controls("\n".join(lines))
 
     def report(self, path: str | Path) -> Path:
         """Write a report with a figure, as one HTML file without external parts."""

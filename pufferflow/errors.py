@@ -1,7 +1,7 @@
 """The errors this library raises: few kinds, one base.
 
 Every message says what was given, what is allowed and what to try, in at most five lines, and never contains a value
-that came from private data. Names in it are shown by `visible`, as in all texts of this library.
+that came from private data. Names in it are shown by `escape_controls`, as in all texts of this library.
 """
 
 import inspect
@@ -20,10 +20,10 @@ Ends of lines, marks of direction and joiners stay: languages need them.
 """
 
 
-def visible(text: str, *, one_line: bool = False) -> str:
+def escape_controls(text: str, *, one_line: bool = False) -> str:
     r"""Return a text without characters that move a cursor, change the direction of reading, or are invisible.
 
-    >>> print(visible("level\x1b[2J\u202e"), visible("two\nlines", one_line=True))
+    >>> print(escape_controls("level\x1b[2J\u202e"), escape_controls("two\nlines", one_line=True))
     level\x1b[2J\u202e two\nlines
     """
     shown = _HIDDEN.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)
@@ -42,7 +42,11 @@ class PufferflowError(Exception):
     """
 
     def __init__(self, problem: str, *, allowed: str = "", instead: str = "") -> None:
-        self.problem, self.allowed, self.instead = visible(problem), visible(allowed), visible(instead)
+        self.problem, self.allowed, self.instead = (
+            escape_controls(problem),
+            escape_controls(allowed),
+            escape_controls(instead),
+        )
         lines = [self.problem]
         if allowed:
             lines.append(f"  allowed: {self.allowed}")
@@ -118,7 +122,7 @@ def warn_of_use(what: str, lines: Sequence[str], way_on: str) -> None:
     """Warn, if there are lines, at the calling line of the caller's program; `what` is what a filter may name."""
     if lines:
         text = f"{what}: {'; '.join(lines)}. {way_on}"
-        warnings.warn(visible(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
+        warnings.warn(escape_controls(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
 
 
 def _calls_within() -> int:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import polars as pl
 
-from pufferflow.arguments import finite_number, instance, shown
+from pufferflow.arguments import finite_number, instance, quoted
 from pufferflow.arrow_tables import ArrowStream
 from pufferflow.bounds import Bounds
 from pufferflow.channels import Channel
 from pufferflow.designed import DesignedPlan, designed_plan
 from pufferflow.engine import Backend, RemoteTable, check_column, checked_engine
-from pufferflow.errors import Refused, UsageError, visible
+from pufferflow.errors import Refused, UsageError, escape_controls
 from pufferflow.expressions import Values, classes, has_weight, indicators, read_values, split_weight, with_weight
-from pufferflow.guarantees import AnyKind, Guarantee
+from pufferflow.guarantees import AnyGuaranteeFamily, Guarantee
 from pufferflow.habits import EXAMPLES
-from pufferflow.local import Perturbation, perturbation
+from pufferflow.local import LocalBatch, local_batch
 from pufferflow.noise import Family, JointGaussian
 from pufferflow.plan import Plan, plan_of
-from pufferflow.planning import Terms, Within, read_per_group, read_promise, read_row_privacy, read_seconds
+from pufferflow.planning import PlanOptions, Within, read_per_group, read_promise, read_row_privacy, read_seconds
 from pufferflow.queries import (
     Bounded,
     BoundedMean,
@@ -48,7 +48,7 @@ from pufferflow.queries import (
 )
 from pufferflow.release import CostAccount, Release
 from pufferflow.scenario import TIMES, Domain, Interval, Scenario
-from pufferflow.suggestions import Suggesting, suggests_arguments
+from pufferflow.suggestions import HelpfulAttributes, suggests_arguments
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account
@@ -82,7 +82,7 @@ def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Bac
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch(Suggesting):
+class Batch(HelpfulAttributes):
     """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
 
     First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
@@ -203,7 +203,7 @@ class Batch(Suggesting):
             return self._asking(Mean.of(called, values))
         if present is not None and weight is not None and self.request.counts_are_public:
             raise Refused(
-                f'Public weights of {shown(values.column)} with missing="skip": what they add up to is private then.',
+                f'Public weights of {quoted(values.column)} with missing="skip": what they add up to is private then.',
                 allowed="the noisy sums that such a mean is made of",
                 instead=f"private_sum({values.words} * …) and private_sum of the weights where a value is there",
             )
@@ -279,9 +279,9 @@ class Batch(Suggesting):
         (middle, own), (other_middle, other) = (self._centered(one, self._read(one)) for one in (first, second))
         if own.columns == other.columns:
             raise UsageError(
-                f"The covariance of {shown(own.column)} with itself.",
+                f"The covariance of {quoted(own.column)} with itself.",
                 allowed="two columns that the secret lists",
-                instead=f"private_variance({shown(own.column)})",
+                instead=f"private_variance({quoted(own.column)})",
             )
         columns = [pl.col(one) if isinstance(one, str) else one for one in (first, second)]
         products = self._read((columns[0] - middle) * (columns[1] - other_middle))
@@ -303,10 +303,10 @@ class Batch(Suggesting):
         """
         known, domain = self._column(column)
         allowed, some = "a number from 0 to 1", _some_bins(domain)
-        share = finite_number(q, "q", allowed=allowed, instead=f"private_quantile({shown(known)}, 0.5{some})")
+        share = finite_number(q, "q", allowed=allowed, instead=f"private_quantile({quoted(known)}, 0.5{some})")
         if not 0 <= share <= 1:
             meant = share / 100 if 1 < share <= 100 else 0.5
-            instead = f"private_quantile({shown(known)}, {meant:g}{some})"
+            instead = f"private_quantile({quoted(known)}, {meant:g}{some})"
             raise UsageError(f"q is {share:g}.", allowed=allowed, instead=instead)
         numbers = domain.present.numbers  # refused for labels
         called = read_name(name, f"{known}_quantile_{share:g}")
@@ -324,7 +324,7 @@ class Batch(Suggesting):
         edges = sorted(numbers.tolist())
         return self._asking(Quantile.of(called, share, rising, edges, known, counts_values=domain.skips))
 
-    def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> Perturbation:
+    def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> LocalBatch:
         """Publish a column row by row, each value through a random channel, with public columns beside.
 
         Left out, the mechanism is `pf.local.randomized_response` of the values of the domain, with the ε that a plan
@@ -335,13 +335,13 @@ class Batch(Suggesting):
         """
         known, domain = self._column(column)
         domain.check_complete(known, "Row by row the column", "a value for null, which a channel then hides too")
-        return perturbation(self.request, known, domain, mechanism)
+        return local_batch(self.request, known, domain, mechanism)
 
     # What becomes of it
 
     def plan(  # noqa: PLR0913 - a guarantee, and by name how to keep it
         self,
-        guarantee: Guarantee | AnyKind | None = None,
+        guarantee: Guarantee | AnyGuaranteeFamily | None = None,
         *,
         noise: Family | type[JointGaussian] | str = "auto",
         bound: Bounds = "auto",
@@ -368,7 +368,7 @@ class Batch(Suggesting):
         promise = read_promise(guarantee, epsilon, accuracy)
         return plan_of(
             self.request,
-            Terms(
+            PlanOptions(
                 promise,
                 noise,
                 bound,
@@ -413,7 +413,7 @@ class Batch(Suggesting):
         from pufferflow.explain import queries_in_words
 
         queries = queries_in_words(self.request) if self.request.queries else "no queries yet"
-        return visible(f"<Batch {queries}; {self.request.scenario!r}>", one_line=True)
+        return escape_controls(f"<Batch {queries}; {self.request.scenario!r}>", one_line=True)
 
     # Reading arguments
 
@@ -468,7 +468,7 @@ class Batch(Suggesting):
                 raise self.request.columns.not_sensitive(column)
             bins = _some_bins(next(iter(known.values()), None))
             raise UsageError(
-                f"The column is {shown(column)}.",
+                f"The column is {quoted(column)}.",
                 allowed=f"the name of a sensitive column: {', '.join(map(repr, known))}",
                 instead=f"private_histogram({next(iter(known), 'level')!r}{bins})",
             )

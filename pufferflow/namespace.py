@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from pufferflow import guarded as _guarded  # it has to see every fork of a process in which Polars may work
+from pufferflow import sandbox as _guarded  # it has to see every fork of a process in which Polars may work
 
 if TYPE_CHECKING:
     from pufferflow.frame import Batch

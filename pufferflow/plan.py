@@ -13,7 +13,7 @@ from msgspec import structs
 from pufferflow.addresses import local_path
 from pufferflow.bounds import Calibration
 from pufferflow.composition import Cost
-from pufferflow.errors import UsageError, visible, warn_of_use
+from pufferflow.errors import UsageError, escape_controls, warn_of_use
 from pufferflow.explain import (
     assumptions,
     check,
@@ -32,7 +32,6 @@ from pufferflow.explain import (
     witness_in_words,
 )
 from pufferflow.guarantees import Guarantee
-from pufferflow.guarded import check_threads
 from pufferflow.noise import Noise
 from pufferflow.planning import (
     AskedQuery,
@@ -40,8 +39,8 @@ from pufferflow.planning import (
     CoveredPeriod,
     Decision,
     NoisySum,
+    PlanOptions,
     QuieterGroups,
-    Terms,
     cost_of,
     grid_below,
     make_decision,
@@ -50,7 +49,8 @@ from pufferflow.planning import (
 from pufferflow.queries import Request, examples_of
 from pufferflow.release import CostAccount, Release, publish, put_text
 from pufferflow.report.evidence import Evidence
-from pufferflow.suggestions import Suggesting
+from pufferflow.sandbox import check_threads
+from pufferflow.suggestions import HelpfulAttributes
 
 if TYPE_CHECKING:
     from pufferflow.ledger import Account as LedgerAccount
@@ -59,7 +59,7 @@ COMPOSITION = "one vector of sums, joint (M23)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecidedPlan(Suggesting):
+class PlanOfDecision(HelpfulAttributes):
     """Base of plans: the facts of the decision, whichever mechanism draws the answers."""
 
     _decision: Decision
@@ -93,12 +93,12 @@ class DecidedPlan(Suggesting):
         >>> print(*batch.plan(pf.Pure(1.0)).value_handling())
         kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
         """
-        return tuple(visible(line, one_line=True) for line in value_handling(self.request))
+        return tuple(escape_controls(line, one_line=True) for line in value_handling(self.request))
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(DecidedPlan):
+class Plan(PlanOfDecision):
     """Noise for every sum of a batch, calibrated for one guarantee about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
@@ -319,7 +319,7 @@ class Plan(DecidedPlan):
         calibration = self.calibration
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
         queries = queries_in_words(self.request)
-        return visible(f"<Plan {queries}; {self.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
+        return escape_controls(f"<Plan {queries}; {self.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
 
     def __copy__(self) -> Self:
         """Return the plan itself: nothing in it changes."""
@@ -343,7 +343,7 @@ class Plan(DecidedPlan):
         return plan_block(self.explain(), self.summary())
 
 
-def plan_of(request: Request, terms: Terms) -> Plan:
+def plan_of(request: Request, terms: PlanOptions) -> Plan:
     """Return the plan for a batch."""
     way_on = 'missing="skip" leaves them out of answers; a value is read so.'
     warn_of_use("Assumed missing=", notes_on_missing(request), way_on)

@@ -37,7 +37,6 @@ from pufferflow.engine import (
 )
 from pufferflow.errors import PufferflowError, SourceError
 from pufferflow.expressions import ROUNDER, Formula, Segment
-from pufferflow.guarded import guarded
 from pufferflow.jobs import (
     MOST_NEW,
     PAGE,
@@ -70,6 +69,7 @@ from pufferflow.release import (
     place_taken,
     table_differences,
 )
+from pufferflow.sandbox import sandboxed
 from pufferflow.source_version import SourceVersion, with_version
 
 __all__ = [
@@ -121,7 +121,6 @@ __all__ = [
     "dtypes_of",
     "entry_in",
     "files_of",
-    "guarded",
     "local_path",
     "looked_up",
     "names_period",
@@ -131,6 +130,7 @@ __all__ = [
     "release_id",
     "resolved",
     "result_types",
+    "sandboxed",
     "scheme_of",
     "shown_address",
     "table_differences",

@@ -149,8 +149,8 @@ def _product_error(left: Array, right: Array | float, product: Array) -> Array:
 
 def _halves(number: Array) -> tuple[Array, Array]:
     """Return two floats of 26 bits each with the given sum (Veltkamp's split)."""
-    stretched = number * _SPLITTER
-    head = stretched - (stretched - number)
+    under_model_error = number * _SPLITTER
+    head = under_model_error - (under_model_error - number)
     return head, number - head
 
 

@@ -159,10 +159,10 @@ def misfit(callee: str, parameters: Iterable[str], given: Mapping[str, Any], why
     return NoSuchCall(f"{called}() has no argument {unknown!r}.{question}", allowed=", ".join(known), instead=instead)
 
 
-class Suggesting:
+class HelpfulAttributes:
     """Base of classes that are mistaken for frames: errors about missing names and arguments suggest what to type.
 
-    >>> class Batch(Suggesting):
+    >>> class Batch(HelpfulAttributes):
     ...     pass
     >>> hasattr(Batch(), "collect")
     False
@@ -201,7 +201,7 @@ E = TypeVar("E", bound=PufferflowError)
 def in_own_words(error: E, value: object) -> E:
     """Return an error whose examples name the columns of the value that it is about."""
     own: Mapping[str, str] = {}
-    if isinstance(value, Suggesting):
+    if isinstance(value, HelpfulAttributes):
         with suppress(Exception):  # examples are not worth another error
             own = value._own_examples()  # pyright: ignore[reportPrivateUsage] # noqa: SLF001
     if own:

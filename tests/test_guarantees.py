@@ -435,13 +435,13 @@ def test_stretched_promises_hold_for_laws_that_are_off(part):
         ratio = float(rng.choice([1e-3, 0.1, 1.0]))
         new = [law * np.exp(rng.uniform(-ratio / 2, ratio / 2, len(law))) for law in (p, q)]
         new = [law / law.sum() for law in new]
-        rho = pf.Zcdp(concentrated(p, q)).stretched(ratio).rho
+        rho = pf.Zcdp(concentrated(p, q)).under_model_error(ratio).rho
         assert concentrated(*new) <= rho + 1e-9
         epsilon = float(np.abs(np.log(p / q)).max()) / 2
         delta = min(max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)), 0.2)
         if delta < 0.2:
             old = pf.TradeOff(epsilon, delta, hockey_stick(p, q, 0.0) + 1e-15)
-            left = old.stretched(ratio)
+            left = old.under_model_error(ratio)
             assert hockey_stick(*new, 0.0) <= left.tv + 1e-12
             assert hockey_stick(*new, left.epsilon) <= left.delta + 1e-12
 
@@ -450,7 +450,7 @@ def test_a_stretched_rho_is_never_rounded_down():
     """(√ρ + √Δ)² + Δ in exact numbers: what is left of a float result squares to at least 4ρΔ."""
     rng = np.random.default_rng(0)
     for rho, ratio in 10.0 ** rng.uniform([-300, -250], [1, 0], (2000, 2)):
-        left = Fraction(pf.Zcdp(rho).stretched(ratio).rho) - Fraction(rho) - 2 * Fraction(ratio)
+        left = Fraction(pf.Zcdp(rho).under_model_error(ratio).rho) - Fraction(rho) - 2 * Fraction(ratio)
         assert left >= 0
         assert left**2 >= 4 * Fraction(rho) * Fraction(ratio)
 
@@ -462,7 +462,11 @@ def test_a_stretched_delta_is_never_rounded_down(ratio):
             truth = mpmath.mpf(delta) * mpmath.exp(ratio)
             if truth >= 1:
                 with pytest.raises(pf.Refused, match="grows to 1"):
-                    pf.Approx(0.5, delta).stretched(ratio)
-                assert pf.TradeOff(0.5, 0.0, delta).stretched(ratio).tv == 1
+                    pf.Approx(0.5, delta).under_model_error(ratio)
+                assert pf.TradeOff(0.5, 0.0, delta).under_model_error(ratio).tv == 1
             else:
-                assert truth <= pf.Approx(0.5, delta).stretched(ratio).delta <= max(truth * (1 + 1e-12), truth + 1e-323)
+                assert (
+                    truth
+                    <= pf.Approx(0.5, delta).under_model_error(ratio).delta
+                    <= max(truth * (1 + 1e-12), truth + 1e-323)
+                )

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.errors import visible
+from pufferflow.errors import escape_controls
 from pufferflow.jobs.file import read_file
 from pufferflow.planning import Certificate
 from pufferflow.report.evidence import Evidence
@@ -28,7 +28,7 @@ def hostile():
     return batch.private_sum(column).private_mean(column, f"{HOSTILE}mean")
 
 
-def shown():
+def quoted():
     """Return everything that is shown of a hostile plan."""
     batch = hostile()
     plan = batch.plan(epsilon=0.1)
@@ -52,7 +52,7 @@ def shown():
 
 
 def test_no_name_moves_a_cursor_or_turns_the_direction_of_reading():
-    for text in shown():
+    for text in quoted():
         assert not [sign for sign in text if sign not in "\n\t\xa0" and not sign.isprintable()], ascii(text)[:300]
 
 
@@ -65,8 +65,8 @@ def test_no_name_makes_a_line_of_its_own():
 
 def test_letters_of_all_languages_are_left_alone():
     text = "Zürich, Ελλάδα, 東京, עברית, العربية, 12\u00a0%, é, 👩"
-    assert visible(text) == text
-    assert visible(visible(HOSTILE)) == visible(HOSTILE)
+    assert escape_controls(text) == text
+    assert escape_controls(escape_controls(HOSTILE)) == escape_controls(HOSTILE)
 
 
 GOOD = 'name = "x"\nbuild = "own.py:build"\n'

@@ -6,7 +6,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.errors import NoSuchAttribute, NoSuchCall
-from pufferflow.suggestions import Suggesting, did_you_mean, nearest, suggests_arguments
+from pufferflow.suggestions import HelpfulAttributes, did_you_mean, nearest, suggests_arguments
 
 NAMES = ["district", "meter", "hour", "level", "level_sum"]
 
@@ -49,7 +49,7 @@ def test_errors_are_those_of_python_and_of_the_library():
 def test_an_error_about_a_name_keeps_no_value():
     """Python would keep the batch, and with it the frame, in the error."""
 
-    class Asked(Suggesting):
+    class Asked(HelpfulAttributes):
         pass
 
     with pytest.raises(AttributeError) as caught:

@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 
 import pufferflow as pf
-from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError, guarded
+from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError, sandboxed
 from pufferflow_connectors.sql import Dialect, Halves, kinds_of, query_text
 
 DIALECT: Final = Dialect(
@@ -142,7 +142,7 @@ def _in_utc(dtype: pl.DataType) -> pl.DataType:
 def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
     """Return a table of a database file, or of files, on a connection of its own, which only reads."""
     path = _path_of(table)
-    connection = guarded(lambda: _open(path), lambda kind: _not_opened(path, kind))
+    connection = sandboxed(lambda: _open(path), lambda kind: _not_opened(path, kind))
     if not table.name:
         return connection.sql("SELECT 1 AS one")
     if table.name.lower().endswith(_TYPELESS):
@@ -152,7 +152,7 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
         name = DIALECT.text_of(_in_folder(table, table.name))
     if table.name.lower().endswith(_PARQUET):  # a folder kw=4/ would take the place of a column of the rows
         name = f"read_parquet({name}, hive_partitioning = false)"
-    return guarded(lambda: connection.sql(f"FROM {name}"), lambda kind: _no_table(table, kind))
+    return sandboxed(lambda: connection.sql(f"FROM {name}"), lambda kind: _no_table(table, kind))
 
 
 def _path_of(table: RemoteTable) -> str:

@@ -13,7 +13,7 @@ from adbc_driver_postgresql import dbapi  # pyright: ignore[reportMissingTypeStu
 
 import pufferflow as pf
 from pufferflow.plugins import Backend, Query, RemoteTable, SourceError
-from pufferflow_connectors.sql import Dialect, Halves, Kind, kinds_of, query_text
+from pufferflow_connectors.sql import ColumnKind, Dialect, Halves, kinds_of, query_text
 
 T = TypeVar("T")
 DIALECT: Final = Dialect(
@@ -49,7 +49,7 @@ _COLUMNS: Final = """
     FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     WHERE a.attrelid = to_regclass({})::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_TYPES: Final[dict[str, tuple[pl.DataType, Kind]]] = {
+_TYPES: Final[dict[str, tuple[pl.DataType, ColumnKind]]] = {
     "bool": (pl.Boolean(), "boolean"),
     "int2": (pl.Int16(), "other"),
     "int4": (pl.Int32(), "other"),
@@ -95,7 +95,7 @@ class _Column(NamedTuple):
     modifier: int
 
     @property
-    def typed(self) -> tuple[pl.DataType, Kind] | None:
+    def typed(self) -> tuple[pl.DataType, ColumnKind] | None:
         """The type here, and what matters of it; None for a type without meaning here."""
         if self.kind == "numeric" and self.modifier >= 4:
             precision, scale = (self.modifier - 4) >> 16, (self.modifier - 4) & 0x7FF
@@ -207,7 +207,7 @@ class PostgreSql(Backend):
         return f"(SELECT {columns} FROM {self._source}) AS {DIALECT.quoted('read')}"  # noqa: S608 - quoted names
 
     @property
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, ColumnKind]:
         if self._few is not None:
             return kinds_of(self._few.schema)
         return {one.name: one.typed[1] for one in self._columns if one.typed is not None}

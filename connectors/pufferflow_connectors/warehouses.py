@@ -19,10 +19,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError
 
 from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError, with_variables
-from pufferflow_connectors.sql import PART, Dialect, Kind, frames_of, kinds_of, query_text
+from pufferflow_connectors.sql import PART, ColumnKind, Dialect, frames_of, kinds_of, query_text
 
 T = TypeVar("T")
-_TYPES: Final[dict[str, tuple[pl.DataType, Kind]]] = {
+_TYPES: Final[dict[str, tuple[pl.DataType, ColumnKind]]] = {
     **dict.fromkeys(("BOOL", "BOOLEAN"), (pl.Boolean(), "boolean")),
     **dict.fromkeys(("INT64", "BIGINT", "INT", "INTEGER", "SMALLINT", "TINYINT"), (pl.Int64(), "other")),
     **dict.fromkeys(("FLOAT64", "DOUBLE", "DOUBLE PRECISION"), (pl.Float64(), "float")),
@@ -154,7 +154,7 @@ class _Column(NamedTuple):
     scale: Any
 
     @property
-    def typed(self) -> tuple[pl.DataType, Kind] | None:
+    def typed(self) -> tuple[pl.DataType, ColumnKind] | None:
         """The type here, and what matters of it; None for a type without meaning here."""
         parts = _TYPE.fullmatch(str(self.type).upper())
         if parts is None or parts["name"] not in _DECIMALS:
@@ -236,7 +236,7 @@ class Warehouse(Backend):
 
     def text(self, query: Query) -> str:
         if self._few is None:
-            kinds: dict[str, Kind] = {one.name: one.typed[1] for one in self._columns if one.typed is not None}
+            kinds: dict[str, ColumnKind] = {one.name: one.typed[1] for one in self._columns if one.typed is not None}
             return query_text(query, self._dialect.quoted_path(self._table.name), kinds, self._dialect)
         return query_text(query, self._few_rows(self._few), kinds_of(self._few.schema), self._dialect)
 

@@ -21,7 +21,7 @@ from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
 from pufferflow.bounds import Calibration, Pair, read_kind
 from pufferflow.errors import UsageError
-from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Pure
+from pufferflow.guarantees import AnyGuaranteeFamily, Divergence, Guarantee, Pure
 from pufferflow.noise import Noise
 from pufferflow.plan import Plan
 from pufferflow.progress import working
@@ -268,7 +268,7 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     target: Plan | Calibration | Noise,
     laws: Iterable[Pair | tuple[object, object]] | None = None,
     *,
-    promise: Guarantee | AnyKind | None = None,
+    promise: Guarantee | AnyGuaranteeFamily | None = None,
     trials: int = 100_000,
     confidence: float = 0.99,
     rng: Generator | None = None,

@@ -80,7 +80,7 @@ def names_of(secrets: tuple[object, object] | None, place: int | None = None) ->
     return f"the first law{of_pair}", f"the second law{of_pair}"
 
 
-def believing(prior: object) -> str:
+def for_prior(prior: object) -> str:
     """Return the prior in words."""
     describe = getattr(prior, "describe", None)
     return f", under the prior that {describe()}" if callable(describe) else ""
@@ -90,7 +90,7 @@ def _duel(noise: Noise, pair: Pair, place: int | None, *, stands_in: bool) -> Du
     mechanism = Mechanism.of(noise, pair.dimension)
     note = _note(pair, noise) if stands_in else ""
     worlds = world_of(pair.mu), world_of(pair.nu)
-    return Duel(worlds, mechanism, names_of(pair.secrets, place), believing(pair.prior), note)
+    return Duel(worlds, mechanism, names_of(pair.secrets, place), for_prior(pair.prior), note)
 
 
 def _note(pair: Pair, noise: Noise) -> str:
@@ -147,7 +147,7 @@ def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Duel:
     laws = [_in_steps(law, coordinates, plan, measures) for law in pair]
     mechanism = mechanism_of([plan.noises[measure] for measure in measures])
     worlds = world_of(laws[0]), world_of(laws[1])
-    return Duel(worlds, mechanism, _names(plan, pair.secrets), believing(pair.prior), note)
+    return Duel(worlds, mechanism, _names(plan, pair.secrets), for_prior(pair.prior), note)
 
 
 def _stretch(pair: Pair, length: float, norm: float) -> Pair:
@@ -194,13 +194,13 @@ def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | No
     while float(end) * float(plan.weights[measure]) > length:
         end -= grid
     worlds = world_of(Law.point(0)), world_of(Law.point(end))
-    return Duel(worlds, mechanism_of([plan.noises[measure]]), _names(plan, secrets), believing(prior), note)
+    return Duel(worlds, mechanism_of([plan.noises[measure]]), _names(plan, secrets), for_prior(prior), note)
 
 
 def _at_place(plan: Decision, origin: Origin) -> list[Duel]:
     """Return the worlds for a place along a chain or a tree: paths, the laws of one answer, or one row alone."""
     witness = plan.calibration.witness
-    names, prior = _names(plan, witness.secrets), believing(witness.prior)
+    names, prior = _names(plan, witness.secrets), for_prior(witness.prior)
     row_worlds = paths(plan, origin)
     if row_worlds:
         return [

@@ -27,7 +27,7 @@ from pufferflow.bounds.messages import Messages
 from pufferflow.bounds.proofs import AppliedBound, Scales, Untried
 from pufferflow.bounds.quilt import Quilt
 from pufferflow.bounds.random_shifts import least, mean_of_shifts, mean_renyi, of_orders
-from pufferflow.bounds.robustness import robustness, stretched, weakest, with_keys
+from pufferflow.bounds.robustness import robustness, under_model_error, weakest, with_keys
 
 BoundName = Literal["messages", "gwm", "gawm", "dagwm", "kantorovich", "quilt", "exact", "group"]
 """The names of bounds in `bound=`, in job files and on the command line."""
@@ -85,7 +85,7 @@ __all__ = [
     "read_kind",
     "read_laws",
     "robustness",
-    "stretched",
+    "under_model_error",
     "weakest",
     "with_keys",
 ]

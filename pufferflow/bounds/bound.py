@@ -11,7 +11,7 @@ from pufferflow.bounds.law_pairs import Pair, Witness
 from pufferflow.bounds.laws import WorkEstimate
 from pufferflow.conversions import DEFAULT_ORDERS, pure_to_gdp, pure_to_zcdp, renyi_to_delta
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import Divergence, Guarantee, GuaranteeFamily, Pure
 from pufferflow.noise import Family, Noise
 from pufferflow.roots import largest, smallest
 from pufferflow.rounding import UNIT, float_above
@@ -103,7 +103,7 @@ class LossCurve(abc.ABC):
             rows.append((worst.value, allowed, worst.witness))
         return rows
 
-    def least_loss(self, noise: Noise, kind: Kind, at_most: float | None = None) -> float:
+    def least_loss(self, noise: Noise, kind: GuaranteeFamily, at_most: float | None = None) -> float:
         """Return the least loss with which a guarantee of a kind is kept; with `at_most` it is known to be."""
         example = kind.example
         if example.divergence is not Divergence.HOCKEY_STICK:

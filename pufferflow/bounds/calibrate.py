@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
-from pufferflow.arguments import instance, shown
+from pufferflow.arguments import instance, quoted
 from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, LossCurve
 from pufferflow.bounds.choice import read_bounds
 from pufferflow.bounds.law_pairs import Pair, Witness
@@ -22,7 +22,7 @@ from pufferflow.bounds.proofs import (
     search,
 )
 from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import AnyKind, Divergence, Guarantee, Kind, RenyiCurve, Tv
+from pufferflow.guarantees import AnyGuaranteeFamily, Divergence, Guarantee, GuaranteeFamily, RenyiCurve, Tv
 from pufferflow.noise import NOISES, Family, JointGaussian, Laplace, Noise, StaircaseFamily
 from pufferflow.suggestions import did_you_mean, nearest
 from pufferflow.transport import Certainty
@@ -37,7 +37,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         near = nearest(given, NOISES)
         if noise is None:
             raise UsageError(
-                f"noise is {shown(given)}.{did_you_mean(given, NOISES)}",
+                f"noise is {quoted(given)}.{did_you_mean(given, NOISES)}",
                 allowed=f"{', '.join(map(repr, ('auto', *NOISES)))}, or a family such as pf.GeneralizedCauchy.of(k=4)",
                 instead=f'noise="{near[0] if near else "laplace"}"',
             )
@@ -66,7 +66,7 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
     return cast(Family, noise)
 
 
-def read_kind(kind: Any) -> Kind:
+def read_kind(kind: Any) -> GuaranteeFamily:
     """Return the kind of guarantee: a function from an ε to a guarantee, as `pf.Pure` or `pf.Renyi.of(alpha=4)`."""
     allowed, instead = "a guarantee without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
     if isinstance(kind, Guarantee):
@@ -74,7 +74,7 @@ def read_kind(kind: Any) -> Kind:
     if kind is RenyiCurve or kind is Tv or not callable(kind):
         name = kind.__name__ if callable(kind) else f"of type {type(kind).__name__}"
         raise UsageError(f"kind is {name}.", allowed=allowed, instead=instead)
-    if isinstance(kind, Kind):
+    if isinstance(kind, GuaranteeFamily):
         return kind
     try:
         example = kind(0.0)
@@ -86,7 +86,7 @@ def read_kind(kind: Any) -> Kind:
         ) from error
     if not isinstance(example, Guarantee):
         raise UsageError("kind returns no guarantee.", allowed=allowed, instead=instead)
-    return Kind(example)
+    return GuaranteeFamily(example)
 
 
 _CLOSE = 1e-9
@@ -243,7 +243,7 @@ def _calibration(
     )
 
 
-def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: Kind) -> float:
+def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: GuaranteeFamily) -> float:
     """Return the least ε that all loss curves keep at the δ of a guarantee that they keep.
 
     The curve with the largest δ at the guaranteed ε need not be the one with the largest ε at the guaranteed δ.
@@ -255,7 +255,9 @@ def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarante
     return cost
 
 
-def loss(pairs: Pairs, noise: Noise, kind: AnyKind, bound: Bounds = "auto", end: float | None = None) -> float:
+def loss(
+    pairs: Pairs, noise: Noise, kind: AnyGuaranteeFamily, bound: Bounds = "auto", end: float | None = None
+) -> float:
     """Return the least loss for which an answer with this noise provably keeps a guarantee of this kind; ∞ if none.
 
     `kind` is a guarantee without its ε: `pf.Pure`, `pf.Renyi.of(alpha=4)`, `pf.Approx.of(delta=1e-6)`,

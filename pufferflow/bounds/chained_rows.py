@@ -17,7 +17,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds.random_shifts import mean_of_shifts
 from pufferflow.chains import Chain, Chains, DifferingRows, RowBridge, Secrets
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, Divergence, Guarantee, Kind
+from pufferflow.guarantees import Approx, Divergence, Guarantee, GuaranteeFamily
 from pufferflow.roots import largest_without
 from pufferflow.rounding import UNIT
 
@@ -42,7 +42,7 @@ class ChainedRows:
     secrets: Secrets
     endless: bool = False
 
-    def loss(self, kind: Kind, row: float, group: float = math.inf) -> tuple[float, str]:
+    def loss(self, kind: GuaranteeFamily, row: float, group: float = math.inf) -> tuple[float, str]:
         """Return the loss of a kind, and the proof, of releases `row`-Gaussian in each row, `group`-Gaussian in all.
 
         It is ∞ for guarantees that neither way proves: pure ones, and those of all orders together.
@@ -92,7 +92,7 @@ class ChainedRows:
 
         return largest_without(excess, 1.0, _TOLERANCE)
 
-    def _coupled(self, kind: Kind, row: float, group: float) -> float:
+    def _coupled(self, kind: GuaranteeFamily, row: float, group: float) -> float:
         """Return the mean loss over the number of rows that differ (M1, M38)."""
         if kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI) or self._differing is None:
             return math.inf

@@ -7,7 +7,7 @@ tries it, whether plans are compared with it, and what it counts.
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.bounds.bound import Bound
 from pufferflow.errors import UsageError
 from pufferflow.guarantees import Guarantee
@@ -73,7 +73,7 @@ def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
 
 def _no_bound(given: object) -> UsageError:
     """Return the error for a value that is not a bound: a misspelt name, or a class that was not called."""
-    said, near = shown(given), nearest(given, BOUNDS)
+    said, near = quoted(given), nearest(given, BOUNDS)
     instead = f'bound="{near[0]}"' if near else 'bound=[pf.DAGWM(), pf.Exact()], or bound="auto"'
     if isinstance(given, type):
         said = f"the class {given.__name__}, not a bound: the class has to be called"

@@ -16,7 +16,7 @@ from pufferflow.bounds.bound import EPSILON_TOLERANCE, Bound, LossCurve
 from pufferflow.bounds.law_pairs import Witness
 from pufferflow.bounds.laws import Laws, ListedLaws
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarantees import Guarantee, GuaranteeFamily, Pure
 from pufferflow.noise import Family, Laplace, Noise
 from pufferflow.progress import OutOfTimeError, check_time, doing, until
 from pufferflow.transport import Certainty
@@ -26,12 +26,12 @@ LOWER = 1e-6
 """The relative reduction of the scale for which a later bound is preferred: earlier ones are exact more often."""
 LITTLE = 0.05
 """The relative reduction of the noise that a bound has to offer for work beyond the budget."""
-TRIFLE = 2e8
+SMALL_WORK = 2e8
 """The number of elementary operations, a fraction of a second, that is always allowed."""
 TOO_LONG = 1e10
 """The number of operations, some ten seconds, that is never exceeded, unless the bound is named."""
 _IN_A_SECOND = 1e9
-FAINT = 1e-200
+NEGLIGIBLE = 1e-200
 """Below this a scale counts as no noise, and its inverse is too large to compute with."""
 _ONE_EVALUATION = 1 / 20
 """The share of one loss evaluation in the work of the search for a scale."""
@@ -201,7 +201,7 @@ class Scales:
 
     def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
         """Return a scale at which the exact loss breaks a pure guarantee, close to the largest by a few bisections."""
-        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < FAINT:
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < NEGLIGIBLE:
             return 0.0
         low, high = 0.0, best * (1 - LOWER)
         if laws.least_loss(1 / high, witness) > self.guarantee.epsilon:
@@ -219,7 +219,7 @@ class Epsilons:
     """The least ε that a noise provably keeps."""
 
     noise: Noise
-    kind: Kind
+    kind: GuaranteeFamily
 
     @property
     def guarantee(self) -> Guarantee:
@@ -240,7 +240,7 @@ class Epsilons:
         return AppliedBound.of(bound, laws, self.noise, self.kind.example).keeps(self.noise, self.kind.at(value))
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < FAINT:
+        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < NEGLIGIBLE:
             return 0.0
         return laws.least_loss(1 / self.noise.scale, witness)
 
@@ -260,7 +260,7 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
     monotonic clock, the search stops and the best proofs hold; laws without a proof still get one.
     """
     tried = _first_proofs(pieces, bounds, aim, workers)
-    budget = sum(piece.work for piece in tried) + TRIFLE if thrifty else math.inf
+    budget = sum(piece.work for piece in tried) + SMALL_WORK if thrifty else math.inf
     while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
         try:
             with until(end):
@@ -324,7 +324,7 @@ class _Piece:
 
         def rank(bound: Bound) -> tuple[bool, float]:
             work = self._work_of(bound)
-            return bound.supports_only, work if work > TRIFLE else 0.0
+            return bound.supports_only, work if work > SMALL_WORK else 0.0
 
         self.left = sorted(self.bounds, key=rank)
         self.best, self.work = self._first()

@@ -11,19 +11,19 @@ import numpy as np
 
 from pufferflow.arrays import Floats, log_sum
 from pufferflow.conversions import DEFAULT_ORDERS, gaussian_deltas, gdp_to_approx
-from pufferflow.guarantees import Approx, Divergence, Guarantee, Kind, RenyiCurve
+from pufferflow.guarantees import Approx, Divergence, Guarantee, GuaranteeFamily, RenyiCurve
 from pufferflow.roots import smallest
 from pufferflow.rounding import UNIT, upwards
 
 _TOLERANCE = 1e-9
 
 
-def least(promises: Sequence[Guarantee], kind: Kind) -> float:
+def least(promises: Sequence[Guarantee], kind: GuaranteeFamily) -> float:
     """Return the least loss of a kind that follows from any of several guarantees; ∞ if none does."""
     return min((kind.loss_from(promise) for promise in promises), default=math.inf)
 
 
-def mean_of_shifts(shifts: Floats, masses: Floats, kind: Kind) -> float:
+def mean_of_shifts(shifts: Floats, masses: Floats, kind: GuaranteeFamily) -> float:
     """Return the mean loss of Gaussian shifts with these probabilities, of a Rényi order or at a δ (M1)."""
     if kind.example.divergence is Divergence.HOCKEY_STICK and kind.example.delta > 0:
         epsilon = mean_epsilon(shifts, masses, kind.example.delta)
@@ -72,7 +72,7 @@ def _finite_mean_epsilon(shifts: Floats, masses: Floats, delta: float) -> float:
     return smallest(excess, high, _TOLERANCE) if high < math.inf else math.inf
 
 
-def of_orders(loss: Callable[[float], float], kind: Kind) -> list[Guarantee]:
+def of_orders(loss: Callable[[float], float], kind: GuaranteeFamily) -> list[Guarantee]:
     """Return the Rényi guarantees with finite losses from which a kind follows."""
     alpha = kind.example.alpha
     orders = DEFAULT_ORDERS if alpha == math.inf else (alpha,)

@@ -11,7 +11,7 @@ from pufferflow.arguments import finite_number_at_least_zero, instance
 from pufferflow.bounds.bound import BallLoss
 from pufferflow.bounds.calibrate import Calibration
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee, Kind
+from pufferflow.guarantees import Guarantee, GuaranteeFamily
 from pufferflow.rounding import float_above
 
 
@@ -63,7 +63,7 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
     read = [instance(one, Calibration, "The first argument", allowed=allowed, instead=instead) for one in every]
     guarantee = read[0].guarantee if moved == 0 else weakest([_moved(one, moved) for one in read])
     guarantee = with_keys(guarantee, keys)
-    return guarantee if factor == 0 else stretched(guarantee, factor)
+    return guarantee if factor == 0 else under_model_error(guarantee, factor)
 
 
 def with_keys(promise: Guarantee, delta: float) -> Guarantee:
@@ -87,14 +87,14 @@ def weakest(promises: Sequence[Guarantee]) -> Guarantee:
     return first.with_losses([max(single.loss_from(one) for one in promises) for single in first.singles])
 
 
-def stretched(guarantee: Guarantee, ratio: float) -> Guarantee:
+def under_model_error(guarantee: Guarantee, ratio: float) -> Guarantee:
     """Return the guarantee that remains if all likelihoods may be off by a factor e^ratio, either way (M30).
 
     >>> from pufferflow.guarantees import Renyi
-    >>> stretched(Renyi(alpha=2, epsilon=1), 0.5)
+    >>> under_model_error(Renyi(alpha=2, epsilon=1), 0.5)
     Renyi(alpha=2.0, epsilon=2.5)
     """
-    weaker = guarantee.stretched(ratio)
+    weaker = guarantee.under_model_error(ratio)
     if weaker is None:
         raise Refused(
             f"What is left of {type(guarantee).__name__} if likelihoods are off by a factor.",
@@ -112,7 +112,7 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
     if promised.by_movement and math.isfinite(promised.sensitivity):
         return _farther(promised, float_above(Fraction(promised.sensitivity) + Fraction(2 * moved)))
     own = promised.noise.pure_within(moved, promised.witness.dimension)
-    weaker = None if math.isinf(own) else promised.guarantee.stretched(own)
+    weaker = None if math.isinf(own) else promised.guarantee.under_model_error(own)
     if weaker is None:
         raise Refused(
             f"A wrong prior for {promised.guarantee!r} proven by {type(promised.bound).__name__}.",
@@ -125,7 +125,7 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
 def _farther(promised: Calibration, radius: float) -> Guarantee:
     """Return the guarantee that the noise keeps for a longer movement."""
     ball = BallLoss(radius, promised.certainty, promised.witness, promised.own_delta)
-    losses = [ball.least_loss(promised.noise, Kind(one)) for one in promised.guarantee.singles]
+    losses = [ball.least_loss(promised.noise, GuaranteeFamily(one)) for one in promised.guarantee.singles]
     if math.inf in losses:
         raise Refused(
             f"{type(promised.noise).__name__} noise keeps no such guarantee for so wrong a prior.",

@@ -21,11 +21,11 @@ from pufferflow.errors import Refused, UsageError
 from pufferflow.law import (
     BITS,
     SPAN,
-    Gap,
+    DistanceInterval,
     Law,
     Levels,
     Masses,
-    Yardstick,
+    Precision,
     convolve,
     disjoint_planes,
     gap,
@@ -45,11 +45,11 @@ _MOST_THREE_TERM_WORK = 1.2e11
 _MOST_POINTS = 2_000_000
 _PASSES = 15
 _SAMPLE = 200
-_UNKNOWN = Gap(0, 0, 1)
+_UNKNOWN = DistanceInterval(0, 0, 1)
 _MOST_WORK = 1e11
 _SNAPPED = 4
 _PATIENCE = 64
-_NONE = Gap(-1, -1, -1)
+_NONE = DistanceInterval(-1, -1, -1)
 _MOST_LISTED_POINTS = 100_000
 _LEAST_MASS = 1e-290
 
@@ -108,12 +108,12 @@ def _search_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
 class _FarthestSoFar:
     """The largest W_∞ found so far, its row and its states."""
 
-    precision: Yardstick
-    gap: Gap = _NONE
+    precision: Precision
+    gap: DistanceInterval = _NONE
     row: int = 0
     states: Pair | None = None
 
-    def covers(self, bound: Gap) -> bool:
+    def covers(self, bound: DistanceInterval) -> bool:
         """Return whether this bound cannot raise the maximum; record the uncertainty that remains."""
         if bound.length > self.gap.length or (bound.most > self.gap.length == self.gap.most):
             return False
@@ -131,18 +131,22 @@ class _FarthestSoFar:
         """Compute W_∞ of two laws that may exceed the maximum, or whose ties matter."""
         measured = gap(mu, nu, self.precision, _NONE)
         if measured.length > self.gap.length:
-            self.gap, self.row, self.states = Gap(self.gap.least, measured.length, self.gap.most), row, states
+            self.gap, self.row, self.states = (
+                DistanceInterval(self.gap.least, measured.length, self.gap.most),
+                row,
+                states,
+            )
         self._note(measured.least, measured.most)
 
     def _note(self, least: int, most: int) -> None:
-        self.gap = Gap(max(self.gap.least, least), self.gap.length, max(self.gap.most, most))
+        self.gap = DistanceInterval(max(self.gap.least, least), self.gap.length, max(self.gap.most, most))
 
 
 @final
 class _RowSearch:
     """The search over the rows for one initial law."""
 
-    def __init__(self, best: _FarthestSoFar, secrets: SumSecrets, precision: Yardstick) -> None:
+    def __init__(self, best: _FarthestSoFar, secrets: SumSecrets, precision: Precision) -> None:
         self._best, self._secrets, self._precision = best, secrets, precision
         self._past, self._future = SideDistances(precision), SideDistances(precision)
         self._idle, self._wait = 0, 0
@@ -220,7 +224,7 @@ def affordable_three_terms(sums: Sums, secrets: SumSecrets) -> Farthest | None:
 def largest_three_term_bound(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
     """Return the largest three-term bound on a lattice: all pasts by a forward pass, all futures by a backward one."""
     precision = yardstick(sums.length, sums.chain.states, grid.size)
-    futures: list[dict[Pair, Gap]] = []
+    futures: list[dict[Pair, DistanceInterval]] = []
     side = SideDistances(precision)
     for row, law in in_time(zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, grid).futures_back(), strict=True)):
         futures.append(side.gaps(conditional_laws(law.planes), secrets.pairs) if secrets.rows[row] else {})
@@ -238,12 +242,14 @@ def largest_three_term_bound(sums: Sums, secrets: SumSecrets, grid: SumLattice) 
     return largest
 
 
-def add_three_terms(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list[int]) -> dict[Pair, Gap]:
+def add_three_terms(
+    past: dict[Pair, DistanceInterval], future: dict[Pair, DistanceInterval], values: list[int]
+) -> dict[Pair, DistanceInterval]:
     """Return the three-term bounds of the pairs of one row, given its values."""
-    bounds: dict[Pair, Gap] = {}
+    bounds: dict[Pair, DistanceInterval] = {}
     for (a, b), past_gap in past.items():
         future_gap, own_gap = future[a, b], abs(values[a] - values[b])
-        bounds[a, b] = Gap(
+        bounds[a, b] = DistanceInterval(
             past_gap.least + future_gap.least + own_gap,
             past_gap.length + future_gap.length + own_gap,
             past_gap.most + future_gap.most + own_gap,
@@ -255,11 +261,11 @@ def add_three_terms(past: dict[Pair, Gap], future: dict[Pair, Gap], values: list
 class SideDistances:
     """W_∞ of the laws on one side of a row, row by row: the distance at each row is the guess for the next."""
 
-    def __init__(self, precision: Yardstick) -> None:
+    def __init__(self, precision: Precision) -> None:
         self._precision = precision
-        self._guesses: dict[Pair, Gap] = {}
+        self._guesses: dict[Pair, DistanceInterval] = {}
 
-    def gaps(self, laws: list[Floats], pairs: Iterable[Pair]) -> dict[Pair, Gap]:
+    def gaps(self, laws: list[Floats], pairs: Iterable[Pair]) -> dict[Pair, DistanceInterval]:
         """Return W_∞ for the pairs of one row, given one law per state."""
         needed = list(pairs)
         ladders: dict[int, Levels] = {

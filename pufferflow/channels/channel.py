@@ -14,7 +14,7 @@ from typing import Any, Final, Self, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, instance, set_fields, shown
+from pufferflow.arguments import finite_number, instance, quoted, set_fields
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.channels.cells import rounded_to
 from pufferflow.channels.drawing import Ladder
@@ -34,7 +34,7 @@ from pufferflow.channels.labels import (
 from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Bits, Noise, bit_source
 from pufferflow.rounding import UNIT, float_above, log_above, upwards
-from pufferflow.suggestions import Suggesting, suggests_arguments
+from pufferflow.suggestions import HelpfulAttributes, suggests_arguments
 
 ERASED: Final = None
 """The output that says nothing; null in a column."""
@@ -57,7 +57,7 @@ class Drawn:
 @final
 @suggests_arguments
 @dataclass(frozen=True, repr=False)
-class Channel(Suggesting):
+class Channel(HelpfulAttributes):
     """A mechanism γ(y|x) that reads columns of a row and publishes one of finitely many outputs.
 
     `reads` is a column, or a list of several whose values it is given as tuples; None of a column that is named where
@@ -142,7 +142,7 @@ class Channel(Suggesting):
     def probability(self, given: Any, output: Any) -> Fraction:
         """Return γ(output | given)."""
         if output not in self.outputs:
-            raise UsageError(f"{shown(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}")
+            raise UsageError(f"{quoted(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}")
         return self.probabilities[self.place(given)][self.outputs.index(output)]
 
     def place(self, given: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from pufferflow.arguments import decimal_reading, finite_number, shown
+from pufferflow.arguments import decimal_reading, finite_number, quoted
 from pufferflow.errors import UsageError
 
 Label = str | int | float | bool
@@ -25,7 +25,7 @@ def columns_of(reads: Any) -> tuple[str, ...]:
     names: tuple[Any, ...] = tuple(listed)
     if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise UsageError(
-            f"reads is {shown(cast(object, reads))}.",
+            f"reads is {quoted(cast(object, reads))}.",
             allowed="the name of a column, or a list of different ones",
             instead='reads="score", or reads=["first", "second"]',
         )
@@ -39,7 +39,7 @@ def label(given: Any, name: str) -> Any:
         return tuple(label(one, name) for one in cast(Sequence[Any], plain))
     if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not math.isfinite(plain)):
         raise UsageError(
-            f"{name} is {shown(cast(object, given))}.",
+            f"{name} is {quoted(cast(object, given))}.",
             allowed="texts and finite numbers, or tuples of them",
             instead='"yes", or 3',
         )
@@ -52,7 +52,9 @@ def read_inputs(given: Any, columns: int) -> tuple[Values, ...]:
         plain: Any = given.tolist() if hasattr(given, "tolist") else given
         listed: list[Any] = [label(one, "An input") for one in plain]
     except TypeError:
-        raise UsageError(f"inputs is {shown(given)}.", allowed="a list of values", instead="inputs=[0, 1, 2]") from None
+        raise UsageError(
+            f"inputs is {quoted(given)}.", allowed="a list of values", instead="inputs=[0, 1, 2]"
+        ) from None
     points = tuple(cast(Values, one if isinstance(one, tuple) else (one,)) for one in listed)
     if any(len(point) != columns for point in points):
         raise UsageError(

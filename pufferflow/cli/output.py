@@ -11,18 +11,18 @@ from typing import Any, TextIO, cast
 
 import msgspec
 
-from pufferflow.errors import visible
+from pufferflow.errors import escape_controls
 
 NONE = "-"
 
 
 def safe(text: str) -> str:
-    r"""Return a `visible` text with blanks for tabs, and `?` for all else that a terminal does not print.
+    r"""Return a `escape_controls` text with blanks for tabs, and `?` for all else that a terminal does not print.
 
     >>> print(safe("a\x1b[2Jb\tc"))
     a\x1b[2Jb c
     """
-    printable = visible(text.replace("\t", " "))
+    printable = escape_controls(text.replace("\t", " "))
     return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in printable)
 
 

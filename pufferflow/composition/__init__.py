@@ -17,7 +17,7 @@ from pufferflow.composition.exact_sums import Answered, ExactSum, ExactSums
 from pufferflow.composition.forecast import (
     AccountForecast,
     Every,
-    Recurring,
+    RecurringRelease,
     ScheduledReleases,
     alike,
     forecast,
@@ -52,7 +52,7 @@ __all__ = [
     "Opening",
     "Part",
     "Past",
-    "Recurring",
+    "RecurringRelease",
     "Region",
     "ReservedProfile",
     "ReservedProfiles",

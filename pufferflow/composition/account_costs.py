@@ -31,12 +31,12 @@ from pufferflow.composition.rule import UnitReleases, steps_seen_by
 from pufferflow.composition.rules import TRANSLATION, RuleTotal, least, meters_for
 from pufferflow.composition.running_total import RunningTotal
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
 from pufferflow.scenario import Initial, Presence, Scenario, ValueSecret
 from pufferflow.scenario.priors import AnyCorrelation, Independent, Prior
 
 _MOST_TIMES = 1 << 17
-_HAIR = 2e-6
+_RTOL = 2e-6
 _NOTHING_ASKED = "no release about any row"
 
 
@@ -72,7 +72,7 @@ class Composed:
         return f"<Composed {self.guarantee!r} by {self.rule}; {queries}>"
 
 
-def single_kind(guarantee: Guarantee) -> Kind:
+def single_kind(guarantee: Guarantee) -> GuaranteeFamily:
     """Return a guarantee without its loss; refuse guarantees of several."""
     if guarantee.kind is None:
         raise Refused(
@@ -106,7 +106,7 @@ class AccountCosts:
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
-        self._kind_of_sums = self.kind.sparing(self.keys_delta) if self.keys_delta else self.kind
+        self._kind_of_sums = self.kind.reserve_delta(self.keys_delta) if self.keys_delta else self.kind
         self._costs = list[Cost]()
         self._running = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
@@ -127,7 +127,7 @@ class AccountCosts:
     @property
     def costs(self) -> tuple[Cost, ...]:
         """The costs of all releases so far that selected a row."""
-        return tuple(cost for cost in self._costs if not cost.silent)
+        return tuple(cost for cost in self._costs if not cost.selects_nothing)
 
     @property
     def all_costs(self) -> Sequence[Cost]:
@@ -168,7 +168,7 @@ class AccountCosts:
         """Return the same releases, or others, counted under one prior only."""
         return self._anew(self._costs if costs is None else costs, self.meter, [prior])
 
-    def believing(self, prior: Prior) -> "AccountCosts":
+    def for_prior(self, prior: Prior) -> "AccountCosts":
         """Return the releases that select a row, counted under one of the priors; no release can be added to them."""
         view: AccountCosts = copy(self)
         view._costs, view._last, view.priors = list(self.costs), None, [prior]
@@ -190,7 +190,7 @@ class AccountCosts:
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the costs of the account as they are counted once a release with this cost is its first."""
-        if self.meter is not None or self.reserved is not None or self._pure or cost.silent or self.costs:
+        if self.meter is not None or self.reserved is not None or self._pure or cost.selects_nothing or self.costs:
             return self
         try:
             return self._anew(self._costs, self.total([cost]).meter, self.priors)
@@ -231,8 +231,8 @@ class AccountCosts:
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
         """Return the least proven total; the quick total is proven too, but seldom the least."""
         costs = [*self._costs, *more]
-        selecting, seen = [cost for cost in costs if not cost.silent], steps_seen_by(costs)
-        unseen_rows = any(cost.silent and cost.steps_seen is None for cost in costs)
+        selecting, seen = [cost for cost in costs if not cost.selects_nothing], steps_seen_by(costs)
+        unseen_rows = any(cost.selects_nothing and cost.steps_seen is None for cost in costs)
         by_belief = [
             UnitReleases(self.scenario, one.prior, selecting, seen, one.movements, more, unseen_rows=unseen_rows)
             for one in self._running
@@ -401,7 +401,7 @@ class AccountCosts:
         place = bisect_left(self._promises, total)
         shapes = {id(cost.shape): cost.shape for cost in more}.values()
         known = [*self._promises[place : place + 1], *map(self._epsilon, shapes)]
-        return min((one for one in known if total <= one <= total * (1 + _HAIR)), default=total)
+        return min((one for one in known if total <= one <= total * (1 + _RTOL)), default=total)
 
     def _epsilon(self, shape: Shape) -> float:
         """Return the ε that a release guarantees; ∞ if its guarantee is of another kind than the totals."""

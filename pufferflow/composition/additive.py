@@ -298,7 +298,7 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     filters on literals do not separate count as overlapping.
     """
     columns: Sequence[str] = columns_of(scenario, prior)
-    costs = [cost for cost in costs if not cost.silent]
+    costs = [cost for cost in costs if not cost.selects_nothing]
     regions: list[dict[str, Region]] = [cost.regions for cost in costs]
     of_rows = prior.independent_rows and isinstance(scenario.secret, ValueSecret)
     if of_rows:

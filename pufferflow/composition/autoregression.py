@@ -104,7 +104,7 @@ class Movements:
 
     def __init__(self, scenario: Scenario, prior: Prior, costs: Iterable[Cost] = ()) -> None:
         self._secret, self._prior = scenario.secret, prior
-        self._costs = [cost for cost in costs if not cost.silent]
+        self._costs = [cost for cost in costs if not cost.selects_nothing]
         self._sums = dict[tuple[int, float], _MovementSums]()
 
     @staticmethod
@@ -115,7 +115,7 @@ class Movements:
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
-        if not cost.silent:
+        if not cost.selects_nothing:
             self._costs.append(cost)
 
     def length(
@@ -129,7 +129,7 @@ class Movements:
         cut = far if _in_classes(secret) else math.inf
         if (norm, cut) not in self._sums:
             self._sums[norm, cut] = _MovementSums(prior, secret, norm, cut)
-        selecting = [cost for cost in more if not cost.silent]
+        selecting = [cost for cost in more if not cost.selects_nothing]
         return self._sums[norm, cut].length(self._costs, selecting, schedule, far)
 
 

@@ -11,14 +11,14 @@ from pufferflow.composition.opening import Opening, may_discover
 from pufferflow.composition.rule import added
 from pufferflow.composition.rules import meters_for
 from pufferflow.errors import UsageError
-from pufferflow.guarantees import AnyKind, Approx, Divergence, Guarantee, Kind, Pure
+from pufferflow.guarantees import AnyGuaranteeFamily, Approx, Divergence, Guarantee, GuaranteeFamily, Pure
 from pufferflow.scenario import Scenario
 
 
 def compose(
     releases: Iterable[Any],
     scenario: Scenario,
-    kind: AnyKind | None = None,
+    kind: AnyGuaranteeFamily | None = None,
     *,
     method: str | None = None,
     fixed: bool = False,
@@ -63,7 +63,7 @@ def compose(
     return total if pure or chosen is not None else replace(total, adaptive=False)
 
 
-def _method(given: object, kind: Kind, scenario: Scenario, *, fixed: bool) -> str:
+def _method(given: object, kind: GuaranteeFamily, scenario: Scenario, *, fixed: bool) -> str:
     """Read an accounting method, which must be one for the kind of guarantee."""
     known = meters_for(kind, scenario.priors)
     if fixed:
@@ -110,10 +110,10 @@ def _cost(given: Any) -> Cost:
     return cost
 
 
-def _example(costs: list[Cost], kind: AnyKind | None) -> Guarantee:
+def _example(costs: list[Cost], kind: AnyGuaranteeFamily | None) -> Guarantee:
     """Return a guarantee of the kind to total: δ is that of all releases together, 0 if their guarantees are pure."""
     if kind is not None:
-        promise = kind.example if isinstance(kind, Kind) else kind(0.0) if callable(kind) else kind
+        promise = kind.example if isinstance(kind, GuaranteeFamily) else kind(0.0) if callable(kind) else kind
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
                 "kind is no kind of guarantee.",

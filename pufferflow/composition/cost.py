@@ -170,7 +170,7 @@ class Cost(_Stored, frozen=True, rename=COST_NAMES):
         return low + self.offset, high + self.offset
 
     @property
-    def silent(self) -> bool:
+    def selects_nothing(self) -> bool:
         """Whether no row is selected, so that answers are noise alone."""
         return self.shape.rows is not None and self.shape.rows.selected == 0
 

@@ -20,7 +20,7 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.channels import cell_masses
 from pufferflow.composition.exact_sums import ExactSum, ExactSums
-from pufferflow.confounding import Channel, ExactPair, PastOutcomes, Seen, knots_of, see
+from pufferflow.confounding import Channel, ExactPair, PastOutcomes, ProjectedTable, bin_edges, see
 from pufferflow.errors import Refused
 from pufferflow.inference import column_and_domain
 from pufferflow.noise import Laplace, Noise, grid_of
@@ -60,7 +60,7 @@ class JointAnswers:
     Sums to which every row adds the same are one answer. `answers` has for every release the places of its sums.
     """
 
-    seen: Seen
+    seen: ProjectedTable
     releases: tuple[ExactRelease, ...]
     answers: tuple[tuple[int, ...], ...]
 
@@ -123,7 +123,7 @@ class JointAnswers:
 
 def _seen(
     priors: Sequence[Prior], secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]], rows: int
-) -> Seen:
+) -> ProjectedTable:
     """Return sums over rows seen from the secret of one row, under each of some tables."""
     tables = [_convolved(_row(prior, secret, sums), prior, secret, sums, rows) for prior in priors]
     if any((row.values, row.pairs) != (tables[0][0].values, tables[0][0].pairs) for row, _ in tables):
@@ -137,7 +137,7 @@ def _seen(
         np.array([[law.get(point, 0) for point in points] for law in laws], dtype=object) for _, laws in tables
     )
     names = tuple(f"exact sum {place}" for place in range(len(sums)))
-    return Seen(row.secret, row.values, row.pairs, names, cast(tuple[Values, ...], points), masses)
+    return ProjectedTable(row.secret, row.values, row.pairs, names, cast(tuple[Values, ...], points), masses)
 
 
 def _column(prior: Prior, secret: AnySecret, named: str | None) -> tuple[str, Domain]:
@@ -146,15 +146,15 @@ def _column(prior: Prior, secret: AnySecret, named: str | None) -> tuple[str, Do
     return column_and_domain(prior, Statistic.total(1, column=name), secret)
 
 
-def _row(prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]]) -> Seen:
+def _row(prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]]) -> ProjectedTable:
     """Return the columns that sums read of a row, seen from its secret."""
     read = [_column(prior, secret, column)[0] for column, terms in sums if len(set(terms)) > 1]
     return see(table_of(prior, secret), secret, list(dict.fromkeys(read)))
 
 
 def _convolved(
-    row: Seen, prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]], rows: int
-) -> tuple[Seen, list[Law]]:
+    row: ProjectedTable, prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]], rows: int
+) -> tuple[ProjectedTable, list[Law]]:
     """Return the joint laws of the secret of a row and the sums over all: other rows have the law of any row."""
     (masses,) = row.masses
     added = [_terms(prior, secret, column, terms, row) for column, terms in sums]
@@ -163,7 +163,9 @@ def _convolved(
     return row, [_convolution(_law(one.tolist(), moves), others) for one in masses]
 
 
-def _terms(prior: Prior, secret: AnySecret, named: str | None, terms: tuple[int, ...], row: Seen) -> tuple[int, ...]:
+def _terms(
+    prior: Prior, secret: AnySecret, named: str | None, terms: tuple[int, ...], row: ProjectedTable
+) -> tuple[int, ...]:
     """Return what a row adds to a sum at each of its points."""
     if len(set(terms)) == 1:
         return terms[:1] * len(row.points)
@@ -281,5 +283,5 @@ def _knots(own: ExactSum, steps: Sequence[int]) -> tuple[list[list[Fraction]], F
             allowed="Laplace noise, or releases whose outputs are published",
             instead="noise=pf.Laplace in the plan",
         )
-    rows, off = knots_of([Fraction(one) for one in steps], noise)
+    rows, off = bin_edges([Fraction(one) for one in steps], noise)
     return rows, Fraction(off)

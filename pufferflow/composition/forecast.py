@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 
 import msgspec
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.composition.account_costs import AccountCosts, Composed, most
 from pufferflow.composition.additive import columns_of
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
@@ -41,10 +41,10 @@ _MOST_LOOKED_AT = 1_000
 _STEPS = "\0steps"
 _MOST_RELEASES = 1 << 17
 _MOST_TURNS = 5_000
-_HAIR = 1e-8
+_RTOL = 1e-8
 """The relative margin of endless totals over finite ones, which are padded in another way."""
 NO_RULE = "no rule bounds it"
-FOR_EVER = "the schedule never ends and every release adds to the total, since all may be about the same rows"
+UNBOUNDED = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 OWN_NOISE = (
     "with this plan's noise: if the start of sequences matters, plans of later rows may have less noise and reveal more"
 )
@@ -95,7 +95,7 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
             steps = Fraction(read_step(given)[0], scenario.step)
             steps = int(steps) if steps.denominator == 1 else None
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise UsageError(f"{name} is {shown(given)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {quoted(given)}.", allowed=allowed, instead=instead)
     return Every(steps, steps * scenario.step if scenario.timed else None)
 
 
@@ -159,7 +159,7 @@ def _ends(region: Region | None, kind: str) -> list[Any]:
 
 
 @final
-class Recurring(NamedTuple):
+class RecurringRelease(NamedTuple):
     """A schedule that an account shows: its last release by position, and the distance to the next.
 
     `every` is None where the filters of all select the same rows. `distances` are the shortest and the longest found,
@@ -187,7 +187,7 @@ def alike(account: AccountCosts, cost: Cost | None = None) -> int:
     return sum(_question(one) == wanted for one in costs)
 
 
-def recurring(account: AccountCosts, cost: Cost | None = None) -> Recurring | None:
+def recurring(account: AccountCosts, cost: Cost | None = None) -> RecurringRelease | None:
     """Return the schedule of the releases of a cost's kind, or of the newest one's; None if there is none.
 
     Filters of one kind are equal except for times. If then no two releases are of one kind, they may also differ in
@@ -224,7 +224,7 @@ def _kinds(account: AccountCosts, moving: Sequence[str]) -> Callable[[Cost], Has
     return kind
 
 
-def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> Recurring | None:
+def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> RecurringRelease | None:
     """Return the schedule of some releases of one kind; None if they have no order."""
     placed = [_anchors(cost) for cost in costs]
     names = sorted({name for one in placed for name in one})
@@ -232,7 +232,7 @@ def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> Recurring | None:
         return None
     moving = [name for name in names if len({one[name] for one in placed}) > 1]
     if not moving:
-        return Recurring(costs[-1], None)
+        return RecurringRelease(costs[-1], None)
     by_place = {tuple(one[name] for name in moving): cost for one, cost in zip(placed, costs, strict=True)}
     places = sorted(by_place)
     steps = [tuple(b - a for a, b in zip(*both, strict=True)) for both in pairwise(places)]
@@ -243,7 +243,7 @@ def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> Recurring | None:
     every, *distances = (
         _every(scenario, last, dict(zip(moving, step, strict=True))) for step in (chosen, min(steps), max(steps))
     )
-    return Recurring(last, every, (distances[0], distances[1]) if len(often) > 1 else None)
+    return RecurringRelease(last, every, (distances[0], distances[1]) if len(often) > 1 else None)
 
 
 def _anchors(cost: Cost) -> dict[str, int]:
@@ -400,25 +400,25 @@ class ScheduledReleases:
         for rule in RULES if pure else ():
             if (value := rule.endless(releases)) is not None:
                 note = NO_REST if math.isinf(value) else ""
-                return from_pure(value * (1 + _HAIR), account.kind), rule.name, note
+                return from_pure(value * (1 + _RTOL), account.kind), rule.name, note
         turns = turns_until_endless(account.costs, cost, self._every.steps, prior) if account.meter == "rows" else None
         if turns is not None and turns <= _MOST_TURNS:
             return self._under(prior, turns), SingleRowsRule.name, ""
-        if cost.silent or added_alone(scenario, prior, cost, None) == 0:
+        if cost.selects_nothing or added_alone(scenario, prior, cost, None) == 0:
             return self._under(prior, 0), "releases that reveal nothing", ""
         turns = _turns_until_steady(cost, columns_of(scenario, prior), self._every, scenario, account.costs)
         if turns <= _MOST_TURNS:
             rule = "filters that move on: each row is in some of the releases only (M25, M27)"
             return self._under(prior, int(turns)), rule, ""
-        total = account.believing(prior).along(schedule=repeated)
+        total = account.for_prior(prior).along(schedule=repeated)
         if total is not None:
             return total.total, total.rule, HARDLY_EVER if total.rule == RARE else ""
-        return math.inf, NO_RULE, ANY_STEP if Movements.fit(scenario, prior) else FOR_EVER
+        return math.inf, NO_RULE, ANY_STEP if Movements.fit(scenario, prior) else UNBOUNDED
 
     def _under(self, prior: Prior, count: int) -> float:
         """Return the total of the first releases under one prior; ∞ if no rule bounds it."""
         try:
-            return self._account.believing(prior).total(self._first(count)).total
+            return self._account.for_prior(prior).total(self._first(count)).total
         except Refused:
             return math.inf
 

@@ -82,7 +82,7 @@ class Past:
         """Return whether a release and the selected region may share a row."""
         shape = Shape(Pure(0.0), "", (), Laplace(1.0).stored(), 1)
         both = [cost, Cost(shape, regions=regions)]
-        return not cost.silent and any(
+        return not cost.selects_nothing and any(
             len(some) > 1 for prior in self.priors for some in sets_of(self.scenario, prior, both)
         )
 

@@ -34,7 +34,7 @@ from pufferflow.tradeoff import Profile, compose
 RESERVED = "profiles reserved beforehand, by the laws of their losses (M26)"
 _POINTS = 16
 """The number of points (ε, δ) that describe what a plan may reveal."""
-_HAIR = 1e-6
+_RTOL = 1e-6
 """The relative margin of profiles, above the difference of calibrations of one batch for other rows."""
 _RARE = 2.0**-20
 """If losses are unbounded, those beyond the last ε of a profile have this share of the limit's δ."""
@@ -78,7 +78,7 @@ class ReservedProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, d
     def near(self, other: "ReservedProfile") -> bool:
         """Return whether another profile has the same points, up to the relative margin of calibrations."""
         same = len(self.points) == len(other.points)
-        return same and bool(np.allclose(self.points, other.points, rtol=10 * _HAIR, atol=0.0))
+        return same and bool(np.allclose(self.points, other.points, rtol=10 * _RTOL, atol=0.0))
 
     def covers(self, release: "ReleaseMovement") -> bool:
         """Return whether a release with this movement reveals no more than the profile."""
@@ -291,7 +291,7 @@ def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[
 
 def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> tuple[tuple[float, float], ...]:
     """Return points from ε = 0 to the largest loss, with the δ of the worst prior, both with the relative margin."""
-    raised = [replace(one, moved=one.moved * (1 + _HAIR)) for one in movements]
+    raised = [replace(one, moved=one.moved * (1 + _RTOL)) for one in movements]
     if any(math.isinf(one.moved) for one in raised):
         raise Refused(
             "A profile of this plan: how far its answers move along one coupling of the data is not known.",
@@ -312,7 +312,7 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
     high = 1.0
     while high < 1e4 and release.deltas(np.array([high]))[0] > rare:
         high *= 2
-    return smallest(lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare), high, _HAIR)
+    return smallest(lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare), high, _RTOL)
 
 
 def _rare(limit: Guarantee) -> float:

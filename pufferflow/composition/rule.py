@@ -11,7 +11,7 @@ from typing import ClassVar, final
 
 from pufferflow.composition.autoregression import Movements, RepeatedRelease
 from pufferflow.composition.cost import Cost, Shape, digest_of
-from pufferflow.guarantees import Gdp, Kind, Pure
+from pufferflow.guarantees import Gdp, GuaranteeFamily, Pure
 from pufferflow.rounding import float_above
 from pufferflow.scenario import Scenario
 from pufferflow.scenario.priors import Prior
@@ -125,11 +125,11 @@ class CompositionRule(abc.ABC):
         """Return the Rényi loss of one order where a hidden class is revealed first, and rows are coupled within it."""
         return math.inf
 
-    def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
+    def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         """Return the loss of a guarantee from the deviations by which one row moves all answers, the others fixed."""
         return math.inf
 
-    def fixed(self, releases: UnitReleases, kind: Kind) -> float:
+    def fixed(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         """Return the loss of a guarantee about releases none of which was chosen after seeing another."""
         return math.inf
 
@@ -169,11 +169,11 @@ def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:
     return float_above(sum((Fraction(loss) * many for loss, many in zip(listed, often, strict=True)), Fraction(0)))
 
 
-def from_pure(epsilon: float, kind: Kind) -> float:
+def from_pure(epsilon: float, kind: GuaranteeFamily) -> float:
     """Return the loss of a guarantee that follows from a pure loss (M29)."""
     return kind.loss_from(Pure(epsilon)) if math.isfinite(epsilon) else math.inf
 
 
-def from_gaussian(deviations: float, kind: Kind) -> float:
+def from_gaussian(deviations: float, kind: GuaranteeFamily) -> float:
     """Return the loss of a guarantee where answers move so many standard deviations of a Gaussian (M10)."""
     return kind.loss_from(Gdp(deviations)) if math.isfinite(deviations) else math.inf

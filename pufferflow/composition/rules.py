@@ -16,7 +16,7 @@ from pufferflow.composition.star import StarRule
 from pufferflow.composition.table import ConditionalRule, JointRule
 from pufferflow.composition.tables_near import NearRule
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Kind
+from pufferflow.guarantees import Divergence, GuaranteeFamily
 from pufferflow.rounding import UNIT
 from pufferflow.scenario.priors import ChainPrior, GaussianMixture, Prior
 
@@ -47,7 +47,7 @@ class RuleTotal(NamedTuple):
     adaptive: bool = True
 
 
-def meters_of(kind: Kind) -> list[str]:
+def meters_of(kind: GuaranteeFamily) -> list[str]:
     """Return the accounting methods for a kind of guarantee: an account is counted by one of them.
 
     They count pure losses, losses along one coupling, what single rows reveal, or losses within hidden classes.
@@ -55,7 +55,7 @@ def meters_of(kind: Kind) -> list[str]:
     return ["pure", *_METERS[kind.example.divergence]]
 
 
-def meters_for(kind: Kind, priors: Iterable[Prior]) -> list[str]:
+def meters_for(kind: GuaranteeFamily, priors: Iterable[Prior]) -> list[str]:
     """Return the accounting methods that differ from each other under some priors."""
     needed: dict[str, type[Prior]] = {"rows": ChainPrior, "classes": GaussianMixture}
     believed = list(priors)
@@ -68,7 +68,7 @@ def meters_for(kind: Kind, priors: Iterable[Prior]) -> list[str]:
 
 def least(
     releases: UnitReleases,
-    kind: Kind,
+    kind: GuaranteeFamily,
     meter: str,
     *,
     fixed: bool = False,
@@ -82,7 +82,7 @@ def least(
         meter = meters_of(kind)[1]
     spare = kind.example.delta * _SPARE if Movements.fit(releases.scenario, releases.prior) else 0.0
     # without that part of δ for all rules: which one holds may depend on the answers
-    counted, more = (kind.sparing(spare), _of_cutting(spare, kind)) if spare else (kind, 0.0)
+    counted, more = (kind.reserve_delta(spare), _of_cutting(spare, kind)) if spare else (kind, 0.0)
     totals = [RuleTotal(math.inf, "no rule")]
     row_by_row = any(shape.row_by_row for shape in releases.shapes)
     if row_by_row:  # of a channel only pure losses are known (M35)
@@ -102,7 +102,7 @@ def least(
     return min(totals, key=lambda total: total.value)
 
 
-def _of_cutting(spare: float, kind: Kind) -> float:
+def _of_cutting(spare: float, kind: GuaranteeFamily) -> float:
     """Return the increase of Rényi losses if a small part of δ covers distant rows that cross a step (M4).
 
     Both laws are restricted to transcripts without such a row, which may have different probabilities. The increase
@@ -118,7 +118,7 @@ def _sum(value: float, more: float) -> float:
     return (value + more) * (1 + UNIT) if more else value
 
 
-def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: Kind) -> float:
+def _by(meter: str, rule: CompositionRule, releases: UnitReleases, kind: GuaranteeFamily) -> float:
     """Return the total that a rule proves by one meter."""
     if meter not in meters_of(kind):
         return math.inf

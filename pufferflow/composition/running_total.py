@@ -75,7 +75,7 @@ class RunningTotal:
 
     def add(self, cost: Cost) -> None:
         """Count one more release."""
-        if not cost.silent:
+        if not cost.selects_nothing:
             self._waiting.append(cost)
         if self.movements is not None:
             self.movements.add(cost)
@@ -84,7 +84,7 @@ class RunningTotal:
         """Return a total with some more releases, and the rule that carries it."""
         if self._waiting:
             self._absorb(self._waiting)
-        selecting = [cost for cost in more if not cost.silent]
+        selecting = [cost for cost in more if not cost.selects_nothing]
         sums = self._after(selecting)
         self._foreseen = selecting, sums
         added = sums.losses if isinstance(sums.losses, float) else float_above(sums.losses)

@@ -21,7 +21,7 @@ from pufferflow.composition.chain import chain_of, secrets_of, span_of
 from pufferflow.composition.cost import Cost, Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Refused
-from pufferflow.guarantees import Kind
+from pufferflow.guarantees import GuaranteeFamily
 from pufferflow.noise import Gaussian
 from pufferflow.rounding import UNIT
 from pufferflow.scenario import Initial, Scenario, Secret
@@ -49,7 +49,7 @@ class SingleRowsRule(CompositionRule):
         rows = _rows(releases)
         return math.inf if rows is None else rows.pure_loss(added(map(_pure_row, releases.shapes), releases.times))
 
-    def by_rows(self, releases: UnitReleases, kind: Kind) -> float:
+    def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         if not any(shape.row_movement is not None or isinstance(shape.noise, Gaussian) for shape in releases.shapes):
             return math.inf  # nor is there a tighter bound for Laplace noise
         rows = _rows(releases)

@@ -37,7 +37,7 @@ from pufferflow.composition.additive import CouplingRule
 from pufferflow.composition.cost import Shape
 from pufferflow.composition.rule import CompositionRule, UnitReleases, added
 from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Guarantee, Kind
+from pufferflow.guarantees import Guarantee, GuaranteeFamily
 from pufferflow.inference import column_and_domain, hidden_column
 from pufferflow.law import Law
 from pufferflow.queries import Statistic
@@ -173,7 +173,7 @@ class JointRule(CompositionRule):
         row = RowReadings.of(releases)
         return math.inf if row is None else pure_loss(row)
 
-    def fixed(self, releases: UnitReleases, kind: Kind) -> float:
+    def fixed(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
         row = RowReadings.of(releases)
         return math.inf if row is None else _vector_loss(row, kind)
 
@@ -241,7 +241,7 @@ def _loss_of(block: _Block, limits: Floats) -> float:
     return value + float_above(block.unequal) * (1 + UNIT) if block.unequal else value
 
 
-def _vector_loss(row: RowReadings, kind: Kind) -> float:
+def _vector_loss(row: RowReadings, kind: GuaranteeFamily) -> float:
     """Return a loss of the vector of all answers, each in units of its noise, or ∞; answers without noise are known."""
     noisy = [one for one in row.readings if one.shape.noise.scale > 0]
     noises = {one.shape.noise.at(1.0) for one in noisy}

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, Protocol, runtime_checkable
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.composition.cost import Cost
 from pufferflow.composition.regions import Region
 from pufferflow.errors import UsageError
@@ -105,7 +105,7 @@ def _ticks(end: datetime | Ending, *, local: bool) -> int:
 
 def _no_end(until: object) -> UsageError:
     return UsageError(
-        f"The schedule ends at {shown(until)}, which names no day, week, month or year.",
+        f"The schedule ends at {quoted(until)}, which names no day, week, month or year.",
         allowed="a date, a moment, a period, or a number of steps or a duration from the next release on",
         instead='until="2026-12-31"',
     )

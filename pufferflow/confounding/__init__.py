@@ -24,14 +24,15 @@ from pufferflow.confounding.law_pair import likelihood_below
 from pufferflow.confounding.losses import Losses
 from pufferflow.confounding.posterior import Belief, Posterior, beliefs_after, epsilon_of_ratio, posterior_ratio
 from pufferflow.confounding.program import check_probabilities
-from pufferflow.confounding.reading import Seen, see
-from pufferflow.confounding.target import PastOutcomes, Target, knots_of
-from pufferflow.confounding.tied import Tied
+from pufferflow.confounding.reading import ProjectedTable, see
+from pufferflow.confounding.target import PastOutcomes, Target, bin_edges
+from pufferflow.confounding.tied import CopulaNoise
 
 __all__ = [
     "Additive",
     "Belief",
     "Channel",
+    "CopulaNoise",
     "Cost",
     "Dependence",
     "Design",
@@ -42,18 +43,17 @@ __all__ = [
     "Parts",
     "PastOutcomes",
     "Posterior",
-    "Seen",
+    "ProjectedTable",
     "Target",
-    "Tied",
     "beliefs_after",
     "best_channel",
+    "bin_edges",
     "check_probabilities",
     "check_size",
     "cost",
     "design",
     "epsilon_of_ratio",
     "gaussian_copula",
-    "knots_of",
     "likelihood_below",
     "named_loss",
     "posterior_ratio",

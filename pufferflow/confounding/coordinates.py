@@ -9,9 +9,9 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.confounding.additive import Additive, Cells, cells_of
-from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.reading import ProjectedTable
 from pufferflow.confounding.steps import count_of_steps, staircase_cells
-from pufferflow.confounding.tied import Tied, tied_cells
+from pufferflow.confounding.tied import CopulaNoise, tied_cells
 from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian, Noise, Staircase
 from pufferflow.rounding import UNIT
@@ -70,19 +70,19 @@ class TiedCoordinates:
 
 
 def coordinates_of(
-    seen: Seen, noisy: Sequence[Additive | Tied], *, spanned: bool = True
+    seen: ProjectedTable, noisy: Sequence[Additive | CopulaNoise], *, spanned: bool = True
 ) -> list[Coordinate | TiedCoordinates]:
     """Return all noisy answers, Gaussian ones as few as they span."""
     others: list[Coordinate | TiedCoordinates] = []
     bells: list[Floats] = []
     for one in noisy:
-        parts = (one.first, one.second) if isinstance(one, Tied) else (one,)
+        parts = (one.first, one.second) if isinstance(one, CopulaNoise) else (one,)
         noises = [part.noise for part in parts for _ in part.reads]
         exact = [_answers(seen, name, part.noise.scale) for part in parts for name in part.reads]
         answers = [np.array([float(value) for value in own]) for own in exact]
         if all(isinstance(noise, Gaussian) for noise in noises):
             bells += _independent(answers, one.correlation) if one.correlation else answers
-        elif isinstance(one, Tied):
+        elif isinstance(one, CopulaNoise):
             units = noises[0].at(1.0), noises[1].at(1.0)
             others.append(TiedCoordinates(units, (answers[0], answers[1]), one.correlation))
         else:
@@ -98,7 +98,7 @@ def _independent(answers: list[Floats], share: float) -> list[Floats]:
     return [answers[0], (answers[1] - share * answers[0]) / np.sqrt((1 - share) * (1 + share))]
 
 
-def _answers(seen: Seen, name: str, scale: float) -> tuple[Fraction, ...]:
+def _answers(seen: ProjectedTable, name: str, scale: float) -> tuple[Fraction, ...]:
     """Return a column in units of a scale, less its smallest value."""
     values = [point[seen.columns.index(name)] for point in seen.points]
     if not all(isinstance(one, int | float) for one in values):

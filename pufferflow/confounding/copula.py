@@ -19,7 +19,7 @@ from pufferflow.arguments import instance
 from pufferflow.arrays import Floats
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.tied import Tied, normal_below, read_correlation
+from pufferflow.confounding.tied import CopulaNoise, normal_below, read_correlation
 from pufferflow.errors import UsageError
 from pufferflow.scenario.priors import Values
 
@@ -29,7 +29,7 @@ _UNIT = 2**60
 @overload
 def gaussian_copula(first: Channel, second: Channel, correlation: float) -> Channel: ...
 @overload
-def gaussian_copula(first: Additive, second: Additive, correlation: float) -> Tied: ...
+def gaussian_copula(first: Additive, second: Additive, correlation: float) -> CopulaNoise: ...
 def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
     """Return the release of the outputs of two, with randomness tied by a Gaussian copula; both own laws stay exactly.
 
@@ -43,7 +43,7 @@ def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
     """
     rho = read_correlation(correlation)
     if isinstance(first, Additive):
-        return Tied(first, second, rho)
+        return CopulaNoise(first, second, rho)
     return tied_channels(first, second, lambda u, v: _gaussian(u, v, rho))
 
 

@@ -17,7 +17,7 @@ from pufferflow.confounding.dependence import Dependence, dependence_of, indepen
 from pufferflow.confounding.joint_law import Release, as_releases, columns_read, pairs_of
 from pufferflow.confounding.losses import Losses, added_losses
 from pufferflow.confounding.posterior import Posterior, posterior_of
-from pufferflow.confounding.reading import Seen, see
+from pufferflow.confounding.reading import ProjectedTable, see
 
 
 @final
@@ -35,7 +35,7 @@ class Cost(Losses):
     """
 
     releases: tuple[Release, ...]
-    seen: Seen
+    seen: ProjectedTable
 
     @cached_property
     def alone(self) -> "tuple[Cost, ...]":
@@ -107,5 +107,5 @@ def cost(table: Any, releases: Release | Sequence[Release], *, secret: Any = Non
     return _cost(see(table, secret, columns_read(listed)), listed)
 
 
-def _cost(seen: Seen, releases: tuple[Release, ...]) -> Cost:
+def _cost(seen: ProjectedTable, releases: tuple[Release, ...]) -> Cost:
     return Cost(pairs_of(seen, releases), releases, seen)

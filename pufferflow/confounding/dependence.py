@@ -19,8 +19,8 @@ from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.joint_law import CellLaws, Outcomes, Pairs, Release, check_size, is_noisy, noisy_laws
-from pufferflow.confounding.reading import Seen
-from pufferflow.confounding.tied import Tied
+from pufferflow.confounding.reading import ProjectedTable
+from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.errors import Refused
 from pufferflow.scenario import Label
 
@@ -57,7 +57,7 @@ class Dependence:
     average: Parts
 
 
-def independent_pairs(seen: Seen, releases: Sequence[Release]) -> Pairs:
+def independent_pairs(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     """Return the products of the releases' own laws for every ordered pair of secrets, in every table."""
     noisy = [one for one in releases if is_noisy(one)]
     if noisy:
@@ -74,11 +74,11 @@ def independent_pairs(seen: Seen, releases: Sequence[Release]) -> Pairs:
     return pairs
 
 
-def _labels(seen: Seen, pair: tuple[int, int]) -> tuple[Label, Label]:
+def _labels(seen: ProjectedTable, pair: tuple[int, int]) -> tuple[Label, Label]:
     return seen.values[pair[0]], seen.values[pair[1]]
 
 
-def _own_laws(seen: Seen, release: Channel | Additive) -> list[tuple[Array, int]]:
+def _own_laws(seen: ProjectedTable, release: Channel | Additive) -> list[tuple[Array, int]]:
     """Return the laws of a release's outputs given the secret, for every table."""
     if isinstance(release, Additive):  # without noise
         read = dict.fromkeys(seen.place(release.reads, point) for point in seen.points)
@@ -87,7 +87,7 @@ def _own_laws(seen: Seen, release: Channel | Additive) -> list[tuple[Array, int]
     return [(laws @ outcomes.masses, total * outcomes.total) for laws, total in seen.laws]
 
 
-def _independent_noisy(seen: Seen, releases: Sequence[Release]) -> Pairs:
+def _independent_noisy(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     own = [_own_cells(seen, one) for one in releases]
     size = math.prod(len(one.width) for one in own)
     if size > _MOST_CELLS:
@@ -118,9 +118,9 @@ def _independent_noisy_refused(size: int) -> Pairs:
     )
 
 
-def _own_cells(seen: Seen, release: Release) -> CellLaws:
+def _own_cells(seen: ProjectedTable, release: Release) -> CellLaws:
     if is_noisy(release):
-        return noisy_laws(seen, Outcomes.of(seen, []), [cast(Additive | Tied, release)], most=_MOST_OF_ONE)
+        return noisy_laws(seen, Outcomes.of(seen, []), [cast(Additive | CopulaNoise, release)], most=_MOST_OF_ONE)
     laws = [
         np.array([[one / total for one in row] for row in law.tolist()])
         for law, total in _own_laws(seen, cast(Channel | Additive, release))
@@ -129,7 +129,7 @@ def _own_cells(seen: Seen, release: Release) -> CellLaws:
     return CellLaws(zeros, 2e-15, True, zeros, laws)
 
 
-def dependence_of(seen: Seen, releases: Sequence[Release]) -> Dependence:
+def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependence:
     """Return the split for the pair of secrets, and the table, with the largest pure loss."""
     if not all(isinstance(one, Channel) for one in releases):
         raise Refused(
@@ -166,7 +166,7 @@ def _parts(losses: Sequence[float], outputs: tuple[Any, ...] | None) -> Parts:
 
 
 def _split(  # noqa: PLR0913, PLR0917 - one table, one secret, and what is known of all
-    seen: Seen, channels: Sequence[Channel], joint: Array, place: int, value: int, outcomes: Outcomes
+    seen: ProjectedTable, channels: Sequence[Channel], joint: Array, place: int, value: int, outcomes: Outcomes
 ) -> Any:
     """Return the logs of each release's own law at every outcome, and of joint law over product."""
     logs: list[Any] = []

@@ -8,12 +8,12 @@ from typing import Any, Literal, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, quoted
 from pufferflow.arrays import Array, Floats
 from pufferflow.channels import Channel, Drawn, columns_of, label, unwrapped
 from pufferflow.confounding.joint_law import Release, as_releases, columns_read
 from pufferflow.confounding.program import solved
-from pufferflow.confounding.reading import Seen, named_secret, see, tables_of
+from pufferflow.confounding.reading import ProjectedTable, named_secret, see, tables_of
 from pufferflow.confounding.repair import repaired
 from pufferflow.confounding.target import Target
 from pufferflow.errors import UsageError
@@ -87,7 +87,12 @@ def design(  # noqa: PLR0913 - the data of the program, and its restrictions
 
 
 def best_channel(  # noqa: PLR0913, PLR0917 - the data of the program
-    seen: Seen, target: Target, guarantee: Guarantee, asked: tuple[str, ...], loss: Loss, outputs: Sequence[Any] | None
+    seen: ProjectedTable,
+    target: Target,
+    guarantee: Guarantee,
+    asked: tuple[str, ...],
+    loss: Loss,
+    outputs: Sequence[Any] | None,
 ) -> Design:
     """Return the channel with the least expected loss that keeps a target, for answers that are columns seen."""
     read = target.reads
@@ -129,7 +134,7 @@ def _read_outputs(given: Any) -> tuple[Any, ...]:
         listed = tuple(label(one, "An output") for one in (given.tolist() if hasattr(given, "tolist") else given))
     except TypeError:
         raise UsageError(
-            f"outputs is {shown(given)}.", allowed="a list of outputs", instead="outputs=[0, 1, 2]"
+            f"outputs is {quoted(given)}.", allowed="a list of outputs", instead="outputs=[0, 1, 2]"
         ) from None
     if not listed or len(set(listed)) < len(listed):
         raise UsageError(
@@ -188,7 +193,7 @@ def _named(loss: str, output: Any, answer: Any) -> float:
     if loss == "zero-one":
         return 0.0 if output == answer else 1.0
     if loss not in {"absolute", "squared"}:
-        raise UsageError(f"loss is {shown(loss)}.", allowed=_LOSSES, instead='"absolute"')
+        raise UsageError(f"loss is {quoted(loss)}.", allowed=_LOSSES, instead='"absolute"')
     if not all(isinstance(one, int | float) for one in (output, answer)):
         raise UsageError(
             f"The {loss} loss of labels.",
@@ -199,7 +204,7 @@ def _named(loss: str, output: Any, answer: Any) -> float:
 
 
 def _expected(  # noqa: PLR0913, PLR0917 - one table, and the query
-    seen: Seen, target: Target, asked: tuple[str, ...], read: tuple[str, ...], each: Array, joint: Array
+    seen: ProjectedTable, target: Target, asked: tuple[str, ...], read: tuple[str, ...], each: Array, joint: Array
 ) -> Array:
     """Return Σ P(x, f)·loss(y, f) for every input x and output y, in rational numbers."""
     answers = sorted({seen.place(asked, point) for point in seen.points})
@@ -211,7 +216,7 @@ def _expected(  # noqa: PLR0913, PLR0917 - one table, and the query
     return expected
 
 
-def _chances(seen: Seen, target: Target, read: tuple[str, ...]) -> Floats:
+def _chances(seen: ProjectedTable, target: Target, read: tuple[str, ...]) -> Floats:
     """Return the probabilities of the inputs, on the average of all tables."""
     chances = np.zeros(len(target.inputs))
     for joint in seen.masses:

@@ -22,14 +22,14 @@ from pufferflow.confounding.coupled_pair import CoupledPair
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.law_pair import LawPair
 from pufferflow.confounding.noisy_pair import NoisyPair
-from pufferflow.confounding.reading import Seen
-from pufferflow.confounding.tied import Tied
+from pufferflow.confounding.reading import ProjectedTable
+from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.errors import Refused, UsageError
 from pufferflow.noise import Gaussian
 from pufferflow.rounding import UNIT, log_above, upwards
 from pufferflow.scenario import Label
 
-Release = Channel | Additive | Tied
+Release = Channel | Additive | CopulaNoise
 MOST_STEPS = 6_000_000
 _ONE_COORDINATE = 20_000
 
@@ -44,7 +44,7 @@ class Outcomes:
     labels: tuple[tuple[Any, ...], ...]
 
     @classmethod
-    def of(cls, seen: Seen, channels: Sequence[Channel]) -> "Outcomes":
+    def of(cls, seen: ProjectedTable, channels: Sequence[Channel]) -> "Outcomes":
         """Return the outcomes of channels; those that are impossible at all points are left out."""
         masses, total = np.ones((len(seen.points), 1), dtype=object), 1
         labels: list[tuple[Any, ...]] = [()]
@@ -71,7 +71,7 @@ def check_size(steps: int, what: str) -> None:
         )
 
 
-def read_by(release: Channel, seen: Seen, at: int) -> int:
+def read_by(release: Channel, seen: ProjectedTable, at: int) -> int:
     """Return the place of the input that a channel reads at a point."""
     return release.place(seen.place(release.reads, seen.points[at]))
 
@@ -80,7 +80,7 @@ def as_releases(given: Any) -> tuple[Release, ...]:
     """Return releases as a tuple."""
     listed = cast(Sequence[Any], given) if isinstance(given, list | tuple) else (given,)
     for one in listed:
-        if not isinstance(one, Channel | Additive | Tied):
+        if not isinstance(one, Channel | Additive | CopulaNoise):
             raise UsageError(
                 f"A release is of type {type(one).__name__}.",
                 allowed="pf.confounding.Channel or pf.confounding.Additive, two tied by a copula, or a list of them",
@@ -97,7 +97,7 @@ def as_releases(given: Any) -> tuple[Release, ...]:
 
 def is_noisy(release: Release) -> bool:
     """Return whether a release has continuous noise."""
-    return isinstance(release, Tied) or (isinstance(release, Additive) and release.noise.scale > 0)
+    return isinstance(release, CopulaNoise) or (isinstance(release, Additive) and release.noise.scale > 0)
 
 
 def columns_read(releases: Sequence[Release]) -> list[str]:
@@ -108,10 +108,10 @@ def columns_read(releases: Sequence[Release]) -> list[str]:
 Pairs = list[tuple[tuple[Label, Label], LawPair]]
 
 
-def pairs_of(seen: Seen, releases: Sequence[Release]) -> Pairs:
+def pairs_of(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     """Return the laws of all outputs for every ordered pair of secrets, in every table."""
     silent = [one for one in releases if isinstance(one, Additive) and one.noise.scale == 0]
-    noisy = [one for one in releases if isinstance(one, Additive | Tied) and is_noisy(one)]
+    noisy = [one for one in releases if isinstance(one, Additive | CopulaNoise) and is_noisy(one)]
     channels = [one for one in releases if isinstance(one, Channel)]
     channels += [Channel.revealing(one.reads, _inputs(seen, one)) for one in silent]
     most = math.prod(len(one.outputs) for one in channels) * len(seen.points) * len(seen.values)
@@ -130,7 +130,7 @@ def pairs_of(seen: Seen, releases: Sequence[Release]) -> Pairs:
     return pairs
 
 
-def _coupled_pairs(seen: Seen, channels: Sequence[Channel], noisy: Sequence[Additive | Tied]) -> Pairs:
+def _coupled_pairs(seen: ProjectedTable, channels: Sequence[Channel], noisy: Sequence[Additive | CopulaNoise]) -> Pairs:
     """Return upper bounds for every pair, from what the releases lose between any two points."""
     size = len(seen.points)
     check_size(size * size * len(seen.pairs), f"{size} points, too many outputs to enumerate, and their pairs")
@@ -169,15 +169,15 @@ def max_log_ratio(top: Sequence[Fraction], bottom: Sequence[Fraction]) -> float:
     return log_above(max(p / q for p, q in zip(top, bottom, strict=True) if p > 0))
 
 
-def _labels(seen: Seen, pair: tuple[int, int]) -> tuple[Label, Label]:
+def _labels(seen: ProjectedTable, pair: tuple[int, int]) -> tuple[Label, Label]:
     return seen.values[pair[0]], seen.values[pair[1]]
 
 
-def _inputs(seen: Seen, release: Additive) -> list[Any]:
+def _inputs(seen: ProjectedTable, release: Additive) -> list[Any]:
     return list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
 
 
-def _noisy_pairs(seen: Seen, outcomes: Outcomes, noisy: Sequence[Additive | Tied]) -> Pairs:
+def _noisy_pairs(seen: ProjectedTable, outcomes: Outcomes, noisy: Sequence[Additive | CopulaNoise]) -> Pairs:
     cells = noisy_laws(seen, outcomes, noisy)
     pairs: Pairs = []
     for whole, joint in zip((whole for whole, _ in seen.laws), cells.laws, strict=True):
@@ -211,7 +211,7 @@ class CellLaws:
 
 
 def noisy_laws(
-    seen: Seen, outcomes: Outcomes, noisy: Sequence[Additive | Tied], most: int = _ONE_COORDINATE
+    seen: ProjectedTable, outcomes: Outcomes, noisy: Sequence[Additive | CopulaNoise], most: int = _ONE_COORDINATE
 ) -> CellLaws:
     """Return the laws of noisy answers beside the outcomes of channels, by cells."""
     parts = cells_that_fit(coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], most)

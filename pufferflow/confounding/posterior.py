@@ -18,8 +18,8 @@ from pufferflow.arrays import Array, Floats
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.joint_law import Outcomes, Release, is_noisy, noisy_laws
-from pufferflow.confounding.reading import Seen, see
-from pufferflow.confounding.tied import Tied
+from pufferflow.confounding.reading import ProjectedTable, see
+from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT, float_above, upwards
 from pufferflow.scenario import Label
@@ -55,7 +55,7 @@ class Posterior:
         return upwards(self.guess_after / self.guess_before, 2 * UNIT)
 
 
-def posterior_of(seen: Seen, releases: Sequence[Release], pure: float) -> Posterior:
+def posterior_of(seen: ProjectedTable, releases: Sequence[Release], pure: float) -> Posterior:
     """Return the bounds of the effect of releases on priors."""
     factor = upwards(math.exp(pure), 4 * UNIT) if pure < 700 else math.inf
     noisy = any(map(is_noisy, releases))
@@ -64,7 +64,7 @@ def posterior_of(seen: Seen, releases: Sequence[Release], pure: float) -> Poster
     return Posterior(max(one[0] for one in found), factor, before, after)
 
 
-def _from_outcomes(seen: Seen, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
+def _from_outcomes(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
     """Return the ratio and the guesses for every table, from joint laws in whole numbers."""
     channels = [
         Channel.revealing(one.reads, _inputs(seen, one)) if isinstance(one, Additive) else one
@@ -81,7 +81,7 @@ def _from_outcomes(seen: Seen, releases: Sequence[Release]) -> list[tuple[float,
     return found
 
 
-def _inputs(seen: Seen, release: Release) -> list[Any]:
+def _inputs(seen: ProjectedTable, release: Release) -> list[Any]:
     return list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
 
 
@@ -95,9 +95,9 @@ def _ratio(row: Array, sums: Array, chance: Fraction) -> float:
     return float_above(max(max(posteriors) / chance, chance / min(posteriors)))
 
 
-def _from_cells(seen: Seen, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
+def _from_cells(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
     """Return the same from cells, in each of which ratios of likelihoods may move by e^width."""
-    noisy = [one for one in releases if isinstance(one, Additive | Tied) and is_noisy(one)]
+    noisy = [one for one in releases if isinstance(one, Additive | CopulaNoise) and is_noisy(one)]
     others = [one for one in releases if isinstance(one, Channel | Additive) and not is_noisy(one)]
     channels = [one if isinstance(one, Channel) else Channel.revealing(one.reads, _inputs(seen, one)) for one in others]
     cells = noisy_laws(seen, Outcomes.of(seen, channels), noisy)

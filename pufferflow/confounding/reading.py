@@ -9,7 +9,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import decimal_reading, shown
+from pufferflow.arguments import decimal_reading, quoted
 from pufferflow.arrays import Array
 from pufferflow.errors import UsageError
 from pufferflow.inference import hidden_column
@@ -22,7 +22,7 @@ _TABLES = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probabilit
 
 @final
 @dataclass(frozen=True, eq=False)
-class Seen:
+class ProjectedTable:
     """Tables given a secret: the law of the values of some columns, given each value of the secret.
 
     There is an array of `masses` for every table, of shape (values of the secret, points): whole numbers, in units of
@@ -58,7 +58,7 @@ def _conditional(joint: Array) -> tuple[Array, int]:
     return joint * np.array([total // one for one in sums.tolist()], dtype=object)[:, None], total
 
 
-def see(table: Any, secret: Any, columns: Sequence[str]) -> Seen:
+def see(table: Any, secret: Any, columns: Sequence[str]) -> ProjectedTable:
     """Return tables given a secret; for a scenario, its priors and its secret."""
     tables, secret = _tables(table, secret)
     hidden = _hidden(tables[0], secret, columns)
@@ -82,7 +82,7 @@ def see(table: Any, secret: Any, columns: Sequence[str]) -> Seen:
         for (value, point), mass in joint.items():
             whole[values.index(value), places[point]] = mass.numerator * (unit // mass.denominator)
         masses.append(whole)
-    return Seen(hidden, values, pairs, tuple(columns), points, tuple(masses))
+    return ProjectedTable(hidden, values, pairs, tuple(columns), points, tuple(masses))
 
 
 def named_secret(table: Any, secret: Any) -> str | None:
@@ -106,7 +106,7 @@ def _tables(table: Any, secret: Any) -> tuple[list[Table], Any]:
     tables: list[Any] = [cast(Any, prior).table if isinstance(prior, Empirical) else prior for prior in priors]
     if not tables or not all(isinstance(one, Table) and one.independent_rows for one in tables):
         raise UsageError(
-            f"The table is {shown(cast(object, table))}.",
+            f"The table is {quoted(cast(object, table))}.",
             allowed="a pf.Table without shared columns, a list of them, or a scenario whose priors are such tables",
             instead=_TABLES,
         )
@@ -121,7 +121,7 @@ def _hidden(table: Table, secret: Any, columns: Sequence[str]) -> str:
         return secret
     unread = [name for name in table.names if name not in columns]
     if secret is not None or len(unread) != 1:
-        given = f"secret is {shown(secret)}" if secret is not None else f"Nothing reads {unread}"
+        given = f"secret is {quoted(secret)}" if secret is not None else f"Nothing reads {unread}"
         raise UsageError(
             f"{given}: it is not clear which column is the secret.",
             allowed="the name of a column, pf.Secret or pf.Derived; left out, the only column that nothing reads",

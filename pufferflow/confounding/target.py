@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, quoted
 from pufferflow.arrays import Array, Indices
 from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive, laplace_cells
@@ -21,9 +21,9 @@ from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.joint_law import Outcomes, Release, check_size
 from pufferflow.confounding.law_pair import likelihood_below
 from pufferflow.confounding.losses import read_target
-from pufferflow.confounding.reading import Seen
+from pufferflow.confounding.reading import ProjectedTable
 from pufferflow.confounding.steps import count_of_steps, log_stairs, staircase_cells
-from pufferflow.confounding.tied import Tied
+from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.errors import Refused, UsageError
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Laplace, Staircase
@@ -44,7 +44,7 @@ class Target:
     which `totals` make 1.
     """
 
-    seen: Seen
+    seen: ProjectedTable
     reads: tuple[str, ...]
     """The columns that the next release reads; `inputs` are their values."""
     inputs: tuple[Values, ...]
@@ -61,7 +61,7 @@ class Target:
     @classmethod
     def of(
         cls,
-        seen: Seen,
+        seen: ProjectedTable,
         past: Sequence[Release],
         reads: tuple[str, ...],
         guarantee: Guarantee,
@@ -79,7 +79,12 @@ class Target:
 
     @classmethod
     def sharing(
-        cls, seen: Seen, past: "PastOutcomes", reads: tuple[str, ...], likelihood: Fraction, budgets: tuple[Array, ...]
+        cls,
+        seen: ProjectedTable,
+        past: "PastOutcomes",
+        reads: tuple[str, ...],
+        likelihood: Fraction,
+        budgets: tuple[Array, ...],
     ) -> "Target":
         """Return the constraints of a likelihood and, at every past output, of the part of δ that it may use."""
         inputs, parts = _parts(seen, past, reads)
@@ -89,7 +94,7 @@ class Target:
     @classmethod
     def after(
         cls,
-        seen: Seen,
+        seen: ProjectedTable,
         past: "PastOutcomes",
         reads: tuple[str, ...],
         guarantee: Guarantee,
@@ -159,10 +164,12 @@ def _feasible(epsilon: float, delta: float, least: float, share: float) -> str:
 
 def shown_outputs(published: Sequence[Any]) -> str:
     """Return outputs for an error: they are public."""
-    return ", ".join(repr(cast(Any, one)) if isinstance(one, tuple) else shown(one) for one in published)
+    return ", ".join(repr(cast(Any, one)) if isinstance(one, tuple) else quoted(one) for one in published)
 
 
-def _parts(seen: Seen, past: "PastOutcomes", reads: tuple[str, ...]) -> tuple[tuple[Values, ...], tuple[Array, ...]]:
+def _parts(
+    seen: ProjectedTable, past: "PastOutcomes", reads: tuple[str, ...]
+) -> tuple[tuple[Values, ...], tuple[Array, ...]]:
     """Return what the next release reads, and for every table A_s(y_1, x)."""
     inputs = tuple(sorted({seen.place(reads, point) for point in seen.points}))
     places = [inputs.index(seen.place(reads, point)) for point in seen.points]
@@ -200,7 +207,7 @@ class PastOutcomes(NamedTuple):
         return PastOutcomes(masses[:, possible], self.unit * step.unit, self.off + step.off), possible // size
 
 
-def _past_outcomes(seen: Seen, past: Sequence[Release], published: Sequence[Any] | None) -> PastOutcomes:
+def _past_outcomes(seen: ProjectedTable, past: Sequence[Release], published: Sequence[Any] | None) -> PastOutcomes:
     """Return the outcomes of releases: the published ones, or all."""
     if published is not None:
         return _published(seen, past, published)
@@ -224,13 +231,13 @@ def merged(masses: Array) -> Array:
     return np.stack(list(classes.values()), axis=1)
 
 
-def _told_by(seen: Seen, release: Additive | Tied) -> tuple[Channel, float]:
+def _told_by(seen: ProjectedTable, release: Additive | CopulaNoise) -> tuple[Channel, float]:
     """Return a channel that reveals at least as much as a noisy release, and the error of its probabilities."""
     read = list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
     if isinstance(release, Additive) and release.noise.scale == 0:
         return Channel.revealing(release.reads, read), 0.0
-    if isinstance(release, Tied) or not isinstance(release.noise, Laplace | Staircase) or len(release.reads) > 1:
-        noise = "tied" if isinstance(release, Tied) else type(release.noise).__name__
+    if isinstance(release, CopulaNoise) or not isinstance(release.noise, Laplace | Staircase) or len(release.reads) > 1:
+        noise = "tied" if isinstance(release, CopulaNoise) else type(release.noise).__name__
         raise Refused(
             f"A past release with {noise} noise on {len(release.reads)} columns, all of whose outputs constrain the "
             "next one.",
@@ -238,11 +245,11 @@ def _told_by(seen: Seen, release: Additive | Tied) -> tuple[Channel, float]:
             instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
         )
     exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]
-    rows, off = knots_of(exact, release.noise)
+    rows, off = bin_edges(exact, release.noise)
     return Channel(release.reads, read, list(range(len(rows[0]))), rows), off
 
 
-def knots_of(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[list[list[Fraction]], float]:
+def bin_edges(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[list[list[Fraction]], float]:
     """Return a channel that reveals at least as much of answers as such noise on them, and its error."""
     scaled = [(one - min(answers)) / Fraction(noise.scale) for one in answers]
     if isinstance(noise, Staircase):
@@ -256,7 +263,7 @@ def knots_of(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[l
     return [[one / sum(row) for one in row] for row in rows], 2 * cells.off + _ROUNDING
 
 
-def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) -> PastOutcomes:
+def _published(seen: ProjectedTable, past: Sequence[Release], published: Sequence[Any]) -> PastOutcomes:
     """Return the likelihoods of published outputs: for channels exactly, for noise by its density."""
     if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
         raise UsageError(
@@ -280,11 +287,11 @@ def _published(seen: Seen, past: Sequence[Release], published: Sequence[Any]) ->
     return PastOutcomes(np.array(whole, dtype=object)[:, None], total, off)
 
 
-def _density(release: Additive | Tied, given: Values, output: Any) -> Fraction:
+def _density(release: Additive | CopulaNoise, given: Values, output: Any) -> Fraction:
     """Return the density of a noisy answer at an output, in rational numbers."""
     outputs = cast(Sequence[Any], output) if isinstance(output, list | tuple) else (output,)
     if (
-        isinstance(release, Tied)
+        isinstance(release, CopulaNoise)
         or release.noise.scale == 0
         or release.correlation
         or len(outputs) != len(release.reads)

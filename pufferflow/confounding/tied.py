@@ -31,11 +31,11 @@ _INSTEAD = 'gaussian_copula(Additive("a", pf.Laplace(1.0)), Additive("b", pf.Lap
 
 @final
 @dataclass(frozen=True)
-class Tied:
+class CopulaNoise:
     """Two numbers of a row with noises that are tied by a Gaussian copula; `gaussian_copula` makes it.
 
     >>> import pufferflow as pf
-    >>> Tied(Additive("a", pf.Laplace(1.0)), Additive("b", pf.Gaussian(2.0)), 0.5).reads
+    >>> CopulaNoise(Additive("a", pf.Laplace(1.0)), Additive("b", pf.Gaussian(2.0)), 0.5).reads
     ('a', 'b')
     """
 

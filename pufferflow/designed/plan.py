@@ -11,17 +11,17 @@ from pufferflow.arguments import instance
 from pufferflow.bounds import Calibration, Group, Place
 from pufferflow.channels import Channel
 from pufferflow.composition import ExactSums, NextRelease, Past, design_next
-from pufferflow.errors import LimitReached, Refused, UsageError, visible
+from pufferflow.errors import LimitReached, Refused, UsageError, escape_controls
 from pufferflow.explain import queries_in_words
 from pufferflow.guarantees import Approx, Guarantee, Pure
 from pufferflow.noise import Laplace
-from pufferflow.plan import DecidedPlan, certificate_of
+from pufferflow.plan import PlanOfDecision, certificate_of
 from pufferflow.planning import (
     Certificate,
     Decision,
     DesignedChannel,
-    PublicFacts,
-    Terms,
+    PlanOptions,
+    PublicMetadata,
     exact_sums,
     reads_exactly,
     regions,
@@ -45,7 +45,7 @@ _ONE: Final = "designing one sum or count without groups, such as .private_sum(c
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DesignedPlan(DecidedPlan):
+class DesignedPlan(PlanOfDecision):
     """A channel that publishes one sum, designed for an account; no private row was read.
 
     It keeps the guarantee together with the outputs that the account had published: it is designed for that path, and
@@ -87,7 +87,7 @@ class DesignedPlan(DecidedPlan):
             *(f"Assumed: {line}." for line in known.assumptions),
             *(f"Note: {line}." for line in known.notes),
         ]
-        return "\n".join(visible(line, one_line=True) for line in lines)
+        return "\n".join(escape_controls(line, one_line=True) for line in lines)
 
     def release(self, account: CostAccount, id: str | None = None) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and publish the channel's output, drawn with the operating system's randomness.
@@ -109,7 +109,7 @@ class DesignedPlan(DecidedPlan):
 
     def __repr__(self) -> str:
         """Show the query, the guarantee and the channel."""
-        return visible(
+        return escape_controls(
             f"<DesignedPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}; "
             f"expected loss {self.expected_loss:.6g}>",
             one_line=True,
@@ -150,7 +150,7 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
             allowed="pf.Table without shared columns, pf.Secret or pf.Derived, finite domains, no weights",
             instead="additive noise: batch.plan(…)",
         )
-    rows = int(PublicFacts(request).cells.rows.sum())
+    rows = int(PublicMetadata(request).cells.rows.sum())
     sums = exact_sums(request, rows, ()) if rows else None
     if sums is None:
         raise Refused("The design of a sum over no rows.", allowed="filters that select rows", instead="batch.plan(…)")
@@ -198,13 +198,13 @@ def _numbers(outputs: Sequence[float]) -> list[Any]:
 
 def _decision(request: Request, channel: DesignedChannel, promise: Guarantee) -> Decision:
     """Return a decision whose noise exposes rows at least as much as the channel does, whatever other rows are."""
-    facts, secret = PublicFacts(request), request.scenario.secret
+    facts, secret = PublicMetadata(request), request.scenario.secret
     weights = np.ones(1)
     tables = [tables_of(prior, secret, facts.functions) for prior in request.scenario.priors]
     pair: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
     return Decision(
         facts=facts,
-        terms=Terms(promise, Laplace),
+        terms=PlanOptions(promise, Laplace),
         tables=tables,
         weights=weights,
         family=Laplace,

@@ -14,15 +14,15 @@ from pufferflow.engine.connect import (
     table,
 )
 from pufferflow.engine.engine import (
-    PLACED,
+    BY_POSITION,
     UNORDERED,
     CellGroups,
     Engine,
     GroupSize,
     Measure,
-    Order,
     Pattern,
     Patterns,
+    PositionMode,
     Selection,
     Tally,
     UnitLimit,
@@ -69,11 +69,11 @@ from pufferflow.engine.weighted import (
 )
 
 __all__ = [
+    "BY_POSITION",
     "COPIES",
     "HALF",
     "MOST_ROWS",
     "NO_FILES",
-    "PLACED",
     "ROWS",
     "UNORDERED",
     "WIDE",
@@ -98,9 +98,9 @@ __all__ = [
     "NumberColumn",
     "Numbering",
     "OneOf",
-    "Order",
     "Pattern",
     "Patterns",
+    "PositionMode",
     "Present",
     "PrivateTotals",
     "PublicOrder",

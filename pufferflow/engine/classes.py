@@ -19,7 +19,7 @@ from typing import Final, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.arrays import Array, Indices
 from pufferflow.dtypes import type_name
 from pufferflow.engine.totals import (
@@ -59,8 +59,8 @@ def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
         fits = dtype.is_numeric() or dtype == pl.Boolean
         allowed, better = "a numeric or Boolean dtype for numbers", "Float64"
     if not fits and dtype != pl.Null:
-        instead = f"frame.with_columns(pl.col({shown(column)}).cast(pl.{better}))"
-        raise UsageError(f"The column {shown(column)} is {short(type_name(dtype))}.", allowed=allowed, instead=instead)
+        instead = f"frame.with_columns(pl.col({quoted(column)}).cast(pl.{better}))"
+        raise UsageError(f"The column {quoted(column)} is {short(type_name(dtype))}.", allowed=allowed, instead=instead)
 
 
 def clean_dtype(dtype: pl.DataType) -> pl.DataType:

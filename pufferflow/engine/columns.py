@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 import scipy  # loads its parts when first used
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.arrays import Array
 from pufferflow.engine.classes import Classes, Ordered, check_column, classes_of
 from pufferflow.engine.engine import Measure
@@ -235,7 +235,8 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
     if len(tables) < len(values) or not domain.finite:
         raise UsageError(
-            f"The steps of {shown(column)} are too large for sums that are proven to be exact.", allowed="2^30 steps"
+            f"The steps of {quoted(column)} are too large for sums that are proven to be exact.",
+            allowed="2^30 steps",
         )
     steps = np.array(tables, dtype=np.int64)
     classes = classes_of(column, dtype, domain, domain.place(first.missing, "missing"), steps)

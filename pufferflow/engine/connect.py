@@ -15,7 +15,7 @@ from pufferflow.engine.remote import RemoteEngine
 from pufferflow.engine.self_test import check
 from pufferflow.entry_points import load, names_in
 from pufferflow.errors import UsageError
-from pufferflow.guarded import guarded
+from pufferflow.sandbox import sandboxed
 from pufferflow.scenario import ROW, Scenario
 from pufferflow.scenario.fitting import weakly
 
@@ -67,7 +67,7 @@ def check_engine(address: str) -> tuple[str, str]:
     """Return the machine at an address, with its version, and the digest of its self-test, which it has passed."""
     found = RemoteTable(address, "")
     connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", found.scheme))
-    backend = guarded(lambda: connect(found))
+    backend = sandboxed(lambda: connect(found))
     if backend is None:
         raise UsageError("Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"')
     return f"{backend.name} {backend.version}", check(backend)
@@ -93,10 +93,10 @@ def remote_engine(frame: object) -> Engine | None:
     else:
         return None
     connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", name))
-    backend = guarded(lambda: connect(frame))
+    backend = sandboxed(lambda: connect(frame))
     if backend is None:
         return None
-    return RemoteEngine(backend, guarded(lambda: check(backend)))
+    return RemoteEngine(backend, sandboxed(lambda: check(backend)))
 
 
 def checked_engine(frame: Any, scenario: Scenario) -> Engine:
@@ -112,6 +112,6 @@ def checked_engine(frame: Any, scenario: Scenario) -> Engine:
             )
         return engine
     table = arrow_table(frame)
-    guarded(lambda: scenario.check_frame(frame if table is None else table))
+    sandboxed(lambda: scenario.check_frame(frame if table is None else table))
     given, rows = (frame, frame) if table is None else (table.given, table.read())
     return engine_of(rows.with_row_index(ROW) if scenario.numbers_rows else rows, given)

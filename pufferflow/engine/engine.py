@@ -75,7 +75,7 @@ class Selection:
 
 
 @final
-class Order(NamedTuple):
+class PositionMode(NamedTuple):
     """How far a prior depends on the order of rows.
 
     Not at all, or on positions up to shifts by multiples of `period`; without one, on positions since the start.
@@ -85,9 +85,9 @@ class Order(NamedTuple):
     period: int | None = None
 
 
-PLACED: Final = Order(ordered=True)
+BY_POSITION: Final = PositionMode(ordered=True)
 """Positions in time, counted from the start of all sequences."""
-UNORDERED: Final = Order(ordered=False)
+UNORDERED: Final = PositionMode(ordered=False)
 
 
 @final
@@ -220,7 +220,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def queries(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], measures: Sequence[Measure]
     ) -> list[str]:
         """Return the texts of the queries for patterns in these orders and for sums; none is run."""
 
@@ -238,15 +238,15 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def patterns(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order]
-    ) -> dict[Order, Patterns | UsageError]:
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
+    ) -> dict[PositionMode, Patterns | UsageError]:
         """Return the distinct patterns of the scenario's groups in each order, or the error that says why not.
 
         Public columns are read once, whatever the orders.
         """
 
     def groups_in_cells(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
     ) -> CellGroups | None:
         """Return the sizes of the groups in each of the cells with these keys; None where an engine does not know.
 
@@ -255,7 +255,7 @@ class Engine(abc.ABC):
         return None
 
     def fingerprint(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], key: bytes
     ) -> str | None:
         """Return a fingerprint of the rows that the patterns in these orders and the keys of cells follow from.
 

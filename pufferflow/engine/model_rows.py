@@ -28,8 +28,8 @@ from pufferflow.engine.stored_rows import Places, StoredRows, inverse, rows_at_o
 from pufferflow.engine.totals import FloatInside
 from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions import unsorted
-from pufferflow.guarded import guarded
 from pufferflow.progress import working
+from pufferflow.sandbox import sandboxed
 from pufferflow.scenario import Domain, Interval, Label, Scenario
 
 _WITHIN, _MOMENT, _COLUMN = "within {}", "moment", "column {}"
@@ -151,7 +151,7 @@ class ModelRows:
 
     @property
     def _frame(self) -> pl.LazyFrame:
-        return guarded(lambda: self._polars.selected(self.selection))
+        return sandboxed(lambda: self._polars.selected(self.selection))
 
     @property
     def _public(self) -> list[pl.Expr]:
@@ -175,7 +175,7 @@ class ModelRows:
         names = [key.name for key in keys]
         random = pl.Series("key", np.frombuffer(os.urandom(8 * public.height), dtype="<u8"))
         rows = pl.DataFrame([*keys, pl.Series("position", positions), random]).with_row_index("row")
-        placed = guarded(lambda: rows.sort([*names, "position", "key"]))
+        placed = sandboxed(lambda: rows.sort([*names, "position", "key"]))
         order = placed["row"].to_numpy().astype(np.intp)
         runs = np.zeros(public.height, dtype=np.int64)
         if names:
@@ -205,7 +205,7 @@ class ModelRows:
                 take(_numbers(batch.select(names), [of_class for _, of_class in read]))
                 work.advance(batch.height)
         _check_number(rows)
-        return guarded(lambda: pl.concat(public))
+        return sandboxed(lambda: pl.concat(public))
 
     def _shuffled(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
         """Put rows without groups and positions to random places, as they come."""

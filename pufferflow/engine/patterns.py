@@ -6,7 +6,7 @@ Rows that share `within` are one group, and groups are independent (M2).
 from collections.abc import Collection
 from dataclasses import replace
 
-from pufferflow.engine.engine import Order, Pattern, Patterns
+from pufferflow.engine.engine import Pattern, Patterns, PositionMode
 from pufferflow.engine.groups import Groups
 from pufferflow.engine.ordered import ManyKinds, columns_in_order, in_order, read_groups
 from pufferflow.engine.pattern_columns import Collect, PublicRows
@@ -16,8 +16,8 @@ from pufferflow.scenario import Scenario
 
 
 def find_patterns(
-    public: PublicRows, scenario: Scenario, orders: Collection[Order], collect: Collect
-) -> dict[Order, Patterns | UsageError]:
+    public: PublicRows, scenario: Scenario, orders: Collection[PositionMode], collect: Collect
+) -> dict[PositionMode, Patterns | UsageError]:
     """Return the distinct patterns of the groups of public rows, for each order; or the error that says why not.
 
     Nulls are equal to each other, so are NaN. Where order matters, patterns in all orders follow from the same groups.
@@ -26,7 +26,7 @@ def find_patterns(
     >>> import polars as pl, pufferflow as pf
     >>> secret = pf.Secret("level", domain=[0, 1])
     >>> scenario = pf.Scenario(secret=secret, prior=pf.AnyCorrelation(), within="house")
-    >>> houses, none = PublicRows(pl.LazyFrame({"house": [1, 1, 2, 3, 3]})), Order(ordered=False)
+    >>> houses, none = PublicRows(pl.LazyFrame({"house": [1, 1, 2, 3, 3]})), PositionMode(ordered=False)
     >>> kinds = find_patterns(houses, scenario, [none], collect=lambda lazy: lazy.collect())[none]
     >>> sorted((pattern.rows, pattern.groups) for pattern in kinds.distinct)
     [(1, 1), (2, 2)]
@@ -40,7 +40,7 @@ def find_patterns(
         return dict.fromkeys(orders, refusal.with_traceback(None))
     if groups is None:
         return dict.fromkeys(orders, Patterns((), 0))
-    patterns = dict[Order, Patterns | UsageError]()
+    patterns = dict[PositionMode, Patterns | UsageError]()
     for order in orders:
         try:
             if not order.ordered and isinstance(groups, Groups):

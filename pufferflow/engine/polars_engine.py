@@ -7,7 +7,7 @@ from typing import Any, final
 
 import polars as pl
 
-from pufferflow.engine.engine import CellGroups, Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.engine import CellGroups, Engine, Measure, Patterns, PositionMode, Selection, Tally
 from pufferflow.engine.groups_in_cells import groups_in_cells
 from pufferflow.engine.one_pass import at_most, one_pass_query, tally
 from pufferflow.engine.pattern_columns import PublicRows
@@ -17,8 +17,8 @@ from pufferflow.engine.row_fingerprint import row_fingerprint
 from pufferflow.engine.snapshot import Snapshot
 from pufferflow.errors import UsageError
 from pufferflow.expressions import named
-from pufferflow.guarded import guarded
 from pufferflow.progress import working
+from pufferflow.sandbox import sandboxed
 from pufferflow.scenario import Scenario
 from pufferflow.scenario.fitting import frame_origin
 from pufferflow.source_version import SourceVersion
@@ -54,43 +54,43 @@ class PolarsEngine(Engine):
 
     @property
     def versions(self) -> tuple[SourceVersion, ...]:
-        return guarded(lambda: frame_origin(self.frame)).versions
+        return sandboxed(lambda: frame_origin(self.frame)).versions
 
     def snapshot(self) -> Snapshot:
         return Snapshot.of(self.frame)
 
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
-        return guarded(with_derived(self.frame, Selection(derived=tuple(derived))).collect_schema)
+        return sandboxed(with_derived(self.frame, Selection(derived=tuple(derived))).collect_schema)
 
     def queries(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], measures: Sequence[Measure]
     ) -> list[str]:
-        return [guarded(lambda: one_pass_query(self.selected(selection), selection.by, measures).explain())]
+        return [sandboxed(lambda: one_pass_query(self.selected(selection), selection.by, measures).explain())]
 
     def patterns(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order]
-    ) -> dict[Order, Patterns | UsageError]:
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
+    ) -> dict[PositionMode, Patterns | UsageError]:
         frame, flag = self._public_rows(selection)
         of_time = timed(selection, scenario.order_by, self.schema(selection.derived))
         public = PublicRows(frame, selection.by, flag, of_time)
-        return guarded(lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC)))
+        return sandboxed(lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC)))
 
     def groups_in_cells(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
     ) -> CellGroups | None:
         frame, flag = self._public_rows(selection)
         public = PublicRows(frame, selection.by, flag)
-        return guarded(lambda: groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC)))
+        return sandboxed(lambda: groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC)))
 
     def fingerprint(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], key: bytes
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], key: bytes
     ) -> str | None:
         frame, flag = self._public_rows(selection)
         public = PublicRows(frame, selection.by, flag)
-        return guarded(lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC)))
+        return sandboxed(lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC)))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
-        frame = guarded(lambda: self.selected(selection))
+        frame = sandboxed(lambda: self.selected(selection))
         public = not measures and selection.limit is None
         names = (*selection.public, *(name for name, _ in selection.derived))
         if public and names:
@@ -99,7 +99,7 @@ class PolarsEngine(Engine):
             frame, flag = self._public_rows(selection)
             frame = frame if flag is None else frame.filter(named(flag))
         run = partial(collect, what=PUBLIC if public else PRIVATE)
-        return guarded(lambda: tally(frame, selection.by, selection.keys, measures, run))
+        return sandboxed(lambda: tally(frame, selection.by, selection.keys, measures, run))
 
     def selected(self, selection: Selection) -> pl.LazyFrame:
         """Return the rows that are selected, with derived columns; those of units are chosen before."""
@@ -126,7 +126,7 @@ def collect(frame: pl.LazyFrame, what: str = PRIVATE) -> pl.DataFrame:
         with working(what):
             return frame.collect(engine="streaming")
 
-    return guarded(run)
+    return sandboxed(run)
 
 
 def batches(frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
@@ -134,7 +134,7 @@ def batches(frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
 
     Polars reads a few groups of rows of a file ahead. Ctrl-C is heard between two batches.
     """
-    run = guarded(lambda: frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"))
-    while (batch := guarded(lambda: next(run, None))) is not None:
+    run = sandboxed(lambda: frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"))
+    while (batch := sandboxed(lambda: next(run, None))) is not None:
         for start in range(0, batch.height, rows):
             yield batch[start : start + rows]

@@ -6,11 +6,11 @@ from typing import Final
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.engine.engine import Selection
 from pufferflow.errors import UsageError
 from pufferflow.expressions import named, unsorted
-from pufferflow.guarded import guarded
+from pufferflow.sandbox import sandboxed
 
 MOST_DISTINCT: Final = 2**25
 """The most distinct rows of public columns that another machine may return: they are worked on here."""
@@ -23,7 +23,7 @@ def with_derived(frame: pl.LazyFrame, selection: Selection, public: Collection[s
     is 0.0, as where rows are grouped before. `public` are those that the frame has, all if left out.
     """
     if selection.derived or selection.filters or selection.keys is not None:
-        schema, names = guarded(frame.collect_schema), selection.public if public is None else public
+        schema, names = sandboxed(frame.collect_schema), selection.public if public is None else public
         frame = frame.with_columns(unsigned_zero(unsorted(name), schema[name]).alias(name) for name in names)
     for _, expression in selection.derived:
         frame = frame.with_columns(expression)
@@ -111,7 +111,7 @@ def few_enough(parts: Iterable[pl.DataFrame], names: Mapping[str, str]) -> Itera
 
 
 def _nearly_unique(column: str, names: Mapping[str, str]) -> UsageError:
-    what = f"the column {shown(names[column])} has most" if names else "groups have most"
+    what = f"the column {quoted(names[column])} has most" if names else "groups have most"
     return UsageError(
         f"Public columns of the table have more than {MOST_DISTINCT:,} distinct rows, and {what} of them.",
         allowed="tables on other machines with fewer distinct rows of public columns, which are worked on here",

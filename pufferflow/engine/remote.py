@@ -14,7 +14,7 @@ import polars as pl
 
 from pufferflow.engine.backend import Backend, CellTotals, Query
 from pufferflow.engine.columns import columns_of
-from pufferflow.engine.engine import CellGroups, Engine, Measure, Order, Patterns, Selection, Tally
+from pufferflow.engine.engine import CellGroups, Engine, Measure, Patterns, PositionMode, Selection, Tally
 from pufferflow.engine.one_pass import OnePass
 from pufferflow.engine.polars_engine import PRIVATE, PUBLIC, collect
 from pufferflow.engine.public_rows import few_enough, needed, unused, with_derived
@@ -22,8 +22,8 @@ from pufferflow.engine.remote_patterns import pattern_queries, remote_groups_in_
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
 from pufferflow.errors import UsageError
 from pufferflow.expressions import named
-from pufferflow.guarded import guarded
 from pufferflow.progress import working
+from pufferflow.sandbox import sandboxed
 from pufferflow.scenario import Scenario
 
 _AT_ONCE: Final = 2**22
@@ -55,14 +55,14 @@ class RemoteEngine(Engine):
         return NO_FILES
 
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
-        stored = pl.LazyFrame(schema=guarded(self.backend.schema))
-        return guarded(lambda: with_derived(stored, Selection(derived=tuple(derived))).collect_schema())
+        stored = pl.LazyFrame(schema=sandboxed(self.backend.schema))
+        return sandboxed(lambda: with_derived(stored, Selection(derived=tuple(derived))).collect_schema())
 
     def unreadable(self) -> Mapping[str, str]:
-        return guarded(self.backend.unreadable)
+        return sandboxed(self.backend.unreadable)
 
     def queries(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], measures: Sequence[Measure]
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], measures: Sequence[Measure]
     ) -> list[str]:
         chosen, stored = needed(selection)
         wide = self.backend.most_rows > 2**32
@@ -72,21 +72,21 @@ class RemoteEngine(Engine):
         return [self.backend.text(query) for query in queries]
 
     def patterns(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order]
-    ) -> dict[Order, Patterns | UsageError]:
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
+    ) -> dict[PositionMode, Patterns | UsageError]:
         with working(PUBLIC), self.backend.one_version():
-            return guarded(lambda: remote_patterns(self.backend, selection, scenario, orders))
+            return sandboxed(lambda: remote_patterns(self.backend, selection, scenario, orders))
 
     def groups_in_cells(
-        self, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
     ) -> CellGroups | None:
         with working(PUBLIC), self.backend.one_version():
-            return guarded(lambda: remote_groups_in_cells(self.backend, selection, scenario, orders, keys))
+            return sandboxed(lambda: remote_groups_in_cells(self.backend, selection, scenario, orders, keys))
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
         public = not measures and selection.limit is None
         with working(PUBLIC if public else PRIVATE), self.backend.one_version():
-            return guarded(lambda: self._tally(selection, measures))
+            return sandboxed(lambda: self._tally(selection, measures))
 
     def _tally(self, selection: Selection, measures: Sequence[Measure]) -> Tally:
         chosen, stored = needed(selection)

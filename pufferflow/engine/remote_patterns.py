@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self, final
 import polars as pl
 
 from pufferflow.engine.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
-from pufferflow.engine.engine import CellGroups, Order, Patterns, Selection
+from pufferflow.engine.engine import CellGroups, Patterns, PositionMode, Selection
 from pufferflow.engine.groups_in_cells import groups_in_cells
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
@@ -32,15 +32,15 @@ _AT_ONCE: Final = 2**20
 
 
 def remote_patterns(
-    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order]
-) -> dict[Order, Patterns | UsageError]:
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
+) -> dict[PositionMode, Patterns | UsageError]:
     """Return the distinct patterns of the scenario's groups, in each order."""
     with _public_rows(backend, selection, scenario, orders) as public:
         return find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))
 
 
 def remote_groups_in_cells(
-    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order], keys: pl.DataFrame
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
 ) -> CellGroups | None:
     """Return the sizes of the scenario's groups in each cell; rows are read as for patterns in these orders."""
     with _public_rows(backend, selection, scenario, orders) as public:
@@ -49,7 +49,7 @@ def remote_groups_in_cells(
 
 @contextmanager
 def _public_rows(
-    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[Order]
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
 ) -> Generator[PublicRows]:
     """Return public columns of the rows of groups, each standing for all that are like it; they go away afterwards."""
     chosen, stored = needed(selection)
@@ -63,7 +63,7 @@ def _public_rows(
 
 
 def pattern_queries(
-    stored: Sequence[str], scenario: Scenario, orders: Collection[Order]
+    stored: Sequence[str], scenario: Scenario, orders: Collection[PositionMode]
 ) -> tuple[GroupRuns] | tuple[GroupRuns, CellTotals]:
     """Return the queries that always run: for runs and, if order matters, for the moments of the table."""
     order_by = scenario.order_by if any(order.ordered for order in orders) else None

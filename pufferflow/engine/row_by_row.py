@@ -24,8 +24,8 @@ from pufferflow.engine.public_rows import unsigned_zero
 from pufferflow.engine.totals import Text
 from pufferflow.errors import Refused
 from pufferflow.expressions import named, unsorted
-from pufferflow.guarded import guarded
 from pufferflow.progress import working
+from pufferflow.sandbox import sandboxed
 from pufferflow.scenario import Domain, Label
 
 Draw = Callable[[Indices], Indices]
@@ -55,7 +55,7 @@ class RowByRow:
 
     def in_memory(self, engine: Engine) -> pl.DataFrame:
         """Return the published rows, in memory."""
-        query = guarded(lambda: self._query(_polars(engine)))
+        query = sandboxed(lambda: self._query(_polars(engine)))
         return _in_order(collect(query, PRIVATE), self._order)
 
     def write(self, engine: Engine, path: Path, beside: Path, metadata: Mapping[str, str]) -> pl.DataFrame:
@@ -63,7 +63,7 @@ class RowByRow:
 
         Rows that turn out to be in another order are written again to `beside`, which then takes the place of `path`.
         """
-        query = guarded(lambda: self._query(_polars(engine)))
+        query = sandboxed(lambda: self._query(_polars(engine)))
         _sink(query, path, metadata, PRIVATE)
         written = scan(path)
         if not _is_in_order(written, self._order):
@@ -135,7 +135,7 @@ def counted(frame: pl.LazyFrame, by: Sequence[str], column: str) -> pl.DataFrame
 
 def metadata_of(path: Path) -> Mapping[str, str]:
     """Return the texts that a Parquet file carries."""
-    return guarded(lambda: pl.read_parquet_metadata(path))
+    return sandboxed(lambda: pl.read_parquet_metadata(path))
 
 
 def _polars(engine: Engine) -> PolarsEngine:
@@ -154,16 +154,16 @@ def _sink(query: pl.LazyFrame, path: Path, metadata: Mapping[str, str], what: st
         with working(what):
             query.sink_parquet(path, metadata=dict(metadata), sync_on_close="all", engine="streaming")
 
-    guarded(run)
+    sandboxed(run)
 
 
 def _is_in_order(frame: pl.LazyFrame, order: Sequence[str]) -> bool:
     """Return whether every row is not below the one before it; false where columns are nested, and not compared."""
-    schema = _some(guarded(frame.collect_schema), order)
+    schema = _some(sandboxed(frame.collect_schema), order)
     if any(dtype.is_nested() for dtype in schema.dtypes()):
         return False
     forms = frame.select(comparable(schema))
-    names = guarded(forms.collect_schema).names()
+    names = sandboxed(forms.collect_schema).names()
     rises, same = pl.lit(value=False), pl.lit(value=True)
     for name in names:
         now, before = pl.col(name), pl.col(name).shift(1)
@@ -179,7 +179,7 @@ def _in_order(frame: pl.DataFrame, order: Sequence[str]) -> pl.DataFrame:
 
 
 def _sorted_by(frame: pl.LazyFrame, order: Sequence[str]) -> list[pl.Expr]:
-    return comparable(_some(guarded(frame.collect_schema), order))
+    return comparable(_some(sandboxed(frame.collect_schema), order))
 
 
 def _some(schema: pl.Schema, names: Sequence[str]) -> pl.Schema:

@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from pufferflow.engine.engine import Order
+from pufferflow.engine.engine import PositionMode
 from pufferflow.engine.pattern_columns import Collect, Columns, PublicRows
 from pufferflow.scenario import Scenario
 
@@ -19,7 +19,7 @@ _HALVES: Final = range(2)
 
 
 def row_fingerprint(
-    public: PublicRows, scenario: Scenario, orders: Collection[Order], key: bytes, collect: Collect
+    public: PublicRows, scenario: Scenario, orders: Collection[PositionMode], key: bytes, collect: Collect
 ) -> str | None:
     """Return the fingerprint of what patterns in these orders, and keys, follow from; of the types of columns too.
 

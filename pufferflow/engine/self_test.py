@@ -20,7 +20,17 @@ import polars as pl
 
 from pufferflow.arrays import Array
 from pufferflow.engine.backend import Backend, Query, columns_read
-from pufferflow.engine.engine import PLACED, UNORDERED, Engine, Measure, Order, Patterns, Selection, Tally, UnitLimit
+from pufferflow.engine.engine import (
+    BY_POSITION,
+    UNORDERED,
+    Engine,
+    Measure,
+    Patterns,
+    PositionMode,
+    Selection,
+    Tally,
+    UnitLimit,
+)
 from pufferflow.engine.polars_engine import PolarsEngine
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import SourceError, UsageError
@@ -217,7 +227,7 @@ _OF_ROWS: Final = (
     Selection(_PUBLIC, by=("room",)),
     Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("room") != 1,), by=("part",)),
 )
-_ORDERS: Final = (PLACED, Order(ordered=True, period=1), UNORDERED)
+_ORDERS: Final = (BY_POSITION, PositionMode(ordered=True, period=1), UNORDERED)
 
 
 _PASSED = dict[Hashable, str]()
@@ -324,9 +334,9 @@ def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
         yield from ((f"rows in order, selection {place + 1}, {one}", _of_patterns(found[one])) for one in _ORDERS)
         unordered = engine.patterns(selection, scenario, [UNORDERED])[UNORDERED]
         yield f"rows without order, selection {place + 1}", _of_patterns(unordered)
-    early = engine.patterns(_OF_ROWS[0], _ordered_by("before"), [PLACED])[PLACED]
+    early = engine.patterns(_OF_ROWS[0], _ordered_by("before"), [BY_POSITION])[BY_POSITION]
     yield "rows in order before 1970", _of_patterns(early)
-    twice = engine.patterns(_OF_ROWS[0], _ordered_by("again"), [PLACED])[PLACED]
+    twice = engine.patterns(_OF_ROWS[0], _ordered_by("again"), [BY_POSITION])[BY_POSITION]
     yield "rows with a moment that is there twice", _of_patterns(twice)
 
 

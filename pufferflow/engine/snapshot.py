@@ -15,7 +15,7 @@ from typing import Final, final
 
 import polars as pl
 
-from pufferflow.guarded import guarded
+from pufferflow.sandbox import sandboxed
 from pufferflow.scenario.fitting import frame_origin
 
 Version = tuple[int, ...]
@@ -37,7 +37,7 @@ class Snapshot:
     @classmethod
     def of(cls, frame: pl.LazyFrame) -> "Snapshot":
         """Return the versions of the files that a frame reads; its rows are not read."""
-        now, origin = time.time_ns(), guarded(lambda: frame_origin(frame))
+        now, origin = time.time_ns(), sandboxed(lambda: frame_origin(frame))
         versions = {path: _version(path) for path in origin.files}
         # a file written a moment ago may be written again within one tick of the clock
         settled = all(version is not None and max(version[-2:]) < now - SETTLED for version in versions.values())

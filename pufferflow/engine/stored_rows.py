@@ -18,8 +18,8 @@ import numpy as np
 
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import PufferflowError, SourceError
-from pufferflow.guarded import guarded
 from pufferflow.progress import working
+from pufferflow.sandbox import sandboxed
 
 IN_MEMORY: Final = 2**28
 """The bytes of a table that is kept in memory."""
@@ -83,14 +83,14 @@ class _InMemory(StoredRows):
 class _InFile(StoredRows):
     def __init__(self, rows: int, columns: int) -> None:
         super().__init__(rows, columns)
-        self._file: Any = guarded(lambda: tempfile.TemporaryFile(buffering=0), self._failed)  # noqa: SIM115 - kept open
+        self._file: Any = sandboxed(lambda: tempfile.TemporaryFile(buffering=0), self._failed)  # noqa: SIM115 - kept open
 
     def put(self, first: int, numbers: Floats) -> None:
-        guarded(lambda: self._write(first, numbers), self._failed)
+        sandboxed(lambda: self._write(first, numbers), self._failed)
 
     def read(self, low: int, high: int) -> Floats:
         numbers = np.empty((high - low, self.columns))
-        guarded(lambda: self._read(low, numbers), self._failed)
+        sandboxed(lambda: self._read(low, numbers), self._failed)
         return numbers
 
     def close(self) -> None:

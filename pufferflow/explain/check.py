@@ -15,7 +15,7 @@ from typing import Any, Final, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, quoted
 from pufferflow.arrays import Flags, Floats
 from pufferflow.errors import UsageError
 from pufferflow.explain.compare import OutputErrors, group_names, output_errors
@@ -132,7 +132,7 @@ def _read(signal: Signal, names: list[str]) -> dict[str, float]:
         return {}
     given: dict[Any, Any] = dict(signal) if isinstance(signal, Mapping) else dict.fromkeys(names, signal)
     if wrong := [name for name in given if name not in names]:
-        said = f"No output is called {shown(wrong[0])}.{did_you_mean(wrong[0], names)}"
+        said = f"No output is called {quoted(wrong[0])}.{did_you_mean(wrong[0], names)}"
         raise UsageError(said, allowed=f"names of outputs: {', '.join(map(repr, names[:6]))}", instead=instead)
     return {
         name: finite_number(value, "signal", allowed=allowed, instead=instead, fits=lambda number: number > 0)

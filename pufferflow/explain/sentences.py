@@ -17,7 +17,7 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.confounding import beliefs_after
 from pufferflow.engine import clean_dtype, labelled
-from pufferflow.errors import visible
+from pufferflow.errors import escape_controls
 from pufferflow.explain.check import findings
 from pufferflow.explain.what_if import what_if
 from pufferflow.explain.worst_pair import NAMELESS, nameless
@@ -282,7 +282,7 @@ def plan_in_words(plan: Decision) -> str:
         *(f"Note: {line}." for line in (*notes(plan), *findings(plan), *of_no_rows(request.queries, size))),
         f"Robustness: {if_wrong(plan)}",
     ]
-    return "\n".join(visible(line, one_line=True) for line in lines)
+    return "\n".join(escape_controls(line, one_line=True) for line in lines)
 
 
 def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from pufferflow.bounds import loss, robustness, stretched, weakest, with_keys
+from pufferflow.bounds import loss, robustness, under_model_error, weakest, with_keys
 from pufferflow.errors import PufferflowError
 from pufferflow.guarantees import Guarantee
 from pufferflow.planning import Decision
@@ -89,7 +89,7 @@ def _other_correlation(plan: Decision) -> WhatIf | None:
 def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # the guarantee holds up to e^ratio, and so up to a smaller factor
     wrong = f"if priors are off by a factor of up to {factor:g} either way"
-    return _case_of(wrong, lambda: stretched(plan.promise, ratio))
+    return _case_of(wrong, lambda: under_model_error(plan.promise, ratio))
 
 
 def _laws_moved(plan: Decision, share: float) -> WhatIf | None:

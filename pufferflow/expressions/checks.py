@@ -5,14 +5,14 @@ The nodes of its tree are checked one by one; the functions that are allowed sta
 
 from typing import Final
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.functions import FUNCTIONS, kind, kinds_of, options
 from pufferflow.expressions.hints import fitting
 from pufferflow.expressions.kinds import (
     COMPARISONS,
-    Kind,
     Types,
+    ValueKind,
     castable,
     combined,
     dated,
@@ -129,7 +129,7 @@ def _instead(node: Node, types: Types) -> str:
 def _of_labels(node: Node, types: Types) -> str:
     """Return the test of labels that replaces their order, which no literal fits; nothing for other columns."""
     names = [part.word for part in node.inputs if part.kind == "column" and kind(part, types) == "label"]
-    instead = f"pl.col({shown(names[0])}).is_in([…]) with the labels that are meant" if names else ""
+    instead = f"pl.col({quoted(names[0])}).is_in([…]) with the labels that are meant" if names else ""
     return instead and f"{instead}, or .cast(pl.String, strict=False), which compares texts"
 
 
@@ -175,7 +175,7 @@ def _operator_never_fails(node: Node, types: Types) -> bool:
     return combined(node.word, left, right) != "odd"
 
 
-def _comparable(node: Node, left: Kind, right: Kind) -> bool:
+def _comparable(node: Node, left: ValueKind, right: ValueKind) -> bool:
     constant = any(part.bare.kind == "literal" for part in node.inputs)
     if "null" in (left, right):  # the result is typed as a Boolean, but is none
         return node.word in ("eq_missing", "ne_missing") and "odd" not in (left, right)

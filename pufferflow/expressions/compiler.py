@@ -6,7 +6,7 @@ from typing import cast
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import PufferflowError, Refused, UsageError
 from pufferflow.expressions.checks import check_rowwise
 from pufferflow.expressions.functions import FUNCTIONS
@@ -45,7 +45,7 @@ def read_values(
     expression = pl.col(given) if isinstance(given, str) else given
     if not isinstance(cast(object, expression), pl.Expr):
         raise UsageError(
-            f"The query is {shown(given)}.",
+            f"The query is {quoted(given)}.",
             allowed="the name of a sensitive column, or a Polars expression of one",
             instead=f'"{next(iter(domains), "x")}", or pl.col("{next(iter(domains), "x")}").clip(0, 9)',
         )

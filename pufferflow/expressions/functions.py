@@ -21,8 +21,8 @@ from pufferflow.expressions.kinds import (
     DATES,
     NUMBERS,
     ZONED,
-    Kind,
     Types,
+    ValueKind,
     accepts,
     combined,
     kind_of_literal,
@@ -63,7 +63,7 @@ class Function:
 
     name: str
     on_values: bool
-    gives: Kind | Callable[[Node, Types], Kind] = "any"
+    gives: ValueKind | Callable[[Node, Types], ValueKind] = "any"
     never_fails: Rule = _never
     curve: Curve = _not_linear
     table: tuple[int, int | None] | None = None
@@ -82,7 +82,7 @@ def options(node: Node) -> dict[str, Any]:
     return cast(dict[str, Any], held) if isinstance(held, dict) else {}
 
 
-def kind(node: Node, types: Types) -> Kind:
+def kind(node: Node, types: Types) -> ValueKind:
     """Return the kind of the result of a node of a checked tree.
 
     >>> import polars as pl
@@ -109,7 +109,7 @@ def kind(node: Node, types: Types) -> Kind:
     return result
 
 
-def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
+def kinds_of(nodes: Iterable[Node], types: Types) -> list[ValueKind]:
     """Return the kinds of some nodes."""
     return [kind(node, types) for node in nodes]
 
@@ -117,15 +117,15 @@ def kinds_of(nodes: Iterable[Node], types: Types) -> list[Kind]:
 # The kinds of results.
 
 
-def _as_first(node: Node, types: Types) -> Kind:
+def _as_first(node: Node, types: Types) -> ValueKind:
     return kind(node.inputs[0], types)
 
 
-def _mixed(node: Node, types: Types) -> Kind:
+def _mixed(node: Node, types: Types) -> ValueKind:
     return mixed(*kinds_of(node.inputs, types))
 
 
-def _by_options(node: Node, _: Types) -> Kind:
+def _by_options(node: Node, _: Types) -> ValueKind:
     match node.value:
         case [{"Literal": dtype}, *_] | {"return_dtype": {"Literal": dtype}}:
             return kind_of_written(dtype)
@@ -144,7 +144,7 @@ def _constants(nodes: Iterable[Node]) -> bool:
     return all(node.bare.kind == "literal" for node in nodes)
 
 
-def _of(*kinds: Kind, if_: Rule | None = None) -> Rule:
+def _of(*kinds: ValueKind, if_: Rule | None = None) -> Rule:
     """Return the rule for a first input of certain kinds, with literals as further inputs."""
 
     def never_fails(node: Node, types: Types) -> bool:
@@ -154,11 +154,11 @@ def _of(*kinds: Kind, if_: Rule | None = None) -> Rule:
     return never_fails
 
 
-def _of_all(*kinds: Kind) -> Rule:
+def _of_all(*kinds: ValueKind) -> Rule:
     return lambda node, types: set(kinds_of(node.inputs, types)) <= set(kinds)
 
 
-def _alike(*unfit: Kind) -> Rule:
+def _alike(*unfit: ValueKind) -> Rule:
     """Return the rule for inputs that can be compared with each other; labels never can."""
 
     def never_fails(node: Node, types: Types) -> bool:
@@ -212,7 +212,7 @@ def _leniently(node: Node, _: Types) -> bool:
             return False
 
 
-def _holds_first(table: Kind, node: Node, types: Types) -> bool:
+def _holds_first(table: ValueKind, node: Node, types: Types) -> bool:
     """Return whether values can be looked up in a table; Polars finds out late about types that do not fit."""
     first = kind(node.inputs[0], types)
     return first == "any" or table in (first, "null")
@@ -310,7 +310,7 @@ _UTC: Final = _of(*_UTC_KINDS)
 
 def _rows(  # noqa: PLR0913 - the columns of the table
     names: str,
-    gives: Kind | Callable[[Node, Types], Kind] = "any",
+    gives: ValueKind | Callable[[Node, Types], ValueKind] = "any",
     never_fails: Rule = _never,
     curve: Curve = _not_linear,
     *,

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.dtypes import moment_source
 from pufferflow.expressions.kinds import COMPARISONS, Types
 from pufferflow.expressions.tree import Node
@@ -38,7 +38,7 @@ def _converted(node: Node, column: str, dtype: pl.DataType) -> str:
         return ""
     zones = [_zone(part.value) for part in node.inputs if part.word == "Datetime" and part.told.endswith("Z")]
     zone = zones[0] if zones else "Europe/Berlin"
-    return f', or pl.col({shown(column)}).dt.convert_time_zone("{zone}") beside moments of that zone'
+    return f', or pl.col({quoted(column)}).dt.convert_time_zone("{zone}") beside moments of that zone'
 
 
 def like(tree: Node, types: Types) -> str:
@@ -50,7 +50,9 @@ def like(tree: Node, types: Types) -> str:
             moment = datetime(2026, 1, 1, tzinfo=None if zone is None else ZoneInfo(zone))
             text = dtype.base_type() in _TEXTS
             value = moment_source(moment, is_date=dtype == pl.Date) if dated else '"a"' if text else "1"
-            return f"pl.col({shown(name)}).is_in([{value}]), with values of its own type, or .cast(pl.String) for texts"
+            return (
+                f"pl.col({quoted(name)}).is_in([{value}]), with values of its own type, or .cast(pl.String) for texts"
+            )
     return 'pl.col("hour").dt.truncate("1d").alias("day")'
 
 
@@ -63,7 +65,7 @@ def _call(word: str, parts: list[str]) -> str:
 def _part(part: Node, dtype: pl.DataType) -> str | None:
     """Return a part as it is typed, a literal as one of this type; None if it cannot be one."""
     if part.kind == "column":
-        return f'pl.col("{part.word}")' if '"' not in part.word else f"pl.col({shown(part.word)})"
+        return f'pl.col("{part.word}")' if '"' not in part.word else f"pl.col({quoted(part.word)})"
     return _literal(part, dtype) if part.kind == "literal" else None
 
 

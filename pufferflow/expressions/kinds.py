@@ -12,7 +12,7 @@ import polars as pl
 
 from pufferflow.expressions.tree import Node
 
-Kind = str
+ValueKind = str
 """number, truth, text, label, date, moment, time, span, null, any or odd; or "moment in …" with a time zone.
 
 A label is a Categorical or an Enum, a span a Duration.
@@ -21,12 +21,12 @@ Types = Mapping[str, pl.DataType]
 """The types of columns: those that are known."""
 
 COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "eq_missing", "ne_missing"})
-NUMBERS: Final = frozenset[Kind]({"number", "truth"})
+NUMBERS: Final = frozenset[ValueKind]({"number", "truth"})
 ZONED: Final = "moment in …"
 """Moments in any time zone."""
-DATES: Final = frozenset[Kind]({"date", "moment", ZONED})
+DATES: Final = frozenset[ValueKind]({"date", "moment", ZONED})
 _NUMBERS: Final = ("Int", "Float", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
-_NAMED: Final[dict[str, Kind]] = {
+_NAMED: Final[dict[str, ValueKind]] = {
     **dict.fromkeys((*_NUMBERS, "Float32", "Float64"), "number"),
     **dict.fromkeys(("Categorical", "Enum"), "label"),
     "Boolean": "truth",
@@ -36,7 +36,7 @@ _NAMED: Final[dict[str, Kind]] = {
     "Duration": "span",
     "Null": "null",
 }
-_CASTS: Final[dict[Kind, frozenset[Kind]]] = {
+_CASTS: Final[dict[ValueKind, frozenset[ValueKind]]] = {
     "number": frozenset({*NUMBERS, *DATES, "text", "time", "span", "null"}),
     "truth": frozenset({*NUMBERS, "null"}),
     "text": frozenset({*NUMBERS, "text", "label", "null"}),
@@ -46,17 +46,17 @@ _CASTS: Final[dict[Kind, frozenset[Kind]]] = {
 """The casts that never fail, with strict=False."""
 
 
-def accepts(kinds: Collection[Kind], kind: Kind) -> bool:
+def accepts(kinds: Collection[ValueKind], kind: ValueKind) -> bool:
     """Return whether a kind is among some, by itself or as a moment in any time zone."""
     return kind in kinds or (kind.startswith("moment in ") and ZONED in kinds)
 
 
-def castable(kind: Kind, to: Kind) -> bool:
+def castable(kind: ValueKind, to: ValueKind) -> bool:
     """Return whether a cast with strict=False gives something for every value."""
     return accepts(_CASTS.get(ZONED if to.startswith("moment in ") else to, ()), kind)
 
 
-def mixed(*kinds: Kind) -> Kind:
+def mixed(*kinds: ValueKind) -> ValueKind:
     """Return the kind of values some of which are of each of these kinds; "odd" if they would have to be converted.
 
     >>> mixed("date", "null", "date"), mixed("number", "truth"), mixed("text", "date")
@@ -69,7 +69,7 @@ def mixed(*kinds: Kind) -> Kind:
     return "any" if "any" in held else pairs.get(frozenset(held), "odd")
 
 
-def mixable(*kinds: Kind) -> bool:
+def mixable(*kinds: ValueKind) -> bool:
     """Return whether values become one column without a conversion that may fail."""
     if "any" in kinds:
         return set(kinds) <= {"any", "null"} and kinds.count("any") == 1
@@ -90,17 +90,17 @@ def _may_be_unsigned(node: Node, types: Types) -> bool:
     return "UInt64" in f"{node.word} {node.value}"
 
 
-def dated(kind: Kind) -> bool:
+def dated(kind: ValueKind) -> bool:
     """Return whether values lie on a calendar."""
     return kind == "date" or kind.startswith("moment")
 
 
-def kind_of_type(dtype: pl.DataType) -> Kind:
+def kind_of_type(dtype: pl.DataType) -> ValueKind:
     """Return the kind of the values of a data type."""
     return zoned(dtype.time_zone) if isinstance(dtype, pl.Datetime) else _NAMED.get(str(dtype.base_type()), "odd")
 
 
-def kind_of_written(dtype: object) -> Kind:
+def kind_of_written(dtype: object) -> ValueKind:
     """Return the kind of a data type as Polars writes it down."""
     if not isinstance(dtype, dict):
         return _NAMED.get(str(dtype), "odd")
@@ -108,22 +108,22 @@ def kind_of_written(dtype: object) -> Kind:
     return zoned(held[1] and held[1]["inner"]) if name == "Datetime" else _NAMED.get(name, "odd")
 
 
-def kind_of_literal(node: Node) -> Kind:
+def kind_of_literal(node: Node) -> ValueKind:
     """Return the kind of a single literal value."""
     return kind_of_written({"Datetime": node.value} if node.word == "Datetime" else node.word)
 
 
-def kind_of_table(table: Node) -> Kind:
+def kind_of_table(table: Node) -> ValueKind:
     """Return the kind of the items of a list or Series."""
     return kind_of_type(table.value) if isinstance(table.value, pl.DataType) else "odd"
 
 
-def zoned(zone: object) -> Kind:
+def zoned(zone: object) -> ValueKind:
     """Return the kind of moments in a time zone."""
     return "moment" if zone is None else f"moment in {zone}"
 
 
-def combined(word: str, left: Kind, right: Kind) -> Kind:
+def combined(word: str, left: ValueKind, right: ValueKind) -> ValueKind:
     """Return the kind of the result of an operator other than a comparison; "odd" if it is not for such kinds."""
     pair = {left, right}
     if "any" in pair:
@@ -139,7 +139,7 @@ def combined(word: str, left: Kind, right: Kind) -> Kind:
     return "span" if word == "-" and dated(left) and (left == right or pair == {"date", "moment"}) else "odd"
 
 
-def _of_numbers(word: str, pair: set[Kind]) -> Kind:
+def _of_numbers(word: str, pair: set[ValueKind]) -> ValueKind:
     if pair == {"truth"} and word in "&|^":
         return "truth"
     fits = pair == {"number"} or word == "+" or ("number" in pair and word in "-*/")

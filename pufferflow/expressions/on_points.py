@@ -11,7 +11,7 @@ from typing import Any, Final, Self, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.dtypes import type_name
 from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.refusals import short
@@ -185,7 +185,7 @@ def evaluate(expression: pl.Expr, points: pl.DataFrame, said: str) -> pl.Series:
         raise Refused(f"{said} does not give one number for each row.", allowed="one number for each row")
     result = frame.to_series()
     column = points.columns[0]
-    called, value = short(repr(column), 40), shown(points[column][0])
+    called, value = short(repr(column), 40), quoted(points[column][0])
     if not (result.dtype.is_numeric() or result.dtype.base_type() in (pl.Boolean, pl.Null)):
         raise UsageError(
             f"{said} gives {_called(result.dtype)}, which cannot be added up.",
@@ -208,7 +208,7 @@ def exact(value: Any, point: Label, said: str) -> Fraction:
     finite = value is not None and (not isinstance(value, float | Decimal) or math.isfinite(value))
     if not finite:
         raise UsageError(
-            f"{said} is {'null' if value is None else value} at the value {shown(point)} of the domain.",
+            f"{said} is {'null' if value is None else value} at the value {quoted(point)} of the domain.",
             allowed="a finite number for every value of the domain",
             instead=".otherwise(0) after when/then, or fill_null(0)",
         )

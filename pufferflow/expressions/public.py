@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.dtypes import exactly
 from pufferflow.errors import Refused, UsageError
 from pufferflow.expressions.checks import check_never_fails, check_rowwise
@@ -41,7 +41,7 @@ def read_public(
     given = pl.col(expression) if isinstance(expression, str) else expression
     if not isinstance(cast(object, given), pl.Expr):
         raise UsageError(
-            f"The expression is {shown(given)}.",
+            f"The expression is {quoted(given)}.",
             allowed="a Polars expression of public columns",
             instead='pl.col("district") == "north"',
         )

@@ -18,7 +18,7 @@ import polars.selectors as cs
 from pufferflow.errors import Refused
 from pufferflow.expressions.refusals import function_name, refusal
 
-Kind = Literal["column", "literal", "operator", "function", "choice", "cast", "name"]
+NodeKind = Literal["column", "literal", "operator", "function", "choice", "cast", "name"]
 LISTS: Final = "Series of lists"
 """A Series of several lists is no table: it has one for each row."""
 _DEEPEST: Final = 150
@@ -63,7 +63,7 @@ class Node:
     of its fields are part of what identifies a query (`identity`).
     """
 
-    kind: Kind
+    kind: NodeKind
     word: str
     inputs: tuple["Node", ...] = ()
     value: Any = None

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, Final, cast, final
 
-from pufferflow.arguments import finite_number, set_fields, shown, whole_number
+from pufferflow.arguments import finite_number, quoted, set_fields, whole_number
 from pufferflow.errors import Refused, UsageError
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
 from pufferflow.granularity.neighbours import Neighbours, read_neighbours, unbounded
@@ -205,7 +205,7 @@ def _part(
 ) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
     if members is None or name not in names:
         raise UsageError(
-            f"The part {shown(name)}, and no group of this name with its values.",
+            f"The part {quoted(name)}, and no group of this name with its values.",
             allowed=f"one of {list(names)[:6]}, of groups that were given with their values",
             instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
         )
@@ -223,7 +223,7 @@ def _read_groups(groups: object) -> tuple[tuple[Hashable, ...], tuple[frozenset[
         names: tuple[Hashable, ...] = tuple(given) if isinstance(groups, Mapping) else tuple(range(len(given)))
         members = tuple(frozenset(group) for group in (given.values() if isinstance(groups, Mapping) else given))
     except TypeError:
-        raise _bad_groups(f"The groups are {shown(given)}, or one of them has no values.") from None
+        raise _bad_groups(f"The groups are {quoted(given)}, or one of them has no values.") from None
     if not names or isinstance(groups, str | bytes):
         raise _bad_groups("There are no groups.")
     return names, members

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast, final
 
-from pufferflow.arguments import instance, set_fields, shown, whole_number
+from pufferflow.arguments import instance, quoted, set_fields, whole_number
 from pufferflow.errors import UsageError
 
 
@@ -46,7 +46,7 @@ class Neighbours:
 def callable_given(given: object, name: str, *, instead: str) -> None:
     """Refuse what is no function of data sets."""
     if not callable(given):
-        raise UsageError(f"{name} is {shown(given)}.", allowed="a function of data sets", instead=instead)
+        raise UsageError(f"{name} is {quoted(given)}.", allowed="a function of data sets", instead=instead)
 
 
 def read_neighbours(given: object) -> Neighbours:
@@ -88,10 +88,10 @@ def _check_edge(edge: tuple[Hashable, ...], nodes: frozenset[Hashable]) -> None:
     if len(edge) != 2:
         problem = f"An edge has {len(edge)} ends."
     elif edge[0] == edge[1]:
-        problem = f"An edge is a loop, from the node {shown(edge[0])} to itself."
+        problem = f"An edge is a loop, from the node {quoted(edge[0])} to itself."
     else:
         unknown = [end for end in edge if end not in nodes]
-        problem = f"An edge ends at {shown(unknown[0])}, which is none of the nodes." if unknown else ""
+        problem = f"An edge ends at {quoted(unknown[0])}, which is none of the nodes." if unknown else ""
     if problem:
         raise UsageError(
             problem, allowed="edges between two different nodes of the graph", instead='Graph(["a", "b"], [("a", "b")])'
@@ -105,7 +105,7 @@ def _listed(given: object, name: str) -> list[Any]:
         hash(tuple(members))
     except TypeError:
         raise UsageError(
-            f"{name} {shown(given)} cannot be read.",
+            f"{name} {quoted(given)} cannot be read.",
             allowed="a collection of values that can be hashed, such as a tuple",
             instead='("a", "a", "b")',
         ) from None
@@ -153,7 +153,9 @@ def _check_graphs(*given: object) -> None:
     for one in given:
         if not isinstance(one, Graph):
             raise UsageError(
-                f"A graph is {shown(one)}.", allowed="graphs", instead='pf.granularity.Graph("abc", ["ab", "bc"])'
+                f"A graph is {quoted(one)}.",
+                allowed="graphs",
+                instead='pf.granularity.Graph("abc", ["ab", "bc"])',
             )
 
 

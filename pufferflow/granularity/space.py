@@ -14,7 +14,7 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import set_fields, shown
+from pufferflow.arguments import quoted, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused, UsageError
 from pufferflow.granularity.neighbours import Neighbours, callable_given, read_neighbours
@@ -148,7 +148,7 @@ def listed_databases(databases: object) -> tuple[Any, ...]:
         listed = tuple(dict.fromkeys(cast(Iterable[Any], databases)))
     except TypeError:
         raise UsageError(
-            f"The data sets are {shown(databases)}, or some of them cannot be hashed.",
+            f"The data sets are {quoted(databases)}, or some of them cannot be hashed.",
             allowed="a list of data sets that can be hashed: texts, tuples of rows, graphs",
             instead='[(), ("a",), ("a", "b")]',
         ) from None

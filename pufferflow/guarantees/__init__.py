@@ -2,7 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from pufferflow.guarantees.guarantee import PURE, AnyKind, Approx, Divergence, Guarantee, Kind, Pure, every_promise
+from pufferflow.guarantees.guarantee import (
+    PURE,
+    AnyGuaranteeFamily,
+    Approx,
+    Divergence,
+    Guarantee,
+    GuaranteeFamily,
+    Pure,
+    every_promise,
+)
 from pufferflow.guarantees.promise import promise_of
 from pufferflow.guarantees.renyi import ApproxRenyi, Renyi, RenyiCurve, Zcdp
 from pufferflow.guarantees.trade_off import Gdp, TradeOff, Tv
@@ -14,13 +23,13 @@ else:  # msgspec has to be given every struct that it may decode
 
 __all__ = [
     "PURE",
-    "AnyKind",
+    "AnyGuaranteeFamily",
     "Approx",
     "ApproxRenyi",
     "Divergence",
     "Gdp",
     "Guarantee",
-    "Kind",
+    "GuaranteeFamily",
     "Promise",
     "Pure",
     "Renyi",

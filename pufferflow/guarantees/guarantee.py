@@ -101,13 +101,13 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         return math.inf
 
     @property
-    def kind(self) -> "Kind | None":
+    def kind(self) -> "GuaranteeFamily | None":
         """The guarantee without its `loss`; None if it has several.
 
         >>> Approx(0.5, 1e-6).kind.at(1.0)
         Approx(epsilon=1.0, delta=1e-06)
         """
-        return Kind(self.with_losses([0.0]))
+        return GuaranteeFamily(self.with_losses([0.0]))
 
     @property
     def singles(self) -> "Sequence[Guarantee]":
@@ -129,13 +129,13 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         part = self.with_losses([one.loss * rate for one in self.singles])
         return msgspec.structs.replace(part, delta=part.delta * share) if part.delta else part
 
-    def sparing(self, share: float) -> "Guarantee":
+    def reserve_delta(self, share: float) -> "Guarantee":
         """Return the guarantee that has to hold outside an event of a probability, so that this one holds."""
         if not self.delta:
             return self
         return msgspec.structs.replace(self, delta=max(math.nextafter(self.delta - share, 0.0), 0.0))
 
-    def stretched(self, ratio: float) -> "Guarantee | None":
+    def under_model_error(self, ratio: float) -> "Guarantee | None":
         """Return the guarantee that remains if likelihoods may be off by e^ratio either way (M30); None if unknown."""
         return None
 
@@ -267,7 +267,7 @@ def every_promise() -> Any:
 
 @final
 @dataclass(frozen=True)
-class Kind:
+class GuaranteeFamily:
     """A guarantee without its loss, as `Renyi.of(alpha=4)`, shown by an `example`.
 
     Called with one, it is the guarantee.
@@ -281,17 +281,17 @@ class Kind:
 
     __call__ = at
 
-    def sparing(self, share: float) -> "Kind":
+    def reserve_delta(self, share: float) -> "GuaranteeFamily":
         """Return the kind that has to hold outside an event of a probability, so that this one holds."""
-        return Kind(self.example.sparing(share))
+        return GuaranteeFamily(self.example.reserve_delta(share))
 
     def loss_from(self, guarantee: Guarantee) -> float:
         """Return the least loss known with which a guarantee of this kind follows from another; ∞ if none does."""
         return self.example.loss_from(guarantee)
 
 
-AnyKind = Callable[[float], Guarantee]
-"""A kind of guarantee in the public API: a `Kind`, or `Pure` itself."""
+AnyGuaranteeFamily = Callable[[float], Guarantee]
+"""A kind of guarantee in the public API: a `GuaranteeFamily`, or `Pure` itself."""
 
 
 @final
@@ -317,11 +317,11 @@ class Pure(Guarantee, frozen=True, forbid_unknown_fields=True):
         """Return the Rényi divergence of randomised response, below min(ε, αε²/2) (M29); δ is not needed."""
         return two_point_renyi(self.epsilon, alpha)
 
-    def stretched(self, ratio: float) -> Guarantee:
+    def under_model_error(self, ratio: float) -> Guarantee:
         return Pure(sum_above(self.epsilon, 2 * ratio))
 
 
-PURE: Final = Kind(Pure(0.0))
+PURE: Final = GuaranteeFamily(Pure(0.0))
 
 
 @final
@@ -341,13 +341,13 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
     delta: float
 
     @classmethod
-    def of(cls, delta: float) -> Kind:
+    def of(cls, delta: float) -> GuaranteeFamily:
         """Return the kind of guarantee with this δ and an ε yet to be found, for `pf.loss`.
 
         >>> Approx.of(delta=1e-6)(1.0)
         Approx(epsilon=1.0, delta=1e-06)
         """
-        return Kind(cls(0.0, delta))
+        return GuaranteeFamily(cls(0.0, delta))
 
     def _approx(self, delta: float) -> float:
         """Spend what `delta` exceeds the guarantee's own on a smaller ε, by the dominating pair of (ε, δ)."""
@@ -361,7 +361,7 @@ class Approx(Guarantee, frozen=True, forbid_unknown_fields=True):
         """Return the divergence left after cutting off δ: an (ε, δ) pair is a mixture of an ε pair and the rest."""
         return two_point_renyi(self.epsilon, alpha) if delta >= self.delta else math.inf
 
-    def stretched(self, ratio: float) -> Guarantee:
+    def under_model_error(self, ratio: float) -> Guarantee:
         return Approx(sum_above(self.epsilon, 2 * ratio), stretched_delta(self.delta, ratio))
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 from pufferflow.arguments import finite_number_at_least_zero, order_above_one
 from pufferflow.conversions import DEFAULT_ORDERS, renyi_to_approx, spare_delta, zcdp_to_approx
 from pufferflow.errors import UsageError
-from pufferflow.guarantees.guarantee import Divergence, Guarantee, Kind, sum_above
+from pufferflow.guarantees.guarantee import Divergence, Guarantee, GuaranteeFamily, sum_above
 from pufferflow.rounding import UNIT, float_above
 
 
@@ -33,13 +33,13 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     epsilon: float
 
     @classmethod
-    def of(cls, alpha: float) -> Kind:
+    def of(cls, alpha: float) -> GuaranteeFamily:
         """Return the kind of guarantee of this order with an ε yet to be found, for `pf.loss`.
 
         >>> Renyi.of(alpha=4)(0.5)
         Renyi(alpha=4.0, epsilon=0.5)
         """
-        return Kind(cls(alpha, 0.0))
+        return GuaranteeFamily(cls(alpha, 0.0))
 
     def _approx(self, delta: float) -> float:
         """Return ε + log((α−1)/α) − (log δ + log α)/(α−1), clipped at 0 (M29)."""
@@ -49,7 +49,7 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
         """Return ε for every order up to α, where the divergence can only be smaller."""
         return self.epsilon if alpha <= self.alpha else math.inf
 
-    def stretched(self, ratio: float) -> Guarantee:
+    def under_model_error(self, ratio: float) -> Guarantee:
         order = Fraction(self.alpha)
         return Renyi(self.alpha, sum_above(self.epsilon, Fraction(ratio) * (2 * order - 1) / (order - 1)))
 
@@ -116,8 +116,8 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         orders = zip(self.alphas, self.epsilons, strict=True)
         return min((epsilon for order, epsilon in orders if alpha <= order), default=math.inf)
 
-    def stretched(self, ratio: float) -> Guarantee:
-        return RenyiCurve(self.alphas, [one.stretched(ratio).epsilon for one in self.singles])
+    def under_model_error(self, ratio: float) -> Guarantee:
+        return RenyiCurve(self.alphas, [one.under_model_error(ratio).epsilon for one in self.singles])
 
     def __repr__(self) -> str:
         if len(self.alphas) <= 6:
@@ -143,13 +143,13 @@ class ApproxRenyi(Guarantee, frozen=True, forbid_unknown_fields=True):
     delta: float
 
     @classmethod
-    def of(cls, alpha: float, delta: float) -> Kind:
+    def of(cls, alpha: float, delta: float) -> GuaranteeFamily:
         """Return the kind of guarantee of this order and δ with an ε yet to be found, for `pf.loss`.
 
         >>> ApproxRenyi.of(alpha=10, delta=1e-3)(0.5)
         ApproxRenyi(alpha=10.0, epsilon=0.5, delta=0.001)
         """
-        return Kind(cls(alpha, 0.0, delta))
+        return GuaranteeFamily(cls(alpha, 0.0, delta))
 
     def _approx(self, delta: float) -> float:
         """Return ε'(δ') for the δ' with δ + (1−δ)δ' = delta (M29)."""
@@ -198,7 +198,7 @@ class Zcdp(Guarantee, frozen=True, forbid_unknown_fields=True):
     def loss_from(self, other: Guarantee) -> float:
         return other.zcdp_rho()
 
-    def stretched(self, ratio: float) -> Guarantee:
+    def under_model_error(self, ratio: float) -> Guarantee:
         """Return (√ρ + √Δ)² + Δ: the least over α of M30's ρα + Δ(2α−1)/(α−1).
 
         Divided by that α it bounds D/order at all larger orders too, and at smaller ones D itself is no larger.

@@ -23,7 +23,7 @@ from pufferflow.guarantees.guarantee import (
     Approx,
     Divergence,
     Guarantee,
-    Kind,
+    GuaranteeFamily,
     multiplied,
     stretched_delta,
     sum_above,
@@ -71,16 +71,16 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
             force_setattr(self, name, value)
 
     @classmethod
-    def of(cls, delta: float, tv: float) -> Kind:
+    def of(cls, delta: float, tv: float) -> GuaranteeFamily:
         """Return the kind of guarantee with this δ and total variation, and an ε yet to be found, for `pf.loss`.
 
         >>> TradeOff.of(delta=1e-6, tv=0.3)(1.0)
         TradeOff(epsilon=1.0, delta=1e-06, tv=0.3)
         """
-        return Kind(cls(_LOUD, delta, tv))
+        return GuaranteeFamily(cls(_LOUD, delta, tv))
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> GuaranteeFamily:
         return self.of(self.delta, self.tv)
 
     @property
@@ -102,7 +102,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     def portion(self, share: float) -> Guarantee:
         return TradeOff(self.epsilon * share, self.delta * share, self.tv * share)
 
-    def sparing(self, share: float) -> Guarantee:
+    def reserve_delta(self, share: float) -> Guarantee:
         delta = max(math.nextafter(self.delta - share, 0.0), 0.0)
         tv = self.tv if self.tv >= 1 else max(math.nextafter(self.tv - share, 0.0), 0.0)
         return msgspec.structs.replace(self, delta=delta, tv=tv)
@@ -124,7 +124,7 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     def _enough_delta(self) -> float:
         return self.delta
 
-    def stretched(self, ratio: float) -> Guarantee:
+    def under_model_error(self, ratio: float) -> Guarantee:
         epsilon, delta = sum_above(self.epsilon, 2 * ratio), stretched_delta(self.delta, ratio)
         grown = multiplied(self.tv, ratio)
         return TradeOff(epsilon, delta, tv_limit(2 * ratio, grown) if grown < 1 else 1.0)

@@ -19,12 +19,12 @@ import numpy as np
 from pufferflow.arguments import decimal_reading
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import Refused
-from pufferflow.law import SPAN, Gap, Law, Yardstick, as_fractions, convolve, gap, levels, rescale
+from pufferflow.law import SPAN, DistanceInterval, Law, Precision, as_fractions, convolve, gap, levels, rescale
 from pufferflow.queries import Kinds, Statistic
 from pufferflow.rounding import UNIT, float_above
 from pufferflow.scenario import Domain
 
-FAINT = 1e-290
+NEGLIGIBLE = 1e-290
 """Below this a mass may have been an underflow."""
 _LEAST_GIVEN = 2.0**-900
 
@@ -62,7 +62,7 @@ class Dense:
     @property
     def faint(self) -> bool:
         """Whether some mass is too small for a float."""
-        return len(self.planes) > 1 and bool(((self._floats < FAINT) & self.planes.any(axis=0)).any())
+        return len(self.planes) > 1 and bool(((self._floats < NEGLIGIBLE) & self.planes.any(axis=0)).any())
 
     @property
     def _floats(self) -> Floats:
@@ -81,14 +81,14 @@ class Dense:
     def most(self) -> Law:
         """Return the law as a `Law` without masses too small for floats: a share below 1e-280."""
         masses = self._floats
-        held = masses >= FAINT
+        held = masses >= NEGLIGIBLE
         return Law(np.flatnonzero(held), masses[held] / masses.sum())
 
-    def winf(self, other: "Dense", error: int) -> Gap:
+    def winf(self, other: "Dense", error: int) -> DistanceInterval:
         """Return W_∞ in steps, for masses known to `error` half units in the last place."""
         coarse = max(len(self.planes), len(other.planes)).bit_length()
-        by = Yardstick(error, coarse, (2 * (error + 1) >> coarse) + 2)
-        return gap(levels(self.planes, 0, by), levels(other.planes, 0, by), by, Gap(-1, -1, -1))
+        by = Precision(error, coarse, (2 * (error + 1) >> coarse) + 2)
+        return gap(levels(self.planes, 0, by), levels(other.planes, 0, by), by, DistanceInterval(-1, -1, -1))
 
 
 def rounding(error: int) -> float:
@@ -295,7 +295,7 @@ def mixed(laws: Sequence[AnySum], masses: Array) -> AnySum:
 
 
 def _check_atoms(law: Law) -> Law:
-    if not law.exact and law.probabilities.min() < FAINT:
+    if not law.exact and law.probabilities.min() < NEGLIGIBLE:
         raise faint()
     return law
 

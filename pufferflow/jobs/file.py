@@ -9,7 +9,7 @@ from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
 from pufferflow.errors import UsageError
-from pufferflow.guarantees import Guarantee, Kind, promise_of
+from pufferflow.guarantees import Guarantee, GuaranteeFamily, promise_of
 from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.kinds import SINKS, SOURCES
@@ -75,11 +75,11 @@ class Accuracy(TomlTable, frozen=True):
         return Within(self.error, self.confidence)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> GuaranteeFamily:
         """The kind of guarantee that is sought."""
         loss = {self.measure: 1.0}
         promise = promise_of(**loss, delta=self.delta, alpha=self.alpha, tv=self.tv)
-        return cast(Kind, promise.kind)  # it has one loss
+        return cast(GuaranteeFamily, promise.kind)  # it has one loss
 
 
 class Charged(TomlTable, frozen=True):

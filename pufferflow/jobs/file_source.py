@@ -12,10 +12,9 @@ import polars as pl
 from msgspec import Meta
 
 from pufferflow.addresses import scheme_of
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import PufferflowError, SourceError, UsageError
 from pufferflow.expressions import named
-from pufferflow.guarded import guarded, source_failed
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import (
     COLUMNS,
@@ -29,6 +28,7 @@ from pufferflow.jobs.source import (
     placed,
 )
 from pufferflow.jobs.toml import TomlTable, resolved
+from pufferflow.sandbox import sandboxed, source_failed
 
 Call = Annotated[
     str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
@@ -88,7 +88,7 @@ class FileSource(TomlTable, frozen=True):
         scan = self._scanner(Path(where).suffix.lower(), self._options(here=here))
         if here:
             self._check_files(where)
-        return guarded(lambda: self._checked(scan(where)), _failed)
+        return sandboxed(lambda: self._checked(scan(where)), _failed)
 
     def _check_files(self, where: str) -> None:
         """Refuse files that are not there, and folders whose columns are not declared."""
@@ -157,7 +157,7 @@ def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> 
     layouts = {tuple(part.partition("=")[0] for part in Path(file).parts[:-1] if "=" in part) for file in files}
     for column in sorted({name for layout in layouts for name in layout}):
         if column not in types:
-            raise _undeclared(f"The folders {shown(f'{column}=…')} are a column whose type is not declared")
+            raise _undeclared(f"The folders {quoted(f'{column}=…')} are a column whose type is not declared")
     if len(layouts) > 1:
         raise UsageError(
             "Some files lie in folders of other columns than the rest.",

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal, Self, final, get_args
 from zoneinfo import ZoneInfo
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import UsageError
 
 Every = Literal["hour", "day", "week", "month"]
@@ -63,7 +63,7 @@ class Period:
             start = _parse(label, every)
         if start is None or _label(start, every) != label:
             raise UsageError(
-                f"The period is {shown(label)}, which names no {every}.",
+                f"The period is {quoted(label)}, which names no {every}.",
                 allowed=f"a {every} from {_YEARS[0]} on, written like {_EXAMPLES[every]}",
                 instead=f'"{_EXAMPLES[every]}"',
             )
@@ -137,7 +137,9 @@ def check_every(every: object) -> None:
     """Refuse what is no kind of period."""
     if every not in get_args(Every):
         raise UsageError(
-            f"The kind of period is {shown(every)}.", allowed=", ".join(map(repr, _FORMS)), instead='every="day"'
+            f"The kind of period is {quoted(every)}.",
+            allowed=", ".join(map(repr, _FORMS)),
+            instead='every="day"',
         )
 
 
@@ -151,7 +153,7 @@ def check_zone(zone: object) -> None:
         known = isinstance(zone, str)
     if not known:
         raise UsageError(
-            f"The time zone is {shown(zone)}, which is not known here.",
+            f"The time zone is {quoted(zone)}, which is not known here.",
             allowed="a name of the IANA database",
             instead='"Europe/Berlin", or "UTC"',
         )

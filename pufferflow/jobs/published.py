@@ -7,7 +7,6 @@ another time zone than that of earlier periods: a period of the same name would 
 from collections.abc import Callable, Iterator
 
 from pufferflow.errors import InternalError, PufferflowError, UsageError
-from pufferflow.guarded import guarded
 from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.missed import period_of
 from pufferflow.jobs.period import Every
@@ -15,6 +14,7 @@ from pufferflow.jobs.sink import PAGE, Sink
 from pufferflow.ledger import Account, Ledger
 from pufferflow.release import EVIDENCE, Release
 from pufferflow.report.evidence import Evidence
+from pufferflow.sandbox import sandboxed
 
 
 def check_known(sink: Sink, label: str) -> None:
@@ -108,11 +108,11 @@ def write_page(
         return gathered
 
     try:
-        evidence = guarded(add_evidence, _failed)
+        evidence = sandboxed(add_evidence, _failed)
     except PufferflowError as error:
         notes.append(f"the report has no evidence: {error.problem}")
     try:
-        guarded(lambda: sink.add(label, PAGE, draw(evidence).encode()), _failed)
+        sandboxed(lambda: sink.add(label, PAGE, draw(evidence).encode()), _failed)
     except PufferflowError as error:
         notes.append(f"the report could not be written: {error.problem}")
     return notes

@@ -130,7 +130,7 @@ _HALF = int(np.array(0.5).view(np.int64))
 
 @final
 @dataclass(frozen=True)
-class Yardstick:
+class Precision:
     """What counts as equal: `error` is c, levels count every 2^`coarse`-th float, and `ties` of them are no gap."""
 
     error: int
@@ -143,11 +143,11 @@ class Yardstick:
         return 2 * (self.error + 1) * UNIT
 
 
-def yardstick(rows: int, states: int, points: int) -> Yardstick:
+def yardstick(rows: int, states: int, points: int) -> Precision:
     """Return c for a sum, and levels coarse enough for a mass of 2^−1074 per row to have one."""
     error = 3 * rows * (states + 4) + 3 * points + 8
     coarse = (rows + 4).bit_length()
-    return Yardstick(error, coarse, (2 * (error + 1) >> coarse) + 2)
+    return Precision(error, coarse, (2 * (error + 1) >> coarse) + 2)
 
 
 @final
@@ -163,7 +163,7 @@ class Levels:
 
 @final
 @dataclass(frozen=True)
-class Gap:
+class DistanceInterval:
     """W_∞ in steps: no less than `least`, no more than `most` for all masses within ties; `length` is what counts."""
 
     least: int
@@ -171,7 +171,7 @@ class Gap:
     most: int
 
 
-def levels(planes: Floats, offset: int, precision: Yardstick) -> Levels:
+def levels(planes: Floats, offset: int, precision: Precision) -> Levels:
     """Return the levels of a law whose first point is `offset`."""
     at = np.flatnonzero(planes.any(axis=0))
     first, last = int(at[0]), int(at[-1])
@@ -183,7 +183,7 @@ def levels(planes: Floats, offset: int, precision: Yardstick) -> Levels:
     return Levels(np.where(below <= above, below, -above), offset + first, offset + last, masses)
 
 
-def _positions(tails: Floats, precision: Yardstick) -> Ladder:
+def _positions(tails: Floats, precision: Precision) -> Ladder:
     """Return the positions of rising sums in the ordering of floats, that of ½ being 0.
 
     A sum is read on the first plane where it is not 0, with what the next two add; the third next adds less than 2^−500
@@ -218,7 +218,7 @@ def _reaches(mu: Levels, nu: Levels, steps: int, slack: int) -> bool:
     return bool((mu.ladder[:count] <= nu.ladder[-count:] + slack).all())
 
 
-def gap(mu: Levels, nu: Levels, precision: Yardstick, guess: Gap) -> Gap:
+def gap(mu: Levels, nu: Levels, precision: Precision, guess: DistanceInterval) -> DistanceInterval:
     """Return W_∞ in steps; a guess that holds is cheap to confirm."""
     z = guess.length
     sure = guess.least == guess.most and levels_within(mu, nu, z, -precision.ties)
@@ -227,10 +227,10 @@ def gap(mu: Levels, nu: Levels, precision: Yardstick, guess: Gap) -> Gap:
     least, most = (
         max(_least_steps(mu, nu, slack), _least_steps(nu, mu, slack), 0) for slack in (precision.ties, -precision.ties)
     )
-    return Gap(least, least if least == most or _ties_are_equal(mu, nu, least, precision) else most, most)
+    return DistanceInterval(least, least if least == most or _ties_are_equal(mu, nu, least, precision) else most, most)
 
 
-def winf_at_most(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> bool:
+def winf_at_most(mu: Levels, nu: Levels, steps: int, precision: Precision) -> bool:
     """Return whether W_∞ is at most so many steps, levels that tie being equal."""
     return levels_within(mu, nu, steps, precision.ties) and _ties_are_equal(mu, nu, steps, precision)
 
@@ -248,7 +248,7 @@ def _rising_levels(law: Levels) -> Ladder:
     return np.maximum.accumulate(law.ladder)
 
 
-def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> bool:
+def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Precision) -> bool:
     """Return whether the ties at a distance may all be taken as equal.
 
     Not if an atom is so light that its level hardly moves there: it has to be matched too, and the choice of equal
@@ -270,13 +270,13 @@ def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Yardstick) ->
     return bool((differences <= precision.rounding * left).all())
 
 
-def _levels_of_light_atoms(law: Levels, precision: Yardstick) -> Ladder:
+def _levels_of_light_atoms(law: Levels, precision: Precision) -> Ladder:
     """Return the levels at atoms with too little mass to move them."""
     unmoved = np.diff(_rising_levels(law)) <= 2 * precision.ties
     return law.ladder[1:][unmoved & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
 
 
-def _tied_levels(mu: Levels, nu: Levels, steps: int, precision: Yardstick) -> Ladder:
+def _tied_levels(mu: Levels, nu: Levels, steps: int, precision: Precision) -> Ladder:
     """Return the levels of μ that are not strictly below those of ν so many steps on."""
     count = nu.high - steps - mu.low
     if count <= 0:

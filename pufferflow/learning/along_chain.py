@@ -17,7 +17,7 @@ from pufferflow.arrays import Floats, Indices
 from pufferflow.bounds import least, mean_of_shifts
 from pufferflow.chains import Chain, DifferingRows, RowBridge, Secrets, leak_of_order
 from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Approx, Divergence, Kind, RenyiCurve
+from pufferflow.guarantees import Approx, Divergence, GuaranteeFamily, RenyiCurve
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs, read_array, read_sizes
 from pufferflow.learning.gaussian_rows import largest_over_rows
@@ -91,7 +91,7 @@ class ChainRows:
     def _differing(self) -> DifferingRows:
         return DifferingRows.of(self.chain)
 
-    def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
+    def proofs(self, iteration: Iteration, kind: GuaranteeFamily) -> Proofs:
         """Return the loss by each proof that applies, with the row that loses most."""
         self.descent.check(iteration)
         if not iteration.gaussian:
@@ -116,7 +116,7 @@ class ChainRows:
         """Whether each row of the sequence has a step of its own, once, in the order of the chain."""
         return self.descent.passes == 1 and bool((np.diff(self.rows // self.descent.batch_size) > 0).all())
 
-    def _in_chain_order(self, iteration: Iteration, kind: Kind) -> float:
+    def _in_chain_order(self, iteration: Iteration, kind: GuaranteeFamily) -> float:
         """Return the loss of all iterates, each of which reads one row of the sequence (M38 (i))."""
         moves, largest = self.descent.moves(self.distances), float(self._each_row.sizes.max(initial=0.0))
         shifts = moves / max(float(moves.max()), 1e-300) * largest / float(iteration.scales.min())
@@ -129,13 +129,13 @@ class ChainRows:
         finite = [(order, loss) for order, loss in losses if loss < math.inf]
         return least([RenyiCurve(*map(tuple, zip(*finite, strict=True)))] if finite else [], kind)
 
-    def _row_by_row(self, iteration: Iteration, kind: Kind) -> float:
+    def _row_by_row(self, iteration: Iteration, kind: GuaranteeFamily) -> float:
         """Return the ε that follows from an (ε₀, δ₀) of each row if only that row changes (M37)."""
         shift, delta = float(deviations(iteration, self._each_row).max()), kind.example.delta
         epsilon = RowBridge(self.chain, self.secrets).epsilon(shift, delta)
         return kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf
 
-    def _coupled(self, iteration: Iteration, kind: Kind) -> tuple[float, int]:
+    def _coupled(self, iteration: Iteration, kind: GuaranteeFamily) -> tuple[float, int]:
         """Return the mean loss over the lengths of stretches that differ, for the worst row (M1, M33)."""
 
         def bound(first: int, last: int) -> float:

@@ -7,7 +7,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number_at_least_zero, instance, set_fields, shown, whole_number
+from pufferflow.arguments import finite_number_at_least_zero, instance, quoted, set_fields, whole_number
 from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.errors import Refused, UsageError
 from pufferflow.law import GaussianLaw, Law
@@ -188,7 +188,7 @@ def listed(given: object, name: str, allowed: str, instead: str) -> list[Any]:
     try:
         return list(cast(Iterable[Any], None if isinstance(given, str | bytes) else given))
     except TypeError as error:
-        raise UsageError(f"{name} is {shown(given)}.", allowed=allowed, instead=instead) from error
+        raise UsageError(f"{name} is {quoted(given)}.", allowed=allowed, instead=instead) from error
 
 
 def read_count(given: object, name: str) -> int:
@@ -196,7 +196,7 @@ def read_count(given: object, name: str) -> int:
     allowed, instead = "a whole number from 1 to 2^53", f"{name}=100"
     count = whole_number(given, name, allowed=allowed, instead=instead, kind=Integral)
     if count > _MOST:
-        raise UsageError(f"{name} is {shown(count)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name} is {quoted(count)}.", allowed=allowed, instead=instead)
     return count
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.arrays import Flags, Floats
 from pufferflow.arrow_tables import arrow_table
 from pufferflow.engine import ModelRows, PublicOrder, columns_as_numbers
@@ -219,5 +219,5 @@ def labels_of(given: object) -> list[Label]:
     plain: object = np.asarray(given).tolist()
     listed = cast(list[Label], plain) if isinstance(plain, list) else []
     if len(listed) != 2 or listed[0] == listed[1]:
-        raise UsageError(f"classes is {shown(given)}.", allowed="two different labels", instead="classes=(0, 1)")
+        raise UsageError(f"classes is {quoted(given)}.", allowed="two different labels", instead="classes=(0, 1)")
     return listed

@@ -16,7 +16,7 @@ import numpy as np
 from pufferflow.arguments import finite_number, instance, set_fields
 from pufferflow.arrays import Floats, Indices
 from pufferflow.errors import UsageError
-from pufferflow.guarantees import Kind
+from pufferflow.guarantees import GuaranteeFamily
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs
 from pufferflow.learning.iteration import Iteration
@@ -73,7 +73,7 @@ class GaussianRows:
         prior.covariance.check(times)
         set_fields(self, prior=prior, reach=length, descent=descent, rows=places, positions=times, _known={})
 
-    def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
+    def proofs(self, iteration: Iteration, kind: GuaranteeFamily) -> Proofs:
         """Return the loss by the translation, for the row that loses most, and that of the whole group."""
         self.descent.check(iteration)
         group = self.descent.displacements_of([(self.rows, np.full(len(self.rows), np.inf))])

@@ -8,7 +8,7 @@ from typing import Any, cast, final
 from pufferflow.arguments import instance
 from pufferflow.bounds import read_kind
 from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import AnyKind, Guarantee, Kind, Pure
+from pufferflow.guarantees import AnyGuaranteeFamily, Guarantee, GuaranteeFamily, Pure
 from pufferflow.learning.along_chain import ChainRows
 from pufferflow.learning.displacements import Displacements, Marginals, Proofs, Trajectories
 from pufferflow.learning.gaussian_rows import GaussianRows
@@ -32,7 +32,7 @@ class IterationLoss:
     losses: Mapping[str, float]
 
 
-def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> IterationLoss:
+def iteration_loss(iteration: Iteration, moved: Any, kind: AnyGuaranteeFamily) -> IterationLoss:
     """Return the least loss for which the last iterate provably keeps a guarantee of a kind, rounded up.
 
     `moved` is the movement of the steps between two secrets: an array of displacements with a column per step and a row
@@ -72,7 +72,7 @@ def iteration_loss(iteration: Iteration, moved: Any, kind: AnyKind) -> Iteration
     return IterationLoss(value, known.at(value), proof, secret, {name: loss for name, (loss, _) in proofs.items()})
 
 
-def _check_kind(iteration: Iteration, kind: Kind) -> None:
+def _check_kind(iteration: Iteration, kind: GuaranteeFamily) -> None:
     if isinstance(kind.example, Pure) and iteration.gaussian:
         raise Refused(
             "A pure guarantee with Gaussian noise, which has no pure loss.",
@@ -81,7 +81,7 @@ def _check_kind(iteration: Iteration, kind: Kind) -> None:
         )
 
 
-def _proofs(iteration: Iteration, moved: Any, kind: Kind) -> Proofs:
+def _proofs(iteration: Iteration, moved: Any, kind: GuaranteeFamily) -> Proofs:
     if isinstance(moved, Trajectories):
         return _of_couplings(iteration, [moved], kind)
     if isinstance(moved, list | tuple) and moved and isinstance(moved[0], Trajectories):
@@ -102,7 +102,7 @@ def _proofs(iteration: Iteration, moved: Any, kind: Kind) -> Proofs:
     return {"shifts": largest_displacement(iteration, read, kind)}
 
 
-def _of_couplings(iteration: Iteration, couplings: list[Trajectories], kind: Kind) -> Proofs:
+def _of_couplings(iteration: Iteration, couplings: list[Trajectories], kind: GuaranteeFamily) -> Proofs:
     """Return the losses by the worst pair of trajectories, and by the mean over all pairs."""
     for coupling in couplings:
         instance(coupling, Trajectories, "A coupling", allowed="pf.learning.Trajectories", instead="Trajectories(…)")

@@ -12,7 +12,7 @@ import numpy as np
 
 from pufferflow.arrays import Floats
 from pufferflow.bounds import least, mean_of_shifts, mean_renyi, of_orders
-from pufferflow.guarantees import Gdp, Guarantee, Kind, Pure, Renyi, Zcdp
+from pufferflow.guarantees import Gdp, Guarantee, GuaranteeFamily, Pure, Renyi, Zcdp
 from pufferflow.learning.displacements import Displacements, Trajectories
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.shifts import allocations, deviations
@@ -20,7 +20,7 @@ from pufferflow.noise import Noise
 from pufferflow.rounding import UNIT, upwards
 
 
-def largest_displacement(iteration: Iteration, moved: Displacements, kind: Kind) -> tuple[float, int]:
+def largest_displacement(iteration: Iteration, moved: Displacements, kind: GuaranteeFamily) -> tuple[float, int]:
     """Return the largest loss of some displacements, and the displacement that has it."""
     if iteration.gaussian:
         shifts = deviations(iteration, moved)
@@ -38,7 +38,7 @@ def gaussian_promises(shift: float) -> list[Guarantee]:
     return [Gdp(shift)] if shift < math.inf else []
 
 
-def likely_pairs(iteration: Iteration, moved: Trajectories, kind: Kind) -> float:
+def likely_pairs(iteration: Iteration, moved: Trajectories, kind: GuaranteeFamily) -> float:
     """Return the mean loss of a coupling's pairs: of a Rényi order, or at a δ (M1); ∞ for other guarantees."""
     masses = moved.masses / moved.masses.sum()
     if iteration.gaussian:
@@ -47,14 +47,16 @@ def likely_pairs(iteration: Iteration, moved: Trajectories, kind: Kind) -> float
     pairs = range(moved.displacements.count)
 
     def of_order(alpha: float) -> float:
-        renyi = Kind(Renyi(alpha, 0.0))
+        renyi = GuaranteeFamily(Renyi(alpha, 0.0))
         losses = [least(_additive_promises(iteration, moved.displacements, k, renyi), renyi) for k in pairs]
         return mean_renyi(np.array(losses), masses, alpha)
 
     return least(of_orders(of_order, kind), kind)
 
 
-def _additive_promises(iteration: Iteration, moved: Displacements, place: int, kind: Kind) -> list[Guarantee]:
+def _additive_promises(
+    iteration: Iteration, moved: Displacements, place: int, kind: GuaranteeFamily
+) -> list[Guarantee]:
     """Return the guarantees of the iteration with noise of any family: losses of the shifts hidden at each step add.
 
     Shifts are distributed as is best for Gaussian noise, or hidden where they occur: each is sound.

@@ -10,7 +10,7 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, quoted
 from pufferflow.arrays import Floats
 from pufferflow.engine import NumberColumn
 from pufferflow.errors import Refused, UsageError
@@ -69,7 +69,7 @@ def read_columns(request: Request, target: object, features: object, bounds: obj
     known = (*request.domains, *request.public)
     if not isinstance(target, str) or target not in request.domains:
         raise UsageError(
-            f"The target y is {shown(target)}." if target is not None else "The target y is left out.",
+            f"The target y is {quoted(target)}." if target is not None else "The target y is left out.",
             allowed=f"the name of a sensitive column: {', '.join(map(repr, request.domains)) or 'none'}",
             instead=f"model.fit(frame, y={next(iter(request.domains), 'level')!r})",
         )
@@ -105,7 +105,7 @@ def _features(request: Request, target: str, given: object, known: Sequence[str]
     if not names or len(set(names)) < len(names) or target in names or not set(names) <= set(known):
         wrong = next((name for name in names if name not in known), None)
         raise UsageError(
-            f"The features are {shown(wrong)}, a column without declared bounds."
+            f"The features are {quoted(wrong)}, a column without declared bounds."
             if wrong
             else "No features, or one twice.",
             allowed=f"different columns, not the target: {', '.join(repr(one) for one in known if one != target)}",
@@ -165,7 +165,9 @@ def read_bounds(given: object, names: Sequence[str]) -> dict[str, tuple[float, f
         missing = next((name for name in names if name not in known), None)
         if missing is not None:
             raise UsageError(
-                f"bounds has none for {shown(missing)}.", allowed="a pair for each feature", instead="bounds=(0, 1)"
+                f"bounds has none for {quoted(missing)}.",
+                allowed="a pair for each feature",
+                instead="bounds=(0, 1)",
             )
         return {name: read_pair(known[name], "bounds") for name in names}
     if is_pair(given):

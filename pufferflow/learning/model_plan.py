@@ -16,9 +16,8 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.composition import Cost, Rows, Shape, digest_of
 from pufferflow.engine import ModelRows, PublicOrder
-from pufferflow.errors import UsageError, visible
+from pufferflow.errors import UsageError, escape_controls
 from pufferflow.guarantees import Gdp, Guarantee, Pure
-from pufferflow.guarded import check_threads, outcome_of
 from pufferflow.learning.couplings import GROUP, Coupling
 from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.model_columns import ModelColumns, value_handling_of
@@ -29,8 +28,9 @@ from pufferflow.queries import Query, Request
 from pufferflow.release import CostAccount, Release, Reservation, certified, check_account
 from pufferflow.report import promise_in_words
 from pufferflow.rounding import agree
+from pufferflow.sandbox import capture, check_threads
 from pufferflow.scenario import ValueSecret
-from pufferflow.suggestions import Suggesting
+from pufferflow.suggestions import HelpfulAttributes
 from pufferflow.transport import Certainty
 
 TERM, VALUE = "term", "coefficient"
@@ -81,7 +81,7 @@ class Mechanism(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelPlan(Suggesting):
+class ModelPlan(HelpfulAttributes):
     """A model to be fitted, with its guarantee, its noise and its cost; only public facts are read.
 
     An account takes it as a plan: `account.remaining(plan)`, `account.after(plan)`.
@@ -263,7 +263,7 @@ class ModelPlan(Suggesting):
             *(f"Assumed: {line}." for line in known.assumptions),
             *(f"Note: {line}." for line in known.notes),
         ]
-        return "\n".join(visible(line, one_line=True) for line in lines)
+        return "\n".join(escape_controls(line, one_line=True) for line in lines)
 
     def release(self, account: CostAccount | None = None, id: str | None = None) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and return noisy coefficients; with an account charged before that.
@@ -289,7 +289,7 @@ class ModelPlan(Suggesting):
 
     def _drawn(self, reservation: Reservation | None) -> Release:
         certificate = certified(self.certificate, reservation)
-        coefficients = outcome_of(self._fitted).get()
+        coefficients = capture(self._fitted).get()
         terms = [INTERCEPT, *self.columns.features]
         return Release(pl.DataFrame({TERM: terms, VALUE: coefficients}), pl.DataFrame(), certificate)
 
@@ -301,7 +301,7 @@ class ModelPlan(Suggesting):
     def __repr__(self) -> str:
         """Show the model and the guarantee."""
         (query,) = self.request.queries
-        return visible(f"<ModelPlan {query.words}; {self.guarantee!r}>", one_line=True)
+        return escape_controls(f"<ModelPlan {query.words}; {self.guarantee!r}>", one_line=True)
 
 
 def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
-from pufferflow.arguments import finite_number_at_least_zero, shown
+from pufferflow.arguments import finite_number_at_least_zero, quoted
 from pufferflow.arrays import Floats
 from pufferflow.engine import column_of
 from pufferflow.errors import Refused, UsageError
@@ -89,7 +89,7 @@ class PrivateRidge(PrivateRegressor):
     def _mechanism(self, facts: ModelFacts) -> tuple[Mechanism, bool, tuple[str, ...]]:
         if self.solver not in ("auto", "sums", "descent"):
             raise UsageError(
-                f"solver is {shown(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"'
+                f"solver is {quoted(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"'
             )
         penalty = None if self.alpha is None else finite_number_at_least_zero(self.alpha, "alpha")
         sums = SumsOfProducts(

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from pufferflow.arguments import finite_number, shown, whole_number
+from pufferflow.arguments import finite_number, quoted, whole_number
 from pufferflow.errors import UsageError
 from pufferflow.learning.estimator import ModelFacts
 from pufferflow.learning.objectives import Name, Objective
@@ -96,6 +96,8 @@ def _positive(given: object, name: str) -> float:
 def _whole(given: Any, name: str) -> int:
     if given == 0:
         raise UsageError(
-            f"{name} is {shown(given)}: no row is read.", allowed="a whole number >= 1", instead=f'{name}="auto"'
+            f"{name} is {quoted(given)}: no row is read.",
+            allowed="a whole number >= 1",
+            instead=f'{name}="auto"',
         )
     return whole_number(given, name, allowed="a whole number >= 1", instead=f'{name}="auto"')

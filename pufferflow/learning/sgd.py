@@ -6,7 +6,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number_at_least_zero, shown
+from pufferflow.arguments import finite_number_at_least_zero, quoted
 from pufferflow.arrays import Array, Floats
 from pufferflow.engine import column_of
 from pufferflow.errors import UsageError
@@ -128,7 +128,7 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
     @property
     def _loss(self) -> Name:
         if self.loss not in ("squared", "huber"):
-            raise UsageError(f"loss is {shown(self.loss)}.", allowed='"squared" or "huber"', instead='loss="huber"')
+            raise UsageError(f"loss is {quoted(self.loss)}.", allowed='"squared" or "huber"', instead='loss="huber"')
         return self.loss
 
     @property

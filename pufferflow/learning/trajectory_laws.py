@@ -14,7 +14,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import least, mean_of_shifts
 from pufferflow.conversions import gaussian_deltas
 from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Divergence, Kind
+from pufferflow.guarantees import Divergence, GuaranteeFamily
 from pufferflow.law import Law
 from pufferflow.learning.displacements import Displacements, Proofs
 from pufferflow.learning.iteration import Iteration
@@ -59,7 +59,7 @@ class TrajectoryLaws:
         factor = finite_number_at_least_zero(lipschitz, "lipschitz")
         set_fields(self, left=left, right=right, lipschitz=factor)
 
-    def proofs(self, iteration: Iteration, kind: Kind) -> Proofs:
+    def proofs(self, iteration: Iteration, kind: GuaranteeFamily) -> Proofs:
         """Return the loss of the worst pair of a coupling, and of the mean over all pairs."""
         if not iteration.gaussian or self.left.dimension != iteration.steps:
             raise Refused(
@@ -94,12 +94,12 @@ class TrajectoryLaws:
             low, high = (low, middle) if largest <= levels[middle] else (middle + 1, high)
         return best
 
-    def _mean(self, shifts: Floats, prices: Floats, kind: Kind) -> float:
+    def _mean(self, shifts: Floats, prices: Floats, kind: GuaranteeFamily) -> float:
         plan: Any = emd.cheapest(self.left, self.right, prices / max(float(prices.max()), 1e-300))
         return mean_of_shifts(shifts[plan.rows, plan.columns], plan.masses / plan.masses.sum(), kind)
 
 
-def _prices(shifts: Floats, kind: Kind) -> list[Floats]:
+def _prices(shifts: Floats, kind: GuaranteeFamily) -> list[Floats]:
     """Return prices of pairs for which a coupling is to be cheap: any are sound, and the cheapest result counts."""
     alpha = kind.example.alpha
     orders = (alpha,) if alpha < np.inf else _ORDERS

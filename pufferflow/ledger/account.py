@@ -17,7 +17,7 @@ from pufferflow.composition import (
     forecast,
     group_privacy,
 )
-from pufferflow.errors import PufferflowError, Refused, UsageError, visible
+from pufferflow.errors import PufferflowError, Refused, UsageError, escape_controls
 from pufferflow.guarantees import Guarantee
 from pufferflow.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
 from pufferflow.ledger.corrections import last_corrected
@@ -281,7 +281,7 @@ class Account:
             lines.append(f"Of delta {at_most(self._limit.delta, SPENT)}, {at_most(keys, SPENT)} is for keys from data.")
         lines += [f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if]
         lines += self._corrected()
-        return "\n".join(visible(line, one_line=True) for line in lines)
+        return "\n".join(escape_controls(line, one_line=True) for line in lines)
 
     def _corrected(self) -> list[str]:
         """Return a sentence on a recorded total that is too small, if the newest is."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
 
-from pufferflow.errors import UsageError, visible
+from pufferflow.errors import UsageError, escape_controls
 from pufferflow.ledger.events import Reserved
 from pufferflow.ledger.reader import Reader, decode_release
 from pufferflow.release import CERTIFICATE, Copy, copies_in
@@ -62,7 +62,7 @@ def compare(reader: Reader, copy: Copy, account: str | None) -> Published:
     if account is not None and account != event.account:
         wrong.append(f"the entry is of the account {event.account!r}")
     if copy.release_id not in {None, event.release}:
-        wrong.append(f"it is the release {visible(event.release)!r}, under the id of another")
+        wrong.append(f"it is the release {escape_controls(event.release)!r}, under the id of another")
     body = reader.payload(reader.account(event.account), head.number)
     if body is None:
         wrong.append("nothing was committed for the entry")
@@ -87,4 +87,4 @@ def _misplaced(release: Published, names: set[str], places: int) -> Iterator[str
     label = release.label
     own = max((name for name in names if release.release_id.endswith(f"-{name}")), key=len, default=label)
     if own != label:
-        yield f"it is the release {visible(release.release_id)!r}, and lies in the place of another"
+        yield f"it is the release {escape_controls(release.release_id)!r}, and lies in the place of another"

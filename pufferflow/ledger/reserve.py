@@ -13,7 +13,6 @@ from msgspec import structs
 
 from pufferflow.composition import AccountCosts, Composed, Cost, KeyDeltaPassed, TotalVariationPassed
 from pufferflow.errors import InternalError, LimitReached, Refused, UsageError
-from pufferflow.guarded import outcome_of
 from pufferflow.ledger.events import Committed, Head, Reserved, StoredCost, misfit
 from pufferflow.ledger.log import Appender, Log
 from pufferflow.ledger.reader import Reader, decode_release, digest_of_bytes, keep_payload, keep_shape
@@ -22,6 +21,7 @@ from pufferflow.planning import Certificate
 from pufferflow.release import Release, Reservable
 from pufferflow.report import SPENT, at_most
 from pufferflow.rounding import agree
+from pufferflow.sandbox import capture
 
 
 @final
@@ -44,7 +44,7 @@ class HeldReservation:
 
     def commit(self, release: Release) -> Release:
         """Store a release, durably; return the one that is stored, which is another if another process was first."""
-        outcome = outcome_of(partial(self._commit, release))
+        outcome = capture(partial(self._commit, release))
         del release  # a release that was not stored must not be in a traceback
         return outcome.get()
 

@@ -167,7 +167,7 @@ class AccountState:
         Older ledgers name a meter for releases about no row too, which is ignored.
         """
         for cost in costs:
-            if self._meters and spent.meter is None and not cost.silent:
+            if self._meters and spent.meter is None and not cost.selects_nothing:
                 place = len(spent)
                 recorded = next((meter for first, meter in reversed(self._meters) if first <= place), None)
                 then = self._of(self.scenarios[: self.scenarios_known(place)]) if recorded == "renyi" else spent

@@ -12,20 +12,20 @@ between laws of rows a channel keeps (the TV paper, section VII).
 
 from pufferflow.channels import Channel
 from pufferflow.local.mechanisms import binary_erasure, randomized_response
-from pufferflow.local.plan import LocalPlan, Perturbation, perturbation
+from pufferflow.local.plan import LocalBatch, LocalPlan, local_batch
 from pufferflow.local.release import LocalRelease, read
 from pufferflow.local.setting import LocalPrivacy, kl_contraction, largest_tv, total_variation
 
 __all__ = [
     "Channel",
+    "LocalBatch",
     "LocalPlan",
     "LocalPrivacy",
     "LocalRelease",
-    "Perturbation",
     "binary_erasure",
     "kl_contraction",
     "largest_tv",
-    "perturbation",
+    "local_batch",
     "randomized_response",
     "read",
     "total_variation",

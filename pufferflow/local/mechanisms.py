@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pufferflow.arguments import finite_number, instance, shown
+from pufferflow.arguments import finite_number, instance, quoted
 from pufferflow.channels import ERASED, Channel
 from pufferflow.errors import Refused, UsageError
 from pufferflow.local.setting import largest_tv
@@ -120,7 +120,7 @@ def _read_law(given: object, name: str) -> dict[Any, float]:
     law = dict(cast("Mapping[Any, Any]", instance(given, Mapping, name, allowed=allowed, instead=instead)))
     read_labels(list(law), f"labels of {name}")
     masses = {
-        label: finite_number(one, f"the probability of {shown(label)}", allowed=allowed, instead=instead)
+        label: finite_number(one, f"the probability of {quoted(label)}", allowed=allowed, instead=instead)
         for label, one in law.items()
     }
     if min(masses.values()) < 0 or abs(sum(masses.values()) - 1) > 1e-9:
@@ -140,7 +140,7 @@ def exp_below(epsilon: float) -> Fraction:
 def read_labels(given: object, name: str = "labels") -> "tuple[Label, ...]":
     """Return the labels of an alphabet: two at least, all different."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise UsageError(f"{name} is {shown(given)}.", allowed="a list of labels", instead='["no", "yes"]')
+        raise UsageError(f"{name} is {quoted(given)}.", allowed="a list of labels", instead='["no", "yes"]')
     labels = tuple(cast("Sequence[Label]", given))
     check_labels(labels, name, at_least=2)
     return labels

@@ -15,12 +15,12 @@ from typing import Final, NoReturn, cast, final
 import numpy as np
 from msgspec import structs
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.arrays import Indices
 from pufferflow.bounds import Calibration
 from pufferflow.channels import Channel
 from pufferflow.engine import RowByRow
-from pufferflow.errors import Refused, UsageError, visible
+from pufferflow.errors import Refused, UsageError, escape_controls
 from pufferflow.explain import beliefs_in_words, queries_in_words
 from pufferflow.expressions import indicators
 from pufferflow.guarantees import Guarantee, Pure
@@ -28,14 +28,14 @@ from pufferflow.local.mechanisms import MOST_LABELS, check_labels, randomized_re
 from pufferflow.local.release import LocalRelease, Perturbed, publish_rows
 from pufferflow.local.row_losses import RowLosses, noise_like
 from pufferflow.noise import Laplace
-from pufferflow.plan import DecidedPlan, certificate_of
-from pufferflow.planning import Certificate, Decision, PublicFacts, Terms, read_promise
+from pufferflow.plan import PlanOfDecision, certificate_of
+from pufferflow.planning import Certificate, Decision, PlanOptions, PublicMetadata, read_promise
 from pufferflow.queries import Query, Request
 from pufferflow.release import CostAccount
 from pufferflow.report import promise_in_words
 from pufferflow.roots import largest
 from pufferflow.scenario import Domain, Interval, Label, Presence, Secret
-from pufferflow.suggestions import Suggesting
+from pufferflow.suggestions import HelpfulAttributes
 from pufferflow.transport import Certainty
 
 COMPOSITION: Final = "each row through a channel of its own, by what it reveals about the row (M35)"
@@ -56,7 +56,7 @@ class PerturbedColumn(Query):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Perturbation(Suggesting):
+class LocalBatch(HelpfulAttributes):
     """A column that is to be published row by row; `plan` finds the channel for a guarantee, `release` publishes.
 
     >>> import polars as pl, pufferflow as pf
@@ -92,7 +92,7 @@ class Perturbation(Suggesting):
         known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
         asking = repr((known.inputs, known.outputs, [[str(one) for one in row] for row in known.probabilities]))
         request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
-        losses = RowLosses(PublicFacts(request))
+        losses = RowLosses(PublicMetadata(request))
         if promised is None:
             loss = losses.of(self.channel.epsilon).value
             return LocalPlan(_decision(losses, self.channel, Pure(_few_digits(loss))), self.channel)
@@ -137,14 +137,14 @@ class Perturbation(Suggesting):
 
     def __repr__(self) -> str:
         """Show the column, the channel and the scenario."""
-        return visible(
+        return escape_controls(
             f"<Perturbation of {self.column!r} by {self.channel!r}; {self.request.scenario!r}>", one_line=True
         )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPlan(DecidedPlan):
+class LocalPlan(PlanOfDecision):
     """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
 
     An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
@@ -176,7 +176,7 @@ class LocalPlan(DecidedPlan):
             *(f"Assumed: {line}." for line in known.assumptions),
             *(f"Note: {line}." for line in known.notes),
         ]
-        return "\n".join(visible(line, one_line=True) for line in lines)
+        return "\n".join(escape_controls(line, one_line=True) for line in lines)
 
     def release(
         self,
@@ -208,17 +208,17 @@ class LocalPlan(DecidedPlan):
 
     def __repr__(self) -> str:
         """Show the column, the channel and the guarantee."""
-        return visible(
+        return escape_controls(
             f"<LocalPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
         )
 
 
-def perturbation(request: Request, column: str, domain: Domain, mechanism: object) -> Perturbation:
+def local_batch(request: Request, column: str, domain: Domain, mechanism: object) -> LocalBatch:
     """Return the publication of a column row by row; refuse what the rows or the scenario do not allow."""
     _check(request, column, domain)
     channel = randomized_response(domain.points, 1.0) if mechanism is None else _read_channel(mechanism, column, domain)
     row_by_row(request, column, channel).check(request.engine)
-    return Perturbation(request, column, channel, given=mechanism is not None)
+    return LocalBatch(request, column, channel, given=mechanism is not None)
 
 
 def row_by_row(request: Request, column: str, channel: Channel) -> RowByRow:
@@ -242,17 +242,17 @@ def _check(request: Request, column: str, domain: Domain) -> None:
         raise UsageError(
             "private_local after a query, or in groups: it publishes rows, each by itself.",
             allowed="filter and with_columns before it, and a batch of its own",
-            instead=f"pf.protect(frame, scenario).private_local({shown(column)})",
+            instead=f"pf.protect(frame, scenario).private_local({quoted(column)})",
         )
     if isinstance(secret, Presence):
         raise Refused(
             "Rows one by one, under a scenario that hides whether they are there: each row would reveal it.",
             allowed="a scenario whose rows are public, with pf.Secret",
-            instead=f"private_histogram({shown(column)})",
+            instead=f"private_histogram({quoted(column)})",
         )
     if isinstance(domain, Interval):
         raise Refused(
-            f"The values of {shown(column)} fill an interval, and a channel needs labels.",
+            f"The values of {quoted(column)} fill an interval, and a channel needs labels.",
             allowed="a list of values, or classes",
             instead="pf.Bins(edges, values) as the domain",
         )
@@ -266,10 +266,12 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     """Return a channel that accepts every value of the domain, and whose outputs exclude no value."""
     instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
     if not isinstance(given, Channel):
-        raise UsageError(f"The mechanism is {shown(given)}.", allowed="a channel of pf.local, or None", instead=instead)
+        raise UsageError(
+            f"The mechanism is {quoted(given)}.", allowed="a channel of pf.local, or None", instead=instead
+        )
     unknown = [point for point in domain.points if point not in given.inputs]
     if unknown or len(given.inputs) > len(domain.points):
-        which = f"{shown(unknown[0])} is no input of it" if unknown else "it has inputs that the domain does not have"
+        which = f"{quoted(unknown[0])} is no input of it" if unknown else "it has inputs that the domain does not have"
         raise UsageError(
             f"The channel does not fit the domain: {which}.",
             allowed="a channel whose inputs are the values of the domain",
@@ -304,7 +306,7 @@ def _decision(losses: RowLosses, channel: Channel, promise: Guarantee) -> Decisi
     )
     return Decision(
         facts=losses.facts,
-        terms=Terms(promise, Laplace, loss.bound),
+        terms=PlanOptions(promise, Laplace, loss.bound),
         tables=losses.tables,
         weights=losses.weights,
         family=Laplace,

@@ -16,11 +16,10 @@ import msgspec
 import polars as pl
 
 from pufferflow.addresses import local_path
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.channels import Channel
 from pufferflow.engine import ROWS, RowByRow, changed_source, counted, metadata_of, scan
-from pufferflow.errors import SourceError, UsageError, visible
-from pufferflow.guarded import check_threads, outcome_of
+from pufferflow.errors import SourceError, UsageError, escape_controls
 from pufferflow.local.estimates import estimated_frequencies, estimated_means, estimated_sums
 from pufferflow.planning import Certificate, Decision, SourceDigest
 from pufferflow.release import (
@@ -35,7 +34,8 @@ from pufferflow.release import (
     written,
 )
 from pufferflow.rounding import agree
-from pufferflow.suggestions import Suggesting
+from pufferflow.sandbox import capture, check_threads
+from pufferflow.suggestions import HelpfulAttributes
 
 MOST_KEPT: Final = 1_000_000
 """The most rows that an account keeps itself; more are written to a file."""
@@ -45,7 +45,7 @@ _FILE: Final = ["output", ROWS, "sha256"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalRelease(Suggesting):
+class LocalRelease(HelpfulAttributes):
     """Rows that may be published: public columns, and one that went through a channel row by row.
 
     `frame` can be read, written and joined any number of times: it is drawn already. `frequencies`, `sums` and `means`
@@ -102,7 +102,7 @@ class LocalRelease(Suggesting):
         for name in cast("tuple[object, ...]", by):
             if not isinstance(name, str) or name not in known:
                 raise UsageError(
-                    f"The rows have no public column {shown(name)}.",
+                    f"The rows have no public column {quoted(name)}.",
                     allowed=", ".join(map(repr, known)) or "none",
                     instead=f"{method}({known[0]!r})" if known else f"{method}()",
                 )
@@ -116,7 +116,7 @@ class LocalRelease(Suggesting):
         """Show the column, the guarantee and the entry of the ledger."""
         entry = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
         where = "in memory" if self.path is None else f"in {str(self.path)!r}"
-        return visible(
+        return escape_controls(
             f"<LocalRelease of {self.column!r} {where}; {self.certificate.promise!r}, {entry}; {self.channel!r}>",
             one_line=True,
         )
@@ -164,14 +164,14 @@ def publish_rows(
     decision, act = plan.decision, _Publication(plan.decision, plan.channel, plan.rows, place)
     if account is None:
         act.check_place()
-        drawn = act.draw(decision.source.confirmed(decision.request), None)
+        drawn = act.draw(decision.source.verify_unchanged(decision.request), None)
         try:
-            return act.shown(drawn.release, drawn.beside)
+            return act.quoted(drawn.release, drawn.beside)
         finally:
             _remove(drawn.beside)  # a file that could not be moved is of no use
     source = decision.source
     if release_id is None or account.find(release_id) is None:
-        source = source.confirmed(decision.request)
+        source = source.verify_unchanged(decision.request)
         act.check_place()
         act.check_kept()
     reservation = account.reserve(decision, release_id)
@@ -183,7 +183,7 @@ def publish_rows(
     if act.digest_in(stored) != act.digest_in(drawn.release):  # another process was first: its rows are published
         _remove(drawn.beside)
         return act.again(stored)
-    return act.shown(stored, drawn.beside)
+    return act.quoted(stored, drawn.beside)
 
 
 @final
@@ -247,7 +247,7 @@ class _Publication:
     def draw(self, source: SourceDigest, reservation: Reservation | None) -> _Drawn:
         """Draw all rows, and return what the account stores of them."""
         certificate = certified(self.decision.certificate, reservation)
-        return outcome_of(lambda: self._draw(source, certificate)).get()
+        return capture(lambda: self._draw(source, certificate)).get()
 
     def _draw(self, source: SourceDigest, certificate: Certificate) -> _Drawn:
         request = self.decision.request
@@ -257,7 +257,7 @@ class _Publication:
                 written(beside.touch, beside.parent)  # nothing is read if nothing can be written
             with request.engine.one_version():
                 frame = self.rows.in_memory(request.engine) if beside is None else self._file(beside, certificate)
-                selected = {source.selected, source.confirmed(request).selected}
+                selected = {source.selected, source.verify_unchanged(request).selected}
             _check_number(frame.height if beside is None else int(frame[ROWS].sum()), selected)
         except BaseException:
             _remove(beside)
@@ -286,14 +286,14 @@ class _Publication:
     def again(self, stored: Release) -> LocalRelease:
         """Return rows that were published before, from their place, or moved there now."""
         if not _is_file(stored):
-            return self.shown(stored, None)
+            return self.quoted(stored, None)
         digest, place = stored.frame["sha256"][0], self.place
         if place is not None and place.is_file() and _digest(place) == digest:
             return self._at(place, stored)
         if place is not None and place.parent.is_dir():
             for beside in unfinished_in(place.parent):
                 if _digest(beside) == digest:
-                    return self.shown(stored, beside)
+                    return self.quoted(stored, beside)
         raise UsageError(
             "The rows were published before, in a file that is not here. They are not drawn again: whoever has both "
             "draws could average them.",
@@ -301,7 +301,7 @@ class _Publication:
             instead='release("rows.parquet", account, id="monday"), with its path; or another id, which costs again',
         )
 
-    def shown(self, stored: Release, beside: Path | None) -> LocalRelease:
+    def quoted(self, stored: Release, beside: Path | None) -> LocalRelease:
         """Return the rows for people; a file is moved to its place."""
         if beside is None and self.place is None:
             return LocalRelease(stored.frame.lazy(), stored.certificate, self.channel, self.rows.column)

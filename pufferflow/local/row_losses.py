@@ -19,7 +19,7 @@ from pufferflow.arrays import Floats
 from pufferflow.bounds import Bound, DependentRows, Group, Messages, Place, Witness, read_laws
 from pufferflow.errors import Refused
 from pufferflow.noise import Laplace
-from pufferflow.planning import PublicFacts, Tables, tables_of
+from pufferflow.planning import PublicMetadata, Tables, tables_of
 from pufferflow.roots import smallest
 from pufferflow.rounding import float_above
 from pufferflow.scenario import AnySecret, Derived, ValueSecret
@@ -49,7 +49,7 @@ class RowLoss:
 class RowLosses:
     """The loss under a request's scenario if each selected row goes through a channel with some ε."""
 
-    facts: PublicFacts
+    facts: PublicMetadata
 
     @property
     def values(self) -> Floats:

@@ -21,7 +21,7 @@ from pufferflow.suggestions import suggests_arguments
 
 _MOST_STEPS = 1_000
 _SHALLOW = 1e-90
-_HAIR = 1e-10
+_RTOL = 1e-10
 
 
 @final
@@ -92,7 +92,7 @@ class Staircase(Noise):
             noise = cls(scale, shape.epsilon, shape.gamma)
             if noise.pure(radius) <= promises[0].epsilon and noise.tv(radius) <= share:
                 return noise
-            scale *= 1 + _HAIR
+            scale *= 1 + _RTOL
 
     @property
     def scale(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride] - the same number by its own name

@@ -4,7 +4,7 @@ from pufferflow.planning.certificate import ERROR_BARS, AskedQuery, Certificate,
 from pufferflow.planning.combined import Combined
 from pufferflow.planning.decide import make_decision
 from pufferflow.planning.decision import (
-    SURELY,
+    NOISE_MARGIN,
     AnswerColumn,
     CellsAlike,
     Decision,
@@ -23,16 +23,23 @@ from pufferflow.planning.error_bars import (
     half_widths,
 )
 from pufferflow.planning.exact import exact_sums, reads_exactly
-from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.key_threshold import KeyThreshold, grid_below
+from pufferflow.planning.options import (
+    PlanOptions,
+    Within,
+    read_per_group,
+    read_promise,
+    read_row_privacy,
+    read_seconds,
+)
+from pufferflow.planning.public_metadata import PublicMetadata, SourceDigest
 from pufferflow.planning.row_privacy import impossible_values
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.planning.terms import Terms, Within, read_per_group, read_promise, read_row_privacy, read_seconds
 
 __all__ = [
     "CONFIDENCE",
     "ERROR_BARS",
-    "SURELY",
+    "NOISE_MARGIN",
     "AnswerColumn",
     "AskedQuery",
     "CellsAlike",
@@ -44,11 +51,11 @@ __all__ = [
     "KeyThreshold",
     "NoiseAt",
     "NoisySum",
-    "PublicFacts",
+    "PlanOptions",
+    "PublicMetadata",
     "QuieterGroups",
     "SourceDigest",
     "Tables",
-    "Terms",
     "Within",
     "confidence_of_sum",
     "cost_of",

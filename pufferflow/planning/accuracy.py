@@ -14,9 +14,9 @@ from pufferflow.noise import Family
 from pufferflow.planning.cell_noise import CellNoise, Demand, noise_by_cell
 from pufferflow.planning.decision import Decision
 from pufferflow.planning.error_bars import half_width
-from pufferflow.planning.facts import PublicFacts
+from pufferflow.planning.options import Within
+from pufferflow.planning.public_metadata import PublicMetadata
 from pufferflow.planning.row_privacy import least_scale, not_silent
-from pufferflow.planning.terms import Within
 from pufferflow.rounding import UNIT
 
 DIGITS: Final = 16 * UNIT
@@ -27,7 +27,7 @@ _GROWTHS: Final = (1 + 1e-7, 1.011)
 
 
 def widest(
-    facts: PublicFacts, weights: Floats, family: Family, accuracy: Within, places: Array | slice | None = None
+    facts: PublicMetadata, weights: Floats, family: Family, accuracy: Within, places: Array | slice | None = None
 ) -> float:
     """Return the largest common scale with which every answer has its error, in some of the cells or in all."""
     request, scales = facts.request, list[float]()

@@ -17,14 +17,14 @@ from pufferflow.engine import CellGroups, GroupSize
 from pufferflow.errors import Refused
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Family, Noise
-from pufferflow.planning.facts import PublicFacts
+from pufferflow.planning.options import PlanOptions
+from pufferflow.planning.public_metadata import PublicMetadata
 from pufferflow.planning.row_privacy import least_scale
 from pufferflow.planning.sum_tables import Tables
-from pufferflow.planning.terms import Terms
 
 _WORTHWHILE: Final = 0.99
 """Cells whose noise would be less by no more than this have that of the others."""
-_HAIR: Final = 1e-6
+_RTOL: Final = 1e-6
 
 
 @final
@@ -111,8 +111,8 @@ def shortened(calibration: Calibration, factor: float) -> Calibration:
 class Demand:
     """What noise is made for: the weighted laws of some tables, and those of one row alone, if it has to be hidden."""
 
-    facts: PublicFacts
-    terms: Terms
+    facts: PublicMetadata
+    terms: PlanOptions
     tables: Sequence[Sequence[Tables]]
     weights: Floats
     family: Family
@@ -150,7 +150,7 @@ def _quieter(demand: Demand, calibration: Calibration, groups: CellGroups, least
     number = np.full(len(groups.kinds) + 1, -1)  # the last is that of cells of no group
     kinds = list[QuietCells]()
     for place, (sizes, laws, scale) in enumerate(_by_kind(demand, calibration, groups)):
-        tried = (max(scale, least) * factor for factor in (1.0, 1 + _HAIR))
+        tried = (max(scale, least) * factor for factor in (1.0, 1 + _RTOL))
         quiet = (proof.of(laws, noise.at(own)) for own in tried if own < noise.scale * _WORTHWHILE)
         found = next((one for one in quiet if one is not None), None)
         if found is not None:

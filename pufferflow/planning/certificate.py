@@ -7,7 +7,7 @@ from typing import Any, final
 import msgspec
 
 from pufferflow.composition import Answered, Cost
-from pufferflow.errors import UsageError, visible
+from pufferflow.errors import UsageError, escape_controls
 from pufferflow.guarantees import Guarantee, Promise
 from pufferflow.report import at_most, counted, promise_in_words
 from pufferflow.rounding import agree
@@ -197,7 +197,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the certificate as text for people."""
         rows = self.rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {visible(text, one_line=True)}" for name, text in rows)
+        return "\n".join(f"{name:<{width}}  {escape_controls(text, one_line=True)}" for name, text in rows)
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the certificate as names and texts for people; a text of several lines has a name in the first only.

@@ -13,20 +13,20 @@ import numpy as np
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Bounds, Calibration, Laws, Untried, calibrate_each, loss, read_family
 from pufferflow.errors import InternalError, Refused, UsageError
-from pufferflow.guarantees import Guarantee, Kind, Pure
+from pufferflow.guarantees import Guarantee, GuaranteeFamily, Pure
 from pufferflow.noise import Family, Gaussian, Laplace
 from pufferflow.planning.accuracy import DIGITS, strongest_by_cell, widest
 from pufferflow.planning.cell_noise import Demand, noise_by_cell
 from pufferflow.planning.certificate import Certificate
 from pufferflow.planning.combined import proposed
 from pufferflow.planning.decision import Decision, noises_at
-from pufferflow.planning.facts import PublicFacts
 from pufferflow.planning.key_threshold import for_sums
 from pufferflow.planning.kind_weights import weights_by_kind
+from pufferflow.planning.options import PlanOptions, Within, heavy_tails, wants_joint
+from pufferflow.planning.public_metadata import PublicMetadata
 from pufferflow.planning.row_privacy import least_scale, not_silent, row_laws
 from pufferflow.planning.shares import balanced, distinct, longest_move, read_shares
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.planning.terms import Terms, Within, heavy_tails, wants_joint
 from pufferflow.progress import OutOfTimeError, until, working
 from pufferflow.queries import Request
 from pufferflow.scenario import AnySecret, Initial, Presence, ValueSecret
@@ -34,16 +34,16 @@ from pufferflow.scenario.priors import Independent, Simulator
 
 _CLOSER = 1e-7
 _FEW_QUERIES = 32
-_SLIGHTLY = 1e-12
+_RTOL = 1e-12
 
 
-def make_decision(request: Request, terms: Terms, certify: Callable[[Decision], Certificate]) -> Decision:
+def make_decision(request: Request, terms: PlanOptions, certify: Callable[[Decision], Certificate]) -> Decision:
     """Return the least noise for a guarantee or, given an accuracy, the strongest guarantee that allows it.
 
     All public columns that the decision depends on are read here.
     """
     request = request.with_rows_counted
-    facts = PublicFacts(request)
+    facts = PublicMetadata(request)
     if not request.queries:
         raise UsageError(
             "The batch has no query.", allowed="a batch with one or more queries", instead='.private_sum("level")'
@@ -113,7 +113,7 @@ def _with_untried(decision: Decision, late: Sequence[Untried]) -> Decision:
 class _Sums:
     """What noise is added to: the tables of all sums for each prior, and their weights."""
 
-    facts: PublicFacts
+    facts: PublicMetadata
     tables: list[list[Tables]]
     weights: Floats
 
@@ -126,13 +126,13 @@ class _Effort:
     The terms are those of the sums: keys of the answer may take a part of the guarantee.
     """
 
-    terms: Terms
+    terms: PlanOptions
     family: Family
     bound: Bounds
     end: float | None
 
 
-def _decided(sums: _Sums, terms: Terms, effort: _Effort, certify: Callable[[Decision], Certificate]) -> Decision:
+def _decided(sums: _Sums, terms: PlanOptions, effort: _Effort, certify: Callable[[Decision], Certificate]) -> Decision:
     """Return the decision for one family of noises."""
     facts, tables, weights = sums.facts, sums.tables, sums.weights
     laws = facts.laws(tables, weights)
@@ -142,14 +142,14 @@ def _decided(sums: _Sums, terms: Terms, effort: _Effort, certify: Callable[[Deci
     return Decision(facts, terms, tables, weights, effort.family, laws, of_row, calibration, certify)
 
 
-def _of_sums(terms: Terms) -> Terms:
+def _of_sums(terms: PlanOptions) -> PlanOptions:
     """Return the terms for noisy sums, where the keys of the answer take a part of the guarantee."""
     promise = terms.promise
-    kept = for_sums(promise) if isinstance(promise, Guarantee) else Kind(for_sums(promise.example))
+    kept = for_sums(promise) if isinstance(promise, Guarantee) else GuaranteeFamily(for_sums(promise.example))
     return replace(terms, promise=kept)
 
 
-def _with_joint_noise(decisions: Sequence[Decision], terms: Terms, end: float | None) -> list[Decision]:
+def _with_joint_noise(decisions: Sequence[Decision], terms: PlanOptions, end: float | None) -> list[Decision]:
     """Return the decision with correlated Gaussian noise, where what one row moves says that it has less error (M28).
 
     Only where every answer is a sum times a public factor, since the errors of others depend on correlations; and where
@@ -193,7 +193,7 @@ def _by_cell(decision: Decision, end: float | None) -> Decision:
     return decision if accuracy is None else strongest_by_cell(decision, demand, accuracy)
 
 
-def _families(terms: Terms, secret: AnySecret) -> list[Family]:
+def _families(terms: PlanOptions, secret: AnySecret) -> list[Family]:
     """Return the families to try: for a pure guarantee Laplace, for others Gaussian too; the smaller error decides.
 
     For first values Laplace alone: chains forget them, so from some step on Gaussian noise would have the smaller
@@ -206,7 +206,7 @@ def _families(terms: Terms, secret: AnySecret) -> list[Family]:
     return [read_family(terms.noise, terms.example)]
 
 
-def _weights(facts: PublicFacts, shares: Floats, family: Family, terms: Terms) -> Floats:
+def _weights(facts: PublicMetadata, shares: Floats, family: Family, terms: PlanOptions) -> Floats:
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
     request, functions = facts.request, facts.functions
     rows = _with_absence(request.scenario.secret, functions.rows)
@@ -220,7 +220,7 @@ def _weights(facts: PublicFacts, shares: Floats, family: Family, terms: Terms) -
 
 
 def _need(  # noqa: PLR0913, PLR0917 - the queries, their noise, and how it is shared
-    facts: PublicFacts, rows: Floats, family: Family, terms: Terms, weights: Floats, share: float
+    facts: PublicMetadata, rows: Floats, family: Family, terms: PlanOptions, weights: Floats, share: float
 ) -> float:
     """Return the scale that weighted sums need with a share of a guarantee, or what is in proportion to it.
 
@@ -256,8 +256,8 @@ def _with_absence(secret: AnySecret, values: Floats) -> Floats:
 class _Search:
     """The search for one family's noise, which suffices for all `laws`; the first are those of the scenario."""
 
-    facts: PublicFacts
-    terms: Terms
+    facts: PublicMetadata
+    terms: PlanOptions
     laws: Sequence[Laws]
     weights: Floats
     effort: _Effort
@@ -295,7 +295,7 @@ class _Search:
             )
         calibration = self._least(kind.at(epsilon))
         while calibration.noise.scale > scale * (1 + DIGITS):  # a calibration ends a little above the least scale
-            epsilon = epsilon * (1 + _CLOSER) + _SLIGHTLY
+            epsilon = epsilon * (1 + _CLOSER) + _RTOL
             calibration = self._least(kind.at(epsilon))
         floor = min(least_scale(self.facts, self.weights, kind.at(epsilon)), scale)
         return not_silent(calibration, self.laws, bound, floor)

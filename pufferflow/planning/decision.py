@@ -28,17 +28,17 @@ from pufferflow.planning.cell_noise import CellNoise, Proof, shortened
 from pufferflow.planning.certificate import Certificate, ChosenKeys
 from pufferflow.planning.designed_channel import DesignedChannel
 from pufferflow.planning.exact import exact_sums
-from pufferflow.planning.facts import PublicFacts, SourceDigest
 from pufferflow.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
+from pufferflow.planning.options import ROW, PlanOptions
+from pufferflow.planning.public_metadata import PublicMetadata, SourceDigest
 from pufferflow.planning.sum_tables import Tables, free_tables
-from pufferflow.planning.terms import ROW, Terms
 from pufferflow.planning.units import present
 from pufferflow.queries import Query, Request
 from pufferflow.rounding import UNIT, agree, upwards
 from pufferflow.scenario import Presence
 
 _ROUNDINGS = 64 * UNIT
-SURELY: Final = 1 + 56 * UNIT
+NOISE_MARGIN: Final = 1 + 56 * UNIT
 """The factor by which the noise of every sum exceeds that of the weighted sums, division by weights included."""
 SCHEME: Final = "2:"
 """The prefix of names without computed floats; older names are digests of certificates."""
@@ -82,8 +82,8 @@ class Decision:
     The calibration is about all cells, and its noise is enough for each; some of the `cells` may have less.
     """
 
-    facts: PublicFacts
-    terms: Terms
+    facts: PublicMetadata
+    terms: PlanOptions
     tables: list[list[Tables]]
     """For each prior the representations of all sums."""
     weights: Floats
@@ -305,8 +305,8 @@ class Decision:
         proof, cells = own.of(self.laws, noise), None if self.cells is None else self.cells.charged(factor, own)
         if proof is None or (cells is None) != (self.cells is None):
             raise _refused("the proof that is made here requires more noise")
-        cells = None if cells is None else cells.shortened(SURELY)
-        return replace(self, calibration=shortened(proof, SURELY), cells=cells, reserved=reserved)
+        cells = None if cells is None else cells.shortened(NOISE_MARGIN)
+        return replace(self, calibration=shortened(proof, NOISE_MARGIN), cells=cells, reserved=reserved)
 
     @property
     def calibrations(self) -> tuple[Calibration, ...]:

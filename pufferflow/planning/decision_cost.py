@@ -11,8 +11,8 @@ from pufferflow.composition import Cost, Part, Rows, Shape, class_digest, digest
 from pufferflow.engine import GroupSize, Pattern, Patterns, bounded_grids
 from pufferflow.errors import InternalError
 from pufferflow.noise import Gaussian, Laplace
-from pufferflow.planning.decision import SURELY, Decision
-from pufferflow.planning.facts import ONE_ROW, of_sizes, size_of
+from pufferflow.planning.decision import NOISE_MARGIN, Decision
+from pufferflow.planning.public_metadata import ONE_ROW, of_sizes, size_of
 from pufferflow.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.planning.units import regions
 from pufferflow.rounding import UNIT, upwards
@@ -38,7 +38,7 @@ def cost_of(decision: Decision) -> Cost:
         promise=decision.promise,
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
-        stored_noise=decision.least_noise.at(decision.least_noise.scale * SURELY).stored(),
+        stored_noise=decision.least_noise.at(decision.least_noise.scale * NOISE_MARGIN).stored(),
         dimension=decision.laws.dimension,
         values=_table(decision.facts.functions.at_values, decision.weights) if _tells_values(decision) else None,
         kinds=() if kinds is None else tuple(tuple(np.flatnonzero(kind).tolist()) for kind in kinds),
@@ -225,7 +225,7 @@ def _parts(decision: Decision, patterns: Sequence[Pattern]) -> tuple[Part, ...]:
     for pattern in patterns:
         own = least if pattern.covers else scales.get(size_of(pattern), least)
         scale = min(own, decision.calibration.noise.scale)
-        parts[Part(scale * SURELY, _stretches(_selected_steps(pattern) - first))] = None
+        parts[Part(scale * NOISE_MARGIN, _stretches(_selected_steps(pattern) - first))] = None
     return tuple(parts)
 
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from pufferflow.arrays import Array, Flags, Floats
 from pufferflow.engine import (
-    PLACED,
+    BY_POSITION,
     Measure,
-    Order,
     Pattern,
     Patterns,
+    PositionMode,
     Selection,
     StepWeights,
     Tally,
@@ -110,12 +110,14 @@ class PublicWeights:
             return (
                 pattern_of([np.ones(len(counts)) if one is None else shares for one in self.of_sums], counts, others),
             )
-        found, order = (own, Order(ordered=True, period=prior.repeats)) if placed is None else (placed, PLACED)
+        found, order = (
+            (own, PositionMode(ordered=True, period=prior.repeats)) if placed is None else (placed, BY_POSITION)
+        )
         clock = None if placed is None else placed.clock
         weighted = [one for pattern in found.distinct for one in self._in_order(prior, pattern, order, clock)]
         return tuple({_contents(pattern): pattern for pattern in weighted}.values())
 
-    def _in_order(self, prior: Prior, pattern: Pattern, order: Order, clock: str | None) -> list[Pattern]:
+    def _in_order(self, prior: Prior, pattern: Pattern, order: PositionMode, clock: str | None) -> list[Pattern]:
         """Return a pattern with the weights of each kind that its units may be of, or the largest at each step."""
         kinds = None if self.units_of_kinds is None else self.units_of_kinds.kinds_of(order, pattern)
         if kinds is None:
@@ -134,7 +136,7 @@ class PublicWeights:
             return None
         if self._steps.clock is not None and self._steps.one_kind_each:
             return None
-        orders = dict.fromkeys([PLACED, *(Order(ordered=True, period=prior.repeats) for prior in priors)])
+        orders = dict.fromkeys([BY_POSITION, *(PositionMode(ordered=True, period=prior.repeats) for prior in priors)])
         return UnitsOfKinds.read(request, list(self.grids), self.together, list(orders))
 
     def _weighted(self, prior: Prior, pattern: Pattern, known: Mapping[Weight, Floats]) -> Pattern:

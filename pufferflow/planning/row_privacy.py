@@ -16,7 +16,7 @@ from pufferflow.bounds import Bounds, Calibration, Laws, loss, proof_of
 from pufferflow.engine import Pattern
 from pufferflow.guarantees import Guarantee
 from pufferflow.noise import Noise
-from pufferflow.planning.facts import PublicFacts
+from pufferflow.planning.public_metadata import PublicMetadata
 from pufferflow.planning.sum_tables import tables_of
 from pufferflow.scenario import Initial, Label, Scenario, ValueSecret
 from pufferflow.scenario.priors import Independent
@@ -26,7 +26,7 @@ _DOUBLINGS = 16
 _HARDLY = "hardly any noise is needed for the guarantee: the little that is added lets an account add releases up"
 
 
-def row_laws(facts: PublicFacts, weights: Floats, laws: Laws | None) -> Laws | None:
+def row_laws(facts: PublicMetadata, weights: Floats, laws: Laws | None) -> Laws | None:
     """Return the laws of the weighted sums if the secret's row is independent of all others; `laws` if that is so.
 
     None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
@@ -42,7 +42,7 @@ def row_laws(facts: PublicFacts, weights: Floats, laws: Laws | None) -> Laws | N
     return facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
 
 
-def _selects_first_rows(facts: PublicFacts) -> bool:
+def _selects_first_rows(facts: PublicMetadata) -> bool:
     """Return whether a sequence's first row may be selected; true if no row is."""
     patterns = [pattern for prior in facts.request.scenario.priors for pattern in facts.patterns(prior).distinct]
     return not patterns or any(map(_selects_first_row, patterns))
@@ -75,7 +75,7 @@ def _proven(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bound
     return proof_of(demands, promise, noise) is not None
 
 
-def least_scale(facts: PublicFacts, weights: Floats, promise: Guarantee) -> float:
+def least_scale(facts: PublicMetadata, weights: Floats, promise: Guarantee) -> float:
     """Return a scale not far below one row's movement of the weighted sums, less for guarantees that hide very little.
 
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other

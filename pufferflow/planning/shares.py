@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, quoted
 from pufferflow.arrays import Floats
 from pufferflow.errors import UsageError
 from pufferflow.queries import Query
@@ -30,7 +30,7 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     instead = f"shares={{{', '.join(f'{name!r}: {max(2 - place, 1)}' for place, name in enumerate(names[:_SOME]))}}}"
     if not isinstance(shares, Mapping) or set(shares) != set(names):  # pyright: ignore[reportUnnecessaryIsInstance]
         wrong = [name for name in shares if name not in names] if isinstance(shares, Mapping) else []  # pyright: ignore[reportUnnecessaryIsInstance]
-        question = f" No query is called {shown(wrong[0])}.{did_you_mean(wrong[0], names)}" if wrong else ""
+        question = f" No query is called {quoted(wrong[0])}.{did_you_mean(wrong[0], names)}" if wrong else ""
         raise UsageError(f"shares does not name each query once.{question}", allowed=allowed, instead=instead)
     read = np.array([finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names])
     if not (read > 0).all() or read.min() / read.max() < 1e-6:

@@ -12,14 +12,14 @@ from typing import Final, Self, final
 import polars as pl
 
 from pufferflow.arrays import Array
-from pufferflow.engine import Order, Pattern, Patterns, by_weight
+from pufferflow.engine import Pattern, Patterns, PositionMode, by_weight
 from pufferflow.errors import UsageError
 from pufferflow.expressions import Weight
 from pufferflow.queries import Request
 
 _MOST_KINDS: Final = 16
 """The table is read once for each."""
-ByOrder = Mapping[Order, Patterns | UsageError]
+ByOrder = Mapping[PositionMode, Patterns | UsageError]
 
 
 @final
@@ -31,7 +31,9 @@ class UnitsOfKinds:
     of_kind: tuple[ByOrder, ...]
 
     @classmethod
-    def read(cls, request: Request, weights: Sequence[Weight], kinds: Array, orders: Sequence[Order]) -> Self | None:
+    def read(
+        cls, request: Request, weights: Sequence[Weight], kinds: Array, orders: Sequence[PositionMode]
+    ) -> Self | None:
         """Read them; None if there are too many kinds. `kinds` has a row for each, its weights above 0 in it."""
         if len(kinds) > _MOST_KINDS:
             return None
@@ -43,7 +45,7 @@ class UnitsOfKinds:
         chosen = [replace(selection, filters=(*selection.filters, one)) for one in of_kinds]
         return cls(by_kind, tuple(engine.patterns(own, scenario, orders) for own in chosen))
 
-    def kinds_of(self, order: Order, pattern: Pattern) -> list[int] | None:
+    def kinds_of(self, order: PositionMode, pattern: Pattern) -> list[int] | None:
         """Return the kinds that the units of a pattern may be of; None if some of them may have rows of several kinds.
 
         Each unit of the pattern has one `by_kind` with the same rows, selected or not; and if that is of one kind, the

@@ -198,7 +198,7 @@ class Histogram(Query):
         return tuple(f"{self.name}_{label}" for label in self.labels)
 
 
-_SLIGHTLY = 1 - 2.0**-50
+_RTOL = 1 - 2.0**-50
 
 
 @final
@@ -319,7 +319,7 @@ class Quantile(Query):
 
     def _rank(self, size: Floats) -> Floats:
         """Return the rank of the row with the quantile; a product above a whole number by rounding is that number."""
-        return np.maximum(np.ceil(self.q * size * _SLIGHTLY), 1.0)
+        return np.maximum(np.ceil(self.q * size * _RTOL), 1.0)
 
 
 def levelled(sums: Floats) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import finite_number, in_few_digits, shown
+from pufferflow.arguments import finite_number, in_few_digits, quoted
 from pufferflow.arrays import Whole
 from pufferflow.dtypes import exactly
 from pufferflow.engine import places_of
@@ -54,7 +54,7 @@ class GroupBounds:
         columns, named = _read_columns(request, given)
         labels = _read_labels(request, columns, [*named])
         widest = float(values.low * values.unit), float(values.high * values.unit)
-        pairs = [_read_pair(pair, f"the bounds of {shown(label)}", values) for label, pair in named.items()]
+        pairs = [_read_pair(pair, f"the bounds of {quoted(label)}", values) for label, pair in named.items()]
         rest = widest if otherwise is None else _read_pair(otherwise, "otherwise", values)
         known = _known_groups(request, columns, labels, [*named])
         needed = pairs if known is not None and (known >= 0).all() else [*pairs, rest]
@@ -131,7 +131,9 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
     if not isinstance(given, Mapping) or not given:
         one = "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
         clip = ', or pl.col("salary").clip(0, 60_000)' if one else ""
-        problem = "bounds names no group." if isinstance(given, Mapping) else f"bounds is {shown(cast(object, given))}."
+        problem = (
+            "bounds names no group." if isinstance(given, Mapping) else f"bounds is {quoted(cast(object, given))}."
+        )
         raise UsageError(problem, allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
     named = cast("Mapping[Any, object]", given)
     if not any(isinstance(bounds, Mapping) for bounds in named.values()):
@@ -140,7 +142,7 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
     if len(named) > 1 or column not in request.by or not isinstance(bounds, Mapping) or not bounds:
         near = nearest(column, request.by) if isinstance(column, str) else []
         raise UsageError(
-            f"bounds has a mapping for {shown(column)}, or several.",
+            f"bounds has a mapping for {quoted(column)}, or several.",
             allowed=f"the bounds of labels of one grouping column, {', '.join(map(repr, request.by))}; or tuples",
             instead=f"bounds={{{(near or list(request.by))[0]!r}: {{…: (0, 60_000)}}}}",
         )
@@ -173,7 +175,7 @@ def _known_groups(request: Request, columns: Sequence[str], labels: pl.DataFrame
             else []
         )
         raise UsageError(
-            f"bounds has the label {shown(label)}, and no listed key is that.",
+            f"bounds has the label {quoted(label)}, and no listed key is that.",
             allowed="labels of groups that the answer has",
             instead=f"bounds={{{near[0]!r}: …}}" if near else _INSTEAD,
         )
@@ -186,7 +188,7 @@ def _read_pair(given: object, name: str, values: Values) -> Ends:
     allowed = f"a pair (low, high) of numbers from {low:g} to {high:g}, low below high"
     instead = f"({in_few_digits(low)}, {in_few_digits((low + high) / 2)})"
     if not isinstance(given, tuple | list) or len(cast("Sequence[object]", given)) != 2:
-        raise UsageError(f"{name}: {shown(cast(object, given))}.", allowed=allowed, instead=instead)
+        raise UsageError(f"{name}: {quoted(cast(object, given))}.", allowed=allowed, instead=instead)
     ends = [finite_number(end, name, allowed=allowed, instead=instead) for end in cast("Sequence[object]", given)]
     near = values.unit  # φ is read in whole steps
     inside = Fraction(low) - near <= Fraction(ends[0]) < Fraction(ends[1]) <= Fraction(high) + near

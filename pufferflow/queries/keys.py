@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.dtypes import type_name, with_texts
 from pufferflow.engine import comparable
 from pufferflow.errors import UsageError
@@ -22,20 +22,20 @@ def check_discoverable(by: Sequence[str], schema: pl.Schema, *, public: bool, ot
         raise UsageError(
             f'keys="{DISCOVER}", and which rows there are is public here: so are their keys, and they cost nothing.',
             allowed=f'keys left out; or keys="{DISCOVER}" where the secret is pf.Presence, under any prior it takes',
-            instead=f".group_by({shown(by[0])})",
+            instead=f".group_by({quoted(by[0])})",
         )
     if other is not None:
         raise UsageError(
             f'other= is about all rows with none of the listed keys, and keys="{DISCOVER}" lists none.',
             allowed="the keys of the answer, listed",
-            instead=f'.group_by({shown(by[0])}, keys=["a", "b"], other="elsewhere")',
+            instead=f'.group_by({quoted(by[0])}, keys=["a", "b"], other="elsewhere")',
         )
     nested = next((name for name in by if schema[name].is_nested()), None)
     if nested is not None:
         raise UsageError(
-            f'keys="{DISCOVER}" of the column {shown(nested)}, which is {type_name(schema[nested])}.',
+            f'keys="{DISCOVER}" of the column {quoted(nested)}, which is {type_name(schema[nested])}.',
             allowed="keys that are numbers, texts, dates or times; or keys that are listed",
-            instead=f'.group_by(town=pl.col({shown(nested)}).struct.field("town"), keys="{DISCOVER}")',
+            instead=f'.group_by(town=pl.col({quoted(nested)}).struct.field("town"), keys="{DISCOVER}")',
         )
 
 
@@ -50,7 +50,7 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bo
     allowed = "values (of one column), tuples (of several), or a frame of the grouping columns; each key once"
     instead = f"keys=[1, 2, 3], or a pl.DataFrame with the columns {', '.join(by)}"
     if isinstance(given, str) and len(by) == 1:
-        instead = f"keys=[{shown(given)}]"
+        instead = f"keys=[{quoted(given)}]"
         if not public and nearest(given, [DISCOVER]):
             instead = f'keys="{DISCOVER}"'
     if isinstance(given, pl.DataFrame):

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import UsageError
 from pufferflow.expressions import Values
 from pufferflow.suggestions import misfit
@@ -38,7 +38,7 @@ def column_name(given: object) -> str:
         except pl.exceptions.PolarsError:
             pass
     raise UsageError(
-        f"A public column is {shown(given)}, which has no single name.",
+        f"A public column is {quoted(given)}, which has no single name.",
         allowed="the name of a column, or an expression with one",
         instead='pl.col("hour").dt.truncate("1d").alias("day")',
     )
@@ -56,5 +56,5 @@ def read_name(name: object, default: str) -> str:
         return default
     written = isinstance(name, str) and name.encode(errors="ignore").decode()
     if not written or written != name:
-        raise UsageError(f"name is {shown(name)}.", allowed="a text that can be written", instead=f'name="{default}"')
+        raise UsageError(f"name is {quoted(name)}.", allowed="a text that can be written", instead=f'name="{default}"')
     return written

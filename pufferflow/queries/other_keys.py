@@ -12,7 +12,7 @@ from typing import Any, Final, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.arrays import Whole
 from pufferflow.dtypes import type_name
 from pufferflow.engine import comparable
@@ -85,7 +85,7 @@ def check_numbered(keys: pl.Schema, what: str) -> None:
     pattern = next((name for name in keys if pl.col(name).meta.has_multiple_outputs()), None)
     if pattern is not None:  # engines read the columns that expressions name
         raise UsageError(
-            f"{what} beside the column {shown(pattern)}, whose name Polars reads as a pattern.",
+            f"{what} beside the column {quoted(pattern)}, whose name Polars reads as a pattern.",
             allowed="grouping columns with plain names",
             instead=f'pf.protect(frame.rename({{{pattern!r}: "town"}}), scenario)',
         )
@@ -104,13 +104,13 @@ def _read_labels(other: object, by: Sequence[str]) -> dict[str, object]:
     if unknown is not None:
         near = nearest(unknown, by)
         raise UsageError(
-            f"other= has a label for {shown(unknown)}, by which nothing is grouped.",
+            f"other= has a label for {quoted(unknown)}, by which nothing is grouped.",
             allowed=f"labels for {', '.join(map(repr, by))}",
             instead=f"other={{{(near or list(by))[0]!r}: …}}",
         )
     if not given or any(label is None or _is_nested(label) for label in given.values()):
         raise UsageError(
-            f"other is {shown(cast(object, other))}, which names no group.",
+            f"other is {quoted(cast(object, other))}, which names no group.",
             allowed=_LABELS,
             instead='other="elsewhere"',
         )
@@ -132,7 +132,7 @@ def _with_label(keys: pl.Series, label: object, times: int) -> pl.Series:
     both = pl.concat([keys, read]).to_frame()
     if both.select(comparable(both.schema)).is_duplicated()[-1]:
         raise UsageError(
-            f"The label {shown(label)} is one of the listed keys of {keys.name!r}.",
+            f"The label {quoted(label)} is one of the listed keys of {keys.name!r}.",
             allowed="a label that is no listed key; rows that have it as their value are among the others",
             instead='another label, such as other="none of these"',
         )
@@ -156,7 +156,7 @@ def _no_label(keys: pl.Series, label: object) -> UsageError:
     as_text = f"pl.col({keys.name!r}).cast(pl.String, strict=False)"  # strict casts are refused under Presence
     as_text = f".group_by({as_text}.alias({f'{keys.name}_as_text'!r}), keys={texts}, other={written})"
     return UsageError(
-        f"The label {shown(label)} is no {kind}, as the keys of {keys.name!r} are.",
+        f"The label {quoted(label)} is no {kind}, as the keys of {keys.name!r} are.",
         allowed=f"a value that a column of {kind} can have, and that is no listed key",
         instead='other="elsewhere"' if kind in ("String", "Categorical") else as_text,
     )

@@ -20,7 +20,7 @@ from pufferflow.queries import Count, Query
 _HALVINGS = 60
 _FAR = 40.0
 """The number of noise scales above the threshold beyond which the choice is neglected."""
-_HAIR = 1e-3
+_RTOL = 1e-3
 
 
 def appearing(decision: Decision, tally: Tally, sums: Floats) -> tuple[Tally, Floats]:
@@ -44,7 +44,7 @@ def bars_of_appearing(
     if isinstance(query, Count):
         return least[:, None], (noisy + half[number])[:, None]
     ends = [np.zeros((len(sums), len(query.outputs))) for _ in range(2)]
-    usual = half[number] * (1 + _HAIR)
+    usual = half[number] * (1 + _RTOL)
     near = noisy - least > usual
     for some, width in ((~near, usual), (near, (noisy - least).max(initial=usual))):
         half[number] = width
@@ -59,7 +59,7 @@ def least_rows(threshold: KeyThreshold, noisy: Floats, outside: float) -> Floats
     Less often than `outside` it would be too rare.
     """
     noise, half_step = threshold.noise, float(threshold.grid) / 2
-    least = noisy - noise.interval(1 - 2 * outside * (1 - _HAIR))[1] - half_step
+    least = noisy - noise.interval(1 - 2 * outside * (1 - _RTOL))[1] - half_step
     near = noisy < float(threshold.above) + _FAR * noise.scale
     number = noisy[near]
     first, last = np.ones(len(number)), np.maximum(number, 1.0)

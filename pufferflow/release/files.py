@@ -17,11 +17,11 @@ import msgspec
 import polars as pl
 
 from pufferflow.errors import InternalError, SourceError, UsageError
-from pufferflow.guarded import guarded
 from pufferflow.planning import Certificate
 from pufferflow.release.durable import exclusive_access, make, write_whole
 from pufferflow.release.texts import READERS, WRITERS, TextColumn, TextTable
 from pufferflow.report.evidence import Evidence
+from pufferflow.sandbox import sandboxed
 
 FORMATS = ("parquet", *WRITERS)
 CERTIFICATE, SCHEMA, EVIDENCE = "certificate.json", "schema.json", "evidence.json"
@@ -74,7 +74,7 @@ def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as ab
         schema = StoredSchema(release=TextTable.of(parts.frame, format), intervals=TextTable.of(parts.ends, format))
         files[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
-        files[f"{name}.{format}"] = guarded(partial(write, frame), _not_written)
+        files[f"{name}.{format}"] = sandboxed(partial(write, frame), _not_written)
     return {**files, CERTIFICATE: parts.certificate.to_json().encode()}
 
 
@@ -135,10 +135,10 @@ def table(read: Callable[[str], bytes], name: str, format: str) -> pl.DataFrame:
     """Return a table, given how files are read by their names; SourceError if it is not all there."""
     body = read(f"{name}.{format}")
     if format not in READERS:
-        return guarded(lambda: pl.read_parquet(BytesIO(body)), _damaged)
+        return sandboxed(lambda: pl.read_parquet(BytesIO(body)), _damaged)
     stored = read(SCHEMA)
-    described = getattr(guarded(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name)
-    frame = guarded(lambda: READERS[format](body, described), _damaged)
+    described = getattr(sandboxed(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name)
+    frame = sandboxed(lambda: READERS[format](body, described), _damaged)
     if frame.height != described.rows or (body and not body.endswith(b"\n")):
         raise _damaged("missing lines")
     return frame

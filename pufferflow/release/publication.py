@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 from msgspec import structs
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.composition import Cost
 from pufferflow.engine import Tally, changed_source, weighted_tally
 from pufferflow.errors import InternalError, SourceError, UsageError
-from pufferflow.guarded import check_threads, guarded, outcome_of
 from pufferflow.planning import Certificate, Decision, SourceDigest
 from pufferflow.release.draw import add_noise
 from pufferflow.release.release import Release
+from pufferflow.sandbox import capture, check_threads, sandboxed
 
 
 class Reservable(Protocol):
@@ -93,9 +93,9 @@ def publish(decision: Decision, account: CostAccount | None, release_id: str | N
     check_threads()
     source = decision.source
     if account is None:
-        return _draw_release(decision, source.confirmed(decision.request), None)
+        return _draw_release(decision, source.verify_unchanged(decision.request), None)
     if release_id is None or account.find(release_id) is None:
-        source = source.confirmed(decision.request)  # a stored release needs no source any more
+        source = source.verify_unchanged(decision.request)  # a stored release needs no source any more
     reservation = account.reserve(decision, release_id)
     if reservation.stored is not None:
         return reservation.stored
@@ -108,7 +108,7 @@ def check_account(account: CostAccount | None, release_id: str | None) -> None:
         ledger = "ledger" if hasattr(account, "open") else 'pf.Ledger("ledger.db")'
         name = repr(account) if isinstance(account, str) else '"power"'
         raise UsageError(
-            f"The account is {shown(account)}.",
+            f"The account is {quoted(account)}.",
             allowed="an account of a ledger, or None",
             instead=f"{ledger}.open({name}, scenario, limit=pf.Pure(3.0))",
         )
@@ -127,7 +127,7 @@ def certified(certificate: Certificate, reservation: Reservation | None) -> Cert
 
 def _draw_release(decision: Decision, source: SourceDigest, reservation: Reservation | None) -> Release:
     """Draw noise on the private sums of a source."""
-    answers = outcome_of(lambda: guarded(lambda: add_noise(decision, _read(decision, source)), _not_drawn)).get()
+    answers = capture(lambda: sandboxed(lambda: add_noise(decision, _read(decision, source)), _not_drawn)).get()
     known = certified(decision.certificate, reservation)
     certificate = structs.replace(known, notes=(*known.notes, *answers.notes), answered=answers.answered)
     return Release(answers.frame, answers.intervals, certificate, answers.limits)
@@ -149,7 +149,7 @@ def _read(decision: Decision, source: SourceDigest) -> Tally:
         together = weights.together if weights.grids else None
         read = weighted_tally(request.engine, request.selection, measures, weights.grids, together)
         tally = request.with_keys(read)
-        selected = {source.selected, source.confirmed(request).selected}
+        selected = {source.selected, source.verify_unchanged(request).selected}
         if again:
             counted.append(request.engine.tally(request.selection))
     if counted and not any(_same_rows(read, one) for one in counted):

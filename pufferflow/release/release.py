@@ -11,15 +11,15 @@ import msgspec
 import polars as pl
 
 from pufferflow.addresses import local_path
-from pufferflow.errors import UsageError, visible
-from pufferflow.guarded import guarded
+from pufferflow.errors import UsageError, escape_controls
 from pufferflow.planning import Certificate
 from pufferflow.release import files
 from pufferflow.release.draw import Clipped, clipped, parted, together
 from pufferflow.release.durable import write_whole
 from pufferflow.report.evidence import Evidence
 from pufferflow.rounding import agree_in_words
-from pufferflow.suggestions import Suggesting
+from pufferflow.sandbox import sandboxed
+from pufferflow.suggestions import HelpfulAttributes
 
 
 @final
@@ -33,7 +33,7 @@ class _StoredRelease(msgspec.Struct, frozen=True):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Suggesting):
+class Release(HelpfulAttributes):
     """Numbers that may be published, their error bars, and the certificate that goes with them.
 
     `frame` has the keys and one column for each output; `intervals` has for each output the ends of the interval that
@@ -156,7 +156,7 @@ class Release(Suggesting):
             raise UsageError(
                 "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
             ) from error
-        frames = guarded(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (parts.frame, parts.intervals)])
+        frames = sandboxed(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (parts.frame, parts.intervals)])
         return cls._of(frames[0], frames[1], Certificate.from_json(parts.certificate))
 
     @classmethod
@@ -209,7 +209,7 @@ class Release(Suggesting):
     def __repr__(self) -> str:
         """Show the numbers, the guarantee, and the entry of the ledger."""
         counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
-        return f"{visible(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
+        return f"{escape_controls(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
 
     def _repr_html_(self) -> str:
         from pufferflow.report import release_block

@@ -7,7 +7,7 @@ from html import escape
 from itertools import repeat
 from typing import final
 
-from pufferflow.errors import visible
+from pufferflow.errors import escape_controls
 
 _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
@@ -43,7 +43,7 @@ def text(given: str) -> str:
     >>> text('<b>"&"</b>')
     '&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;'
     """
-    return escape("\t".join(map(visible, given.translate(_CONTROLS).split("\t"))))
+    return escape("\t".join(map(escape_controls, given.translate(_CONTROLS).split("\t"))))
 
 
 def link(given: str, anchor: str) -> str:

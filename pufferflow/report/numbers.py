@@ -14,7 +14,7 @@ UNKNOWN = "—"
 _PERCENT = "\N{NO-BREAK SPACE}%"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _POWERS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_HAIR = Decimal("1e-12")
+_RTOL = Decimal("1e-12")
 _LARGE, _SMALL = 1e15, 1e-5
 _UNITS = ((1e12, " tn"), (1e9, " bn"), (1e6, " M"))
 
@@ -56,7 +56,7 @@ def upwards(value: float, digits: int = 4) -> float:
     """
     if not (math.isfinite(value) and value > 0):
         return value
-    exact = Decimal(value) * (1 - _HAIR)  # within this relative margin a number is not rounded up
+    exact = Decimal(value) * (1 - _RTOL)  # within this relative margin a number is not rounded up
     return float(Context(prec=digits, rounding=ROUND_CEILING).plus(exact))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, in_few_digits, set_fields, shown
+from pufferflow.arguments import finite_number, in_few_digits, quoted, set_fields
 from pufferflow.arrays import Floats
 from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.stored import ADDED, StoredPart
@@ -48,7 +48,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
         """Refuse queries without a meaning where missing values are left out."""
         if self.skips:
             raise Refused(
-                f'{what} {shown(column)}, whose missing values are left out: missing="skip".',
+                f'{what} {quoted(column)}, whose missing values are left out: missing="skip".',
                 allowed=allowed,
                 instead=f"missing={self.present.points[0]!r} in the secret, or another value that null is read as",
             )
@@ -97,7 +97,7 @@ class Domain(StoredPart, abc.ABC, family="domain"):
             place = None
         if place is None:
             raise UsageError(
-                f"{name} is {shown(value)}, which the domain does not have.",
+                f"{name} is {quoted(value)}, which the domain does not have.",
                 allowed=f"one of {_some(self.points)}",
                 instead=f"{self.points[0]!r}",
             )
@@ -329,7 +329,7 @@ def listed_values(given: object, name: str) -> Listed:
     if isinstance(given, range):
         given = list(given)
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise UsageError(f"{name} is {shown(given)}.", allowed=allowed, instead=_list_instead(given, name))
+        raise UsageError(f"{name} is {quoted(given)}.", allowed=allowed, instead=_list_instead(given, name))
     values = cast(Sequence[object], given)
     plain = set(map(type, values)) <= {int, str}
     points = tuple(cast(Any, values) if plain else (_label(value, name, allowed, instead) for value in values))

@@ -8,7 +8,7 @@ from typing import final
 
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.dtypes import moment_source
 from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import Interval
@@ -62,18 +62,18 @@ class DeclaredColumns:
         if name in self.public:
             return self._public(name, hidden, allowed)
         if isinstance(self.secret, Presence) and not self.sensitive:
-            problem = f"pf.Presence({self.secret.within!r}) names no column, and a query reads {shown(name)}."
+            problem = f"pf.Presence({self.secret.within!r}) names no column, and a query reads {quoted(name)}."
             return UsageError(problem, allowed=allowed, instead=self._presence_of(name))
         if hidden is not None:
             return UsageError(
-                f"The column {shown(name)} is not declared, and a query reads it together with {hidden!r}.",
+                f"The column {quoted(name)} is not declared, and a query reads it together with {hidden!r}.",
                 allowed=allowed,
                 instead='frame.with_columns(both=…) of this expression before protect, and pf.Secret("both", …)',
             )
         return UsageError(
-            f"The column {shown(name)} is not declared: it is neither secret with a domain nor public.",
+            f"The column {quoted(name)} is not declared: it is neither secret with a domain nor public.",
             allowed=allowed,
-            instead=f"pf.Secret({shown(name)}, domain={self._domain_of(name)}) in a scenario of its own",
+            instead=f"pf.Secret({quoted(name)}, domain={self._domain_of(name)}) in a scenario of its own",
         )
 
     def not_public(self, name: str) -> UsageError:
@@ -83,22 +83,22 @@ class DeclaredColumns:
             domain = self.secret.columns.get(name)
             bins = f", {domain.some_bins}" if isinstance(domain, Interval) else ""
             return UsageError(
-                f"The column {shown(name)} is not public but secret: filters and groups by it would reveal its values.",
+                f"The column {quoted(name)} is secret, not public: filters and groups by it would reveal its values.",
                 allowed=allowed,
-                instead=f".private_histogram({shown(name)}{bins}), or .private_count(pl.col({shown(name)}) == …)",
+                instead=f".private_histogram({quoted(name)}{bins}), or .private_count(pl.col({quoted(name)}) == …)",
             )
         if name not in self.frame:
             return self._not_there(name, self.public, allowed)
         if isinstance(self.secret, Presence):
             return UsageError(
-                f"The column {shown(name)} is not declared as public.",
+                f"The column {quoted(name)} is not declared as public.",
                 allowed=f"{allowed}. Under pf.Presence that means its possible values; those of each unit stay hidden",
-                instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know which values there can be",
+                instead=f"pf.Scenario(..., public=[{quoted(name)}]) if everybody may know which values there can be",
             )
         return UsageError(
-            f"The column {shown(name)} is not public.",
+            f"The column {quoted(name)} is not public.",
             allowed=allowed,
-            instead=f"pf.Scenario(..., public=[{shown(name)}]) if everybody may know it, row by row",
+            instead=f"pf.Scenario(..., public=[{quoted(name)}]) if everybody may know it, row by row",
         )
 
     def _not_there(self, name: str, wanted: Iterable[str], allowed: str) -> UsageError:
@@ -110,27 +110,27 @@ class DeclaredColumns:
             instead, said = f"{moment}: in Polars a text beside a column is the name of another", ""
         elif not near and not name.isidentifier():
             instead = _compared(name)
-        return UsageError(f"The frame has no column {shown(name)}.{said}", allowed=allowed, instead=instead)
+        return UsageError(f"The frame has no column {quoted(name)}.{said}", allowed=allowed, instead=instead)
 
     def _public(self, name: str, hidden: str | None, allowed: str) -> UsageError:
         if isinstance(self.secret, Presence):
-            instead = f".group_by({shown(name)}, keys=[…]).private_count(), or public without {shown(name)} and "
+            instead = f".group_by({quoted(name)}, keys=[…]).private_count(), or public without {quoted(name)} and "
             return UsageError(
-                f"The column {shown(name)} is public, and queries are about sensitive columns.",
+                f"The column {quoted(name)} is public, and queries are about sensitive columns.",
                 allowed=allowed,
                 instead=instead + self._presence_of(name),
             )
         if hidden is not None:
-            product = f"pl.col({hidden!r}) * pl.col({shown(name)})"
+            product = f"pl.col({hidden!r}) * pl.col({quoted(name)})"
             return UsageError(
-                f"The public column {shown(name)} stands in a query beside {hidden!r}.",
+                f"The public column {quoted(name)} stands in a query beside {hidden!r}.",
                 allowed="public columns as factors in private_sum, or as weights of private_mean",
-                instead=f".private_sum({product}), or .private_mean({hidden!r}, weights={shown(name)})",
+                instead=f".private_sum({product}), or .private_mean({hidden!r}, weights={quoted(name)})",
             )
         return UsageError(
-            f"The column {shown(name)} is public: everybody may know it, and it needs no noise.",
+            f"The column {quoted(name)} is public: everybody may know it, and it needs no noise.",
             allowed=allowed,
-            instead=f"frame.select({shown(name)}) with Polars; pf.Secret({shown(name)}, domain=…) if it is secret",
+            instead=f"frame.select({quoted(name)}) with Polars; pf.Secret({quoted(name)}, domain=…) if it is secret",
         )
 
     def _domain_of(self, name: str) -> str:
@@ -143,7 +143,7 @@ class DeclaredColumns:
     def _presence_of(self, name: str) -> str:
         rows = getattr(self.secret, "rows", None) or 10
         within = getattr(self.secret, "within", "")
-        return f"pf.Presence({within!r}, column={shown(name)}, domain={self._domain_of(name)}, rows={rows})"
+        return f"pf.Presence({within!r}, column={quoted(name)}, domain={self._domain_of(name)}, rows={rows})"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.arguments import belief_refused, instance, read_name, set_fields, shown, stored_belief
+from pufferflow.arguments import belief_refused, instance, quoted, read_name, set_fields, stored_belief
 from pufferflow.arrow_tables import Use, arrow_table
 from pufferflow.dtypes import type_name
-from pufferflow.errors import UsageError, visible
+from pufferflow.errors import UsageError, escape_controls
 from pufferflow.habits import EXAMPLES
 from pufferflow.scenario.missing_columns import listed, no_column, no_unit
 from pufferflow.scenario.priors.prior import Prior, wrong_secret
@@ -346,7 +346,9 @@ class Scenario:
 
     def __repr__(self) -> str:
         priors = ", ".join(type(prior).__name__ for prior in self.priors)
-        return visible(f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True)
+        return escape_controls(
+            f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True
+        )
 
 
 def _one_secret(given: object) -> AnySecret:
@@ -363,7 +365,7 @@ def _one_secret(given: object) -> AnySecret:
 def _no_secret(given: object) -> UsageError:
     instead = EXAMPLES["Scenario"]
     if isinstance(given, str):
-        instead = f"secret=pf.Secret({shown(given)}, domain=[0, 1, 2, 3])"
+        instead = f"secret=pf.Secret({quoted(given)}, domain=[0, 1, 2, 3])"
     elif isinstance(given, type) and issubclass(given, AnySecret):
         instead = f"secret={EXAMPLES[given.__name__]}"
     elif isinstance(given, list | tuple) and cast(Sequence[object], given):
@@ -378,7 +380,7 @@ def _no_secret(given: object) -> UsageError:
 
 
 def _kind(given: object) -> str:
-    return f"the class {given.__name__}" if isinstance(given, type) else shown(given)
+    return f"the class {given.__name__}" if isinstance(given, type) else quoted(given)
 
 
 def _names(given: object, what: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import read_name, set_fields, shown, whole_number
+from pufferflow.arguments import quoted, read_name, set_fields, whole_number
 from pufferflow.errors import UsageError
 from pufferflow.scenario.domain import MISSING, Domain, Interval, Label, listed_values, read_domain, skipping
 from pufferflow.scenario.product import Product
@@ -281,14 +281,14 @@ class Presence(_OptionalColumn, kind="presence"):
             read = whole_number(rows, "rows", allowed=allowed, instead="rows=10", kind=Integral)
             if read > _MOST_ROWS:
                 raise UsageError(
-                    f"rows is {shown(rows)}: so many rows of one {within!r} are no limit.",
+                    f"rows is {quoted(rows)}: so many rows of one {within!r} are no limit.",
                     allowed=f"a whole number from 1 to {_MOST_ROWS:,}, or None for all rows",
                     instead="rows=10; noise grows with it",
                 )
             set_fields(self, rows=read)
         if once is not False and (once is not True or rows is None):
             raise UsageError(
-                "once is given, and no limit on rows." if once is True else f"once is {shown(once)}.",
+                "once is given, and no limit on rows." if once is True else f"once is {quoted(once)}.",
                 allowed="True or False, and True together with the rows of a unit that are chosen once",
                 instead=f"pf.Presence({within!r}, ..., rows=10, once=True), for a table that stays as it is",
             )
@@ -464,7 +464,7 @@ def _check_part(secret: object) -> None:
     """Refuse what is no secret of a tuple."""
     if not isinstance(secret, Secret) or isinstance(secret.domain, Product):
         raise UsageError(
-            f"One of several secrets is {shown(secret)}.",
+            f"One of several secrets is {quoted(secret)}.",
             allowed="pf.Secret(column, domain) for each of the columns; other secrets stand alone",
             instead='secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]',
         )

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, set_fields, shown
+from pufferflow.arguments import finite_number, quoted, set_fields
 from pufferflow.arrays import Indices
 from pufferflow.errors import Refused, UsageError
 from pufferflow.scenario.domain import MISSING, Domain, Interval, Label
@@ -56,7 +56,7 @@ def read_rule(given: object, domain: Domain) -> Rule:
             meant = f'"{near[0] if near else "all"}"'
             if isinstance(domain, Interval) and near == ["adjacent"]:
                 meant = "pf.WithinDistance(1.0)"
-            raise UsageError(f"pairs is {shown(given)}.", allowed=allowed, instead=f"pairs={meant}")
+            raise UsageError(f"pairs is {quoted(given)}.", allowed=allowed, instead=f"pairs={meant}")
         rule: Rule = "all" if given == "all" else "adjacent"
     elif isinstance(given, WithinDistance):
         rule = given
@@ -105,7 +105,7 @@ def _of_tuples(given: object) -> Rule:
     if given == ONE_COLUMN:
         return ONE_COLUMN
     raise UsageError(
-        f"pairs of tuples is {shown(given)}.",
+        f"pairs of tuples is {quoted(given)}.",
         allowed=f'"all", or {ONE_COLUMN!r} for those that differ in one column only',
         instead='pairs="all": it hides every column, and what follows from several',
     )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
-from pufferflow.arguments import finite_number, shown
+from pufferflow.arguments import finite_number, quoted
 from pufferflow.errors import UsageError
 
 UNITS = {
@@ -43,7 +43,7 @@ def read_step(step: object) -> tuple[int, bool]:
     if size > 0:
         return size, True
     raise UsageError(
-        f"step is {shown(step)}.",
+        f"step is {quoted(step)}.",
         allowed="a whole number > 0, or a duration such as '15m', '1h', '1d'",
         instead=_meant(step),
     )
@@ -95,7 +95,7 @@ def _moment(given: object) -> datetime:
             moment = datetime.fromisoformat(text)
             return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     raise UsageError(
-        f"start is {shown(given)}.",
+        f"start is {quoted(given)}.",
         allowed="a date or time (or its ISO text, to the microsecond) for a step that is a duration",
         instead='start="2026-01-01", or start="2026-01-01T06:00"',
     )

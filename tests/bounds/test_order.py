@@ -180,8 +180,8 @@ def test_translation_order_and_repetition_change_nothing(family, bound):
         assert pf.calibrate([moved], promise, noise=family, bound=bound).noise.scale == same
         mirrored = mu.map(lambda x: -x), nu.map(lambda x: -x)
         assert pf.calibrate([mirrored], promise, noise=family, bound=bound).noise.scale == same
-        stretched = mu.map(lambda x: 8 * x), nu.map(lambda x: 8 * x)
-        assert pf.calibrate([stretched], promise, noise=family, bound=bound).noise.scale == pytest.approx(
+        under_model_error = mu.map(lambda x: 8 * x), nu.map(lambda x: 8 * x)
+        assert pf.calibrate([under_model_error], promise, noise=family, bound=bound).noise.scale == pytest.approx(
             8 * scale, rel=1e-7
         )
 

@@ -11,7 +11,7 @@ from pufferflow.errors import Refused
 from pufferflow.law.lattice import (
     KEPT,
     SPAN,
-    Gap,
+    DistanceInterval,
     convolve,
     disjoint_planes,
     gap,
@@ -132,9 +132,11 @@ def test_a_light_atom_between_two_halves_has_to_go_somewhere():
     halves[0, [0, 10]] = light[0, [0, 10]] = 0.5
     light[0, 5] = 1e-17
     mu, nu = levels(halves, 0, by), levels(light, 0, by)
-    assert min(gap(mu, nu, by, Gap(0, 0, 1)).length, gap(nu, mu, by, Gap(0, 0, 1)).length) >= 5
-    assert gap(nu, nu, by, Gap(0, 0, 1)).length == gap(mu, mu, by, Gap(0, 0, 1)).length == 0
-    assert gap(mu, levels(halves, 3, by), by, Gap(0, 0, 1)) == Gap(3, 3, 13)
+    assert (
+        min(gap(mu, nu, by, DistanceInterval(0, 0, 1)).length, gap(nu, mu, by, DistanceInterval(0, 0, 1)).length) >= 5
+    )
+    assert gap(nu, nu, by, DistanceInterval(0, 0, 1)).length == gap(mu, mu, by, DistanceInterval(0, 0, 1)).length == 0
+    assert gap(mu, levels(halves, 3, by), by, DistanceInterval(0, 0, 1)) == DistanceInterval(3, 3, 13)
 
 
 def test_laws_of_their_own_need_floats():

@@ -71,7 +71,7 @@ sys.stderr.write(repr([name for name in sys.modules if name.startswith("pufferfl
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stderr.startswith("[]")
     loaded = set(re.findall(r"'(pufferflow\.\w+)'", found.stderr))
-    assert loaded <= {f"pufferflow.{name}" for name in ("namespace", "errors", "addresses", "guarded")}
+    assert loaded <= {f"pufferflow.{name}" for name in ("namespace", "errors", "addresses", "sandbox")}
 
 
 @pytest.mark.slow

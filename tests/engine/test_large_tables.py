@@ -11,13 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order, Selection, cell_sizes, engine_of, fingerprints, groups, ordered, unordered
+from pufferflow.engine import PositionMode, Selection, cell_sizes, engine_of, fingerprints, groups, ordered, unordered
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.errors import UsageError
 
 SIZES = {"whole": (2**16, 2**20), "a group of each kind": (0, 2**20), "kinds": (0, 0)}
-ORDERS = [Order(ordered=True), Order(ordered=True, period=1), Order(ordered=True, period=3), Order(ordered=False)]
+ORDERS = [
+    PositionMode(ordered=True),
+    PositionMode(ordered=True, period=1),
+    PositionMode(ordered=True, period=3),
+    PositionMode(ordered=False),
+]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import Order, groups, ordered
+from pufferflow.engine import PositionMode, groups, ordered
 from pufferflow.engine import equal_runs as alike
 from pufferflow.engine import equal_runs as codes
 from pufferflow.engine.pattern_columns import PublicRows
@@ -25,14 +25,16 @@ def patterns(frame, within, by=(), asked=None, period=1, **options):
     given = {"order_by": "t", "within": within, **options}
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.Independent(), **given)
     collect = pl.LazyFrame.collect
-    result = find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [Order(ordered=True, period=period)], collect)
+    result = find_patterns(
+        PublicRows(frame.lazy(), by, asked), scenario, [PositionMode(ordered=True, period=period)], collect
+    )
     (only,) = result.values()
     if isinstance(only, UsageError):
         raise only
     return only
 
 
-def shown(result):
+def quoted(result):
     """How many groups have these positions, cells and start."""
     listed = Counter()
     for pattern in result.distinct:
@@ -106,7 +108,7 @@ def test_patterns_are_those_listed_group_by_group(frame, by, asked, period, cloc
     """Gaps, filters, cells that come back, late rows, fractions of steps and shifts are all told apart, and no more."""
     scale, step, late = clock
     frame = frame.with_columns(pl.col("t") * scale + late)
-    assert shown(patterns(frame, ["g", "h"], by, asked, period, step=step)) == listed_one_by_one(
+    assert quoted(patterns(frame, ["g", "h"], by, asked, period, step=step)) == listed_one_by_one(
         frame, ["g", "h"], by, asked, period, step
     )
 
@@ -121,7 +123,7 @@ def test_a_cover_has_a_row_wherever_a_group_has_one(frame, asked, period, step):
         result = patterns(frame, ["g", "h"], ["c"], asked, period, step=step)
     assert result.groups == sum(every.values())
     if len(every) <= 1:
-        assert shown(result) == every
+        assert quoted(result) == every
         return
     (cover,) = result.distinct
     places = {place for positions, _, _ in every for place in positions}
@@ -163,7 +165,7 @@ def test_any_kind_of_order_gives_the_same_patterns(kind, period):
     frame = pl.DataFrame({"g": kept // 90, "t": kept % 90 + kept // 90 * 24, "c": kept % 90 // 24})
     convert, step = HOURS[kind]
     other = frame.with_columns(convert(pl.col("t")).alias("t")).sample(fraction=1, shuffle=True, seed=1)
-    assert shown(patterns(other, "g", ["c"], period=period, step=step)) == listed_one_by_one(
+    assert quoted(patterns(other, "g", ["c"], period=period, step=step)) == listed_one_by_one(
         frame, ["g"], ["c"], None, period
     )
 
@@ -198,27 +200,27 @@ def test_days_are_those_of_local_clocks():
 def test_fractions_of_steps_are_kept_where_they_differ():
     """Floats keep all their digits, through shifts too; times are divided once."""
     frame = pl.DataFrame({"g": [1, 1, 2, 2], "t": [0.25, 1.0000000001, 7.25, 8.0000000002]})
-    kinds = shown(patterns(frame, "g", period=7))
+    kinds = quoted(patterns(frame, "g", period=7))
     assert kinds == {((0.25, 1.0000000001), (0, 0), 0.25): 1, ((0.25, 8.0000000002 - 7), (0, 0), 0.25): 1}
     times = pl.DataFrame({"t": [dt.datetime(1970, 1, 8), dt.datetime(1970, 1, 8, 0, 20)]})  # noqa: DTZ001
-    assert shown(patterns(times, (), step="1h", period=24)) == {((0.0, 1 / 3), (0, 0), 0.0): 1}
+    assert quoted(patterns(times, (), step="1h", period=24)) == {((0.0, 1 / 3), (0, 0), 0.0): 1}
     decimals = pl.DataFrame({"t": [Decimal("-0.5"), Decimal("0.75")]})
-    assert shown(patterns(decimals, (), period=2)) == {((1.5, 2.75), (0, 0), 1.5): 1}
+    assert quoted(patterns(decimals, (), period=2)) == {((1.5, 2.75), (0, 0), 1.5): 1}
 
 
 def test_absolute_positions_begin_where_all_sequences_do():
     """Without a period the start is the scenario's; the part of a step that all rows are late is left out of it too."""
     frame = pl.DataFrame({"t": [5, 7]})
-    assert shown(patterns(frame, (), period=None)) == {((5.0, 7.0), (0, 0), 0.0): 1}
-    assert shown(patterns(frame, (), period=None, start=2)) == {((5.0, 7.0), (0, 0), 2.0): 1}
+    assert quoted(patterns(frame, (), period=None)) == {((5.0, 7.0), (0, 0), 0.0): 1}
+    assert quoted(patterns(frame, (), period=None, start=2)) == {((5.0, 7.0), (0, 0), 2.0): 1}
     late = pl.DataFrame({"t": [dt.datetime(1970, 1, 1, 5, 30), dt.datetime(1970, 1, 1, 7, 30)]})  # noqa: DTZ001
     known = {((5.0, 7.0), (0, 0), 2.0): 1}
-    assert shown(patterns(late, (), period=None, step="1h", start="1970-01-01T02:30")) == known
-    assert shown(patterns(late, (), period=None, step="1h", start="1970-01-01T02:00")) == known
+    assert quoted(patterns(late, (), period=None, step="1h", start="1970-01-01T02:30")) == known
+    assert quoted(patterns(late, (), period=None, step="1h", start="1970-01-01T02:00")) == known
     early = pl.DataFrame({"t": [dt.date(1969, 12, 30), dt.date(1970, 1, 2)]})
     known = {((-2.0, 1.0), (0, 0), -3.0): 1}
-    assert shown(patterns(early, (), period=None, step="1d", start="1969-12-29")) == known
-    assert shown(patterns(early, (), period=7, step="1d")) == {((5.0, 8.0), (0, 0), 5.0): 1}
+    assert quoted(patterns(early, (), period=None, step="1d", start="1969-12-29")) == known
+    assert quoted(patterns(early, (), period=7, step="1d")) == {((5.0, 8.0), (0, 0), 5.0): 1}
 
 
 def refused(frame, *arguments, **options):
@@ -300,14 +302,14 @@ def test_no_rows_are_no_patterns():
 def test_digests_never_decide(frame):
     """If all runs had the same digest, and numbers hardly any room, patterns would be the same."""
     arguments = (frame, ["g", "h"], ["c", "d"], "asked", 2)
-    known = shown(patterns(*arguments))
+    known = quoted(patterns(*arguments))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(alike, "_digests", lambda runs: np.zeros(len(runs.bounds) - 1, np.uint64))
         patch.setattr(codes, "_by_digests", lambda _values, _digests: None)
         patch.setattr(codes, "LARGEST", 1)
-        assert shown(patterns(*arguments)) == known
+        assert quoted(patterns(*arguments)) == known
         patch.setattr(groups, "LARGEST", 1)
-        assert shown(patterns(*arguments)) == known
+        assert quoted(patterns(*arguments)) == known
 
 
 def test_texts_with_one_digest_are_told_apart():

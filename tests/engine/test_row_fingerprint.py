@@ -8,7 +8,7 @@ import pytest
 from key_values import KEYS
 
 import pufferflow as pf
-from pufferflow.engine import PLACED, UNORDERED, Selection, engine_of, polars_engine
+from pufferflow.engine import BY_POSITION, UNORDERED, Selection, engine_of, polars_engine
 
 UNHASHED = {"categories", "structs", "lists", "lists of floats", "structs of floats", "nothing"}
 SCENARIO = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", step=1, within=["g", "h"])
@@ -16,7 +16,7 @@ SELECTION = Selection(public=("g", "h", "t", "c"), by=("c",), filters=(pl.col("t
 ROWS = pl.DataFrame({"g": [1, 1, 2, 2], "h": ["a", "a", "a", None], "t": [0, 1, 0, 3], "c": [5, 5, 7, 8]})
 
 
-def fingerprint(frame, selection=SELECTION, orders=(PLACED,), key=b"one"):
+def fingerprint(frame, selection=SELECTION, orders=(BY_POSITION,), key=b"one"):
     return engine_of(frame).fingerprint(selection, SCENARIO, orders, key)
 
 
@@ -56,7 +56,7 @@ def test_places_count_only_where_order_matters():
     """Without order, moving rows in time changes nothing unless a filter sees it."""
     moved = CHANGES["a place"]
     assert fingerprint(moved, orders=(UNORDERED,)) == fingerprint(ROWS, orders=(UNORDERED,))
-    assert fingerprint(moved, orders=(UNORDERED, PLACED)) != fingerprint(ROWS, orders=(UNORDERED, PLACED))
+    assert fingerprint(moved, orders=(UNORDERED, BY_POSITION)) != fingerprint(ROWS, orders=(UNORDERED, BY_POSITION))
 
 
 def test_rows_without_columns_are_counted():

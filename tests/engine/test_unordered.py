@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from key_values import KEYS
 
 import pufferflow as pf
-from pufferflow.engine import PLACED, Order, cell_sizes, unordered
+from pufferflow.engine import BY_POSITION, PositionMode, cell_sizes, unordered
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 
-NO_ORDER = Order(ordered=False)
+NO_ORDER = PositionMode(ordered=False)
 
 
 def plain(value):
@@ -31,7 +31,7 @@ def patterns(frame, within, by=(), asked=None, collecting=collect):
     return find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [NO_ORDER], collecting)[NO_ORDER]
 
 
-def shown(result):
+def quoted(result):
     """How many groups have cells of these sizes (in falling order) and so many other rows."""
     listed = Counter()
     for pattern in result.distinct:
@@ -91,7 +91,7 @@ def test_patterns_are_those_counted_row_by_row(frame, within, by, asked, small, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unordered, "SMALL", small)
         patch.setattr(unordered, "AT_ONCE", at_once)
-        assert shown(patterns(frame, within, by, asked)) == counted(frame, within, by, asked)
+        assert quoted(patterns(frame, within, by, asked)) == counted(frame, within, by, asked)
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -107,7 +107,7 @@ def test_groups_of_keys_of_every_type_stay_in_one_part(kind):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(unordered, "SMALL", 20)
                 patch.setattr(unordered, "AT_ONCE", 9)
-                assert shown(patterns(frame, within, cells, "asked")) == counted(frame, within, cells, "asked")
+                assert quoted(patterns(frame, within, cells, "asked")) == counted(frame, within, cells, "asked")
 
 
 @pytest.mark.parametrize("cells", [2, 50])
@@ -126,7 +126,7 @@ def test_large_tables_are_counted_in_parts_no_larger_than_allowed(cells):
         patch.setattr(unordered, "SMALL", 100)
         patch.setattr(unordered, "AT_ONCE", 3000)
         own = patterns(frame, "g", ["c"], collecting=listed)
-    assert shown(own) == shown(known)
+    assert quoted(own) == quoted(known)
     assert max(table.height for table in read) < 3600
     assert any("count" in table.columns for table in read) == (cells == 2)
 
@@ -138,7 +138,7 @@ def test_groups_that_cross_cells_in_late_rows_are_noticed(at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unordered, "SMALL", 30)
         patch.setattr(unordered, "AT_ONCE", at_once)
-        assert shown(patterns(frame, "g", ["c"])) == counted(frame, ["g"], ["c"], None) | {((3,), 0): 33}
+        assert quoted(patterns(frame, "g", ["c"])) == counted(frame, ["g"], ["c"], None) | {((3,), 0): 33}
         patch.setattr(cell_sizes, "MOST", 0)
         assert patterns(frame, "g", ["c"]).distinct[0].covers
 
@@ -157,8 +157,8 @@ def test_too_many_kinds_in_some_part_are_covered():
 def test_rows_that_are_not_asked_about_do_not_tell_which_cells_a_group_has():
     """Two cells, null and 1, are two although a row that does not count makes up for the null."""
     frame = pl.DataFrame({"g": [1, 1, 1], "c": [1, None, 1], "asked": [True, True, False]})
-    assert shown(patterns(frame, "g", ["c"], "asked")) == {((1, 1), 1): 1}
-    assert shown(patterns(frame.with_columns(c=pl.Series([1, 1, 2])), "g", ["c"], "asked")) == {((2,), 1): 1}
+    assert quoted(patterns(frame, "g", ["c"], "asked")) == {((1, 1), 1): 1}
+    assert quoted(patterns(frame.with_columns(c=pl.Series([1, 1, 2])), "g", ["c"], "asked")) == {((2,), 1): 1}
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -171,7 +171,7 @@ def test_keys_of_every_type_tell_rows_apart(kind, role):
     frame = pl.DataFrame({"key": keys, "other": rng.integers(0, 20, 60), "asked": rng.random(60) < 0.7})
     within, by = (["key"], ["other"]) if role == "within" else (["other"], ["key"])
     for columns in ([], by):
-        assert shown(patterns(frame, within, columns, "asked")) == counted(frame, within, columns, "asked")
+        assert quoted(patterns(frame, within, columns, "asked")) == counted(frame, within, columns, "asked")
 
 
 @settings(max_examples=40)
@@ -185,7 +185,7 @@ def test_too_many_patterns_are_covered(frame, asked, by):
         result = patterns(frame, ["g"], by, asked)
     assert result.groups == sum(every.values())
     if len(every) <= 1:
-        assert shown(result) == every
+        assert quoted(result) == every
         return
     (cover,) = result.distinct
     most, others = max(sum(sizes) for sizes, _ in every), max(rest for _, rest in every)
@@ -240,7 +240,7 @@ def test_columns_may_have_any_names():
     frame = pl.DataFrame({name: [1, 1, 2, 2, 2] for name in names} | {"len": [True, False, True, True, True]})
     for name in names:
         others = [other for other in names if other != name]
-        assert shown(patterns(frame, name, others, "len")) == {((1,), 1): 1, ((3,), 0): 1}
+        assert quoted(patterns(frame, name, others, "len")) == {((1,), 1): 1, ((3,), 0): 1}
 
 
 def test_a_group_of_a_hundred_thousand_cells_is_kept_short():
@@ -249,7 +249,7 @@ def test_a_group_of_a_hundred_thousand_cells_is_kept_short():
     (pattern,) = patterns(frame, (), ["c"]).distinct
     assert (pattern.answers, len(pattern.counts), pattern.rows) == (10**5, 10**5, 10**6)
     half = frame.with_columns(asked=pl.col("c") < 5)
-    assert shown(patterns(half, (), ["c"], "asked")) == {((10,) * 5, 10**6 - 50): 1}
+    assert quoted(patterns(half, (), ["c"], "asked")) == {((10,) * 5, 10**6 - 50): 1}
     assert not patterns(half.with_columns(asked=pl.lit(value=False)), (), ["c"], "asked").distinct
 
 
@@ -261,7 +261,7 @@ def test_many_groups_that_cross_cells_are_counted():
     known = Counter((tuple(row), 0) for row in sizes["len"].to_list())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cell_sizes, "MOST", 1000)
-        assert shown(patterns(frame, "g", ["c"])) == dict(known)
+        assert quoted(patterns(frame, "g", ["c"])) == dict(known)
 
 
 @pytest.mark.parametrize("at_once", [40, 4096])
@@ -280,12 +280,12 @@ def test_rows_and_groups_may_stand_for_several(at_once):
         public = PublicRows(rows.lazy(), ["c"], flag, times="times", counts="n")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cell_sizes, "MOST", 1000)
-            known = shown(patterns(every, "g", ["c"], flag))
-            assert shown(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
+            known = quoted(patterns(every, "g", ["c"], flag))
+            assert quoted(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
             patch.setattr(unordered, "SMALL", 20)
             patch.setattr(unordered, "MOST", 1000)
             patch.setattr(unordered, "AT_ONCE", at_once)
-            assert shown(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
+            assert quoted(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
 
 
 @settings(max_examples=80, deadline=None)
@@ -306,7 +306,7 @@ def test_patterns_without_order_follow_from_places(rows, grouped, filtered):
     by, asked = ["day"] if grouped else [], "asked" if filtered else None
     collect = lambda lazy: lazy.collect()  # noqa: E731
     alone = find_patterns(PublicRows(frame, by, asked), scenario, [NO_ORDER], collect)[NO_ORDER]
-    beside = find_patterns(PublicRows(frame, by, asked), scenario, [PLACED, NO_ORDER], collect)[NO_ORDER]
+    beside = find_patterns(PublicRows(frame, by, asked), scenario, [BY_POSITION, NO_ORDER], collect)[NO_ORDER]
     assert (alone.groups, alone.selected) == (beside.groups, beside.selected)
     assert _listed(alone) == _listed(beside)
 
@@ -321,8 +321,8 @@ def test_too_many_kinds_in_order_may_be_few_without(lengths):
     rows = [(house, 7 * house + hour, hour % 2) for house, length in enumerate(lengths) for hour in range(length)]
     frame = pl.LazyFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
     scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
-    both = find_patterns(PublicRows(frame, ["day"]), scenario, [PLACED, NO_ORDER], collect)
+    both = find_patterns(PublicRows(frame, ["day"]), scenario, [BY_POSITION, NO_ORDER], collect)
     alone = find_patterns(PublicRows(frame, ["day"]), scenario, [NO_ORDER], collect)[NO_ORDER]
-    assert both[PLACED].distinct[0].covers
+    assert both[BY_POSITION].distinct[0].covers
     assert _listed(both[NO_ORDER]) == _listed(alone)
     assert (both[NO_ORDER].groups, both[NO_ORDER].selected) == (alone.groups, alone.selected)

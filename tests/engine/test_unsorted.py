@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import Order
+from pufferflow.engine import PositionMode
 from pufferflow.engine.pattern_columns import PublicRows
 from pufferflow.engine.patterns import find_patterns
 from pufferflow.expressions import unsorted
@@ -57,7 +57,7 @@ def patterns(frame, by, asked, *, ordered, within="g"):
     prior = pf.Independent() if ordered else pf.AnyCorrelation()
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, within=within, order_by="t" if ordered else None)
     collect = lambda lazy: lazy.collect(engine="streaming")  # noqa: E731
-    order = Order(ordered, 1)
+    order = PositionMode(ordered, 1)
     result = find_patterns(PublicRows(frame, by, asked), scenario, [order], collect)[order]
     parts = [(part.cells, part.counts, part.positions, part.groups, part.covers) for part in result.distinct]
     return result.groups, sorted(

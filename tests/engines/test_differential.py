@@ -9,7 +9,7 @@ from machines import PolarsMachine, nasty
 from thinned import nightly
 
 import pufferflow as pf
-from pufferflow.engine import Measure, Order, Selection, UnitLimit, engine_of
+from pufferflow.engine import Measure, PositionMode, Selection, UnitLimit, engine_of
 from pufferflow.engine.remote import RemoteEngine
 from pufferflow.errors import UsageError
 from pufferflow.expressions import read_values
@@ -17,7 +17,12 @@ from pufferflow.queries.other_keys import with_others
 from pufferflow.scenario.domain import read_domain
 
 PUBLIC = ("key", "share", "day", "flag", "cents", "group", "room", "t")
-ORDERS = [Order(ordered=True), Order(ordered=True, period=1), Order(ordered=True, period=24), Order(ordered=False)]
+ORDERS = [
+    PositionMode(ordered=True),
+    PositionMode(ordered=True, period=1),
+    PositionMode(ordered=True, period=24),
+    PositionMode(ordered=False),
+]
 x = pl.col("x")
 
 

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.engine import PLACED, Order, Pattern, Patterns
+from pufferflow.engine import BY_POSITION, Pattern, Patterns, PositionMode
 from pufferflow.engine.snapshot import NO_FILES, Snapshot
-from pufferflow.planning.facts import SourceDigest
+from pufferflow.planning.public_metadata import SourceDigest
 
 ORDERS = {
-    "none": (Order(ordered=False),),
-    "shifted": (Order(ordered=True, period=1),),
-    "placed": (PLACED, Order(ordered=True, period=3)),
+    "none": (PositionMode(ordered=False),),
+    "shifted": (PositionMode(ordered=True, period=1),),
+    "placed": (BY_POSITION, PositionMode(ordered=True, period=3)),
 }
 
 
-def digest(patterns, keys=None, order=PLACED):
+def digest(patterns, keys=None, order=BY_POSITION):
     return SourceDigest.of({order: patterns}, keys, NO_FILES).digest
 
 
@@ -63,7 +63,7 @@ def test_other_rows_have_another_digest_where_their_patterns_differ(places, data
     other = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=12, unique=True))
     rows = [[(house, hour, hour % 3) for house, hour in own] for own in (places, other)]
     same = len({placed(own) for own in rows}) == 1
-    first, second = (of_rows(own, [PLACED]).digest for own in rows)
+    first, second = (of_rows(own, [BY_POSITION]).digest for own in rows)
     assert (first == second) == same
 
 
@@ -113,7 +113,7 @@ def test_every_fact_counts():
     """Each of the facts that noise or cost can rest on changes the digest, by itself."""
     assert len({digest(facts) for facts in FACTS.values()}) == len(FACTS)
     one = FACTS["one row"]
-    assert digest(one, order=PLACED) != digest(one, order=Order(ordered=False))
+    assert digest(one, order=BY_POSITION) != digest(one, order=PositionMode(ordered=False))
     assert digest(one) != digest(one, pl.DataFrame({"day": [1]}))
 
 

@@ -97,7 +97,7 @@ def test_a_plan_of_no_rows_releases_no_rows(prior, way, account):
     """What was planned while no row passed costs nothing, and is refused, and charges nothing, when rows are there."""
     source = rows()
     plan = asking(ASKED[way](batch(source, *TIED[prior]))).plan(pf.Pure(1.0))
-    assert plan.cost.silent
+    assert plan.cost.selects_nothing
     books = account(plan)
     plan.release(books)
     source.fill(day=1)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow import guarded
+from pufferflow import sandbox
 from pufferflow.engine import polars_engine as engine
 from pufferflow.errors import PufferflowError
 from pufferflow.release import publication as releasing
@@ -202,7 +202,7 @@ def test_a_release_is_stopped_everywhere(failure, monkeypatch, release):
 @pytest.mark.parametrize("late", [False, True])
 def test_a_person_who_stops_twice(late, monkeypatch, release):
     """A second Ctrl-C, while the frames of the first are let go, leaves no sum behind either, and is a Ctrl-C."""
-    true, calls = guarded.drop_frames, []
+    true, calls = sandbox.drop_frames, []
 
     def drop_frames(error):
         calls.append(1)
@@ -212,7 +212,7 @@ def test_a_person_who_stops_twice(late, monkeypatch, release):
             raise KeyboardInterrupt
         true(error)
 
-    monkeypatch.setattr(guarded, "drop_frames", drop_frames)
+    monkeypatch.setattr(sandbox, "drop_frames", drop_frames)
     line = next(line for line in lines_of(monkeypatch, release) if line[0].endswith("draw.py"))
     error = stopped(monkeypatch, release, line, KeyboardInterrupt)
     assert isinstance(error, KeyboardInterrupt)
@@ -273,12 +273,12 @@ def test_an_error_is_let_go_with_its_group():
     group.add_note(str(SUM))
     found = BaseExceptionGroup("stopped", [member, group])
     assert leaks(found, None)
-    guarded.drop_frames(found)
+    sandbox.drop_frames(found)
     assert not leaks(found, None)
     assert not hasattr(group, "__notes__")
 
 
 def test_outcomes_are_given_back():
     """Work that ends well gives what it gives, None too."""
-    assert guarded.outcome_of(lambda: 3).get() == 3
-    assert guarded.outcome_of(lambda: None).get() is None
+    assert sandbox.capture(lambda: 3).get() == 3
+    assert sandbox.capture(lambda: None).get() is None

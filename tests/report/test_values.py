@@ -218,7 +218,11 @@ def test_budget_is_told_in_numbers():
 
 def test_room_that_is_left_is_told():
     """How many more releases fit is a number, any number, or unknown."""
-    found = [pages.budget(fits=31), pages.budget(fits=None, endless=2.9), pages.budget(fits=None, endless=3.1)]
+    found = [
+        pages.budget(fits=31),
+        pages.budget(fits=None, endless=2.9),
+        pages.budget(fits=None, endless=3.1),
+    ]
     assert list(map(room_left, [*found, pages.budget(fits=None, endless=None)])) == [
         *("31", "any number", "unknown", "unknown")
     ]

@@ -19,7 +19,7 @@ GROUP = "pufferflow.sinks"
 
 
 @dataclass(frozen=True)
-class Kind:
+class SinkKind:
     """A kind of sink, what `[sink]` says of it beside `kind`, and how a reader reads the column `load` of a release.
 
     A reader of None sees what the sink says of itself. `needs` names the fixture of a server, whose address stands for
@@ -111,13 +111,15 @@ def _certified(table, label):
 
 _ICEBERG = 'type = "sql", uri = "sqlite:///{folder}/catalog.db", warehouse = "file://{folder}/warehouse"'
 KINDS = [
-    Kind("folder", 'path = "published"\nreport = false', _from_folder, quick=True),
-    Kind("sqlite", 'address = "sqlite:///published.db"\ntable = "meters"', _from_sql, "sql", quick=True),
-    Kind("files", 'address = "file://{folder}/published"\nreport = false', _from_store, "object", quick=True),
-    Kind("delta", 'path = "published"', _from_delta, refuses=("hostile names",)),
-    Kind("iceberg", f'table = "stats.meters"\noptions = {{ {_ICEBERG} }}', _from_iceberg, refuses=("hostile names",)),
-    Kind("s3", "{server}", _from_store, "object", "s3_server"),
-    Kind("postgresql", 'address = "{server}"\ntable = "meters"', _from_sql, "sql", "postgres_server"),
+    SinkKind("folder", 'path = "published"\nreport = false', _from_folder, quick=True),
+    SinkKind("sqlite", 'address = "sqlite:///published.db"\ntable = "meters"', _from_sql, "sql", quick=True),
+    SinkKind("files", 'address = "file://{folder}/published"\nreport = false', _from_store, "object", quick=True),
+    SinkKind("delta", 'path = "published"', _from_delta, refuses=("hostile names",)),
+    SinkKind(
+        "iceberg", f'table = "stats.meters"\noptions = {{ {_ICEBERG} }}', _from_iceberg, refuses=("hostile names",)
+    ),
+    SinkKind("s3", "{server}", _from_store, "object", "s3_server"),
+    SinkKind("postgresql", 'address = "{server}"\ntable = "meters"', _from_sql, "sql", "postgres_server"),
 ]
 
 

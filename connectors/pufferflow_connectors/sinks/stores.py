@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pufferflow as pf
-from pufferflow.plugins import guarded
+from pufferflow.plugins import sandboxed
 from pufferflow_connectors.sinks.failures import check_installed, kind_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def store_of(address: str, options: Mapping[str, Any]) -> "ObjectStore":
         "retry_config": _RETRIES,
     }
     opened: Callable[..., Any] = from_url
-    return guarded(lambda: opened(address, **given), _not_opened)
+    return sandboxed(lambda: opened(address, **given), _not_opened)
 
 
 def is_absent(address: str) -> bool:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pufferflow.plugins import SourceError, SourceVersion, guarded, with_version
+from pufferflow.plugins import SourceError, SourceVersion, sandboxed, with_version
 
 
 def whole_version(frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersion, place: str) -> pl.LazyFrame:
@@ -20,5 +20,5 @@ def whole_version(frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersi
             instead="the newest version, or cleaning up later than the plan is released",
         )
 
-    guarded(files.select(pl.len()).collect, gone)
+    sandboxed(files.select(pl.len()).collect, gone)
     return with_version(frame, version, place)

@@ -17,10 +17,10 @@ from pufferflow.plugins import (
     TomlTable,
     check_address,
     check_places,
-    guarded,
     looked_up,
     placed,
     resolved,
+    sandboxed,
     scheme_of,
 )
 from pufferflow_connectors.sources import whole_version
@@ -73,12 +73,12 @@ def scan(path: str | Path, version: int | None = None, options: Mapping[str, Any
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (options or {}).items()
     }
-    table = guarded(lambda: _table(str(path), texts), _unreachable)
+    table = sandboxed(lambda: _table(str(path), texts), _unreachable)
     if version is not None:
         _load(table, version)
     pinned = table.version()
-    frame = guarded(lambda: pl.scan_delta(table, version=pinned, storage_options=dict(options or {}) or None))
-    guarded(frame.collect_schema, _unreadable)
+    frame = sandboxed(lambda: pl.scan_delta(table, version=pinned, storage_options=dict(options or {}) or None))
+    sandboxed(frame.collect_schema, _unreadable)
     return whole_version(frame, frame, SourceVersion("delta", str(pinned)), table.table_uri)
 
 
@@ -102,7 +102,7 @@ def _load(table: DeltaTable, version: int) -> None:
             allowed=f"versions up to {newest}, which is the newest",
             instead="leaving the version out, which reads the newest",
         )
-    guarded(lambda: table.load_as_version(version), lambda kind: _gone(version, kind))
+    sandboxed(lambda: table.load_as_version(version), lambda kind: _gone(version, kind))
 
 
 def _gone(version: int, kind: str) -> SourceError:

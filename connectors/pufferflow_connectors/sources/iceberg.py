@@ -19,9 +19,9 @@ from pufferflow.plugins import (
     SourceVersion,
     TomlTable,
     check_places,
-    guarded,
     looked_up,
     placed,
+    sandboxed,
 )
 from pufferflow_connectors.sources import whole_version
 
@@ -71,15 +71,15 @@ def scan(
     """
     if find_spec("polars_iceberg") is None:  # PyIceberg finds the files then, of which Polars would warn each time
         os.environ.setdefault(_PLANNER, "pyiceberg")
-    opened = guarded(lambda: _table(table, catalog, options or {}), _unreachable)
+    opened = sandboxed(lambda: _table(table, catalog, options or {}), _unreachable)
     chosen = _snapshot(opened, snapshot)
 
     def scanned(*, counts: bool) -> pl.LazyFrame:
         return pl.scan_iceberg(opened, snapshot_id=chosen, use_metadata_statistics=counts)
 
-    frame = guarded(lambda: scanned(counts=True), _unreachable)
+    frame = sandboxed(lambda: scanned(counts=True), _unreachable)
     if chosen is None:
-        schema = guarded(frame.collect_schema, _unreachable)
+        schema = sandboxed(frame.collect_schema, _unreachable)
         return pl.LazyFrame(schema=schema)  # a table that nothing was written to yet
     return whole_version(frame, scanned(counts=False), SourceVersion("iceberg", str(chosen)), opened.location())
 

@@ -7,10 +7,10 @@ from typing import Any, Final, Literal, NamedTuple, final
 import polars as pl
 
 INFINITY: Final = float("inf")
-Kind = Literal["boolean", "float", "single", "text", "label", "other"]
+ColumnKind = Literal["boolean", "float", "single", "text", "label", "other"]
 
 
-def kind_of(dtype: pl.DataType) -> Kind:
+def kind_of(dtype: pl.DataType) -> ColumnKind:
     """Return the kind of the type of a column; labels are texts of a list.
 
     >>> kind_of(pl.Float64()), kind_of(pl.Categorical()), kind_of(pl.Int8())
@@ -31,7 +31,7 @@ def kind_of(dtype: pl.DataType) -> Kind:
             return "other"
 
 
-def kinds_of(schema: pl.Schema) -> dict[str, Kind]:
+def kinds_of(schema: pl.Schema) -> dict[str, ColumnKind]:
     """Return the kinds of the types of columns."""
     return {name: kind_of(dtype) for name, dtype in schema.items()}
 

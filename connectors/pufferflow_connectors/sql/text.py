@@ -20,10 +20,10 @@ from pufferflow.plugins import (
     UnitLimit,
     Value,
 )
-from pufferflow_connectors.sql.dialect import Dialect, Kind
+from pufferflow_connectors.sql.dialect import ColumnKind, Dialect
 from pufferflow_connectors.sql.values import is_number_text, numbering_text, steps_text, total_text, value_text
 
-Kinds = Mapping[str, Kind]
+Kinds = Mapping[str, ColumnKind]
 
 
 def query_text(query: Query, table: str, kinds: Kinds, dialect: Dialect) -> str:
@@ -77,7 +77,7 @@ def _places(limit: UnitLimit, kinds: Kinds, dialect: Dialect) -> list[tuple[str,
     return places
 
 
-def _in_order(name: str, kind: Kind, dialect: Dialect) -> Iterator[str]:
+def _in_order(name: str, kind: ColumnKind, dialect: Dialect) -> Iterator[str]:
     """Yield what rows are sorted by, for one column: NULL first, NaN last, texts byte by byte."""
     column, key = dialect.quoted(name), dialect.key(name, kind)
     if kind in {"float", "single"}:

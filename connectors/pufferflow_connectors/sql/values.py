@@ -27,13 +27,13 @@ from pufferflow.plugins import (
     Value,
     WholeNumber,
 )
-from pufferflow_connectors.sql.dialect import INFINITY, Dialect, Halves, Kind
+from pufferflow_connectors.sql.dialect import INFINITY, ColumnKind, Dialect, Halves
 
 _SMALL = 2.0**-60
 """Fewer steps than these change no rounded sum of steps."""
 
 
-def value_text(value: Value, kind: Kind, dialect: Dialect) -> str:
+def value_text(value: Value, kind: ColumnKind, dialect: Dialect) -> str:
     """Return a private value of a column of some kind."""
     column = dialect.quoted(value.column)
     match value:
@@ -57,7 +57,7 @@ def value_text(value: Value, kind: Kind, dialect: Dialect) -> str:
             raise TypeError(type(value).__name__)
 
 
-def _as_float(column: str, kind: Kind, dialect: Dialect) -> str:
+def _as_float(column: str, kind: ColumnKind, dialect: Dialect) -> str:
     if kind == "boolean":
         return f"CASE WHEN {column} THEN {dialect.float_of(1.0)} WHEN NOT {column} THEN {dialect.float_of(0.0)} END"
     return column if kind == "float" else f"CAST({column} AS {dialect.float_type})"

@@ -97,8 +97,8 @@ def _reweighted(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Float
         with np.errstate(under="ignore"):
             weights = np.exp(terms - log[:, None])
         mean = weights @ mixture.atoms
-        stretched = np.abs(mixture.atoms[None, :, :] - mean[:, None, :]) * size[:, None, :]
-        spread = np.maximum(log_sum(terms - log[:, None] + stretched.sum(axis=-1)), 0.0) + 1e-13
+        under_model_error = np.abs(mixture.atoms[None, :, :] - mean[:, None, :]) * size[:, None, :]
+        spread = np.maximum(log_sum(terms - log[:, None] + under_model_error.sum(axis=-1)), 0.0) + 1e-13
         return np.column_stack([log, mean, spread])
 
     columns = in_rows(np.column_stack([centres, sizes]), len(mixture.atoms) * dimension, block)

@@ -16,7 +16,7 @@ from typing import Any, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import read_name, shown
+from pufferflow.arguments import quoted, read_name
 from pufferflow.arrays import Floats, Indices, log_sum
 from pufferflow.chains import LawRegions
 from pufferflow.errors import UsageError
@@ -115,7 +115,7 @@ def _fit_hidden(
 ) -> FittedClasses:
     if isinstance(classes, bool) or not isinstance(classes, int) or not 2 <= classes <= _MOST_CLASSES:
         raise UsageError(
-            f"classes is {shown(classes)}, and no column names the class of a group.",
+            f"classes is {quoted(classes)}, and no column names the class of a group.",
             allowed=f"how many hidden classes there are, 2 to {_MOST_CLASSES}, or group_class",
             instead='pf.LatentClass.fit(reference, "level", None, within="house", classes=2)',
         )
@@ -169,7 +169,7 @@ def _units(column: str, group_class: str | None, within: object) -> list[str]:
     """Return the columns whose values define groups."""
     if not isinstance(within, str | Sequence) or not within:
         raise UsageError(
-            f"within is {shown(cast(object, within))}.",
+            f"within is {quoted(cast(object, within))}.",
             allowed="names of the columns that define groups",
             instead=_INSTEAD,
         )

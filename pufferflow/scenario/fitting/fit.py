@@ -6,7 +6,7 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, read_name, shown
+from pufferflow.arguments import finite_number, quoted, read_name
 from pufferflow.arrays import Floats, Indices
 from pufferflow.chains import stationary
 from pufferflow.errors import UsageError
@@ -114,7 +114,7 @@ def _check(period: object, smoothing: object) -> None:
 def _units(columns: Sequence[str], order_by: str, within: str | Sequence[str] | None) -> list[str]:
     """Return the columns whose values separate sequences."""
     if within is not None and not isinstance(cast(object, within), str | Sequence):
-        raise UsageError(f"within is {shown(within)}.", allowed="names of columns", instead='within="meter"')
+        raise UsageError(f"within is {quoted(within)}.", allowed="names of columns", instead='within="meter"')
     units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
     names = [*units, read_name(order_by, "order_by"), *(read_name(column, "column") for column in columns)]
     if len(set(names)) < len(names):

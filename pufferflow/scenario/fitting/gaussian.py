@@ -12,7 +12,7 @@ from typing import Literal, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import read_name, shown
+from pufferflow.arguments import quoted, read_name
 from pufferflow.arrays import Floats, Indices
 from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting import correlations
@@ -103,9 +103,9 @@ def unit_columns(columns: Sequence[str], within: object, order_by: object, depen
     """Return the columns that define groups."""
     instead = 'pf.GaussianPrior.fit(reference, "height", "family", covariance="exchangeable", slack="confidence")'
     if dependence not in _KINDS:
-        raise UsageError(f"covariance is {shown(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
+        raise UsageError(f"covariance is {quoted(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
     if within is not None and not isinstance(within, str | Sequence):
-        raise UsageError(f"within is {shown(within)}.", allowed="names of columns", instead=instead)
+        raise UsageError(f"within is {quoted(within)}.", allowed="names of columns", instead=instead)
     given = [within] if isinstance(within, str) else cast(Sequence[str], within or [])
     units = [read_name(name, "within") for name in given]
     names = [

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.arrays import Floats, Indices
 from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.correlations import Places
@@ -53,7 +53,9 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
     """
     if len(columns) < 2:
         raise UsageError(
-            f"column is {shown(columns)}.", allowed="a column, or a list of two or more", instead='["load", "temp"]'
+            f"column is {quoted(columns)}.",
+            allowed="a column, or a list of two or more",
+            instead='["load", "temp"]',
         )
     units = unit_columns(columns, within, order_by, dependence)
     source = read_reference(reference)

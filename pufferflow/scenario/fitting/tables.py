@@ -15,7 +15,7 @@ from typing import Any, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import read_name, shown
+from pufferflow.arguments import quoted, read_name
 from pufferflow.arrays import Indices
 from pufferflow.chains import LawRegions
 from pufferflow.errors import UsageError
@@ -107,7 +107,7 @@ def read_slacks(slack: object, confidence: object) -> tuple[Slack, float]:
 
 def _names(columns: object) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise UsageError(f"columns is {shown(columns)}.", allowed="names of two or more columns", instead=_INSTEAD)
+        raise UsageError(f"columns is {quoted(columns)}.", allowed="names of two or more columns", instead=_INSTEAD)
     names = [read_name(name, "columns") for name in cast(Sequence[Any], columns)]
     if not 2 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or "probability" in names:
         raise UsageError(
@@ -124,12 +124,12 @@ def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
     if domains is None:
         return {}
     if not isinstance(domains, Mapping):
-        raise UsageError(f"domains is {shown(domains)}.", allowed=allowed, instead=instead)
+        raise UsageError(f"domains is {quoted(domains)}.", allowed=allowed, instead=instead)
     given = dict(cast(Mapping[str, Any], domains))
     unknown = [name for name in given if name not in names]
     if unknown:
         raise UsageError(
-            f"domains has {shown(unknown[0])}, which is not among columns.", allowed=allowed, instead=instead
+            f"domains has {quoted(unknown[0])}, which is not among columns.", allowed=allowed, instead=instead
         )
     read = {name: read_domain(domain) for name, domain in given.items()}
     for name, domain in read.items():

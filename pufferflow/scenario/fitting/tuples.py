@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import shown
+from pufferflow.arguments import quoted
 from pufferflow.errors import UsageError
 from pufferflow.scenario.fitting.sequences import read_states
 from pufferflow.scenario.product import Product
@@ -40,7 +40,7 @@ def _domain_of_each(domains: object, columns: Sequence[str]) -> list[object]:
     given: list[object] = list(cast(Any, domains)) if isinstance(domains, list | tuple) else []
     if len(given) != len(columns):
         raise UsageError(
-            f"domain is {shown(cast(object, domains))} for {len(columns)} columns.",
+            f"domain is {quoted(cast(object, domains))} for {len(columns)} columns.",
             allowed="a list with the domain of each column, in their order",
             instead=f"domain=[{', '.join('[0, 1, 2]' for _ in columns)}]",
         )

@@ -5,7 +5,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import check_not_masked, refuse_belief, shown
+from pufferflow.arguments import check_not_masked, quoted, refuse_belief
 from pufferflow.arrays import Flags, Floats, Indices
 from pufferflow.errors import Refused, UsageError
 from pufferflow.rounding import UNIT
@@ -60,7 +60,7 @@ def check_period(period: object, matrices: int) -> None:
     whole = isinstance(period, int) and not isinstance(period, bool)
     if period is not None and not (whole and period == matrices):
         raise UsageError(
-            f"period is {shown(period)} for {matrices} {'matrix' if matrices == 1 else 'matrices'}.",
+            f"period is {quoted(period)} for {matrices} {'matrix' if matrices == 1 else 'matrices'}.",
             allowed="as many matrices as the period has phases",
             instead="pf.MarkovChain([P0, …, P23], period=24)",
         )
@@ -73,7 +73,7 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
         if initial not in ("stationary", "free"):
             near = nearest(initial, ("stationary", "free"))
             instead = f"initial='{near[0] if near else 'stationary'}'"
-            raise UsageError(f"initial is {shown(initial)}.", allowed=allowed, instead=instead)
+            raise UsageError(f"initial is {quoted(initial)}.", allowed=allowed, instead=instead)
         return initial
     try:
         law = np.array(initial, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import set_fields, shown
+from pufferflow.arguments import quoted, set_fields
 from pufferflow.arrays import Array
 from pufferflow.chains import LawRegions
 from pufferflow.errors import UsageError
@@ -66,11 +66,14 @@ class Table(Prior, kind="table"):
     def __init__(self, frame: Any, shared: str | Sequence[str] = (), provenance: Provenance = DECLARED) -> None:
         names, cells, masses = _read(frame)
         if not isinstance(cast(object, shared), str | Sequence):
-            raise _bad(f"shared is {shown(shared)}.", "the name of a column, or a list of them")
+            raise _bad(f"shared is {quoted(shared)}.", "the name of a column, or a list of them")
         joined = (shared,) if isinstance(shared, str) else tuple(shared)
         for name in joined:
             if name not in names:
-                raise _bad(f"shared names {shown(name)}, which is no column of the table.", f"one of {list(names)[:6]}")
+                raise _bad(
+                    f"shared names {quoted(name)}, which is no column of the table.",
+                    f"one of {list(names)[:6]}",
+                )
         law = read_law(masses, PROBABILITY)
         rows = _merged(cells, law)
         set_fields(

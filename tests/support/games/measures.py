@@ -9,7 +9,7 @@ from scipy import special
 
 import pufferflow as pf
 
-FAINT = 1e-285
+NEGLIGIBLE = 1e-285
 _SURELY = 30.0
 """A log ratio that nothing but an event of δ reaches."""
 
@@ -39,7 +39,7 @@ def log_ratio(epsilon):
 
     def gain(p, q):
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(p > FAINT, np.log(p) - np.log(np.maximum(q, FAINT)), -np.inf)
+            return np.where(p > NEGLIGIBLE, np.log(p) - np.log(np.maximum(q, NEGLIGIBLE)), -np.inf)
 
     return Measure("log ratio", gain, epsilon, largest=True)
 
@@ -54,10 +54,10 @@ def renyi(alpha, epsilon, *, spare=False):
     """The Rényi divergence of one order; with `spare`, but for outcomes that only one law can have."""
 
     def gain(p, q):
-        safe = np.maximum(q, FAINT)
-        possible = (p > FAINT) & (q > FAINT) if spare else p > FAINT
+        safe = np.maximum(q, NEGLIGIBLE)
+        possible = (p > NEGLIGIBLE) & (q > NEGLIGIBLE) if spare else p > NEGLIGIBLE
         with np.errstate(over="ignore"):  # where it is not possible
-            return np.where(possible, safe * np.exp(alpha * np.log(np.maximum(p, FAINT) / safe)), 0.0)
+            return np.where(possible, safe * np.exp(alpha * np.log(np.maximum(p, NEGLIGIBLE) / safe)), 0.0)
 
     return Measure(f"D_{alpha:g}", gain, epsilon, finish=lambda total: math.log(max(total, 1e-300)) / (alpha - 1))
 

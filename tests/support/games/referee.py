@@ -50,7 +50,7 @@ class Referee:
         name = self._account.name
         account = self._account._log.read(lambda reader: reader.account(name).begin())
         for place, release in enumerate(path):
-            if account.meter is None and not release.cost.silent:
+            if account.meter is None and not release.cost.selects_nothing:
                 account.meter = self._meter(account, path[: place + 1])
             account.add(release.joint_cost if joint else release.cost)
         return account

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
-from pufferflow.arguments import finite_number, instance, shown
+from pufferflow.arguments import finite_number, instance, quoted
 from pufferflow.bounds import Bounds, read_kind
 from pufferflow.errors import UsageError
-from pufferflow.guarantees import PURE, Guarantee, Kind, Pure, Renyi
+from pufferflow.guarantees import PURE, Guarantee, GuaranteeFamily, Pure, Renyi
 from pufferflow.habits import EXAMPLES
 from pufferflow.noise import Family, GeneralizedCauchy, JointGaussian
 from pufferflow.queries import Request
@@ -51,13 +51,13 @@ class Within:
 
 @final
 @dataclass(frozen=True)
-class Terms:
+class PlanOptions:
     """A guarantee; or an accuracy, with the kind of guarantee whose ε is to be found.
 
     Noise and bound may be left open.
     """
 
-    promise: Guarantee | Kind
+    promise: Guarantee | GuaranteeFamily
     noise: Family | type[JointGaussian] | str = "auto"
     bound: Bounds = "auto"
     accuracy: Within | None = None
@@ -75,7 +75,7 @@ class Terms:
         return self.promise if isinstance(self.promise, Guarantee) else self.promise.at(1.0)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> GuaranteeFamily:
         """The kind of guarantee, where an accuracy is given."""
         return PURE if isinstance(self.promise, Guarantee) else self.promise
 
@@ -85,7 +85,7 @@ def wants_joint(noise: object) -> bool:
     return noise is JointGaussian or (isinstance(noise, str) and noise.casefold() == "joint")
 
 
-def heavy_tails(terms: Terms, request: Request) -> list[Family]:
+def heavy_tails(terms: PlanOptions, request: Request) -> list[Family]:
     """Return generalized Cauchy noise under a Rényi guarantee where rows are draws from tables, else nothing.
 
     Far but rare movements cost it little (M5, M11). Sums of one draw have laws given the secret, with outliers;
@@ -116,7 +116,7 @@ def read_row_privacy(given: object) -> bool:
     return instance(given, bool, "row_privacy", allowed=allowed, instead="row_privacy=True, or leaving it out")
 
 
-def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | Kind:
+def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | GuaranteeFamily:
     """Return the guarantee, or its kind where an accuracy is given."""
     if epsilon is not None:
         if guarantee is not None:
@@ -140,7 +140,7 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
 
 def _no_promise(given: object) -> UsageError:
     """Return the error for an object that is no guarantee, such as a number, which has no kind."""
-    problem = "left out" if given is None else f"{shown(given)}, which does not say of which kind it is"
+    problem = "left out" if given is None else f"{quoted(given)}, which does not say of which kind it is"
     if isinstance(given, type) and issubclass(given, Guarantee):
         return UsageError(
             f"The guarantee is pf.{given.__name__} without its numbers.",

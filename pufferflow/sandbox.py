@@ -37,10 +37,10 @@ def source_failed(kind: str) -> PufferflowError:
     )
 
 
-def guarded(work: Callable[[], T], failed: Callable[[str], PufferflowError] = source_failed) -> T:
+def sandboxed(work: Callable[[], T], failed: Callable[[str], PufferflowError] = source_failed) -> T:
     """Return the result of `work`, or raise that it failed; errors of this library pass, and so does Ctrl-C.
 
-    >>> guarded(lambda: 3)
+    >>> sandboxed(lambda: 3)
     3
     """
     check_threads()
@@ -141,10 +141,10 @@ class Outcome(Generic[T]):
         return cast(T, self.value)
 
 
-def outcome_of(work: Callable[[], T]) -> Outcome[T]:
+def capture(work: Callable[[], T]) -> Outcome[T]:
     """Run work that has private numbers in its frames; its outcome has no reference to these frames.
 
-    >>> outcome_of(lambda: 3).get()
+    >>> capture(lambda: 3).get()
     3
     """
     outer = _outcome_of(lambda: _outcome_of(work))  # a second Ctrl-C may come while the frames of the first are let go

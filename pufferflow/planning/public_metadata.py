@@ -23,15 +23,15 @@ import polars as pl
 from pufferflow.arrays import Floats
 from pufferflow.bounds import Laws, SeveralLaws
 from pufferflow.engine import (
+    BY_POSITION,
     COPIES,
     NO_FILES,
-    PLACED,
     UNORDERED,
     CellGroups,
     GroupSize,
-    Order,
     Pattern,
     Patterns,
+    PositionMode,
     Snapshot,
     Tally,
     changed_source,
@@ -56,7 +56,7 @@ ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zero
 class SourceDigest:
     """A digest of the patterns of rows in some `orders`, with the moment of reading; it stays in memory."""
 
-    orders: tuple[Order, ...]
+    orders: tuple[PositionMode, ...]
     with_keys: bool
     """Whether the digest covers the keys of the answer."""
     digest: str
@@ -72,7 +72,7 @@ class SourceDigest:
     @classmethod
     def of(  # noqa: PLR0913 - all that a decision may rest on
         cls,
-        patterns: Mapping[Order, Patterns | UsageError],
+        patterns: Mapping[PositionMode, Patterns | UsageError],
         keys: pl.DataFrame | None,
         snapshot: Snapshot,
         rows: "RowsRead | None" = None,
@@ -91,7 +91,7 @@ class SourceDigest:
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         return cls(tuple(patterns), keys is not None, digest, _selected(patterns), snapshot, rows, with_groups, weights)
 
-    def confirmed(self, request: Request) -> "SourceDigest":
+    def verify_unchanged(self, request: Request) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
         if self.snapshot.outdated:
             raise SourceError(
@@ -131,12 +131,12 @@ class SourceDigest:
 class RowsRead:
     """The fingerprint of all rows, taken before they were read for patterns in some `orders`; it stays in memory."""
 
-    orders: tuple[Order, ...]
+    orders: tuple[PositionMode, ...]
     key: bytes
     fingerprint: str | None
 
     @classmethod
-    def of(cls, request: Request, orders: tuple[Order, ...]) -> "RowsRead":
+    def of(cls, request: Request, orders: tuple[PositionMode, ...]) -> "RowsRead":
         """Take the fingerprint, with a key of its own."""
         key = secrets.token_bytes(32)
         return cls(orders, key, cls._taken(request, orders, key))
@@ -146,12 +146,12 @@ class RowsRead:
         return self.fingerprint is not None and self._taken(request, self.orders, self.key) == self.fingerprint
 
     @staticmethod
-    def _taken(request: Request, orders: tuple[Order, ...], key: bytes) -> str | None:
+    def _taken(request: Request, orders: tuple[PositionMode, ...], key: bytes) -> str | None:
         return request.engine.fingerprint(request.selection, request.scenario, orders, key)
 
 
 @final
-class PublicFacts:
+class PublicMetadata:
     """The public facts behind a request, each read once, when it is first needed.
 
     Noise, cost and digest rest on one reading of cells and of patterns in all orders that matter to the scenario.
@@ -165,10 +165,10 @@ class PublicFacts:
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._rows: RowsRead | None = None
-        self._further: dict[Order, Patterns | UsageError] = {}
+        self._further: dict[PositionMode, Patterns | UsageError] = {}
         """Patterns in other orders, which only explanations use."""
 
-    def combining(self, combined: Combined) -> "PublicFacts":
+    def combining(self, combined: Combined) -> "PublicMetadata":
         """Return the same facts where noise is added to combinations of the sums."""
         facts = copy(self)
         facts.combined = combined
@@ -181,7 +181,7 @@ class PublicFacts:
         return SumFunctions.of(self.request, self.weights.factors)
 
     @cached_property
-    def _reading(self) -> tuple[dict[Order, Patterns | UsageError], Tally | None]:
+    def _reading(self) -> tuple[dict[PositionMode, Patterns | UsageError], Tally | None]:
         """The patterns in all orders that matter, and the cells; nothing, where no order matters.
 
         Beside patterns of rows in place, those without order are kept too, which follow from them.
@@ -192,7 +192,7 @@ class PublicFacts:
         if not self._snapshot.complete:
             self._rows = RowsRead.of(request, orders)
         cells = request.engine.tally(request.selection) if request.by else None
-        if PLACED in orders and not isinstance(request.scenario.secret, Initial):
+        if BY_POSITION in orders and not isinstance(request.scenario.secret, Initial):
             orders = tuple(dict.fromkeys((*orders, UNORDERED)))
         return request.engine.patterns(request.selection, request.scenario, orders), cells
 
@@ -247,7 +247,7 @@ class PublicFacts:
                 raise more_may_leave(scenario.secret.within, scenario.within)
             return Patterns((present(self.request, scenario.secret),), 1)
         order = _order_of(prior, scenario.secret)
-        if not prior.independent_rows and order == PLACED and not scenario.start_known:
+        if not prior.independent_rows and order == BY_POSITION and not scenario.start_known:
             raise UsageError(
                 "The prior or the secret depends on the start of sequences, which is not known.",
                 allowed="a scenario with the start of all sequences",
@@ -261,7 +261,7 @@ class PublicFacts:
             raise patterns
         return patterns
 
-    def _patterns_further(self, order: Order) -> Patterns | UsageError:
+    def _patterns_further(self, order: PositionMode) -> Patterns | UsageError:
         """Return patterns for an explanation that correlates rows which are independent under all priors."""
         if order not in self._further:
             self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
@@ -310,7 +310,7 @@ class PublicFacts:
     @property
     def placed(self) -> Patterns | None:
         """The patterns of groups at their positions in time; None where some group has none."""
-        patterns = self._reading[0].get(PLACED)
+        patterns = self._reading[0].get(BY_POSITION)
         return None if isinstance(patterns, UsageError) else patterns  # too many steps, or rows before all time
 
     def digest(self, tables: Sequence[Sequence[Tables]], *, by_cell: bool = False) -> SourceDigest:
@@ -323,7 +323,7 @@ class PublicFacts:
         if orders:
             priors = [table.prior for of_prior in tables for table in of_prior]
             orders |= dict.fromkeys(_order_of(prior, secret) for prior in priors if not prior.independent_rows)
-        if isinstance(by_order.get(PLACED), UsageError) and UNORDERED in by_order:
+        if isinstance(by_order.get(BY_POSITION), UsageError) and UNORDERED in by_order:
             orders[UNORDERED] = None  # the cost rests on it then
         keys = self.cells.keys if orders and request.by and request.keys is None else None
         groups = self.groups_in_cells if by_cell else None
@@ -412,22 +412,22 @@ def _covering(pattern: Pattern, sizes: Sequence[GroupSize]) -> Pattern:
     return replace(pattern, cells=np.array(cells), counts=np.array(counts, dtype=np.int64))
 
 
-def _selected(by_order: Mapping[Order, Patterns | UsageError]) -> int | None:
+def _selected(by_order: Mapping[PositionMode, Patterns | UsageError]) -> int | None:
     """Return the number of selected rows, which is the same in all orders; None if no order has patterns."""
     return next((patterns.selected for patterns in by_order.values() if isinstance(patterns, Patterns)), None)
 
 
-def _orders_of(scenario: Scenario) -> tuple[Order, ...]:
+def _orders_of(scenario: Scenario) -> tuple[PositionMode, ...]:
     """Return the orders of rows that matter to the priors and the secret of a scenario."""
     orders = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows]
     placed = isinstance(scenario.secret, Initial) or any(prior.ordered for prior in scenario.priors)
-    return tuple(dict.fromkeys([*orders, PLACED] if placed else orders))
+    return tuple(dict.fromkeys([*orders, BY_POSITION] if placed else orders))
 
 
-def _order_of(prior: Prior, secret: AnySecret) -> Order:
+def _order_of(prior: Prior, secret: AnySecret) -> PositionMode:
     if isinstance(secret, Initial):
-        return PLACED
-    return Order(ordered=True, period=prior.repeats) if prior.ordered else Order(ordered=False)
+        return BY_POSITION
+    return PositionMode(ordered=True, period=prior.repeats) if prior.ordered else PositionMode(ordered=False)
 
 
 def _identity(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
