@@ -242,6 +242,21 @@ def test_a_prior_of_the_same_table(table, tmp_path):
             assert pf.protect(table.scan(versions[1]), scenario)
 
 
+def test_a_prior_of_one_of_several_tables(table, tmp_path):
+    """The private frame joins two tables that have the same version: neither is a public reference."""
+    folder = tmp_path / "second"
+    folder.mkdir()
+    other = type(table)(folder)
+    other.write(HOUSES)
+    joined = table.scan().join(other.scan().select("house", "hour"), on=["house", "hour"], how="semi")
+    for source in (table, other):
+        reference = pf.Reference("mine", source.scan())
+        prior = pf.MarkovChain.fit(reference, "on", within="house", order_by="hour", domain=[0, 1])
+        scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"])
+        with pytest.raises(pf.UsageError, match="comes from the same file as the private frame"):
+            pf.protect(joined, scenario)
+
+
 JOB = """
 name = "houses"
 build = "own.py:build"

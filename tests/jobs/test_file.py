@@ -64,6 +64,7 @@ def test_the_starter_says_what_its_comments_say():
         ("limit = { epsilon", "limit = { epsilonn", "epsilonn", "key 'epsilonn' in [ledger.limit].*try: epsilon"),
         ("[guarantee]", "[guarante]", "[guarante]", "unknown key 'guarante'.*try: guarantee"),
         ("[guarantee]", "[x]", "[x]", "unknown key 'x'.*job schema"),
+        ("# row_privacy = true", 'floor = "none"', "floor", "unknown key 'floor'.*try: row_privacy = true"),
         ("epsilon = 0.5", 'epsilon = "0.5"', '"0.5"', "guarantee.epsilon: Expected `float`, got `str`"),
         ("epsilon = 0.5", "epsilon = -0.5", "-0.5", "guarantee.epsilon: Expected `float` > 0"),
         ("epsilon = 0.5", "epsilon = inf", "[guarantee]", "epsilon is inf"),
