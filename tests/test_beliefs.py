@@ -55,6 +55,19 @@ def test_what_speaks_against_a_belief_is_said():
     assert pf.suggest(pf.Reference("a study", alone), batch()).rows[0].against == ()
 
 
+def test_rows_that_avoid_each_other_speak_against_independence_too():
+    """A series that swings back at every step has a correlation below 0."""
+    noise = np.random.default_rng(3).normal(0, 1, 600)
+    swinging = np.zeros(600)
+    for at in range(1, 600):
+        swinging[at] = -0.8 * swinging[at - 1] + noise[at]
+    rows = pl.DataFrame({"hour": range(600), "x": 68 + swinging})
+    scenario = pf.Scenario(pf.Secret("x", domain=INTERVAL), pf.Independent(), order_by="hour", step=1)
+    asked = pf.protect(rows.head(20), scenario).private_sum("x")
+    (against,) = pf.suggest(pf.Reference("a series", rows), asked).rows[0].against
+    assert against.startswith("neighbouring rows have a correlation between -0.")
+
+
 def test_orders_classes_and_states_are_tried_where_there_are_some():
     """With an order chains and autoregressions, with classes of values what groups share."""
     found = pf.suggest(pf.Reference("a study", STUDY), batch(BINS, order_by="hour"))

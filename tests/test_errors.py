@@ -29,3 +29,13 @@ def test_errors_survive_pickling(kind):
     """An error from a worker process arrives with its three parts."""
     error = pickle.loads(pickle.dumps(kind("a", allowed="b", instead="c")))
     assert (type(error), error.problem, error.allowed, error.instead) == (kind, "a", "b", "c")
+
+
+@pytest.mark.parametrize("part", ["problem", "allowed", "instead"])
+def test_no_part_of_an_error_moves_a_cursor(part):
+    """Names from outside may have characters that a terminal obeys; they are escaped in every part of an error."""
+    texts = {"problem": "No.", "allowed": "a", "instead": "b", part: "red\x1b[31m \u202e"}
+    error = pf.UsageError(texts["problem"], allowed=texts["allowed"], instead=texts["instead"])
+    for text in (getattr(error, part), str(error), str(pickle.loads(pickle.dumps(error)))):
+        assert "\\x1b[31m \\u202e" in text
+        assert "\x1b" not in text

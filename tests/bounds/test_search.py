@@ -235,7 +235,7 @@ def test_seconds_leave_the_quickest_proof():
     """However little time there is, one bound is worked out; plan and certificate say which were not begun."""
     plan = families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace, seconds=1e-9)
     note = next(line for line in plan.certificate.notes if "1e-09 s" in line)
-    assert "untried" in note
+    assert "not tried" in note
     assert note in plan.explain()
     assert plan.calibration.noise.scale >= families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace).calibration.noise.scale
     for wrong in (0, -1, float("nan"), float("inf"), "soon", True):

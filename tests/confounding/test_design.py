@@ -165,6 +165,17 @@ def test_what_was_published_is_enough_for_a_pure_promise():
     assert spent < 0.2
 
 
+def test_every_published_output_is_counted():
+    """Two published outputs leave less than either alone, in any order, and the rest is kept for both."""
+    first, second = (channel("x", [[p, 1 - p], [0.5, 0.5], [1 - p, p]]) for p in (0.6, 0.55))
+    both, swapped = (
+        design(THREE, past, pf.Pure(0.5), secret="s", published=[0, 0]) for past in ([first, second], [second, first])
+    )
+    alone = design(THREE, [second], pf.Pure(0.5), secret="s", published=[0])
+    assert both.expected_loss == pytest.approx(swapped.expected_loss, rel=1e-6)
+    assert both.expected_loss > alone.expected_loss * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("wanted", [pf.Pure(0.8), pf.Approx(0.5, 0.05)], ids=["pure", "approx"])
 def test_after_laplace_noise(wanted):
     """All outputs of Laplace noise are reckoned with, by a channel that tells no less: the guarantee holds for both."""

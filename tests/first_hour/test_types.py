@@ -42,7 +42,7 @@ guarantee: pf.Guarantee = release.certificate.guarantee
 page = release.report("page.html")
 found = pf.suggest(pf.Reference("a study", rows), pf.protect(rows, scenario).private_sum("on"))
 better = pf.Scenario(pf.Secret("on", domain=[0, 1]), found.rows[1].prior, within="meter", order_by="hour")
-names: list[str] = [row.prior for row in found.rows]
+names: list[str] = [row.belief for row in found.rows]
 with pf.Ledger("ledger.db") as ledger:
     account = ledger.open("year", scenario, limit=pf.Pure(3.0))
     paid = plan.release(account, id="monday")

@@ -204,3 +204,16 @@ def test_a_property_that_fails_shows_its_own_error():
     object.__setattr__(plan, "_decision", None)
     with pytest.raises(AttributeError, match="NoneType"):
         _ = plan.noises
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_namespace_protects_all_rows(lazy):
+    """`frame.puffer.protect` is `pf.protect`: rows with a null count too, so that no public number depends on nulls."""
+    rows = pl.DataFrame({"hour": [0, 1, 2, 3], "on": [0, None, 1, 1]})
+    rows = rows.lazy() if lazy else rows
+    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), pf.Independent(), order_by="hour")
+    plans = [
+        one.private_mean("on").plan(pf.Pure(1.0)) for one in (rows.puffer.protect(scenario), pf.protect(rows, scenario))
+    ]
+    assert plans[0].noises == plans[1].noises
+    assert plans[0].summary().equals(plans[1].summary())

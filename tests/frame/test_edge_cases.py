@@ -210,7 +210,7 @@ def test_beginnings_have_to_be_known():
     times = pl.datetime_range(pl.datetime(2026, 1, 1), pl.datetime(2026, 1, 1, 5), "1h", eager=True)
     frame = pl.DataFrame({"hour": times, "level": [0, 0, 1, 1, 0, 0]})
     scenario = pf.Scenario(LEVEL, prior, order_by="hour", step="1h")
-    with pytest.raises(pf.UsageError, match="begin"):
+    with pytest.raises(pf.UsageError, match="start of sequences"):
         scales(frame, scenario, "level")
     began = pf.Scenario(LEVEL, prior, order_by="hour", step="1h", start="2026-01-01")
     assert math.isfinite(scales(frame, began, "level")[0])

@@ -250,7 +250,7 @@ def test_pairs_that_are_not_all_are_named():
 
 def test_row_privacy_is_true_or_false():
     """Anything else is refused before planning."""
-    with pytest.raises(pf.UsageError, match="row_privacy is 'rows'"):
+    with pytest.raises(pf.UsageError, match="row_privacy is of type str"):
         plan_of("independent rows", "a sum", "pure", row_privacy="rows")
 
 

@@ -358,7 +358,7 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
     for wrong in (level * pl.col("name"), level * pl.col("day").cast(pl.String)):
         with pytest.raises(PufferflowError):
             batch(frame).private_sum(wrong)
-    with pytest.raises(UsageError, match="not public but secret"):
+    with pytest.raises(UsageError, match="is secret, not public"):
         batch(frame).private_mean("level", weights="level")
     for refused in (
         lambda asked: asked.private_count((level >= 1) * price),

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import types
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -386,3 +387,16 @@ def test_hourly_lines_over_a_clock_change():
         moment = next_time("0 * * * *", "Europe/Berlin", moment)
         found.append(moment.astimezone(UTC).hour)
     assert found == [0, 1, 2, 3]
+
+
+def test_the_next_turn_begins_at_the_first_period_that_failed():
+    """Of several failures the first counts, whatever was released between and behind them."""
+    periods = [pf.Period.read(label) for label in DAYS[:4]]
+    outcomes = [pf.SourceError("No."), object.__new__(JobRun), pf.SourceError("No."), object.__new__(JobRun)]
+    pairs = list(zip(periods, outcomes, strict=True))
+    stop, heard = scheduling._Stop(), []
+    job = types.SimpleNamespace(missed=lambda _: periods, release_each=lambda _, **__: iter(pairs))
+    assert scheduling._release_missed(job, None, heard.append, stop) == periods[0]
+    assert heard == outcomes
+    job.release_each = lambda _, **__: iter(pairs[1:2])
+    assert scheduling._release_missed(job, None, heard.append, stop) is None

@@ -42,7 +42,7 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         library="tests",
     )
     made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), request=None)
-    made.source = types.SimpleNamespace(confirmed=lambda _: made.source)
+    made.source = types.SimpleNamespace(verify_unchanged=lambda _: made.source)
     made.name, made.at = certificate.digest, lambda _: made
     return made
 

@@ -61,6 +61,15 @@ def test_nearness_bounds_hold_in_every_norm(norm, delta):
         assert 2 * stats.norm.cdf(hidden / 2) - 1 <= delta + 1e-9
 
 
+@pytest.mark.parametrize("dimension", [2, 9])
+def test_nearness_in_the_norm_one_counts_all_coordinates(dimension):
+    """Two spheres of different width: a movement along the diagonal is √d times as long in the norm 1."""
+    same = np.zeros(dimension)
+    mu, nu = (pf.GaussianLaw(same, width * np.eye(dimension)) for width in (1.0, 4.0))
+    lengths = [float(pf.near(mu, nu, 0.05, norm)) for norm in (1, 2)]
+    assert lengths[0] >= lengths[1] * math.sqrt(dimension) * (1 - 1e-9)
+
+
 def discretised(law, size=4001):
     deviation = math.sqrt(law.covariance[0, 0])
     grid = np.linspace(law.mean[0] - 9 * deviation, law.mean[0] + 9 * deviation, size)

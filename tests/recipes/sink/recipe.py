@@ -9,6 +9,8 @@ CHANGED = {
         'folder = "pufferflow.jobs:FolderTable"\n',
         'database = "pufferflow_connectors.sinks.database_sink:DatabaseTable"\n',
     ),
-    "tests/support/sinks.py": after("KINDS = [\n", '    Kind("database", \'file = "published.db"\', quick=True),\n'),
+    "tests/support/sinks.py": after(
+        "KINDS = [\n", '    SinkKind("database", \'file = "published.db"\', quick=True),\n'
+    ),
 }
 CONTRACTS = [["tests/jobs/test_sinks.py"], ["tests/sinks/test_contract.py", "-k", "database"]]
