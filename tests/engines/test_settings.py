@@ -1,5 +1,7 @@
 """Settings of a connection change no answer, or the self-test refuses the machine; and it is taken again for others."""
 
+import types
+
 import duckdb
 import pytest
 import sqlalchemy as sa
@@ -7,6 +9,7 @@ from pufferflow_connectors import duckdb as on_duckdb
 from pufferflow_connectors import postgresql as on_postgresql
 
 import pufferflow as pf
+from pufferflow.engine import self_test
 from pufferflow.engine.self_test import digest
 
 ROLES = {
@@ -109,3 +112,14 @@ def test_names_and_labels_with_what_spark_reads_in_texts(session):
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=names)
     keys = pf.protect(frame, scenario).group_by(*names).private_sum("level").release(epsilon=1.0).frame
     assert sorted(keys["pufferflow rows"]) == ["`pufferflow rows`", "{rows}"]
+
+
+def test_every_setting_of_an_engine_is_tested_once(monkeypatch):
+    """The same engine with other settings may answer otherwise, so it is tested again."""
+    tested = []
+    monkeypatch.setattr(self_test, "_PASSED", {})
+    monkeypatch.setattr(self_test, "digest", lambda backend: tested.append(backend.settings) or f"digest of {backend}")
+    engines = [types.SimpleNamespace(name="an engine", settings=(zone,)) for zone in ("UTC", "UTC", "Berlin")]
+    digests = [self_test.check(engine) for engine in engines]
+    assert tested == [("UTC",), ("Berlin",)]
+    assert digests[0] == digests[1] != digests[2]

@@ -217,3 +217,13 @@ def test_the_namespace_protects_all_rows(lazy):
     ]
     assert plans[0].noises == plans[1].noises
     assert plans[0].summary().equals(plans[1].summary())
+
+
+def test_a_release_in_one_go_trusts_no_estimate_by_itself(monkeypatch):
+    """Whether noise may rest on an estimate is handed on as it was given, and is no if it was left out."""
+    handed = []
+    monkeypatch.setattr(pf.Plan, "release", lambda *_, **options: handed.append(options["estimates"]))
+    asked = batch().private_sum("level")
+    asked.release(epsilon=1.0)
+    asked.release(epsilon=1.0, estimates=True)
+    assert handed == [False, True]

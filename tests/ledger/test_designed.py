@@ -375,3 +375,12 @@ def test_a_past_that_costs_more_than_the_promise(account):
     with pytest.raises(pf.Refused, match=r"more than the guarantee's") as error:
         account.design(batch(), pf.Pure(1e-6))
     assert "pf.Pure(" in str(error.value)
+
+
+def test_a_design_with_a_share_of_delta_claims_the_limit_of_its_account(tmp_path):
+    """A share of δ is kept by all releases together, so the certificate names the account's limit, not the share."""
+    limit = pf.Approx(0.15, 0.03)
+    with pf.Ledger(tmp_path / "ledger.db") as ledger:
+        account = ledger.open("tests", SCENARIO, limit=limit)
+        plan = account.design(batch(), pf.Approx(0.15, 0.01))
+        assert plan.guarantee == plan.certificate.promise == limit

@@ -9,7 +9,7 @@ from alarms import alarms_twice
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.planning.error_bars import running_widths
+from pufferflow.planning.error_bars import confidence_of_sum, half_widths, running_widths
 from pufferflow.queries import Quantile
 
 WORLDS = 1200
@@ -181,3 +181,14 @@ def test_bars_of_means_that_may_rest_on_no_rows():
         return [name for name, cells in whole.items() if cells.mean() <= LEAST]
 
     assert not alarms_twice(look)
+
+
+@pytest.mark.parametrize("sums", [1, 2, 3, 7])
+def test_bars_of_several_sums_share_what_may_miss(sums):
+    """Sums of which an output is no linear function are all within their widths with the confidence of the output."""
+    variance = pf.protect(pl.DataFrame({"x": [0, 1]}), pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent()))
+    (query,) = variance.private_variance("x").request.queries
+    assert not query.linear
+    assert sums * (1 - confidence_of_sum(query, sums)) == pytest.approx(0.05)
+    widths = half_widths(query, [pf.Laplace(1.0)] * sums)
+    assert (widths >= -math.log(0.05 / sums)).all()
