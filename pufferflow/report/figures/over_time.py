@@ -109,7 +109,7 @@ def _paint_budget(sheet: Sheet, budget: Budget) -> None:
     above, look = _TOP - 14, {"fontsize": SMALL + 0.5}
     sheet.write(_LEFT, above, f"limit {total(budget.limit_epsilon)}", color=WARN, **look)
     if budget.endless is not None:
-        middle, words = (_LEFT + WIDTH) / 2, f"without end {total(budget.endless)}"
+        middle, words = (_LEFT + WIDTH) / 2, f"endless {total(budget.endless)}"
         sheet.write(middle, above, words, color=SECOND, ha="center", **look)
     sheet.write(WIDTH - 12, above, f"spent {total(budget.spent)}", color=FIRST, ha="right", **look)
     axis_name(sheet, _TOP + _HEIGHT + 40, "releases", x=_LEFT)

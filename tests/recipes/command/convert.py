@@ -48,5 +48,5 @@ def convert(
 
     promise = promise_of(epsilon, delta, alpha)
     found = promise.to_approx(to_delta)
-    screen.facts([("promise", in_words(promise)), ("follows", in_words(found))])
+    screen.facts([("guarantee", in_words(promise)), ("follows", in_words(found))])
     return Answer({"promise": promise, "follows": found})

@@ -15,7 +15,7 @@ def test_it_answers_people_and_programs():
     """(8, 0.5)-Rényi privacy is worth what `to_approx` says."""
     assert convert("0.5", "--alpha", "8") == (
         0,
-        "guarantee  epsilon 0.5, alpha 8\nfollows  epsilon 2.04305, delta 1e-06\n",
+        "guarantee  epsilon 0.5, alpha 8\nfollows    epsilon 2.04305, delta 1e-06\n",
     )
     code, out = convert("0.5", "--alpha", "8", "--json")
     assert code == json.loads(out)["exit"] == 0
