@@ -28,7 +28,8 @@ LITERAL = re.compile(r"(?P<prefix>[rbfuRBFU]*)(?P<quote>'''|\"\"\"|'|\")")
 def main() -> int:
     """Print every difference between the files and the list, and return whether there is one."""
     rules = tomllib.loads(LIST.read_text(encoding="utf-8"))
-    found = {word: counts(re.compile(rf"\b(?:{word})\b", re.IGNORECASE)) for word in rules}
+    prose = {name: prose_of(name) for name in checked_files()}
+    found = {word: counts(re.compile(rf"\b(?:{word})\b", re.IGNORECASE), prose) for word in rules}
     if "--list" in sys.argv:
         print(as_toml(rules, found))
         return 0
@@ -58,9 +59,9 @@ def as_toml(rules: dict[str, dict[str, object]], found: dict[str, collections.Co
     return "\n".join(lines)
 
 
-def counts(pattern: re.Pattern[str]) -> collections.Counter[str]:
+def counts(pattern: re.Pattern[str], prose: dict[str, str]) -> collections.Counter[str]:
     """Return how often the prose of each file has a word."""
-    return collections.Counter({name: n for name, text in PROSE.items() if (n := len(pattern.findall(text)))})
+    return collections.Counter({name: n for name, text in prose.items() if (n := len(pattern.findall(text)))})
 
 
 def prose_of(name: str) -> str:
@@ -111,8 +112,6 @@ def walked() -> Iterator[Path]:
     for top in CHECKED:
         yield from (ROOT / top).rglob("*") if (ROOT / top).is_dir() else [ROOT / top]
 
-
-PROSE = {name: prose_of(name) for name in checked_files()}
 
 if __name__ == "__main__":
     sys.exit(main())

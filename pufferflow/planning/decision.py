@@ -29,7 +29,7 @@ from pufferflow.planning.certificate import Certificate, ChosenKeys
 from pufferflow.planning.designed_channel import DesignedChannel
 from pufferflow.planning.exact import exact_sums
 from pufferflow.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
-from pufferflow.planning.options import ROW, PlanOptions
+from pufferflow.planning.options import PlanOptions
 from pufferflow.planning.public_metadata import PublicMetadata, SourceDigest
 from pufferflow.planning.sum_tables import Tables, free_tables
 from pufferflow.planning.units import present
@@ -37,6 +37,8 @@ from pufferflow.queries import Query, Request
 from pufferflow.rounding import UNIT, agree, upwards
 from pufferflow.scenario import Presence
 
+_ROW_PRIVACY = "row"
+"""What digests of plans call it: those of older ledgers stay what they are."""
 _ROUNDINGS = 64 * UNIT
 NOISE_MARGIN: Final = 1 + 56 * UNIT
 """The factor by which the noise of every sum exceeds that of the weighted sums, division by weights included."""
@@ -279,7 +281,7 @@ class Decision:
             *(request.scenario.fingerprint, request.digest, promise),
             repr((type(noise).__name__, *parameters.values())),
             _bounds_in_words(terms.bound, self.calibration.guarantee, noise),
-            ROW if self.row_privacy else None,
+            _ROW_PRIVACY if self.row_privacy else None,
             [str(share / sum(shares)) for share in shares],
             self.source.digest,
             *(() if self.facts.combined is None else ("combined",)),

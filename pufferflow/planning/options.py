@@ -17,7 +17,6 @@ from pufferflow.queries import Request
 from pufferflow.scenario.priors import Table
 from pufferflow.suggestions import suggests_arguments
 
-ROW = "row"
 _TAILS: Final = GeneralizedCauchy.of(k=4)
 """Even, so that balls of vectors have a loss, and the least such k with a variance, by which errors are stated."""
 _MOST_SUMS: Final = 9

@@ -8,6 +8,7 @@ Arguments are names of planted bugs, or parts of names; without any all are trie
 
 import argparse
 import collections
+import json
 import os
 import queue
 import shutil
@@ -31,7 +32,7 @@ MARKS = {"default": "not slow and not nightly", "slow": "slow and not nightly"}
 MINUTES = {"default": 60, "slow": 120}
 RESULTS = FOLDER / "results.toml"
 LEFT_OUT = (".git", ".venv", "site", "build", "dist", ".hypothesis", ".pytest_cache", ".ruff_cache")
-KEPT_ATTEMPTS = 20
+MOST_LEFT_OUT = 20
 QUICKEST = 300
 """As many tests that reach a bug are tried before all files that have one."""
 
@@ -89,8 +90,8 @@ class Copy:
             return None
 
 
-def reaching(suite: str, planted: list[Mutant], folder: Path, workers: int) -> dict[str, list[str]]:
-    """Return the tests of a suite that reach each planted bug, the quickest first; every test for some."""
+def reaching(suite: str, planted: list[Mutant], folder: Path, workers: int) -> dict[str, list[str] | None]:
+    """Return the tests of a suite that reach each planted bug, the quickest first; None for every test."""
     probed, reached, seconds = Copy(folder / f"probed-{suite}"), folder / f"reached-{suite}", folder / f"took-{suite}"
     reached.touch()
     seconds.touch()
@@ -98,28 +99,35 @@ def reaching(suite: str, planted: list[Mutant], folder: Path, workers: int) -> d
     side_by_side = ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
     probed.run(suite, side_by_side, REACHED=str(reached), SECONDS=str(seconds))
     found = read_reached(reached, seconds)
-    return {mutant.name: [] if mutant.name in without else found.get(mutant.name, [""]) for mutant in planted}
+    return {mutant.name: None if mutant.name in without else found.get(mutant.name, []) for mutant in planted}
 
 
-def quickest(tests: list[str]) -> list[list[str]]:
-    """Return the quickest of the tests that reach a bug, as one run."""
-    return [tests[:QUICKEST]] if tests and tests != [""] else []
+def quickest(tests: list[str] | None) -> list[list[str]]:
+    """Return the quickest of the tests that reach a bug, as one run; no run for a bug outside of functions."""
+    return [tests[:QUICKEST]] if tests else []
 
 
-def files_of(tests: list[str]) -> list[list[str]]:
-    """Return all files that have a test which reaches a bug, as one run; all files for a bug outside of functions."""
-    return [] if tests == [""] else [list(dict.fromkeys(test.split("::", maxsplit=1)[0] for test in tests))]
+def files_of(tests: list[str] | None) -> list[list[str]]:
+    """Return all files that have a test which reaches a bug, as one run; the suite for one outside of functions."""
+    if tests is None:
+        return [[]]
+    return [list(dict.fromkeys(map(file_of, tests)))] if tests else []
+
+
+def file_of(test: str) -> str:
+    """Return the file of a test."""
+    return test.split("::", maxsplit=1)[0]
 
 
 def first_failure(tests: list[str], suite: str, copy: Copy, control: Copy) -> str:
     """Return the first test that fails with the bug and does not fail without it."""
     left_out: list[str] = []
-    for _ in range(KEPT_ATTEMPTS):
+    for _ in range(MOST_LEFT_OUT):
         test = copy.failed(tests, suite, left_out)
         if not test or control.failed([test], suite, []) == "":
             return test
         left_out.append(test)
-    raise RuntimeError(f"More than {KEPT_ATTEMPTS} tests fail without any planted bug: {left_out}")
+    raise RuntimeError(f"More than {MOST_LEFT_OUT} tests fail without any planted bug: {left_out}")
 
 
 class Net:
@@ -154,7 +162,7 @@ class Net:
 
     def _known_test(self, mutant: Mutant) -> list[tuple[str, list[str]]]:
         known = self.known.get(mutant.name)
-        if known is None or not known.test or not (ROOT / known.test.split("::", maxsplit=1)[0]).exists():
+        if known is None or not known.test or not (ROOT / file_of(known.test)).exists():
             return []
         return [(suite, [known.test]) for suite in MARKS]
 
@@ -178,30 +186,23 @@ class Net:
     def _keep(self, mutant: Mutant, result: Result) -> None:
         with self._writing:
             self.found[mutant.name] = result
-            write_results({**{m.name: self.known[m.name] for m in mutants() if m.name in self.known}, **self.found})
+            write_results({**self.known, **self.found})
             print(f"{result.caught:>9} {result.seconds:7.1f} s  {mutant.name}  {result.test}", flush=True)  # noqa: T201
 
 
 def read_results() -> dict[str, Result]:
-    """Return what was found before."""
-    if not RESULTS.exists():
-        return {}
-    return {name: Result(**entry) for name, entry in tomllib.loads(RESULTS.read_text(encoding="utf-8")).items()}
+    """Return what was found before of the bugs that are still planted."""
+    stored = tomllib.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    return {mutant.name: Result(**stored[mutant.name]) for mutant in mutants() if mutant.name in stored}
 
 
 def write_results(results: dict[str, Result]) -> None:
     """Keep what was found, by name."""
     lines = ["# What catches each planted bug; written by `make mutants`.", ""]
     for name, result in sorted(results.items()):
-        lines += [f"[{name}]", f'caught = "{result.caught}"', f"test = {toml_text(result.test)}"]
+        lines += [f"[{name}]", f'caught = "{result.caught}"', f"test = {json.dumps(result.test)}"]
         lines += [f"seconds = {result.seconds}", ""]
     RESULTS.write_text("\n".join(lines), encoding="utf-8")
-
-
-def toml_text(text: str) -> str:
-    """Return a text as TOML writes it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def table(results: dict[str, Result]) -> str:
@@ -228,15 +229,15 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8), help="copies tried side by side")
     given = parser.parse_args()
     chosen = [m for m in mutants() if not given.names or any(name in m.name for name in given.names)]
-    known = {} if given.afresh else read_results()
+    forgotten = {m.name for m in chosen} if given.afresh else set[str]()
+    known = {name: result for name, result in read_results().items() if name not in forgotten}
     with tempfile.TemporaryDirectory() as folder:
         net = Net(Path(folder), known, given.workers)
         net.confirm(chosen) if given.known else net.search(chosen)
     missed = [mutant.name for mutant in chosen if mutant.name not in net.found]
     for name in missed:
         print(f"not caught by its known test: {name}")  # noqa: T201
-    everything = {m.name: net.found.get(m.name) or known.get(m.name) for m in mutants()}
-    print(table({name: result for name, result in everything.items() if result}))  # noqa: T201
+    print(table({**known, **net.found}))  # noqa: T201
     return int(bool(missed) or any(result.caught == "survived" for result in net.found.values()))
 
 
