@@ -12,7 +12,7 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow nightly mutants check format lint types walls words bench docs axe system constraints clean
+.PHONY: help demo test slow nightly mutants check format lint types imports words bench docs axe system constraints clean
 
 help:
 	@echo "make demo     run the main job (installs the core alone)"
@@ -52,7 +52,7 @@ slow: $(STAMP) axe
 nightly: $(STAMP) axe
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m nightly
 
-check: format lint types walls words test
+check: format lint types imports words test
 
 format: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -63,8 +63,9 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-walls: $(STAMP)
-	$(BIN)/python .ci/walls.py
+imports: $(STAMP)
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python .ci/files.py
 
 words: $(STAMP)
 	$(BIN)/python .ci/words.py

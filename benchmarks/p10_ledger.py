@@ -19,7 +19,7 @@ import polars as pl
 from measure import compare, report
 
 import pufferflow as pf
-from pufferflow.ledger import Ledger
+from pufferflow.accounting.ledger.ledger import Ledger
 
 EACH = 100
 WAL = ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL")

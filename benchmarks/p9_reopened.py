@@ -13,9 +13,9 @@ import polars as pl
 from measure import compare, report
 
 import pufferflow as pf
-from pufferflow.ledger.events import Committed, Reserved, StoredCost
-from pufferflow.ledger.log import Appender
-from pufferflow.ledger.reader import keep_payload, keep_shape
+from pufferflow.accounting.ledger.events import Committed, Reserved, StoredCost
+from pufferflow.accounting.ledger.log import Appender
+from pufferflow.accounting.ledger.reader import keep_payload, keep_shape
 
 RELEASES = 10**5
 HOURS = 24

@@ -23,167 +23,23 @@ They load when first used, so that importing the library takes no time. Errors a
 was given, what is allowed and what to try.
 """
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Final
 
 from pufferflow import namespace as _namespace  # registers `.puffer` on frames
 
 del _namespace
 
-if TYPE_CHECKING:
-    from pufferflow import audit as audit
-    from pufferflow import confounding as confounding
-    from pufferflow import granularity as granularity
-    from pufferflow import learning as learning
-    from pufferflow import local as local
-    from pufferflow import tradeoff as tradeoff
-    from pufferflow.beliefs import Suggestion as Suggestion
-    from pufferflow.beliefs import Suggestions as Suggestions
-    from pufferflow.beliefs import suggest as suggest
-    from pufferflow.bounds import DAGWM as DAGWM
-    from pufferflow.bounds import GAWM as GAWM
-    from pufferflow.bounds import GWM as GWM
-    from pufferflow.bounds import Bound as Bound
-    from pufferflow.bounds import Calibration as Calibration
-    from pufferflow.bounds import Exact as Exact
-    from pufferflow.bounds import Group as Group
-    from pufferflow.bounds import JointCalibration as JointCalibration
-    from pufferflow.bounds import Kantorovich as Kantorovich
-    from pufferflow.bounds import Laws as Laws
-    from pufferflow.bounds import Messages as Messages
-    from pufferflow.bounds import Pair as Pair
-    from pufferflow.bounds import Quilt as Quilt
-    from pufferflow.bounds import calibrate as calibrate
-    from pufferflow.bounds import calibrate_joint as calibrate_joint
-    from pufferflow.bounds import loss as loss
-    from pufferflow.bounds import robustness as robustness
-    from pufferflow.composition import AccountForecast as AccountForecast
-    from pufferflow.composition import Composed as Composed
-    from pufferflow.composition import compare_accounting as compare_accounting
-    from pufferflow.composition import compose as compose
-    from pufferflow.composition import temporal_leakage as temporal_leakage
-    from pufferflow.engine import table as table
-    from pufferflow.errors import InternalError as InternalError
-    from pufferflow.errors import LedgerError as LedgerError
-    from pufferflow.errors import LimitReached as LimitReached
-    from pufferflow.errors import PufferflowError as PufferflowError
-    from pufferflow.errors import Refused as Refused
-    from pufferflow.errors import SinkError as SinkError
-    from pufferflow.errors import SourceError as SourceError
-    from pufferflow.errors import UsageError as UsageError
-    from pufferflow.errors import UtilityWarning as UtilityWarning
-    from pufferflow.frame import Batch as Batch
-    from pufferflow.frame import protect as protect
-    from pufferflow.guarantees import Approx as Approx
-    from pufferflow.guarantees import ApproxRenyi as ApproxRenyi
-    from pufferflow.guarantees import Gdp as Gdp
-    from pufferflow.guarantees import Guarantee as Guarantee
-    from pufferflow.guarantees import Pure as Pure
-    from pufferflow.guarantees import Renyi as Renyi
-    from pufferflow.guarantees import RenyiCurve as RenyiCurve
-    from pufferflow.guarantees import TradeOff as TradeOff
-    from pufferflow.guarantees import Tv as Tv
-    from pufferflow.guarantees import Zcdp as Zcdp
-    from pufferflow.inference import laws as laws
-    from pufferflow.jobs import Job as Job
-    from pufferflow.jobs import JobRun as JobRun
-    from pufferflow.jobs import Period as Period
-    from pufferflow.law import GaussianLaw as GaussianLaw
-    from pufferflow.law import Law as Law
-    from pufferflow.ledger import Account as Account
-    from pufferflow.ledger import Ledger as Ledger
-    from pufferflow.noise import Gaussian as Gaussian
-    from pufferflow.noise import GeneralizedCauchy as GeneralizedCauchy
-    from pufferflow.noise import JointGaussian as JointGaussian
-    from pufferflow.noise import Laplace as Laplace
-    from pufferflow.noise import Noise as Noise
-    from pufferflow.noise import Noisy as Noisy
-    from pufferflow.noise import Staircase as Staircase
-    from pufferflow.plan import Plan as Plan
-    from pufferflow.planning import Certificate as Certificate
-    from pufferflow.planning import Within as Within
-    from pufferflow.queries import Statistic as Statistic
-    from pufferflow.release import Release as Release
-    from pufferflow.scenario import Bins as Bins
-    from pufferflow.scenario import Derived as Derived
-    from pufferflow.scenario import Initial as Initial
-    from pufferflow.scenario import Interval as Interval
-    from pufferflow.scenario import Presence as Presence
-    from pufferflow.scenario import Scenario as Scenario
-    from pufferflow.scenario import Secret as Secret
-    from pufferflow.scenario import WithinDistance as WithinDistance
-    from pufferflow.scenario.fitting import Reference as Reference
-    from pufferflow.scenario.priors import AR1 as AR1
-    from pufferflow.scenario.priors import AnyCorrelation as AnyCorrelation
-    from pufferflow.scenario.priors import Diffusion as Diffusion
-    from pufferflow.scenario.priors import Empirical as Empirical
-    from pufferflow.scenario.priors import Exchangeable as Exchangeable
-    from pufferflow.scenario.priors import GaussianMixture as GaussianMixture
-    from pufferflow.scenario.priors import GaussianPrior as GaussianPrior
-    from pufferflow.scenario.priors import Independent as Independent
-    from pufferflow.scenario.priors import Kernel as Kernel
-    from pufferflow.scenario.priors import LatentClass as LatentClass
-    from pufferflow.scenario.priors import MarkovChain as MarkovChain
-    from pufferflow.scenario.priors import Prior as Prior
-    from pufferflow.scenario.priors import Simulator as Simulator
-    from pufferflow.scenario.priors import Table as Table
-    from pufferflow.scenario.priors import WeaklyDependent as WeaklyDependent
-    from pufferflow.transport import AffineCoupling as AffineCoupling
-    from pufferflow.transport import Certainty as Certainty
-    from pufferflow.transport import Coupling as Coupling
-    from pufferflow.transport import Distance as Distance
-    from pufferflow.transport import near as near
-    from pufferflow.transport import wasserstein as wasserstein
-    from pufferflow.transport import winf as winf
-
-_ROOMS = {
-    "errors": (
-        *("PufferflowError", "UsageError", "Refused", "LimitReached", "SourceError", "LedgerError", "SinkError"),
-        "UtilityWarning",
-        "InternalError",
-    ),
-    "guarantees": (
-        "Guarantee",
-        "Pure",
-        "Approx",
-        "Renyi",
-        "RenyiCurve",
-        "ApproxRenyi",
-        "Zcdp",
-        "Gdp",
-        "TradeOff",
-        "Tv",
-    ),
-    "law": ("Law", "GaussianLaw"),
-    "transport": ("winf", "wasserstein", "near", "Distance", "Certainty", "Coupling", "AffineCoupling"),
-    "noise": ("Noise", "Laplace", "Gaussian", "GeneralizedCauchy", "Staircase", "JointGaussian", "Noisy"),
-    "bounds": (
-        *("Bound", "GWM", "GAWM", "DAGWM", "Exact", "Group", "Kantorovich", "Messages", "Quilt", "Pair", "Laws"),
-        *("calibrate", "calibrate_joint", "loss", "Calibration", "JointCalibration", "robustness"),
-    ),
-    "scenario": ("Scenario", "Secret", "Initial", "Presence", "Derived", "Interval", "Bins", "WithinDistance"),
-    "scenario.priors": (
-        *("Prior", "Independent", "MarkovChain", "GaussianPrior", "Exchangeable", "AR1", "Kernel", "LatentClass"),
-        *("GaussianMixture", "Table", "Empirical", "Diffusion", "WeaklyDependent", "Simulator", "AnyCorrelation"),
-    ),
-    "scenario.fitting": ("Reference",),
-    "queries": ("Statistic",),
-    "inference": ("laws",),
-    "engine": ("table",),
-    "composition": ("compose", "Composed", "AccountForecast", "temporal_leakage", "compare_accounting"),
-    "ledger": ("Ledger", "Account"),
-    "plan": ("Plan",),
-    "planning": ("Certificate", "Within"),
-    "release": ("Release",),
-    "frame": ("protect", "Batch"),
-    "jobs": ("Job", "Period", "JobRun"),
-    "beliefs": ("suggest", "Suggestion", "Suggestions"),
+_STUB: Final = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+_MODULES: Final = {
+    alias.name: node.module or "" for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
 }
-_WHOLE_ROOMS = ("audit", "confounding", "granularity", "learning", "local", "tradeoff")
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
-_NAMES = (*_ROOM_OF, *_WHOLE_ROOMS)
+"""The module of each public name, as the stub lists them."""
+_PACKAGES: Final = ("audit", "confounding", "granularity", "learning", "local", "tradeoff")
 
-__all__ = list(_NAMES)  # pyright: ignore[reportUnsupportedDunderAll] - one list of names, kept above
+__all__ = list(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll] - the stub is the list of names
 
 
 def __getattr__(name: str) -> object:
@@ -192,13 +48,12 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # takes longer to load than all of this file
 
         return version("pufferflow")
-    if name in _WHOLE_ROOMS:
-        return import_module(f"pufferflow.{name}")
-    if name not in _ROOM_OF:
-        from pufferflow.suggestions import no_name_at_the_door
+    if name not in _MODULES:
+        from pufferflow.core.suggestions import no_public_name
 
-        raise no_name_at_the_door(name, _NAMES)
-    value = getattr(import_module(f"pufferflow.{_ROOM_OF[name]}"), name)
+        raise no_public_name(name, __all__)
+    module = import_module(_MODULES[name])
+    value = import_module(f"{module.__name__}.{name}") if name in _PACKAGES else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from pufferflow import sandbox as _guarded  # it has to see every fork of a process in which Polars may work
+from pufferflow.core import sandbox as _guarded  # it has to see every fork of a process in which Polars may work
 
 if TYPE_CHECKING:
-    from pufferflow.frame import Batch
-    from pufferflow.scenario import Scenario
+    from pufferflow.models.scenario import Scenario
+    from pufferflow.release.batch import Batch
 
 
 del _guarded
@@ -22,14 +22,14 @@ class Puffer:
 
     def protect(self, scenario: "Scenario") -> "Batch":
         """Put the frame under a scenario: `pufferflow.protect(frame, scenario)`."""
-        from pufferflow.frame import protect
+        from pufferflow.release.batch import protect
 
         return protect(cast("pl.DataFrame", self._frame), scenario)
 
     if not TYPE_CHECKING:  # which knows the one method
 
         def __getattr__(self, name: str) -> object:
-            from pufferflow.suggestions import no_attribute  # the public API loads nothing that is not used
+            from pufferflow.core.suggestions import no_attribute  # the public API loads nothing that is not used
 
             raise no_attribute(Puffer, name)
 

@@ -6,71 +6,52 @@ The entry of an engine is a function that returns the `Backend` of a table. Its 
 it reads, and the package of the frames that it has.
 """
 
-from pufferflow.addresses import local_path, scheme_of
-from pufferflow.engine import (
+from pufferflow.accounting.ledger.address import shown_address
+from pufferflow.core.addresses import local_path, scheme_of
+from pufferflow.core.errors import PufferflowError, SourceError
+from pufferflow.core.sandbox import sandboxed
+from pufferflow.core.source_version import SourceVersion, with_version
+from pufferflow.engines.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
+from pufferflow.engines.connect import RemoteTable
+from pufferflow.engines.totals import (
     HALF,
     Above,
     Added,
-    Backend,
     ByLabels,
     ByLimits,
     ByTuples,
-    CellTotals,
     Clipped,
     Float,
     FloatInside,
-    GroupRows,
-    GroupRuns,
     Numbering,
     OneOf,
     Present,
     PrivateTotals,
-    Query,
-    RemoteTable,
     Steps,
     Text,
     Total,
-    UnitLimit,
     Value,
     WholeNumber,
-    result_types,
 )
-from pufferflow.errors import PufferflowError, SourceError
-from pufferflow.expressions import ROUNDER, Formula, Segment
-from pufferflow.jobs import (
-    MOST_NEW,
-    PAGE,
+from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink, SinkTable, release_id
+from pufferflow.jobs.source import (
     ColumnType,
     Options,
-    Sink,
-    SinkTable,
     SourceTable,
-    TomlTable,
     check_address,
     check_places,
     dtypes_of,
     looked_up,
     names_period,
     placed,
-    release_id,
-    resolved,
-    with_variables,
     word_of,
 )
-from pufferflow.ledger import shown_address
-from pufferflow.release import (
-    CERTIFICATE,
-    EVIDENCE,
-    Copy,
-    check_format,
-    entry_in,
-    files_of,
-    other_release,
-    place_taken,
-    table_differences,
-)
-from pufferflow.sandbox import sandboxed
-from pufferflow.source_version import SourceVersion, with_version
+from pufferflow.jobs.toml import TomlTable, resolved, with_variables
+from pufferflow.published.copies import Copy, entry_in, other_release, place_taken
+from pufferflow.published.files import CERTIFICATE, EVIDENCE, check_format
+from pufferflow.published.folder import files_of, table_differences
+from pufferflow.queries.engine_interface import UnitLimit
+from pufferflow.queries.expressions.formula import ROUNDER, Formula, Segment
 
 __all__ = [
     "CERTIFICATE",

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.errors import escape_controls
+from pufferflow.core.errors import escape_controls
 from pufferflow.jobs.file import read_file
-from pufferflow.planning import Certificate
-from pufferflow.report.evidence import Evidence
+from pufferflow.published.certificate import Certificate
+from pufferflow.reports.evidence import Evidence
 
 HOSTILE = "a\x1b[2J\x07\r\x9b31m\u202e\u2066\u200b\ufeff\nledger  1:abc"
 

@@ -12,19 +12,20 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number
-from pufferflow.arrays import Floats
 from pufferflow.audit.event_losses import at_least, at_most, of_events, of_nested
 from pufferflow.audit.power import draws_needed
 from pufferflow.audit.scores import RATIO, Scores
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
-from pufferflow.bounds import Calibration, Pair, read_kind
-from pufferflow.errors import UsageError
-from pufferflow.guarantees import AnyGuaranteeFamily, Divergence, Guarantee, Pure
-from pufferflow.noise import Noise
-from pufferflow.plan import Plan
-from pufferflow.progress import working
+from pufferflow.calibration.calibrate import Calibration, read_kind
+from pufferflow.calibration.law_pairs import Pair
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.progress import working
+from pufferflow.core.validate import finite_number
+from pufferflow.noise.base import Noise
+from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Divergence, Guarantee, Pure
+from pufferflow.release.plan import Plan
 
 _MOST_CUTS = 256
 _FEW_CUTS = 32

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from pufferflow.arrays import Floats
-from pufferflow.guarantees import Divergence, Guarantee, Renyi
+from pufferflow.core.arrays import Floats
+from pufferflow.privacy.guarantee import Divergence, Guarantee
+from pufferflow.privacy.renyi import Renyi
 
 _ROUNDING = 1e-11
 _ORDERS = (1.01, 2.0, 4.0, 16.0)
@@ -30,7 +31,7 @@ def of_events(target: Guarantee, p: Floats, q: Floats) -> Floats:
     Pure: ln(P/Q). Approx: ln((P − δ)/Q). Gdp: Φ⁻¹(P) − Φ⁻¹(Q). Rényi: the divergence of the two laws of whether S
     happens; Zcdp: the largest such divergence over its order, of a few orders.
 
-    >>> from pufferflow.guarantees import Pure
+    >>> from pufferflow.privacy.guarantee import Pure
     >>> of_events(Pure(1.0), np.array([0.5]), np.array([0.25])).round(6)
     array([0.693147])
     """
@@ -59,7 +60,7 @@ def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
     for a g that rises with the levels the first mean only grows with P(S), the second with Q(S). So the bounds may
     replace the laws themselves, if their ratio rises with the levels, which pooling neighbours ensures.
 
-    >>> from pufferflow.guarantees import Renyi
+    >>> from pufferflow.privacy.renyi import Renyi
     >>> round(of_nested(Renyi(2, 1.0), np.array([0.8, 0.4]), np.array([0.6, 0.1])), 4)
     0.7031
     """

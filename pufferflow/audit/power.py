@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
 from pufferflow.audit.event_losses import at_least, at_most, of_events
-from pufferflow.guarantees import Guarantee
+from pufferflow.core.arrays import Floats
+from pufferflow.privacy.guarantee import Guarantee
 
 WORSE: Final = 1.5
 """The loss of the breach that has to be found, as a part of the guaranteed one."""
@@ -25,7 +25,7 @@ def draws_needed(target: Guarantee, shares: Any, error: float) -> float:
     half, since an event that is likely under one secret is not rare under the other. Likely means: also if counts fall
     a standard deviation to the wrong side. ∞ if these events cannot show it.
 
-    >>> from pufferflow.guarantees import Pure
+    >>> from pufferflow.privacy.guarantee import Pure
     >>> 300 < draws_needed(Pure(1.0), [0.5], 0.01) < 3000 < draws_needed(Pure(0.2), [0.5], 0.01)
     True
     """

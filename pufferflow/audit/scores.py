@@ -16,9 +16,9 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
 from pufferflow.audit.worlds import Duel, World
-from pufferflow.noise import Noise
+from pufferflow.core.arrays import Floats
+from pufferflow.noise.base import Noise
 
 Points = tuple[Floats, Floats]
 _FEW = 64

@@ -14,15 +14,20 @@ from typing import Any
 import numpy as np
 
 from pufferflow.audit.worlds import Duel, Mechanism, paths, world_of
-from pufferflow.bounds import Laws, Pair, read_laws
-from pufferflow.errors import PufferflowError, UsageError
-from pufferflow.explain import NAMELESS, Origin, at_place, nameless, origin_of
-from pufferflow.law import GaussianLaw, Law
-from pufferflow.noise import STEPS_PER_SCALE, Noise, grid_of
-from pufferflow.plan import Plan
-from pufferflow.planning import Decision, grid_below
-from pufferflow.rounding import UNIT
-from pufferflow.transport import winf
+from pufferflow.calibration.law_pairs import Pair
+from pufferflow.calibration.laws import Laws, read_laws
+from pufferflow.core.errors import PufferflowError, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.distributions.distances import winf
+from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.gaussian_law import GaussianLaw
+from pufferflow.noise.base import Noise
+from pufferflow.noise.sampler import STEPS_PER_SCALE, grid_of
+from pufferflow.release.explain.one_number import Origin, at_place, origin_of
+from pufferflow.release.explain.worst_pair import NAMELESS, nameless
+from pufferflow.release.plan import Plan
+from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.key_threshold import grid_below
 
 MOST_PAIRS = 64
 

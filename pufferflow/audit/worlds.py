@@ -17,15 +17,17 @@ from typing import Any, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import instance
-from pufferflow.arrays import Floats, Indices
-from pufferflow.chains import Chain
-from pufferflow.explain import Origin
-from pufferflow.law import GaussianLaw, Law
-from pufferflow.noise import Noise, Noisy
-from pufferflow.planning import Decision
-from pufferflow.scenario import Initial, Secret
-from pufferflow.scenario.priors import MarkovChain
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.validate import instance
+from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.gaussian_law import GaussianLaw
+from pufferflow.distributions.markov.chain import Chain
+from pufferflow.models.priors.markov import MarkovChain
+from pufferflow.models.secret import Initial, Secret
+from pufferflow.noise.base import Noise
+from pufferflow.noise.sampler import Noisy
+from pufferflow.release.explain.one_number import Origin
+from pufferflow.release.planning.decision import Decision
 
 Generator = np.random.Generator
 _WHOLE = 2.0**53

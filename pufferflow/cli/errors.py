@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 import typer
 
-from pufferflow.errors import (
+from pufferflow.core.errors import (
     InternalError,
     LedgerError,
     LimitReached,

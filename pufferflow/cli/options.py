@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pufferflow.addresses import local_path
-from pufferflow.errors import UsageError
+from pufferflow.core.addresses import local_path
+from pufferflow.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from pufferflow.ledger import Ledger
+    from pufferflow.accounting.ledger.ledger import Ledger
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job file, such as job.toml.", show_default=False)]
 PeriodName = Annotated[
@@ -98,7 +98,8 @@ def check_free(path: Path, *, force: bool) -> None:
 
 def existing(address: str) -> "Ledger":
     """Return the ledger of an existing file, or of an address."""
-    from pufferflow.ledger import Ledger, read_address
+    from pufferflow.accounting.ledger.address import read_address
+    from pufferflow.accounting.ledger.ledger import Ledger
 
     read_address(address)  # refuses a password, which would otherwise be shown as a file name
     if "://" not in address:

@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 import msgspec
 
-from pufferflow.errors import escape_controls
+from pufferflow.core.errors import escape_controls
 
 NONE = "-"
 

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from pufferflow.cli.errors import STOPPED, fault_of
 from pufferflow.cli.output import write
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import UsageError, UtilityWarning
+from pufferflow.core.errors import UsageError, UtilityWarning
 
 _JSON: Final = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, for errors too, and nothing else there.")
@@ -156,7 +156,7 @@ def _with_words(screen: Screen) -> Generator[None]:
     if not screen.traceback:
         yield
         return
-    from pufferflow.jobs import TRACEBACK
+    from pufferflow.jobs.sources import TRACEBACK
 
     before = os.environ.get(TRACEBACK)
     os.environ[TRACEBACK] = "1"
@@ -208,6 +208,6 @@ def _shows_traceback(screen: Screen, error: BaseException) -> bool:
     """Return whether an error is shown with its traceback; that of a mistyped command only on request."""
     if screen.traceback or hasattr(error, "format_message"):
         return screen.traceback
-    from pufferflow.jobs import tracebacks  # not above: help loads few modules
+    from pufferflow.jobs.sources import tracebacks  # not above: help loads few modules
 
     return tracebacks()

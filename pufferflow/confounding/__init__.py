@@ -12,7 +12,6 @@ the least expected loss among all that keep a guarantee together with the past r
 (0.3775, True)
 """
 
-from pufferflow.channels import Channel, Drawn
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.copula import gaussian_copula, tied_channels
 from pufferflow.confounding.cost import Cost, cost
@@ -27,6 +26,7 @@ from pufferflow.confounding.program import check_probabilities
 from pufferflow.confounding.reading import ProjectedTable, see
 from pufferflow.confounding.target import PastOutcomes, Target, bin_edges
 from pufferflow.confounding.tied import CopulaNoise
+from pufferflow.noise.channel import Channel, Drawn
 
 __all__ = [
     "Additive",

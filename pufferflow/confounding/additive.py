@@ -11,13 +11,18 @@ from typing import NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, instance, set_fields
-from pufferflow.arrays import Floats
-from pufferflow.channels import cell_masses, columns_of
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Gaussian, GeneralizedCauchy, Laplace, Noise, Staircase
-from pufferflow.rounding import UNIT
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.validate import finite_number, instance, set_fields
+from pufferflow.noise.base import Noise
+from pufferflow.noise.cauchy import GeneralizedCauchy
+from pufferflow.noise.channel_cells import cell_masses
+from pufferflow.noise.channel_labels import columns_of
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
+from pufferflow.noise.staircase import Staircase
 
 _FAR = 9.5
 """Beyond this number of scales Gaussian noise has mass 2e-21, which is counted as revealing the answer."""

@@ -7,14 +7,16 @@ from typing import ClassVar, cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
 from pufferflow.confounding.additive import Additive, Cells, cells_of
 from pufferflow.confounding.reading import ProjectedTable
 from pufferflow.confounding.steps import count_of_steps, staircase_cells
 from pufferflow.confounding.tied import CopulaNoise, tied_cells
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Gaussian, Noise, Staircase
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.staircase import Staircase
 
 _MOST_CELLS = 1_000_000
 _MOST_FLOATS = 60_000_000

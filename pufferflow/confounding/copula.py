@@ -15,13 +15,13 @@ from typing import Any, overload
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.arguments import instance
-from pufferflow.arrays import Floats
-from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.tied import CopulaNoise, normal_below, read_correlation
-from pufferflow.errors import UsageError
-from pufferflow.scenario.priors import Values
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import instance
+from pufferflow.models.priors.table import Values
+from pufferflow.noise.channel import Channel
 
 _UNIT = 2**60
 

@@ -12,12 +12,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, final
 
-from pufferflow.arguments import probability_below_one
 from pufferflow.confounding.dependence import Dependence, dependence_of, independent_pairs
 from pufferflow.confounding.joint_law import Release, as_releases, columns_read, pairs_of
 from pufferflow.confounding.losses import Losses, added_losses
 from pufferflow.confounding.posterior import Posterior, posterior_of
 from pufferflow.confounding.reading import ProjectedTable, see
+from pufferflow.core.validate import probability_below_one
 
 
 @final

@@ -13,11 +13,11 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Array, Floats
-from pufferflow.chains import padded_log_ratio
 from pufferflow.confounding.law_pair import LawPair
-from pufferflow.noise import Gaussian
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.distributions.markov.star import padded_log_ratio
+from pufferflow.noise.gaussian import Gaussian
 
 _MOST_STATES = 48
 _LARGEST = 40.0

@@ -14,15 +14,15 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Array
-from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.joint_law import CellLaws, Outcomes, Pairs, Release, check_size, is_noisy, noisy_laws
 from pufferflow.confounding.reading import ProjectedTable
 from pufferflow.confounding.tied import CopulaNoise
-from pufferflow.errors import Refused
-from pufferflow.scenario import Label
+from pufferflow.core.arrays import Array
+from pufferflow.core.errors import Refused
+from pufferflow.models.domain import Label
+from pufferflow.noise.channel import Channel
 
 _MOST_CELLS = 4_000_000
 _MOST_OF_ONE = 800

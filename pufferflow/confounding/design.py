@@ -8,18 +8,19 @@ from typing import Any, Literal, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, quoted
-from pufferflow.arrays import Array, Floats
-from pufferflow.channels import Channel, Drawn, columns_of, label, unwrapped
 from pufferflow.confounding.joint_law import Release, as_releases, columns_read
 from pufferflow.confounding.program import solved
 from pufferflow.confounding.reading import ProjectedTable, named_secret, see, tables_of
 from pufferflow.confounding.repair import repaired
 from pufferflow.confounding.target import Target
-from pufferflow.errors import UsageError
-from pufferflow.guarantees import Guarantee
-from pufferflow.rounding import float_above
-from pufferflow.scenario.priors import Values
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.rounding import float_above
+from pufferflow.core.validate import finite_number, quoted
+from pufferflow.models.priors.table import Values
+from pufferflow.noise.channel import Channel, Drawn
+from pufferflow.noise.channel_labels import columns_of, label, unwrapped
+from pufferflow.privacy.guarantee import Guarantee
 
 LossName = Literal["absolute", "squared", "zero-one"]
 Loss = LossName | Callable[[Any, Any], float] | Sequence[Sequence[float]]

@@ -8,10 +8,10 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Array, Floats
 from pufferflow.confounding.law_pair import LawPair, likelihood_below
-from pufferflow.rounding import UNIT, float_above, log_above
-from pufferflow.transport import Certainty
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.rounding import UNIT, float_above, log_above
+from pufferflow.distributions.coupling import Certainty
 
 
 @final

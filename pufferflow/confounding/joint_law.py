@@ -14,8 +14,6 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Array, Floats
-from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive, Cells
 from pufferflow.confounding.coordinates import TiedCoordinates, cells_that_fit, coordinates_of, room_for
 from pufferflow.confounding.coupled_pair import CoupledPair
@@ -24,10 +22,12 @@ from pufferflow.confounding.law_pair import LawPair
 from pufferflow.confounding.noisy_pair import NoisyPair
 from pufferflow.confounding.reading import ProjectedTable
 from pufferflow.confounding.tied import CopulaNoise
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Gaussian
-from pufferflow.rounding import UNIT, log_above, upwards
-from pufferflow.scenario import Label
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, log_above, upwards
+from pufferflow.models.domain import Label
+from pufferflow.noise.channel import Channel
+from pufferflow.noise.gaussian import Gaussian
 
 Release = Channel | Additive | CopulaNoise
 MOST_STEPS = 6_000_000

@@ -9,10 +9,10 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.roots import largest
-from pufferflow.rounding import UNIT
-from pufferflow.transport import Certainty
+from pufferflow.core.arrays import Floats
+from pufferflow.core.roots import largest
+from pufferflow.core.rounding import UNIT
+from pufferflow.distributions.coupling import Certainty
 
 _SLACK = 8 * UNIT
 _LARGEST = 700.0

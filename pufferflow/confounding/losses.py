@@ -8,15 +8,15 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number, finite_number_at_least_zero, probability_below_one
-from pufferflow.arrays import Floats
 from pufferflow.confounding.joint_law import Pairs
 from pufferflow.confounding.law_pair import LawPair
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Approx, Guarantee, Pure
-from pufferflow.rounding import float_below
-from pufferflow.scenario import Label
-from pufferflow.transport import Certainty
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused
+from pufferflow.core.rounding import float_below
+from pufferflow.core.validate import finite_number, finite_number_at_least_zero, probability_below_one
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.models.domain import Label
+from pufferflow.privacy.guarantee import Approx, Guarantee, Pure
 
 
 @dataclass(frozen=True, eq=False, repr=False)

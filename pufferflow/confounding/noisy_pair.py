@@ -14,10 +14,10 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
 from pufferflow.confounding.law_pair import LawPair
-from pufferflow.rounding import UNIT, upwards
-from pufferflow.transport import Certainty
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.distributions.coupling import Certainty
 
 _FAINT = 1e-270
 """Smaller masses may be rounded to any other: those of Q count as 0, and as much is added to P."""

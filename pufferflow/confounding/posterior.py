@@ -13,16 +13,16 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, finite_number_at_least_zero
-from pufferflow.arrays import Array, Floats
-from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.joint_law import Outcomes, Release, is_noisy, noisy_laws
 from pufferflow.confounding.reading import ProjectedTable, see
 from pufferflow.confounding.tied import CopulaNoise
-from pufferflow.errors import Refused, UsageError
-from pufferflow.rounding import UNIT, float_above, upwards
-from pufferflow.scenario import Label
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, float_above, upwards
+from pufferflow.core.validate import finite_number, finite_number_at_least_zero
+from pufferflow.models.domain import Label
+from pufferflow.noise.channel import Channel
 
 _HUGE = 1e300
 

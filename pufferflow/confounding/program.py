@@ -10,9 +10,9 @@ from typing import Any, final
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.arrays import Array, Floats, Indices
 from pufferflow.confounding.target import Target
-from pufferflow.errors import InternalError, Refused
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import InternalError, Refused
 
 _MOST_VARIABLES = 60_000
 _MOST_ENTRIES = 6_000_000

@@ -9,13 +9,15 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import decimal_reading, quoted
-from pufferflow.arrays import Array
-from pufferflow.errors import UsageError
-from pufferflow.inference import hidden_column
-from pufferflow.scenario import Derived, Label, Scenario, Secret
-from pufferflow.scenario.priors import Empirical, Table, Values
-from pufferflow.suggestions import did_you_mean
+from pufferflow.core.arrays import Array
+from pufferflow.core.errors import UsageError
+from pufferflow.core.suggestions import did_you_mean
+from pufferflow.core.validate import decimal_reading, quoted
+from pufferflow.models.domain import Label
+from pufferflow.models.priors.empirical import table_of_rows
+from pufferflow.models.priors.table import Table, Values
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Derived, Secret, hidden_column
 
 _TABLES = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
 
@@ -103,8 +105,8 @@ def _tables(table: Any, secret: Any) -> tuple[list[Table], Any]:
         priors, secret = table.priors, table.secret if secret is None else secret
     else:
         priors = cast(Sequence[Any], table) if isinstance(table, list | tuple) else (table,)
-    tables: list[Any] = [cast(Any, prior).table if isinstance(prior, Empirical) else prior for prior in priors]
-    if not tables or not all(isinstance(one, Table) and one.independent_rows for one in tables):
+    tables = [table for table in map(table_of_rows, priors) if table is not None]
+    if not tables or len(tables) < len(priors):
         raise UsageError(
             f"The table is {quoted(cast(object, table))}.",
             allowed="a pf.Table without shared columns, a list of them, or a scenario whose priors are such tables",

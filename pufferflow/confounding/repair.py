@@ -12,9 +12,9 @@ from typing import cast
 
 import numpy as np
 
-from pufferflow.arrays import Array, Floats
 from pufferflow.confounding.target import Target
-from pufferflow.errors import InternalError
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import InternalError
 
 _ROWS = 2**52
 _SHARES = 2**40

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from pufferflow.arrays import Array
 from pufferflow.confounding.additive import Cells
-from pufferflow.noise import Staircase
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Array
+from pufferflow.core.rounding import UNIT
+from pufferflow.noise.staircase import Staircase
 
 _DEEP = 600.0
 

@@ -13,9 +13,6 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, quoted
-from pufferflow.arrays import Array, Indices
-from pufferflow.channels import Channel
 from pufferflow.confounding.additive import Additive, laplace_cells
 from pufferflow.confounding.exact_pair import ExactPair
 from pufferflow.confounding.joint_law import Outcomes, Release, check_size
@@ -24,11 +21,15 @@ from pufferflow.confounding.losses import read_target
 from pufferflow.confounding.reading import ProjectedTable
 from pufferflow.confounding.steps import count_of_steps, log_stairs, staircase_cells
 from pufferflow.confounding.tied import CopulaNoise
-from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Guarantee
-from pufferflow.noise import Laplace, Staircase
-from pufferflow.rounding import UNIT, log_above
-from pufferflow.scenario.priors import Values
+from pufferflow.core.arrays import Array, Indices
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, log_above
+from pufferflow.core.validate import finite_number, quoted
+from pufferflow.models.priors.table import Values
+from pufferflow.noise.channel import Channel
+from pufferflow.noise.laplace import Laplace
+from pufferflow.noise.staircase import Staircase
+from pufferflow.privacy.guarantee import Guarantee
 
 _KNOTS = 48
 _ROUNDING = 2e-12

@@ -13,12 +13,13 @@ from typing import NamedTuple, final
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.arguments import finite_number, instance
-from pufferflow.arrays import Floats
 from pufferflow.confounding.additive import Additive, Cells, slopes_of
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Noise, Staircase
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import finite_number, instance
+from pufferflow.noise.base import Noise
+from pufferflow.noise.staircase import Staircase
 
 _FAR = 8.2
 """Beyond this number of deviations each noise has mass 2e-16, which is counted as revealing the answer."""

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, cast, final
 
-from pufferflow.arguments import finite_number
-from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Approx, Gdp, Guarantee, Pure, Zcdp
-from pufferflow.rounding import UNIT, float_above, upwards
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, float_above, upwards
+from pufferflow.core.validate import finite_number
+from pufferflow.privacy.guarantee import Approx, Guarantee, Pure
+from pufferflow.privacy.renyi import Zcdp
+from pufferflow.privacy.tradeoff import Gdp
 
 Charge = Fraction | float
 """An exact charge; the only float is ∞, no guarantee at all."""

@@ -14,11 +14,11 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, Final, cast, final
 
-from pufferflow.arguments import finite_number, quoted, set_fields, whole_number
-from pufferflow.errors import Refused, UsageError
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import float_above
+from pufferflow.core.validate import finite_number, quoted, set_fields, whole_number
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
 from pufferflow.granularity.neighbours import Neighbours, read_neighbours, unbounded
-from pufferflow.rounding import float_above
 
 _MOST_PATTERNS: Final = 2_000
 Losses = Sequence[Loss] | Mapping[Any, Loss]

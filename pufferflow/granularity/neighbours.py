@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast, final
 
-from pufferflow.arguments import instance, quoted, set_fields, whole_number
-from pufferflow.errors import UsageError
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import instance, quoted, set_fields, whole_number
 
 
 @final

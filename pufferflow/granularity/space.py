@@ -14,11 +14,11 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import quoted, set_fields
-from pufferflow.arrays import Floats
-from pufferflow.errors import Refused, UsageError
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, float_above
+from pufferflow.core.validate import quoted, set_fields
 from pufferflow.granularity.neighbours import Neighbours, callable_given, read_neighbours
-from pufferflow.rounding import UNIT, float_above
 
 MOST_DATABASES: Final = 2_000
 Metric = Callable[[Any, Any], float]

@@ -16,9 +16,9 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import instance, set_fields
-from pufferflow.arrays import Floats
-from pufferflow.errors import Refused, UsageError
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.validate import instance, set_fields
 from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
 from pufferflow.granularity.neighbours import callable_given
 from pufferflow.granularity.space import Space

@@ -8,8 +8,8 @@ import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
-from pufferflow.errors import UsageError
-from pufferflow.guarantees import Guarantee, GuaranteeFamily, promise_of
+from pufferflow.accounting.ledger.address import check_scheme
+from pufferflow.core.errors import UsageError
 from pufferflow.jobs.file_source import Call, FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.kinds import SINKS, SOURCES
@@ -17,8 +17,9 @@ from pufferflow.jobs.names import BoundNames, BoundTable, Noises, NoiseTable, me
 from pufferflow.jobs.period import Every, check_zone
 from pufferflow.jobs.toml import TomlTable, decode, named, resolved
 from pufferflow.jobs.toml import read_file as read_toml
-from pufferflow.ledger import check_scheme
-from pufferflow.planning import Within
+from pufferflow.privacy.by_name import guarantee_of
+from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily
+from pufferflow.release.planning.options import Within
 
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(gt=0, lt=1)]
@@ -50,7 +51,7 @@ class Promise(TomlTable, frozen=True):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee as the library has it."""
-        return promise_of(self.epsilon, self.delta, self.alpha, rho=self.rho, mu=self.mu, tv=self.tv)
+        return guarantee_of(self.epsilon, self.delta, self.alpha, rho=self.rho, mu=self.mu, tv=self.tv)
 
 
 class Accuracy(TomlTable, frozen=True):
@@ -78,7 +79,7 @@ class Accuracy(TomlTable, frozen=True):
     def kind(self) -> GuaranteeFamily:
         """The kind of guarantee that is sought."""
         loss = {self.measure: 1.0}
-        promise = promise_of(**loss, delta=self.delta, alpha=self.alpha, tv=self.tv)
+        promise = guarantee_of(**loss, delta=self.delta, alpha=self.alpha, tv=self.tv)
         return cast(GuaranteeFamily, promise.kind)  # it has one loss
 
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final, final
 import polars as pl
 from msgspec import Meta
 
-from pufferflow.addresses import scheme_of
-from pufferflow.arguments import quoted
-from pufferflow.errors import PufferflowError, SourceError, UsageError
-from pufferflow.expressions import named
+from pufferflow.core.addresses import scheme_of
+from pufferflow.core.errors import PufferflowError, SourceError, UsageError
+from pufferflow.core.sandbox import sandboxed, source_failed
+from pufferflow.core.validate import quoted
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import (
     COLUMNS,
@@ -28,7 +28,7 @@ from pufferflow.jobs.source import (
     placed,
 )
 from pufferflow.jobs.toml import TomlTable, resolved
-from pufferflow.sandbox import sandboxed, source_failed
+from pufferflow.queries.expressions.tree import named
 
 Call = Annotated[
     str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")

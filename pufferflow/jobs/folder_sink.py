@@ -8,21 +8,13 @@ from typing import Annotated, ClassVar, Literal, final
 import polars as pl
 from msgspec import Meta
 
-from pufferflow.addresses import local_path
+from pufferflow.core.addresses import local_path
 from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.release import (
-    CERTIFICATE,
-    Copy,
-    Release,
-    add,
-    check_format,
-    check_free,
-    check_writable,
-    copies_in,
-    entry_of,
-    send,
-)
+from pufferflow.published.copies import Copy
+from pufferflow.published.files import CERTIFICATE, check_format
+from pufferflow.published.folder import add, check_free, check_writable, copies_in, entry_of, send
+from pufferflow.published.release import Release
 
 
 @final

@@ -17,9 +17,11 @@ from typing import Any, Final, final
 import polars as pl
 from msgspec import structs
 
-from pufferflow.errors import LedgerError, PufferflowError, SinkError, SourceError, UsageError
-from pufferflow.frame import Batch
-from pufferflow.guarantees import Guarantee
+from pufferflow.accounting.ledger.account import Account
+from pufferflow.accounting.ledger.ledger import Ledger
+from pufferflow.core.errors import LedgerError, PufferflowError, SinkError, SourceError, UsageError
+from pufferflow.core.progress import waiting_for
+from pufferflow.core.rounding import agree
 from pufferflow.jobs.file import JobFile, check_addresses, read_file
 from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.job_account import JobAccount
@@ -36,13 +38,14 @@ from pufferflow.jobs.published import (
 )
 from pufferflow.jobs.sink import Sink, release_id
 from pufferflow.jobs.sources import call_safely, frame_of, functions_of
-from pufferflow.ledger import Account, Ledger
-from pufferflow.plan import Plan
-from pufferflow.planning import CoveredPeriod
-from pufferflow.progress import waiting_for
-from pufferflow.release import Copy, Release, columns_of
-from pufferflow.report.evidence import Evidence
-from pufferflow.rounding import agree
+from pufferflow.privacy.guarantee import Guarantee
+from pufferflow.published.certificate import CoveredPeriod
+from pufferflow.published.copies import Copy
+from pufferflow.published.release import Release
+from pufferflow.release.batch import Batch
+from pufferflow.release.draw import columns_of
+from pufferflow.release.plan import Plan
+from pufferflow.reports.evidence import Evidence
 
 
 @final

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from pufferflow.addresses import scheme_of
+from pufferflow.accounting.ledger.account import Account
+from pufferflow.accounting.ledger.ledger import Ledger
+from pufferflow.core.addresses import scheme_of
 from pufferflow.jobs.file import Charged
 from pufferflow.jobs.toml import with_variables
-from pufferflow.ledger import Account, Ledger
-from pufferflow.plan import Plan
-from pufferflow.release import Release
+from pufferflow.published.release import Release
+from pufferflow.release.plan import Plan
 
 
 @final

@@ -5,8 +5,8 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
-from pufferflow.entry_points import Group, load, names_in
-from pufferflow.errors import UsageError
+from pufferflow.core.entry_points import Group, load, names_in
+from pufferflow.core.errors import UsageError
 from pufferflow.jobs.file_source import FileSource
 from pufferflow.jobs.folder_sink import FolderTable
 from pufferflow.jobs.toml import TomlTable

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import final
 
-from pufferflow.errors import UsageError
+from pufferflow.accounting.ledger.account import Account
+from pufferflow.core.errors import UsageError
 from pufferflow.jobs.period import Every, Period
-from pufferflow.ledger import Account
 
 _MOST = 20_000
 _REVISION = re.compile(r"\.[0-9]+$")

@@ -4,10 +4,14 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
-from pufferflow.bounds import BOUNDS, GAWM, Bound, BoundName
-from pufferflow.errors import UsageError
+from pufferflow.calibration.bound import Bound
+from pufferflow.calibration.bound_names import BOUNDS, BoundName
+from pufferflow.calibration.distance_bounds import GAWM
+from pufferflow.core.errors import UsageError
 from pufferflow.jobs.toml import TomlTable
-from pufferflow.noise import NOISES, GeneralizedCauchy, NoiseName, Staircase
+from pufferflow.noise.cauchy import GeneralizedCauchy
+from pufferflow.noise.names import NOISES, NoiseName
+from pufferflow.noise.staircase import Staircase
 
 Noises = Literal["auto", NoiseName]
 BoundNames = Literal["auto", BoundName]

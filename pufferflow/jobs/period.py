@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal, Self, final, get_args
 from zoneinfo import ZoneInfo
 
-from pufferflow.arguments import quoted
-from pufferflow.errors import UsageError
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import quoted
 
 Every = Literal["hour", "day", "week", "month"]
 _FORMS: Final = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}

@@ -6,15 +6,17 @@ another time zone than that of earlier periods: a period of the same name would 
 
 from collections.abc import Callable, Iterator
 
-from pufferflow.errors import InternalError, PufferflowError, UsageError
+from pufferflow.accounting.ledger.account import Account
+from pufferflow.accounting.ledger.ledger import Ledger
+from pufferflow.core.errors import InternalError, PufferflowError, UsageError
+from pufferflow.core.sandbox import sandboxed
 from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.missed import period_of
 from pufferflow.jobs.period import Every
 from pufferflow.jobs.sink import PAGE, Sink
-from pufferflow.ledger import Account, Ledger
-from pufferflow.release import EVIDENCE, Release
-from pufferflow.report.evidence import Evidence
-from pufferflow.sandbox import sandboxed
+from pufferflow.published.files import EVIDENCE
+from pufferflow.published.release import Release
+from pufferflow.reports.evidence import Evidence
 
 
 def check_known(sink: Sink, label: str) -> None:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from pufferflow.errors import PufferflowError, UsageError
+from pufferflow.core.errors import PufferflowError, UsageError
 from pufferflow.jobs.job import AGAIN, Job, JobRun, When
 from pufferflow.jobs.period import Period
 

@@ -11,8 +11,9 @@ from typing import ClassVar, Protocol
 
 import polars as pl
 
-from pufferflow.errors import InternalError
-from pufferflow.release import Copy, Release
+from pufferflow.core.errors import InternalError
+from pufferflow.published.copies import Copy
+from pufferflow.published.release import Release
 
 PAGE = "report.html"
 MOST_NEW = 8

@@ -17,9 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from pufferflow.arrow_tables import gives_arrow
-from pufferflow.engine import has_engine
-from pufferflow.errors import PufferflowError, SourceError, UsageError
+from pufferflow.core.arrow import gives_arrow
+from pufferflow.core.errors import PufferflowError, SourceError, UsageError
+from pufferflow.engines.connect import has_engine
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import SourceTable
 

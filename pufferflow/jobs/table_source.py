@@ -6,13 +6,13 @@ from typing import Annotated, final
 
 from msgspec import Meta
 
-from pufferflow.engine import RemoteTable, table
-from pufferflow.entry_points import names_in
-from pufferflow.errors import UsageError
+from pufferflow.core.entry_points import names_in
+from pufferflow.core.errors import UsageError
+from pufferflow.core.suggestions import nearest
+from pufferflow.engines.connect import RemoteTable, table
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.source import check_places, placed
 from pufferflow.jobs.toml import TomlTable, with_variables
-from pufferflow.suggestions import nearest
 
 _ENGINES = "pufferflow.engines"
 

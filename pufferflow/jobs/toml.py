@@ -11,8 +11,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from pufferflow.errors import PufferflowError, UsageError
-from pufferflow.suggestions import nearest
+from pufferflow.core.errors import PufferflowError, UsageError
+from pufferflow.core.suggestions import nearest
 
 T = TypeVar("T")
 _STARTER = "the one that `pufferflow job init` writes, which runs"

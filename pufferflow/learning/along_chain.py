@@ -12,20 +12,25 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import instance, set_fields
-from pufferflow.arrays import Floats, Indices
-from pufferflow.bounds import least, mean_of_shifts
-from pufferflow.chains import Chain, DifferingRows, RowBridge, Secrets, leak_of_order
-from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Approx, Divergence, GuaranteeFamily, RenyiCurve
+from pufferflow.calibration.gdp_along_chain import RowBridge
+from pufferflow.calibration.random_shifts import least, mean_of_shifts
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import instance, set_fields
+from pufferflow.distributions.markov.chain import Chain
+from pufferflow.distributions.markov.differing_rows import DifferingRows
+from pufferflow.distributions.markov.row_mechanisms import leak_of_order
+from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs, read_array, read_sizes
 from pufferflow.learning.gaussian_rows import largest_over_rows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import gaussian_promises
 from pufferflow.learning.shifts import deviations
-from pufferflow.rounding import UNIT
-from pufferflow.scenario.priors import MarkovChain
+from pufferflow.models.priors.markov import MarkovChain
+from pufferflow.privacy.guarantee import Approx, Divergence, GuaranteeFamily
+from pufferflow.privacy.renyi import RenyiCurve
 
 _ORDERS = tuple(1 + 2.0 ** (n / 2) for n in range(-8, 17))
 _MOST_COUPLED = 20_000

@@ -6,9 +6,10 @@ The last iterate of a descent amounts to one Gaussian shift (M34), and so do sum
 from functools import cache
 from typing import Final
 
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Gdp, Guarantee, Pure
-from pufferflow.roots import largest
+from pufferflow.core.errors import Refused
+from pufferflow.core.roots import largest
+from pufferflow.privacy.guarantee import Guarantee, Pure
+from pufferflow.privacy.tradeoff import Gdp
 
 _MOST = 1e6
 FINE: Final = 2.0**24

@@ -13,12 +13,16 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats, Indices
-from pufferflow.engine import PublicOrder
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.rounding import UNIT
+from pufferflow.engines.model_rows import PublicOrder
 from pufferflow.learning.displacements import Displacements
-from pufferflow.rounding import UNIT
-from pufferflow.scenario import Derived, Initial, Scenario
-from pufferflow.scenario.priors import AR1, AnyCorrelation, Exchangeable, GaussianPrior, Prior, shares_of_column
+from pufferflow.models.priors.across import shares_of_column
+from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.correlations import AR1, Exchangeable
+from pufferflow.models.priors.gaussian import GaussianPrior
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Derived, Initial
 
 Length = Callable[[Floats], Floats]
 """A function from shares in [0, 1] of the range to the movement of what is computed of a row; it grows."""
@@ -85,7 +89,7 @@ def coupling_of(prior: Prior, scenario: Scenario, columns: Sequence[str]) -> Cou
         shares = _shares(prior, scenario, columns)
         if shares is not None:
             return Coupling(prior, shares * hidden, "translation of Gaussian rows (M15)")
-    return Coupling(None, hidden, GROUP, exact=isinstance(prior, AnyCorrelation))
+    return Coupling(None, hidden, GROUP, exact=prior.any_correlation)
 
 
 def _shares(prior: GaussianPrior, scenario: Scenario, columns: Sequence[str]) -> Floats | None:

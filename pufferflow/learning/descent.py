@@ -7,13 +7,13 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, in_few_digits, instance, set_fields
-from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import Refused, UsageError
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import finite_number, in_few_digits, instance, set_fields
 from pufferflow.learning.displacements import Displacements, listed, read_array, read_count, read_size, read_sizes
 from pufferflow.learning.iteration import Iteration
-from pufferflow.noise import Gaussian
-from pufferflow.rounding import UNIT
+from pufferflow.noise.gaussian import Gaussian
 
 _SLACK = 1 + 8 * UNIT
 _MOVED = "rows that move, in rising order, and a distance >= 0 for each"

@@ -7,11 +7,12 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number_at_least_zero, instance, quoted, set_fields, whole_number
-from pufferflow.arrays import Array, Floats, Indices
-from pufferflow.errors import Refused, UsageError
-from pufferflow.law import GaussianLaw, Law
-from pufferflow.transport import winf
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.validate import finite_number_at_least_zero, instance, quoted, set_fields, whole_number
+from pufferflow.distributions.distances import winf
+from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.gaussian_law import GaussianLaw
 
 _ALLOWED = "numbers >= 0, of shape (steps,) or (pairs of secrets, steps)"
 _INSTEAD = "[[0, 1, 0.5], [0, 0, 1]] for two pairs of secrets and three steps"

@@ -12,22 +12,27 @@ from typing import Any, Self, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import quoted
-from pufferflow.arrays import Flags, Floats
-from pufferflow.arrow_tables import arrow_table
-from pufferflow.engine import ModelRows, PublicOrder, columns_as_numbers
-from pufferflow.errors import UsageError
-from pufferflow.frame import protect
-from pufferflow.guarantees import Guarantee, promise_of
+from pufferflow.core.arrays import Flags, Floats
+from pufferflow.core.arrow import arrow_table
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import quoted
+from pufferflow.engines.model_rows import ModelRows, PublicOrder, columns_as_numbers
 from pufferflow.learning.model_belief import ModelBelief, beliefs_of
 from pufferflow.learning.model_columns import ModelColumns, read_bounds, read_columns
 from pufferflow.learning.model_plan import VALUE, FittedModel, Mechanism, ModelPlan, in_scaled_units
 from pufferflow.learning.scikit import Estimator, check_fitted, check_steps, read_arrays, read_features
-from pufferflow.planning import Certificate, read_promise
-from pufferflow.queries import Request
-from pufferflow.release import CostAccount, Release
-from pufferflow.scenario import Interval, Label, Scenario, Secret
-from pufferflow.scenario.priors import AnyCorrelation, Independent
+from pufferflow.models.domain import Interval, Label
+from pufferflow.models.priors.simple import Independent
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Secret
+from pufferflow.privacy.by_name import guarantee_of
+from pufferflow.privacy.guarantee import Guarantee
+from pufferflow.published.certificate import Certificate
+from pufferflow.published.release import Release
+from pufferflow.queries.request import Request
+from pufferflow.release.batch import protect
+from pufferflow.release.planning.options import read_promise
+from pufferflow.release.publish import CostAccount
 
 _ARRAYS = (
     "a frame and the name of its target, model.fit(frame, y='pay'), under a scenario; or arrays X and y where rows are "
@@ -104,7 +109,7 @@ class PrivateModel(Estimator, abc.ABC):
                 allowed="a guarantee, or an epsilon with or without a delta",
                 instead="epsilon=1.0, delta=1e-6",
             )
-        return promise_of(self.epsilon, self.delta)
+        return guarantee_of(self.epsilon, self.delta)
 
     def _keep(self, columns: ModelColumns, found: Floats) -> None:
         """Store the coefficients as scikit-learn's models do."""
@@ -171,7 +176,7 @@ class PrivateModel(Estimator, abc.ABC):
         if self.scenario is None:
             return Scenario([*self._secrets(names)], Independent())
         given = self.scenario
-        if not all(isinstance(prior, Independent | AnyCorrelation) for prior in given.priors) or given.public:
+        if not all(prior.any_law or prior.any_correlation for prior in given.priors) or given.public:
             raise UsageError(
                 "Arrays under a scenario with groups, an order or public columns: arrays have neither units nor times.",
                 allowed=_ARRAYS,

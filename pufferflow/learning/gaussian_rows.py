@@ -13,16 +13,16 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, instance, set_fields
-from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import UsageError
-from pufferflow.guarantees import GuaranteeFamily
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.errors import UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import finite_number, instance, set_fields
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import largest_displacement
-from pufferflow.rounding import UNIT
-from pufferflow.scenario.priors import GaussianPrior
+from pufferflow.models.priors.gaussian import GaussianPrior
+from pufferflow.privacy.guarantee import GuaranteeFamily
 
 _CLOSE = 1e-3
 _MOST = 400

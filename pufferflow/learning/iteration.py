@@ -7,11 +7,12 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import instance, set_fields
-from pufferflow.arrays import Floats, Indices
-from pufferflow.errors import UsageError
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import instance, set_fields
 from pufferflow.learning.displacements import listed, read_count, read_sizes
-from pufferflow.noise import Gaussian, Noise
+from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
 
 _APART = 1e100
 _INSTEAD = "pf.learning.Iteration(steps=100, noise=pf.Gaussian(1.0))"

@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, final
 
-from pufferflow.arguments import instance
-from pufferflow.bounds import read_kind
-from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import AnyGuaranteeFamily, Guarantee, GuaranteeFamily, Pure
+from pufferflow.calibration.calibrate import read_kind
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.validate import instance
 from pufferflow.learning.along_chain import ChainRows
 from pufferflow.learning.displacements import Displacements, Marginals, Proofs, Trajectories
 from pufferflow.learning.gaussian_rows import GaussianRows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import largest_displacement, likely_pairs
 from pufferflow.learning.trajectory_laws import TrajectoryLaws
+from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Guarantee, GuaranteeFamily, Pure
 
 
 @final

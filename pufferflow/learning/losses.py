@@ -10,14 +10,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.bounds import least, mean_of_shifts, mean_renyi, of_orders
-from pufferflow.guarantees import Gdp, Guarantee, GuaranteeFamily, Pure, Renyi, Zcdp
+from pufferflow.calibration.random_shifts import least, mean_of_shifts, mean_renyi, of_orders
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.learning.displacements import Displacements, Trajectories
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.shifts import allocations, deviations
-from pufferflow.noise import Noise
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.noise.base import Noise
+from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily, Pure
+from pufferflow.privacy.renyi import Renyi, Zcdp
+from pufferflow.privacy.tradeoff import Gdp
 
 
 def largest_displacement(iteration: Iteration, moved: Displacements, kind: GuaranteeFamily) -> tuple[float, int]:

@@ -11,16 +11,19 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.bounds import ROW_BY_ROW, ChainedRows
-from pufferflow.composition import chained_rows
-from pufferflow.engine import PublicOrder, not_told_apart
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee
+from pufferflow.accounting.rules.single_rows import chained_rows
+from pufferflow.calibration.chained_rows import ROW_BY_ROW, ChainedRows
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused
+from pufferflow.engines.groups import not_told_apart
+from pufferflow.engines.model_rows import PublicOrder
 from pufferflow.learning.budget import deviations_of, pure_of
 from pufferflow.learning.couplings import Coupling, coupling_of
-from pufferflow.scenario import Initial, Scenario, Secret
-from pufferflow.scenario.priors import ChainPrior, Prior
+from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Initial, Secret
+from pufferflow.privacy.guarantee import Guarantee
 
 _LONGEST = 2**53
 

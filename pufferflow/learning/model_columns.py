@@ -10,12 +10,13 @@ from typing import Any, Final, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, quoted
-from pufferflow.arrays import Floats
-from pufferflow.engine import NumberColumn
-from pufferflow.errors import Refused, UsageError
-from pufferflow.queries import Request
-from pufferflow.scenario import Bins, Domain, Interval, Label, Presence
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.validate import finite_number, quoted
+from pufferflow.engines.model_rows import NumberColumn
+from pufferflow.models.domain import Bins, Domain, Interval, Label
+from pufferflow.models.secret import Presence
+from pufferflow.queries.request import Request
 
 _AT_ONCE = 1 << 12
 _BOUNDS = "a pair (low, high) with low < high for each public feature, such as bounds={'age': (0, 120)}"

@@ -13,25 +13,31 @@ from typing import Final, Protocol, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arrays import Floats
-from pufferflow.composition import Cost, Rows, Shape, digest_of
-from pufferflow.engine import ModelRows, PublicOrder
-from pufferflow.errors import UsageError, escape_controls
-from pufferflow.guarantees import Gdp, Guarantee, Pure
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import UsageError, escape_controls
+from pufferflow.core.rounding import agree
+from pufferflow.core.sandbox import capture, check_threads
+from pufferflow.core.suggestions import HelpfulAttributes
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.engines.model_rows import ModelRows, PublicOrder
 from pufferflow.learning.couplings import GROUP, Coupling
 from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.model_columns import ModelColumns, value_handling_of
 from pufferflow.learning.scaled_rows import RowsOfTable, ScaledRows
-from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.planning import AskedQuery, Certificate, NoisySum, regions
-from pufferflow.queries import Query, Request
-from pufferflow.release import CostAccount, Release, Reservation, certified, check_account
-from pufferflow.report import promise_in_words
-from pufferflow.rounding import agree
-from pufferflow.sandbox import capture, check_threads
-from pufferflow.scenario import ValueSecret
-from pufferflow.suggestions import HelpfulAttributes
-from pufferflow.transport import Certainty
+from pufferflow.models.secret import ValueSecret
+from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
+from pufferflow.privacy.guarantee import Guarantee, Pure
+from pufferflow.privacy.tradeoff import Gdp
+from pufferflow.published.certificate import AskedQuery, Certificate, NoisySum
+from pufferflow.published.cost import Cost, Rows, Shape, digest_of
+from pufferflow.published.release import Release
+from pufferflow.queries.query import Query
+from pufferflow.queries.request import Request
+from pufferflow.release.planning.units import regions
+from pufferflow.release.publish import CostAccount, Reservation, certified, check_account
+from pufferflow.reports.numbers import promise_in_words
 
 TERM, VALUE = "term", "coefficient"
 INTERCEPT: Final = "(intercept)"

@@ -15,8 +15,8 @@ from typing import Literal, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT
 
 Name = Literal["squared", "huber", "logistic"]
 _SLACK = 1 + 16 * UNIT

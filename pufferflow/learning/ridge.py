@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, final
 
-from pufferflow.arguments import finite_number_at_least_zero, quoted
-from pufferflow.arrays import Floats
-from pufferflow.engine import column_of
-from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.validate import finite_number_at_least_zero, quoted
+from pufferflow.engines.model_rows import column_of
 from pufferflow.learning.estimator import ModelFacts, PrivateModel
 from pufferflow.learning.model_columns import read_pair
 from pufferflow.learning.model_plan import Mechanism
@@ -15,8 +14,11 @@ from pufferflow.learning.scikit import RegressorMixin, r2
 from pufferflow.learning.settings import descent_of
 from pufferflow.learning.sums import SumsOfProducts
 from pufferflow.learning.training import Training
-from pufferflow.release import CostAccount
-from pufferflow.scenario import Interval, Scenario, Secret
+from pufferflow.models.domain import Interval
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Secret
+from pufferflow.privacy.guarantee import Guarantee, Pure
+from pufferflow.release.publish import CostAccount
 
 Solver = Literal["auto", "sums", "descent"]
 _SUMS, _DESCENT = "noisy sums of products", "a noisy descent"

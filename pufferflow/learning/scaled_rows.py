@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, final
 
-from pufferflow.arrays import Floats, Indices
-from pufferflow.engine import ModelRows, PublicOrder
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.engines.model_rows import ModelRows, PublicOrder
 from pufferflow.learning.model_columns import ModelColumns
 
 

@@ -18,8 +18,8 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from pufferflow.arrays import Array, Floats
-from pufferflow.errors import Refused
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import Refused
 
 __all__ = ["ClassifierMixin", "Estimator", "RegressorMixin", "accuracy", "r2", "read_arrays", "read_features"]
 

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from pufferflow.arguments import finite_number, quoted, whole_number
-from pufferflow.errors import UsageError
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import finite_number, quoted, whole_number
 from pufferflow.learning.estimator import ModelFacts
 from pufferflow.learning.objectives import Name, Objective
 from pufferflow.learning.sums import TYPICAL

@@ -6,11 +6,10 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number_at_least_zero, quoted
-from pufferflow.arrays import Array, Floats
-from pufferflow.engine import column_of
-from pufferflow.errors import UsageError
-from pufferflow.guarantees import Guarantee
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import finite_number_at_least_zero, quoted
+from pufferflow.engines.model_rows import column_of
 from pufferflow.learning.estimator import ModelFacts, PrivateModel, labels_of
 from pufferflow.learning.model_columns import ModelColumns
 from pufferflow.learning.model_plan import Mechanism
@@ -18,8 +17,10 @@ from pufferflow.learning.objectives import Name
 from pufferflow.learning.ridge import PrivateRegressor
 from pufferflow.learning.scikit import ClassifierMixin, accuracy
 from pufferflow.learning.settings import descent_of
-from pufferflow.release import CostAccount
-from pufferflow.scenario import Scenario, Secret
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Secret
+from pufferflow.privacy.guarantee import Guarantee
+from pufferflow.release.publish import CostAccount
 
 Auto = Literal["auto"]
 _SETTINGS = ("alpha", "fit_intercept", "radius", "row_norm", "clip", "step_size", "batch_size", "passes", "warm_start")

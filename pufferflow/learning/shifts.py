@@ -17,10 +17,10 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Flags, Floats, Indices
+from pufferflow.core.arrays import Flags, Floats, Indices
+from pufferflow.core.rounding import SMALLEST, UNIT
 from pufferflow.learning.displacements import Displacements
 from pufferflow.learning.iteration import Iteration
-from pufferflow.rounding import SMALLEST, UNIT
 
 _EXPANDS = 1e100
 """Steps that expand by more are not joined to earlier ones: not joining is always sound."""

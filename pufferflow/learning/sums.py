@@ -18,17 +18,19 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.arrays import Array, Flags, Floats, Indices
-from pufferflow.engine import PublicOrder
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee, Pure
+from pufferflow.core.arrays import Array, Flags, Floats, Indices
+from pufferflow.core.errors import Refused
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.engines.model_rows import PublicOrder
 from pufferflow.learning.budget import DRAWN, FINE
 from pufferflow.learning.couplings import Coupling
 from pufferflow.learning.model_belief import Carried, ModelBelief
 from pufferflow.learning.scaled_rows import ScaledRows
-from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.planning import NoisySum
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
+from pufferflow.privacy.guarantee import Guarantee, Pure
+from pufferflow.published.certificate import NoisySum
 
 STEPS: Final = 1 << 19
 """The steps from the middle of a range to an end."""

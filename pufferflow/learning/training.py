@@ -16,9 +16,11 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.engine import PublicOrder, inverse
-from pufferflow.guarantees import Guarantee
+from pufferflow.core.arrays import Flags, Floats, Indices
+from pufferflow.core.progress import working
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.engines.model_rows import PublicOrder
+from pufferflow.engines.stored_rows import inverse
 from pufferflow.learning.budget import DRAWN, FINE
 from pufferflow.learning.couplings import Coupling
 from pufferflow.learning.descent import Descent
@@ -28,10 +30,9 @@ from pufferflow.learning.objectives import Objective
 from pufferflow.learning.scaled_rows import RowsInOrder, ScaledRows
 from pufferflow.learning.shifts import deviations
 from pufferflow.learning.sums import TYPICAL
-from pufferflow.noise import Gaussian
-from pufferflow.planning import NoisySum
-from pufferflow.progress import working
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.privacy.guarantee import Guarantee
+from pufferflow.published.certificate import NoisySum
 
 _MOST_AT_ONCE: Final = 1 << 16
 _NUMBERS: Final = 1 << 17

@@ -9,18 +9,18 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number_at_least_zero, instance, set_fields
-from pufferflow.arrays import Floats
-from pufferflow.bounds import least, mean_of_shifts
-from pufferflow.conversions import gaussian_deltas
-from pufferflow.errors import Refused, UsageError
-from pufferflow.guarantees import Divergence, GuaranteeFamily
-from pufferflow.law import Law
+from pufferflow.calibration.random_shifts import least, mean_of_shifts
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.validate import finite_number_at_least_zero, instance, set_fields
+from pufferflow.distributions import emd
+from pufferflow.distributions.finite_law import Law
 from pufferflow.learning.displacements import Displacements, Proofs
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.losses import gaussian_promises
 from pufferflow.learning.shifts import deviations
-from pufferflow.transport import emd
+from pufferflow.privacy.conversions import gaussian_deltas
+from pufferflow.privacy.guarantee import Divergence, GuaranteeFamily
 
 _MOST_PAIRS = 40_000
 _LARGEST = 1e300

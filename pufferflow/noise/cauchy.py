@@ -22,11 +22,11 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 import scipy  # imports its parts when first used
 
-from pufferflow.arrays import Floats
-from pufferflow.errors import Refused
-from pufferflow.noise.noise import Family, Noise, read_above, read_radius, read_scale
-from pufferflow.rounding import SMALLEST, UNIT, lifted
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused
+from pufferflow.core.rounding import SMALLEST, UNIT, lifted
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.noise.base import Family, Noise, read_above, read_radius, read_scale
 
 _REACH = 44.0
 _LONGEST = 4000.0

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
+from pufferflow.core.arrays import Floats
 
 _ROUNDS: Final = 30
 _STEPS: Final = 60

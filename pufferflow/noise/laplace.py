@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 import scipy  # imports its parts when first used
 
-from pufferflow.arrays import Floats
-from pufferflow.noise.noise import Noise, read_radius, read_scale
-from pufferflow.rounding import UNIT, lifted
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT, lifted
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.noise.base import Noise, read_radius, read_scale
 
 _NEAR_0 = 1e-3
 

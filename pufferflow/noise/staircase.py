@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, probability_below_one
-from pufferflow.arrays import Array, Floats
-from pufferflow.errors import UsageError
-from pufferflow.guarantees import Approx, Divergence, Guarantee, Pure
-from pufferflow.noise.noise import Family, Noise, one_dimensional, read_above, read_radius, read_scale
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.roots import largest
+from pufferflow.core.rounding import UNIT, lifted
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.validate import finite_number, probability_below_one
+from pufferflow.noise.base import Family, Noise, one_dimensional, read_above, read_radius, read_scale
 from pufferflow.noise.staircase_shape import Shape, best_gamma, best_shape, longest_shift
-from pufferflow.roots import largest
-from pufferflow.rounding import UNIT, lifted
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, Pure
 
 _MOST_STEPS = 1_000
 _SHALLOW = 1e-90

@@ -14,10 +14,10 @@ from typing import Final, Protocol, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Divergence, Guarantee, Pure
-from pufferflow.roots import largest
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused
+from pufferflow.core.roots import largest
+from pufferflow.privacy.guarantee import Divergence, Guarantee, Pure
 
 _MOST_STEPS: Final = 3.0
 """The largest number of steps within one movement: staircase noise of more steps is nearly Laplace noise."""

@@ -10,9 +10,10 @@ from typing import Final, cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Flags, Floats, Indices
-from pufferflow.errors import Refused
-from pufferflow.expressions import Values, Weight, ones_like, with_weight
+from pufferflow.core.arrays import Flags, Floats, Indices
+from pufferflow.core.errors import Refused
+from pufferflow.queries.expressions.values import Values, Weight
+from pufferflow.queries.expressions.weighted import ones_like, with_weight
 from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, quotient, widened, within
 
 _FEWEST: Final = 10**6

@@ -12,10 +12,11 @@ from typing import cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arrays import Floats, Whole
-from pufferflow.engine import Tally
-from pufferflow.errors import Refused, UsageError
-from pufferflow.expressions import Values, with_weight
+from pufferflow.core.arrays import Floats, Whole
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.queries.engine_interface import Tally
+from pufferflow.queries.expressions.values import Values
+from pufferflow.queries.expressions.weighted import with_weight
 from pufferflow.queries.group_bounds import GroupBounds, ends_in_words
 from pufferflow.queries.query import Query, Size, at_least_one
 from pufferflow.queries.request import Request

@@ -5,8 +5,8 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.expressions import Values
+from pufferflow.core.arrays import Floats
+from pufferflow.queries.expressions.values import Values
 from pufferflow.queries.query import Query, Size, at_least_one, ends_of_count, quotient, widened, within
 
 

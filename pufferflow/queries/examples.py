@@ -5,8 +5,9 @@ from typing import Final
 
 import polars as pl
 
+from pufferflow.models.domain import Domain, Interval
+from pufferflow.models.secret import Presence
 from pufferflow.queries.request import Request
-from pufferflow.scenario import Domain, Interval, Presence
 
 _TEXTS: Final = (pl.String, pl.Categorical, pl.Enum)
 

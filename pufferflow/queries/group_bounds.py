@@ -12,16 +12,17 @@ from typing import Any, Final, Self, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import finite_number, in_few_digits, quoted
-from pufferflow.arrays import Whole
-from pufferflow.dtypes import exactly
-from pufferflow.engine import places_of
-from pufferflow.errors import Refused, UsageError
-from pufferflow.expressions import Values, Weight, short
+from pufferflow.core.arrays import Whole
+from pufferflow.core.dtypes import exactly
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.suggestions import nearest
+from pufferflow.core.validate import finite_number, in_few_digits, quoted
+from pufferflow.queries.expressions.refusals import short
+from pufferflow.queries.expressions.values import Values, Weight
+from pufferflow.queries.key_columns import places_of
 from pufferflow.queries.keys import read_keys
 from pufferflow.queries.other_keys import check_numbered, place_among
 from pufferflow.queries.request import Request
-from pufferflow.suggestions import nearest
 
 _MOST_KINDS: Final = 64
 _MOST_NAMED: Final = 4

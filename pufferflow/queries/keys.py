@@ -5,12 +5,12 @@ from typing import Any, Final, cast
 
 import polars as pl
 
-from pufferflow.arguments import quoted
-from pufferflow.dtypes import type_name, with_texts
-from pufferflow.engine import comparable
-from pufferflow.errors import UsageError
-from pufferflow.expressions import named, unsorted
-from pufferflow.suggestions import nearest
+from pufferflow.core.dtypes import type_name, with_texts
+from pufferflow.core.errors import UsageError
+from pufferflow.core.suggestions import nearest
+from pufferflow.core.validate import quoted
+from pufferflow.queries.expressions.tree import named, unsorted
+from pufferflow.queries.key_columns import comparable
 
 DISCOVER: Final = "discover"
 """The word for the keys of the rows, where the keys are private."""

@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import polars as pl
 
-from pufferflow.arguments import quoted
-from pufferflow.errors import UsageError
-from pufferflow.expressions import Values
-from pufferflow.suggestions import misfit
+from pufferflow.core.errors import UsageError
+from pufferflow.core.suggestions import misfit
+from pufferflow.core.validate import quoted
+from pufferflow.queries.expressions.values import Values
 
 
 def one_by_one(arguments: Iterable[Any]) -> list[Any]:

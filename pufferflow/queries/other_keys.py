@@ -12,14 +12,14 @@ from typing import Any, Final, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.arguments import quoted
-from pufferflow.arrays import Whole
-from pufferflow.dtypes import type_name
-from pufferflow.engine import comparable
-from pufferflow.errors import UsageError
-from pufferflow.expressions import named
+from pufferflow.core.arrays import Whole
+from pufferflow.core.dtypes import type_name
+from pufferflow.core.errors import UsageError
+from pufferflow.core.suggestions import nearest
+from pufferflow.core.validate import quoted
+from pufferflow.queries.expressions.tree import named
+from pufferflow.queries.key_columns import comparable
 from pufferflow.queries.keys import fitted
-from pufferflow.suggestions import nearest
 
 _LABELS: Final = 'one label, such as other="elsewhere", or a label for each column: other={"town": "elsewhere"}'
 

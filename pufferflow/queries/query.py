@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pufferflow.arrays import Floats, Whole
-from pufferflow.engine import Tally
-from pufferflow.expressions import Values
+from pufferflow.core.arrays import Floats, Whole
+from pufferflow.queries.engine_interface import Tally
+from pufferflow.queries.expressions.values import Values
 
 _EXACT = 2.0**53
 Size = Floats | None

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, read_name, whole_number
-from pufferflow.arrays import Array, Floats, Whole
-from pufferflow.errors import UsageError
-from pufferflow.scenario import Domain
+from pufferflow.core.arrays import Array, Floats, Whole
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import finite_number, read_name, whole_number
+from pufferflow.models.domain import Domain
+from pufferflow.models.priors.base import Prior
+from pufferflow.models.secret import AnySecret, Derived
 
 _MOST_ROWS = 2_000_000
 _MOST_WEIGHTS = 5_000_000
@@ -121,7 +123,7 @@ class Statistic:
     def on(self, domain: Domain) -> Floats:
         """Return φ at the points of a domain, of shape (answers, points).
 
-        >>> from pufferflow.scenario import Interval
+        >>> from pufferflow.models.domain import Interval
         >>> Statistic.total(2).on(Interval(0, 5))
         array([[0., 5.]])
         """
@@ -238,3 +240,28 @@ class Kinds(NamedTuple):
         rows = np.zeros(len(self.counts), dtype=np.int64)
         np.add.at(rows, self.of_row, counts)
         return self._replace(first=(np.cumsum(counts) - counts)[self.first], counts=rows)
+
+
+def column_and_domain(prior: Prior, statistic: Statistic, secret: AnySecret) -> tuple[str, Domain]:
+    """Return the column of a statistic and its domain, as prior or secret declare it.
+
+    A statistic that names none is about the one that a derived secret names, or the only one beside the secret.
+    """
+    known = dict(prior.columns)
+    if secret.reads is not None and (not known or secret.reads[0] in known):
+        known[secret.reads[0]] = secret.reads[1]
+    if statistic.column is None:
+        if isinstance(secret, Derived) and secret.reads is not None and secret.reads[0] in known:
+            return secret.reads
+        hidden = secret.name if isinstance(secret, Derived) else secret.reads and secret.reads[0]
+        others = {name: domain for name, domain in known.items() if name != hidden} or known
+        if len(others) == 1:
+            return next(iter(others.items()))
+    if statistic.column not in known:
+        named = "no column" if statistic.column is None else f"the column {statistic.column!r}"
+        raise UsageError(
+            f"The statistic is about {named}, and secret and prior declare {sorted(known)}.",
+            allowed="a statistic of a column that has a declared domain",
+            instead="naming the column, or a secret with a column and its domain",
+        )
+    return statistic.column, known[statistic.column]

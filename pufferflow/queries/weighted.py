@@ -6,12 +6,12 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.engine import Tally
-from pufferflow.errors import Refused, UsageError
-from pufferflow.expressions import Values, Weight
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.queries.engine_interface import Tally
+from pufferflow.queries.expressions.values import Values, Weight
 from pufferflow.queries.query import Query, Size, widened, within
-from pufferflow.rounding import UNIT
 
 
 @dataclass(frozen=True)

@@ -6,30 +6,24 @@ table with two columns for each output, as the error bars are, whole numbers for
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from pufferflow.arrays import Flags, Floats
-from pufferflow.composition import Answered
-from pufferflow.engine import MOST_ROWS, Tally
-from pufferflow.planning import Combined, Decision, DesignedChannel, error_bars, exact_sums, grid_below
-from pufferflow.queries import Query, Request
-from pufferflow.release.appearing import appearing, bars_of_appearing
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Clipped:
-    """Numbers and error bars that are possible, in the columns of the release; counts are whole numbers.
-
-    `frame` has null for means of no rows and the like, where it is public that there are none.
-    """
-
-    frame: pl.DataFrame
-    intervals: pl.DataFrame
+from pufferflow.core.arrays import Flags, Floats
+from pufferflow.engines.column_measures import MOST_ROWS
+from pufferflow.published.exact_sums import Answered
+from pufferflow.queries.engine_interface import Tally
+from pufferflow.queries.query import Query
+from pufferflow.queries.request import Request
+from pufferflow.release.appearing_keys import appearing, bars_of_appearing
+from pufferflow.release.planning.combined import Combined
+from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.designed_channel import DesignedChannel
+from pufferflow.release.planning.error_bars import error_bars
+from pufferflow.release.planning.exact import exact_sums
+from pufferflow.release.planning.key_threshold import grid_below
 
 
 def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
@@ -62,49 +56,6 @@ def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
         return []
     where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
     return [f"{where}: the value of {', '.join(names)} there is noise alone, with the whole range as its error bar"]
-
-
-def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> Clipped:
-    """Return numbers and bars cut to limits; columns are identified by place, so that names can be any."""
-    keys = _keys(frame, limits)
-    numbers, bars = frame.get_columns()[:keys], frame.get_columns()[:keys]
-    for place in range(frame.width - keys):
-        low, high = keys + 2 * place, keys + 2 * place + 1
-        number, ends = frame.to_series(keys + place), (intervals.to_series(low), intervals.to_series(high))
-        least, most = limits.to_series(low), limits.to_series(high)
-        if least.dtype.is_integer():  # outwards, so that bars only widen
-            number, ends = number.round(), (ends[0].floor(), ends[1].ceil())
-        cut, *cut_ends = (_cut(series, least, most) for series in (number, *ends))
-        numbers.append(cut.set(least.is_null(), None))
-        bars += cut_ends
-    return Clipped(pl.DataFrame(numbers), pl.DataFrame(bars))
-
-
-def together(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
-    """Return one table of bars and limits, which `parted` takes apart again."""
-    return intervals.hstack(limits.get_columns()[_keys(frame, limits) :])
-
-
-def parted(frame: pl.DataFrame, ends: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return bars, and the limits if there are any: three times as many columns more than the release has outputs."""
-    if not frame.width or ends.columns[-1:] != [f"{frame.columns[-1]}_most"]:
-        return ends, None
-    outputs = (ends.width - frame.width) // 3
-    columns = ends.get_columns()
-    keys, limits = columns[: frame.width - outputs], columns[-2 * outputs :]
-    return pl.DataFrame(columns[: -2 * outputs]), pl.DataFrame([*keys, *limits])
-
-
-def _keys(frame: pl.DataFrame, limits: pl.DataFrame) -> int:
-    """Return the number of key columns in front of the outputs; limits have two columns for each output."""
-    return 2 * frame.width - limits.width
-
-
-def _cut(numbers: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:
-    """Return numbers within limits, in the dtype of these; where there are none, as they are."""
-    columns = pl.DataFrame({"given": numbers, "least": least, "most": most})
-    cut = pl.when(pl.col("least").is_null()).then("given").otherwise(pl.col("given").clip("least", "most"))
-    return columns.select(cut.cast(least.dtype).alias(numbers.name)).to_series()
 
 
 class NoisyAnswers(NamedTuple):

@@ -8,10 +8,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol, cast, final
 
-from pufferflow.arguments import whole_number
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Gaussian, Laplace, Noise
-from pufferflow.rounding import SMALLEST, UNIT, float_above, upwards
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import SMALLEST, UNIT, float_above, upwards
+from pufferflow.core.validate import whole_number
+from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
 from pufferflow.tradeoff.curve import TradeOffCurve, read_epsilon
 from pufferflow.tradeoff.equal import finite_total
 from pufferflow.tradeoff.inversion import Inversion

@@ -8,11 +8,11 @@ from typing import Any, Final, overload
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number_at_least_zero, probability_below_one
-from pufferflow.arrays import Floats
-from pufferflow.errors import UsageError
-from pufferflow.roots import largest
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.roots import largest
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import finite_number_at_least_zero, probability_below_one
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _STEPS: Final = 48

@@ -14,8 +14,8 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats, log_sum
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats, log_sum
+from pufferflow.core.rounding import UNIT
 from pufferflow.tradeoff.losses import SLOP, Atoms, Loss, ThreePoint
 
 _RESCALED = 2.0**300

@@ -10,10 +10,11 @@ from typing import Any, Final, Literal, cast
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, whole_number
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Gaussian, Laplace
-from pufferflow.rounding import UNIT
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import finite_number, whole_number
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
 from pufferflow.tradeoff.composed import Composed, compose
 from pufferflow.tradeoff.profile import Profile
 from pufferflow.tradeoff.regions import as_profile

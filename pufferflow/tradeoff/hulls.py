@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.rounding import SMALLEST
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import SMALLEST
 from pufferflow.tradeoff.losses import SLOP, Atoms
 
 _CLOSE = 1e-6

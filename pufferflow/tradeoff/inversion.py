@@ -23,8 +23,8 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT
 from pufferflow.tradeoff.moments import Complexes, Moments
 
 _FEWEST, _MOST = 16, 20

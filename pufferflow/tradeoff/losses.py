@@ -14,8 +14,8 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.rounding import UNIT, lifted
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT, lifted
 
 SLOP = 16 * UNIT
 """The relative error of masses and losses."""

@@ -13,8 +13,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arrays import Floats, log_sum
-from pufferflow.rounding import UNIT
+from pufferflow.core.arrays import Floats, log_sum
+from pufferflow.core.rounding import UNIT
 from pufferflow.tradeoff.losses import SLOP, Atoms, Loss, ThreePoint
 from pufferflow.tradeoff.noise_losses import GaussianLoss, LaplaceLoss
 

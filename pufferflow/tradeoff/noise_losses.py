@@ -10,7 +10,8 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.noise import Gaussian, Laplace
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
 from pufferflow.tradeoff.hulls import of_deltas
 from pufferflow.tradeoff.losses import Atoms, Loss
 

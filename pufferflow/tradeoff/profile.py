@@ -8,14 +8,24 @@ from typing import Any, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.arguments import finite_number, finite_number_above, finite_number_at_least_zero, instance, set_fields
-from pufferflow.arrays import Floats
-from pufferflow.conversions import tv_limit
-from pufferflow.errors import UsageError
-from pufferflow.law import GaussianLaw, Law
-from pufferflow.noise import Gaussian, Laplace, Noise, Staircase
-from pufferflow.rounding import UNIT, lifted, quotient_above, upwards
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.rounding import UNIT, lifted, quotient_above, upwards
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.validate import (
+    finite_number,
+    finite_number_above,
+    finite_number_at_least_zero,
+    instance,
+    set_fields,
+)
+from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.gaussian_law import GaussianLaw
+from pufferflow.noise.base import Noise
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.laplace import Laplace
+from pufferflow.noise.staircase import Staircase
+from pufferflow.privacy.conversions import tv_limit
 from pufferflow.tradeoff.hulls import of_deltas
 from pufferflow.tradeoff.losses import Atoms, Loss, ThreePoint
 from pufferflow.tradeoff.noise_losses import GaussianLoss, LaplaceLoss
@@ -122,7 +132,9 @@ class Profile:
         >>> round(profile.epsilon, 6), round(profile.tv, 6)
         (0.096977, 0.039347)
         """
-        from pufferflow.bounds import Exact, Pair, read_laws
+        from pufferflow.calibration.exact.exact import Exact
+        from pufferflow.calibration.law_pairs import Pair
+        from pufferflow.calibration.laws import read_laws
 
         (laws,) = read_laws([(mu, nu)])
         (curve,) = Exact().parts([Pair(laws[0].mu, laws[0].nu)], noise)

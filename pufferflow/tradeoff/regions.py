@@ -15,10 +15,10 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, instance
-from pufferflow.arrays import Array, Floats
-from pufferflow.errors import UsageError
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.core.validate import finite_number, instance
 from pufferflow.tradeoff.curve import TradeOffCurve
 from pufferflow.tradeoff.hulls import of_deltas
 from pufferflow.tradeoff.losses import Atoms

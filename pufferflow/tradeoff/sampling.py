@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from pufferflow.arguments import finite_number, instance, whole_number
-from pufferflow.arrays import Floats
-from pufferflow.errors import Refused, UsageError
-from pufferflow.noise import Gaussian
-from pufferflow.rounding import UNIT, upwards
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.core.validate import finite_number, instance, whole_number
+from pufferflow.noise.gaussian import Gaussian
 from pufferflow.tradeoff.composed import Composed, compose
 from pufferflow.tradeoff.hulls import of_deltas
 from pufferflow.tradeoff.losses import Atoms, ThreePoint

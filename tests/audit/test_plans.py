@@ -11,7 +11,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.audit import attack
 from pufferflow.audit.worlds import Path, _stretch
-from pufferflow.plan import Plan
+from pufferflow.release.plan import Plan
 
 STAY = [[0.9, 0.1], [0.2, 0.8]]
 LEVEL = pf.Secret("level", domain=[0, 1, 2, 3])

@@ -322,7 +322,7 @@ def test_schedule_tells_of_runs_failures_and_the_next_time(make, give, monkeypat
         told(pf.SourceError("No file."))
         told(job.period().ends)
 
-    monkeypatch.setattr("pufferflow.jobs.schedule", keep_running)
+    monkeypatch.setattr("pufferflow.jobs.scheduling.schedule", keep_running)
     lines = give("schedule", "job.toml").out.splitlines()
     assert [DAY in lines[0], "SourceError: No file." in lines[1], "next run" in lines[2]] == [True] * 3
     assert lines[3].endswith("Stopped.")

@@ -3,7 +3,7 @@
 import pytest
 
 import pufferflow as pf
-from pufferflow.ledger.database import Database
+from pufferflow.accounting.ledger.database import Database
 
 DAY = "2026-11-20"
 MONTH = '[schedule]\nperiod = "month"\n'

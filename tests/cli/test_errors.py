@@ -9,7 +9,7 @@ import pufferflow as pf
 from pufferflow.cli.errors import EXITS, MEANINGS, exit_code, fault_of
 from pufferflow.cli.run import run_to_end
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import PufferflowError
+from pufferflow.core.errors import PufferflowError
 from pufferflow.jobs import folder_sink
 
 PRIVATE = 987654321

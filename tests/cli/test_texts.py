@@ -15,8 +15,8 @@ from rich.text import Text
 
 import pufferflow as pf
 from pufferflow.cli.errors import Fault
+from pufferflow.cli.guarantee_texts import of_limit
 from pufferflow.cli.output import cell_text, document, lines_of, safe, write
-from pufferflow.cli.promises import of_limit
 from pufferflow.cli.screen import Screen
 from pufferflow.cli.terminal import rendered
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import schema
+from pufferflow.jobs.file import schema
 
 HOUSES = pl.DataFrame({"house": [1, 1, 2, 2], "hour": [0, 1, 0, 1], "day": ["a", "b", "a", "b"], "on": [1, 0, 1, 1]})
 MORE = pl.DataFrame({"house": [3, 3], "hour": [0, 1], "day": ["a", "b"], "on": [1, 1]})

@@ -11,8 +11,8 @@ from machines import PolarsMachine
 from pufferflow_connectors.warehouses import Warehouse
 
 import pufferflow as pf
-from pufferflow.engine import remote_engine
-from pufferflow.engine.remote import RemoteEngine
+from pufferflow.engines.connect import remote_engine
+from pufferflow.engines.remote import RemoteEngine
 
 _numbers = itertools.count()
 WIDEST = {"sqlite", "sqlalchemy"}

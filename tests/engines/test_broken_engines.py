@@ -8,7 +8,7 @@ import pytest
 from machines import PolarsMachine
 
 import pufferflow as pf
-from pufferflow.engine.self_test import digest
+from pufferflow.engines.self_test import digest
 from pufferflow.plugins import CellTotals, GroupRows, GroupRuns, UnitLimit
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - without a zone

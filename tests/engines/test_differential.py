@@ -9,12 +9,13 @@ from machines import PolarsMachine, nasty
 from thinned import nightly
 
 import pufferflow as pf
-from pufferflow.engine import Measure, PositionMode, Selection, UnitLimit, engine_of
-from pufferflow.engine.remote import RemoteEngine
-from pufferflow.errors import UsageError
-from pufferflow.expressions import read_values
+from pufferflow.core.errors import UsageError
+from pufferflow.engines.connect import engine_of
+from pufferflow.engines.remote import RemoteEngine
+from pufferflow.models.domain import read_domain
+from pufferflow.queries.engine_interface import Measure, PositionMode, Selection, UnitLimit
+from pufferflow.queries.expressions.compiler import read_values
 from pufferflow.queries.other_keys import with_others
-from pufferflow.scenario.domain import read_domain
 
 PUBLIC = ("key", "share", "day", "flag", "cents", "group", "room", "t")
 ORDERS = [

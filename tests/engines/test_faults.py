@@ -226,6 +226,6 @@ def test_public_columns_that_are_nearly_unique_are_refused(monkeypatch, ordered)
     order = {"order_by": "hour", "step": 1, "within": "meter"} if ordered else {}
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["meter", "hour", "at"], **order)
     batch = pf.protect(relation, scenario).filter(pl.col("at") < 6).private_sum("level")
-    monkeypatch.setattr("pufferflow.engine.public_rows.MOST_DISTINCT", 3)  # not of the self-test, which has passed
+    monkeypatch.setattr("pufferflow.engines.public_rows.MOST_DISTINCT", 3)  # not of the self-test, which has passed
     with pytest.raises(pf.UsageError, match="the column 'at' has most of them"):
         batch.plan(pf.Pure(1.0)).release()

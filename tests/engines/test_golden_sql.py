@@ -15,7 +15,6 @@ import sqlite_rows
 from pufferflow_connectors import duckdb, postgresql, spark, warehouses
 from pufferflow_connectors.sql import kinds_of, query_text
 
-from pufferflow.expressions import Formula, Segment
 from pufferflow.plugins import (
     Above,
     ByLabels,
@@ -35,6 +34,7 @@ from pufferflow.plugins import (
     UnitLimit,
     WholeNumber,
 )
+from pufferflow.queries.expressions.formula import Formula, Segment
 
 DIALECTS = {
     "duckdb": duckdb.DIALECT,

@@ -9,7 +9,7 @@ from pufferflow_connectors import duckdb as on_duckdb
 from pufferflow_connectors import postgresql as on_postgresql
 
 import pufferflow as pf
-from pufferflow.engine.self_test import digest
+from pufferflow.engines.self_test import digest
 
 FLOAT = r"CAST\('[^']*' AS [A-Z ]+\)"
 NUMBER = rf'(?:{FLOAT}|"\w+"|CAST\("\w+" AS [A-Z ]+\)|`\w+`)'

@@ -9,8 +9,8 @@ from pufferflow_connectors import duckdb as on_duckdb
 from pufferflow_connectors import postgresql as on_postgresql
 
 import pufferflow as pf
-from pufferflow.engine import self_test
-from pufferflow.engine.self_test import digest
+from pufferflow.engines import self_test
+from pufferflow.engines.self_test import digest
 
 ROLES = {
     "strings": "standard_conforming_strings = off",

@@ -6,9 +6,9 @@ import polars as pl
 from machines import PolarsMachine
 
 import pufferflow as pf
-from pufferflow.engine.remote import RemoteEngine
-from pufferflow.frame import Batch
-from pufferflow.queries import Request
+from pufferflow.engines.remote import RemoteEngine
+from pufferflow.queries.request import Request
+from pufferflow.release.batch import Batch
 
 ROWS = 3
 DAYS, KINDS = range(4), ["a", "A", "a ", "b"]

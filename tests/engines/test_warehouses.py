@@ -15,8 +15,8 @@ from machines import nasty
 from pufferflow_connectors.warehouses import WAREHOUSES, Warehouse, _Column
 
 import pufferflow as pf
-from pufferflow.engine import remote_engine
-from pufferflow.engine.self_test import digest, rows
+from pufferflow.engines.connect import remote_engine
+from pufferflow.engines.self_test import digest, rows
 from pufferflow.plugins import CellTotals, RemoteTable
 
 METERS = pl.DataFrame({"district": ["N", "S", "N"], "kw": [1.0, 0.5, None]})

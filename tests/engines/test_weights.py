@@ -7,17 +7,11 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import (
-    StepWeights,
-    engine_of,
-    grids_of,
-    remote_engine,
-    weighted_patterns,
-    weighted_tally,
-    weights_by_rank,
-)
-from pufferflow.engine.remote import RemoteEngine
-from pufferflow.planning.public_weights import PublicWeights
+from pufferflow.engines.connect import engine_of, remote_engine
+from pufferflow.engines.remote import RemoteEngine
+from pufferflow.engines.row_weights import StepWeights, weights_by_rank
+from pufferflow.engines.weights import grids_of, weighted_patterns, weighted_tally
+from pufferflow.release.planning.public_weights import PublicWeights
 
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 9))
 SCENARIO = pf.Scenario(LEVEL, pf.AnyCorrelation(), within="house", public=["day", "price", "house"])

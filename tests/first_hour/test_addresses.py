@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.engine import RemoteTable
+from pufferflow.engines.connect import RemoteTable
 
 duckdb = pytest.importorskip("duckdb")
 SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
@@ -60,7 +60,8 @@ def test_two_slashes_name_a_host():
 @pytest.mark.parametrize(("address", "name"), [("duckdb:///power.db", "meters"), ("duckdb:", "data/*.parquet")])
 def test_paths_of_a_job_are_relative_to_its_file(database, tmp_path_factory, monkeypatch, address, name):
     """Wherever it is run from: databases, and files that are named as tables."""
-    from pufferflow.jobs import Period, TableSource
+    from pufferflow.jobs.period import Period
+    from pufferflow.jobs.table_source import TableSource
 
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     source = TableSource(engine="duckdb", table=name, address=address)

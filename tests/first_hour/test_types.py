@@ -103,7 +103,7 @@ def test_a_file_of_a_user_has_types(tmp_path):
 def test_a_suggestion_without_a_prior_is_refused_in_words():
     """A prior is a prior: where none was fitted, asking for it says why, and `fitted` says so without an error."""
     import pufferflow as pf
-    from pufferflow.beliefs import Suggestion
+    from pufferflow.release.suggest import Suggestion
 
     row = Suggestion("rows follow each other", None, note="the reference has one row.")
     assert row.fitted is None

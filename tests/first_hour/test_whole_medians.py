@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.queries import Quantile
+from pufferflow.queries.aggregates import Quantile
 
 AGES = [17, 23, 40, 40, 40, 52, 90]
 

@@ -15,7 +15,7 @@ from unittest import mock
 
 from readings import BITS, digest, of_database, of_page, of_text
 
-from pufferflow.errors import UtilityWarning
+from pufferflow.core.errors import UtilityWarning
 
 JOB = """
 name = "hours"

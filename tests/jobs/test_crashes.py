@@ -9,8 +9,8 @@ import pytest
 from thinned import nightly
 
 import pufferflow as pf
-from pufferflow.jobs import Job
 from pufferflow.jobs import job as running
+from pufferflow.jobs.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 """Stopped just when a file was opened, nobody has closed it."""

@@ -11,7 +11,7 @@ import postgres
 import pytest
 import sqlalchemy as sa
 
-from pufferflow.jobs import Job
+from pufferflow.jobs.job import Job
 
 SINK = 'kind = "sql"\naddress = "sqlite:///published.db"\ntable = "meters"\n\n[schedule]'
 

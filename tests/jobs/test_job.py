@@ -11,8 +11,8 @@ from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
 from pufferflow.jobs.job_account import JobAccount
 from pufferflow.jobs.sink import PAGE
-from pufferflow.release import EVIDENCE
-from pufferflow.release import publication as releasing
+from pufferflow.published.files import EVIDENCE
+from pufferflow.release import publish as releasing
 
 DAY = "2026-10-20"
 

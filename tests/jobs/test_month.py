@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import Job, folder_sink
+from pufferflow.jobs import folder_sink
 from pufferflow.jobs import job as running
+from pufferflow.jobs.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 """Stopped just when a file was opened, nobody has closed it."""

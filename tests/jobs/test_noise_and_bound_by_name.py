@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.bounds import BOUNDS
+from pufferflow.calibration.bound_names import BOUNDS
 from pufferflow.jobs.file import read_text, schema
-from pufferflow.noise import NOISES
+from pufferflow.noise.names import NOISES
 
 STARTER = (files("pufferflow.jobs.starter") / "job.toml").read_text()
 SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 import pufferflow as pf
-from pufferflow import progress
+from pufferflow.core import durable_files as durable
+from pufferflow.core import progress
 from pufferflow.jobs import job as room
-from pufferflow.release import durable
 
 SINCE, UNTIL = "2026-10-18", "2026-10-21"
 DAYS = ["2026-10-18", "2026-10-19", "2026-10-20", "2026-10-21"]
@@ -243,7 +243,7 @@ def test_a_cost_that_an_older_version_reserved_is_completed(make, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(pf.Plan, "covering", lambda plan, _: plan)
         patched.setattr(room, "_log", logging.getLogger("pufferflow.test"))
-        from pufferflow.release import publication
+        from pufferflow.release import publish as publication
 
         patched.setattr(publication, "add_noise", stop)
         with pytest.raises(KeyboardInterrupt):

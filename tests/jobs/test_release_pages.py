@@ -8,7 +8,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs.sink import PAGE
-from pufferflow.release import EVIDENCE
+from pufferflow.published.files import EVIDENCE
 
 DAY = "2026-10-20"
 

@@ -12,9 +12,11 @@ import jobs
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import JobRun, folder_sink, next_time, scheduling
+from pufferflow.jobs import folder_sink, scheduling
 from pufferflow.jobs import job as running
-from pufferflow.release import folder
+from pufferflow.jobs.job import JobRun
+from pufferflow.jobs.scheduling import next_time
+from pufferflow.published import folder
 
 DAYS = jobs.days(8)
 GAP = 0.05

@@ -9,7 +9,7 @@ import pytest
 from shelf import SHELVES
 
 import pufferflow as pf
-from pufferflow.jobs import schema
+from pufferflow.jobs.file import schema
 
 DAY, NEXT = "2026-10-20", "2026-10-21"
 

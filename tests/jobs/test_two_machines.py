@@ -8,7 +8,7 @@ import postgres
 import pytest
 from thinned import nightly
 
-from pufferflow.jobs import Job
+from pufferflow.jobs.job import Job
 
 MACHINES = 4
 DAYS = 5

@@ -8,8 +8,8 @@ import pytest
 from alarms import alarms_twice
 
 import pufferflow as pf
-from pufferflow.engine import PublicOrder
-from pufferflow.engine.stored_rows import stored_rows
+from pufferflow.engines.model_rows import PublicOrder
+from pufferflow.engines.stored_rows import stored_rows
 from pufferflow.learning.couplings import Coupling, coupling_of
 from pufferflow.learning.model_belief import ModelBelief
 from pufferflow.learning.objectives import Objective

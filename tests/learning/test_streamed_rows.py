@@ -15,7 +15,7 @@ from alarms import alarms_twice
 from polars.io.plugins import register_io_source
 
 import pufferflow as pf
-from pufferflow.engine import model_rows, stored_rows
+from pufferflow.engines import model_rows, stored_rows
 from pufferflow.learning import sums, training
 from pufferflow.learning.sums import STEPS, ExactSums
 

@@ -13,7 +13,7 @@ from scipy import stats
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.noise import drawing
+from pufferflow.noise import sampler as drawing
 
 NOISES = {
     "laplace": pf.Laplace,

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.report.evidence import Atoms, WorstPair
-from pufferflow.report.figures.worst_pair_laws import noise_of
+from pufferflow.reports.evidence import Atoms, WorstPair
+from pufferflow.reports.figures.worst_pair_laws import noise_of
 
 ROWS = pl.DataFrame({"meter": ["a", "a", "b"], "level": [1, 3, 2]})
 SCENARIO = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior=pf.Independent())

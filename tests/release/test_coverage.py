@@ -9,8 +9,8 @@ from alarms import alarms_twice
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.planning.error_bars import confidence_of_sum, half_widths, running_widths
-from pufferflow.queries import Quantile
+from pufferflow.queries.aggregates import Quantile
+from pufferflow.release.planning.error_bars import confidence_of_sum, half_widths, running_widths
 
 WORLDS = 1200
 LEAST = 0.95 - 4 * math.sqrt(0.05 * 0.95 / WORLDS)

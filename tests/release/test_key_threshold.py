@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.planning.key_threshold import KeyThreshold, least_threshold, new_key_chance
-from pufferflow.queries import Count
-from pufferflow.release.appearing import bars_of_appearing
+from pufferflow.queries.aggregates import Count
+from pufferflow.release.appearing_keys import bars_of_appearing
+from pufferflow.release.planning.key_threshold import KeyThreshold, least_threshold, new_key_chance
 
 GRID = Fraction(1, 2)
 SPREAD = 40

@@ -7,9 +7,9 @@ from polars.io.plugins import register_io_source
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.engine import polars_engine as engine
-from pufferflow.engine import snapshot
-from pufferflow.errors import PufferflowError
+from pufferflow.core.errors import PufferflowError
+from pufferflow.engines import polars_engine as engine
+from pufferflow.queries import file_versions as snapshot
 
 ON = pf.Secret("on", domain=[0, 1])
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 1))

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow import sandbox
-from pufferflow.engine import polars_engine as engine
-from pufferflow.errors import PufferflowError
-from pufferflow.release import publication as releasing
+from pufferflow.core import sandbox
+from pufferflow.core.errors import PufferflowError
+from pufferflow.engines import polars_engine as engine
+from pufferflow.release import publish as releasing
 
 PART, ROWS = 329_218_107, 3
 SUM = PART * ROWS
@@ -180,8 +180,8 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
     files = {Path(file).name for file, _ in lines}
     assert {
         "one_pass.py",
-        "columns.py",
-        "drawing.py",
+        "column_measures.py",
+        "sampler.py",
         "draw.py",
         "release.py",
         "public_metadata.py",

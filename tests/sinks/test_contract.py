@@ -15,7 +15,8 @@ import sinks
 from thinned import nightly
 
 import pufferflow as pf
-from pufferflow.release import durable, files, folder
+from pufferflow.core import durable_files as durable
+from pufferflow.published import files, folder
 
 LABEL, NEXT = "2026-11-20", "2026-11-21"
 KEYS = {

@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 import pufferflow as pf
-from pufferflow.composition.cost import Cost, Rows, Shape, digest_of
-from pufferflow.composition.rule import UnitReleases
+from pufferflow.accounting.rules.base import UnitReleases
+from pufferflow.published.cost import Cost, Rows, Shape, digest_of
 
 
 def cost(noise, *values, scenario=None, promise=1.0, regions=None, **fields):

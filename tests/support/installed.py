@@ -6,7 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from pufferflow import entry_points
+from pufferflow.core import entry_points
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -22,15 +22,16 @@ from types import SimpleNamespace
 from strict import STRICT
 
 import pufferflow as pf
-import pufferflow.jobs as room
+from pufferflow.core import durable_files as durable
 from pufferflow.jobs import job as running
 from pufferflow.jobs import scheduling, starter
 from pufferflow.jobs.period import last_complete
 from pufferflow.jobs.sources import functions_of
-from pufferflow.release import durable, files, folder, publication, release
+from pufferflow.published import files, folder, release
+from pufferflow.release import publish as publication
 
 WHOLE = {"certificate.json", "intervals.parquet", "release.parquet"}
-_JOBS = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
+_JOBS = {str(path) for path in Path(running.__file__).parent.glob("*.py")}
 LINES = _JOBS | {module.__file__ for module in (folder, files, durable, publication, release)}
 """The code that runs a job, reserves, draws, keeps and writes; the ledger's tests crash at the ledger's own lines."""
 QUICK = [(r"\bmeters, steps = [0-9]+", "meters, steps = 8")]
@@ -49,7 +50,7 @@ def made(place, *changes, data=False):
     code.write_text(_changed(code, QUICK))
     text.write_text(_changed(text, [*MADE_UP, *changes, *([FILES] if data else [])]))
     (place / "data").mkdir()
-    return room.Job.read(text)
+    return pf.Job.read(text)
 
 
 def _changed(path, changes):
@@ -270,14 +271,14 @@ def _schedule(job, tell, asked):
     turns = itertools.count(1)
 
     def told(what):
-        if isinstance(what, room.JobRun):
+        if isinstance(what, pf.JobRun):
             tell(gave=[what.period, digest(what.release)], drawn=what.drawn, sent=what.sent)
         else:
             tell(told=type(what).__name__)
         if isinstance(what, datetime) and next(turns) == asked.get("turns"):
             os.kill(os.getpid(), signal.SIGTERM)
 
-    room.schedule(job, asked.get("since"), told)
+    scheduling.schedule(job, asked.get("since"), told)
     tell(told="end")
 
 
@@ -316,7 +317,7 @@ def _work(asked, writing):
     time.sleep(max(0, asked.get("at_time", 0) - time.time()))
     tracer = Tracer(CRASHES.get(asked.get("crash")), asked.get("line"))
     with tracer if "line" in asked or "count" in asked else contextlib.nullcontext():
-        CALLS[asked["call"]](room.Job.read(asked["job"]), tell, asked)
+        CALLS[asked["call"]](pf.Job.read(asked["job"]), tell, asked)
     tell(lines=tracer.count, places=tracer.places)
 
 

@@ -7,8 +7,8 @@ import types
 import polars as pl
 
 import pufferflow as pf
-from pufferflow.composition import Cost, Shape, digest_of
-from pufferflow.planning.certificate import AskedQuery, Certificate
+from pufferflow.published.certificate import AskedQuery, Certificate
+from pufferflow.published.cost import Cost, Shape, digest_of
 
 SECRET = pf.Secret("level", domain=[0, 1, 2, 3])
 SCENARIO = pf.Scenario(SECRET, pf.AnyCorrelation())

@@ -10,9 +10,9 @@ from fractions import Fraction
 import polars as pl
 import polars.selectors as cs
 
-from pufferflow.engine.one_pass import at_most
-from pufferflow.engine.public_rows import unsigned_zero
+from pufferflow.engines.one_pass import at_most
 from pufferflow.plugins import Backend, ByLabels, CellTotals, GroupRows, GroupRuns
+from pufferflow.queries.key_columns import unsigned_zero
 
 
 class PolarsMachine(Backend):

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from published import DAY, FRAMES, HOSTILE, days, hostile_names
 
-from pufferflow import report
-from pufferflow.report.evidence import (
+from pufferflow.reports import pages as report
+from pufferflow.reports.evidence import (
     ORDINARY,
     Atoms,
     BoundRow,

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 import pufferflow as pf
-from pufferflow.engine import Pattern
+from pufferflow.queries.engine_interface import Pattern
 from tests.support.chains import given
 
 

@@ -27,7 +27,7 @@ COPIED = (
     "README.md",
 )
 LEFT_OUT = ("__pycache__", "recipes", "golden.jsonl.xz", "written", "older")
-DOOR, REFERENCE, CHANGELOG = "pufferflow/__init__.py", "docs/reference.md", "CHANGELOG.md"
+STUB, REFERENCE, CHANGELOG = "pufferflow/__init__.pyi", "docs/reference.md", "CHANGELOG.md"
 Change = Callable[[str], str]
 
 
@@ -57,17 +57,10 @@ def each(*changes: Change) -> Change:
     return change
 
 
-def at_the_door(room: str, name: str) -> dict[str, Change]:
+def with_public_name(module: str, name: str) -> dict[str, Change]:
     """Return what "in the public API" means: the row "a public name" of the table."""
-    typed, listed = f"    from pufferflow.{room} import ", f'    "{room}": ('
-
-    def door(text: str) -> str:
-        assert typed in text, f"nothing of the package {room} is in the public API"
-        text = text.replace(typed, f"{typed}{name} as {name}\n{typed}", 1)
-        return after(listed, f'"{name}", ')(text)
-
     return {
-        DOOR: door,
+        STUB: lambda text: f"from pufferflow.{module} import {name} as {name}\n{text}",
         REFERENCE: lambda text: f"{text}\n::: pufferflow.{name}\n",
         CHANGELOG: lambda text: f"{text}- `pf.{name}`.\n",
     }
@@ -121,13 +114,13 @@ def rows() -> dict[str, str]:
 def files_in(row: str, name: str) -> set[str]:
     """Return the files that a row names, but for those that are needed only in some case.
 
-    "At the public API" stands for the files of the row "a public name".
+    "In the public API" stands for the files of the row "a public name".
     """
     always = re.sub(r"(; [^;|]*only if|\([^)]*only if)[^;|]*", "", row)
-    words = re.findall(r"`([\w./-]+\.(?:py|md|toml))`", always)
+    words = re.findall(r"`([\w./-]+\.(?:pyi?|md|toml))`", always)
     written = {re.sub(r"(?<=[/_])x\.py$", f"{name}.py", word) for word in words}
-    door = files_in(rows()["a public name"], name) if "in the public API" in always else set()
-    return door | {word if word.partition("/")[0] in COPIED else f"pufferflow/{word}" for word in written}
+    public = files_in(rows()["a public name"], name) if "in the public API" in always else set()
+    return public | {word if word.partition("/")[0] in COPIED else f"pufferflow/{word}" for word in written}
 
 
 def copy_of_the_tree(place: Path) -> Path:

@@ -23,7 +23,7 @@ Table = TypeVar("Table")
 CERTIFICATE: Final = "certificate"
 NAMES: Final = Names(reserved=(*OWN, CERTIFICATE), never=("\0", *" ,;{}()\n\t="))
 """Signs that readers of Parquet tables, such as Spark, refuse in names of columns."""
-ID, ENTRY = "pufferflow.release-id", "pufferflow.entry"
+ID, ENTRY = "pufferflow.published-id", "pufferflow.entry"
 """The names under which a commit says which release it is."""
 _ATTEMPTS: Final = 20
 MOST_LOOKED: Final = 100

@@ -21,8 +21,8 @@ def installed(screen: Screen) -> Answer:
 
     Polars, which reads frames and files, is always there.
     """
-    from pufferflow.entry_points import load, names_in
-    from pufferflow.errors import UsageError
+    from pufferflow.core.entry_points import load, names_in
+    from pufferflow.core.errors import UsageError
 
     rows = list[list[str]]()
     for name in names_in("pufferflow.engines"):
@@ -41,8 +41,8 @@ def check(screen: Screen, address: Address) -> Answer:
     The test rows, all edge cases, are part of the queries: no table is made or read. Each engine passes this test
     before its first rows are protected; the command runs it earlier. ${NAME} in the address comes from the environment.
     """
-    from pufferflow.engine import check_engine
-    from pufferflow.jobs import with_variables
+    from pufferflow.engines.connect import check_engine
+    from pufferflow.jobs.toml import with_variables
 
     begun = time.monotonic()
     name, digest = check_engine(with_variables(address))

@@ -9,10 +9,10 @@ import typer
 from pufferflow.cli.options import Force, JobPath, check_free
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import UsageError
+from pufferflow.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from pufferflow.jobs import Job
+    from pufferflow.jobs.job import Job
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the job; created if missing.")]
 SchemaPath = Annotated[
@@ -41,7 +41,7 @@ def init(screen: Screen, folder: Folder = Path()) -> Answer:
 
 def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> Answer:  # noqa: FBT002
     """Print the JSON schema of a job file, for editors."""
-    from pufferflow.jobs import schema as of_a_job
+    from pufferflow.jobs.file import schema as of_a_job
 
     if output is not None:
         _check_name(output)
@@ -50,7 +50,7 @@ def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> A
     if output is None:
         screen.raw(json.dumps(json_schema, indent=2))
     else:
-        from pufferflow.release import put_text
+        from pufferflow.published.release import put_text
 
         put_text(output, json.dumps(json_schema, indent=2) + "\n")
         screen.note(f"The schema is {output}.")
@@ -62,8 +62,9 @@ def check(screen: Screen, job: JobPath) -> Answer:
 
     Reads no data, and of a ledger only whether its account agrees with the file.
     """
-    from pufferflow.cli.promises import differences
-    from pufferflow.jobs import Job, check_addresses
+    from pufferflow.cli.guarantee_texts import differences
+    from pufferflow.jobs.file import check_addresses
+    from pufferflow.jobs.job import Job
 
     batch = Job.read(job)
     check_addresses(batch.file)
@@ -77,7 +78,7 @@ def check(screen: Screen, job: JobPath) -> Answer:
 
 
 def _describe(job: "Job") -> dict[str, Any]:
-    from pufferflow.jobs import next_time
+    from pufferflow.jobs.scheduling import next_time
 
     plan, period = job.file.schedule, job.period()
     return {
@@ -98,7 +99,7 @@ def _describe(job: "Job") -> dict[str, Any]:
 def _describe_in_words(job: "Job") -> dict[str, Any]:
     """Return the values whose text for people differs from that for programs."""
     from pufferflow.cli.commands.run import near
-    from pufferflow.cli.promises import in_words
+    from pufferflow.cli.guarantee_texts import in_words
 
     file, period = job.file, job.period()
     promise = None if file.guarantee is None else in_words(file.guarantee.guarantee)

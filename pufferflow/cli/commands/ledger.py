@@ -13,11 +13,13 @@ from pufferflow.cli.errors import EXITS
 from pufferflow.cli.options import Force, LedgerAddress, check_free, existing
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import LedgerError, UsageError
+from pufferflow.core.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
-    from pufferflow.ledger import Account, Correction, Entry
-    from pufferflow.report.evidence import Charge
+    from pufferflow.accounting.ledger.account import Account
+    from pufferflow.accounting.ledger.corrections import Correction
+    from pufferflow.accounting.ledger.reader import Entry
+    from pufferflow.reports.evidence import Charge
 
 AccountName = Annotated[
     str | None, typer.Option("--account", metavar="NAME", help="Show the history of this account.", show_default=False)
@@ -141,7 +143,7 @@ def _entry(entry: "Entry", charge: "Charge | None") -> dict[str, Any]:
 
 
 def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
-    from pufferflow.cli.promises import loss_of, of_limit
+    from pufferflow.cli.guarantee_texts import loss_of, of_limit
 
     if not accounts:
         screen.say("The ledger has no account.")
@@ -157,7 +159,7 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
 
 
 def _show_history(screen: Screen, account: dict[str, Any]) -> None:
-    from pufferflow.cli.promises import in_words, loss_of, of_limit
+    from pufferflow.cli.guarantee_texts import in_words, loss_of, of_limit
 
     screen.say(f"{account['name']}: spent {of_limit(loss_of(account['spent']), account['limit'])}")
     screen.say(account["explanation"].partition("\n")[2])
@@ -174,7 +176,7 @@ def _show_history(screen: Screen, account: dict[str, Any]) -> None:
 
 
 def _total(entry: dict[str, Any]) -> str:
-    from pufferflow.report import SPENT, at_most
+    from pufferflow.reports.numbers import SPENT, at_most
 
     known = entry["total"] is not None
     return at_most(entry["total"], SPENT) if known else f"≤ {at_most(entry['total_at_most'], SPENT)}"
@@ -185,8 +187,8 @@ def _minute(at: str | None) -> str | None:
 
 
 if TYPE_CHECKING:
-    from pufferflow.jobs import Job
-    from pufferflow.ledger import Published
+    from pufferflow.accounting.ledger.published import Published
+    from pufferflow.jobs.job import Job
 
 Compared = Annotated[
     Path,
@@ -236,7 +238,7 @@ def _job_of(published: Path) -> "Job | None":
     """Return the job of a file; None for a folder."""
     if published.is_dir() or published.suffix.lower() != ".toml":
         return None
-    from pufferflow.jobs import Job
+    from pufferflow.jobs.job import Job
 
     return Job.read(published)
 

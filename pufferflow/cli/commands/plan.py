@@ -14,13 +14,14 @@ import typer
 from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import Refused
+from pufferflow.core.errors import Refused
 
 if TYPE_CHECKING:
-    from pufferflow.guarantees import Guarantee
-    from pufferflow.jobs import Job, Period
-    from pufferflow.ledger import Account
-    from pufferflow.plan import Plan
+    from pufferflow.accounting.ledger.account import Account
+    from pufferflow.jobs.job import Job
+    from pufferflow.jobs.period import Period
+    from pufferflow.privacy.guarantee import Guarantee
+    from pufferflow.release.plan import Plan
 
 _UNEQUAL = "periods differ in length, so there is no forecast"
 
@@ -52,7 +53,7 @@ class ReleaseCost:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the names and values for people."""
-        from pufferflow.cli.promises import loss_of, of_limit
+        from pufferflow.cli.guarantee_texts import loss_of, of_limit
 
         if self.spent is None:
             after = of_limit(self.after, self.limit)
@@ -74,7 +75,7 @@ class ReleaseCost:
 
 def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> ReleaseCost:
     """Return the cost of a planned release for its account, whose ledger is read once."""
-    from pufferflow.cli.promises import loss_of
+    from pufferflow.cli.guarantee_texts import loss_of
 
     charged = job.file.ledger
     if account is None:
@@ -100,8 +101,8 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
 
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
     """Return the total of a single plan, in the kind of the limit; None if no rule composes it."""
-    from pufferflow.cli.promises import loss_of
-    from pufferflow.composition import AccountCosts
+    from pufferflow.accounting.account_costs import AccountCosts
+    from pufferflow.cli.guarantee_texts import loss_of
 
     try:
         return loss_of(AccountCosts([plan.request.scenario], limit).total([plan.cost]).guarantee)
@@ -149,8 +150,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
     Reads public columns only. Shows for each number the noise and its scale, the expected error, and the largest error
     in 19 of 20 cases. Then what the account has spent, and last the sentence that a person signs.
     """
-    from pufferflow.cli.promises import disagreements
-    from pufferflow.jobs import Job
+    from pufferflow.cli.guarantee_texts import disagreements
+    from pufferflow.jobs.job import Job
 
     place = None if output is None else read_page(output, force=force)
     batch = Job.read(job).planned_with(noise, bound)
@@ -195,7 +196,7 @@ def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
 
 def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
     """Print how many numbers are useless or weak, with remedies."""
-    from pufferflow.explain import ALL_ROWS
+    from pufferflow.release.explain.compare import ALL_ROWS
 
     for verdict in ("useless", "weak"):
         own = [one for one in check if one["verdict"] == verdict]

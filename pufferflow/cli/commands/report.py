@@ -13,7 +13,7 @@ from pufferflow.cli.errors import EXITS, MISUSE, REFUSED
 from pufferflow.cli.options import PAGE, Force, JobPath, PeriodName, existing, read_page
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import LedgerError, UsageError
+from pufferflow.core.errors import LedgerError, UsageError
 
 What = Annotated[
     str,
@@ -50,7 +50,7 @@ def report(
     else:
         _check_no_second(ledger)
         kind, (page, fault) = "ledger", _ledger_page(what)
-    from pufferflow.release import put_text
+    from pufferflow.published.release import put_text
 
     put_text(place, page)
     size = place.stat().st_size
@@ -88,8 +88,8 @@ def _check_no_second(ledger: str | None) -> None:
 
 def _ledger_page(address: str) -> tuple[str, str]:
     """Return the report on a ledger, and its fault."""
-    from pufferflow.ledger import facts_of
-    from pufferflow.report import ledger_page
+    from pufferflow.accounting.ledger.ledger import facts_of
+    from pufferflow.reports.pages import ledger_page
 
     with existing(address) as ledger:
         facts = facts_of(ledger)
@@ -98,7 +98,8 @@ def _ledger_page(address: str) -> tuple[str, str]:
 
 def _release_page(folder: Path, *, compared: bool) -> str:
     """Return the report on a release; without the plan's evidence if it was compared with a ledger."""
-    from pufferflow.release import CERTIFICATE, Release
+    from pufferflow.published.files import CERTIFICATE
+    from pufferflow.published.release import Release
 
     if not (folder / CERTIFICATE).is_file():
         raise UsageError(
@@ -128,9 +129,9 @@ def audit(
     """
     _check_trials(trials)
     from pufferflow.audit import attack
-    from pufferflow.cli.promises import in_words
-    from pufferflow.jobs import Job
-    from pufferflow.report import downwards
+    from pufferflow.cli.guarantee_texts import in_words
+    from pufferflow.jobs.job import Job
+    from pufferflow.reports.numbers import downwards
 
     batch = Job.read(job)
     chosen = batch.period(period)

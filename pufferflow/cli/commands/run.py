@@ -15,15 +15,15 @@ from pufferflow.cli.errors import fault_of
 from pufferflow.cli.options import JobPath, PeriodName, SinceName, UntilName
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
-from pufferflow.errors import PufferflowError, UsageError
+from pufferflow.core.errors import PufferflowError, UsageError
 
 if TYPE_CHECKING:
-    from pufferflow.jobs import Job, JobRun
+    from pufferflow.jobs.job import Job, JobRun
 
 
 def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
     """Log a run in one line, and each note in another."""
-    from pufferflow.cli.promises import loss_of, of_limit
+    from pufferflow.cli.guarantee_texts import loss_of, of_limit
 
     spent = ""
     if ran.spent is not None and ran.limit is not None:
@@ -86,7 +86,7 @@ def run(  # noqa: PLR0913, PLR0917 - one option each
     then the noise, what the account has spent, and the folder. Running it again returns the same release and charges
     nothing.
     """
-    from pufferflow.jobs import Job
+    from pufferflow.jobs.job import Job
 
     _check(period, since, until, revision)
     batch, runs, failures = Job.read(job), list[object](), list[object]()
@@ -102,7 +102,7 @@ def run(  # noqa: PLR0913, PLR0917 - one option each
 
 def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "JobRun | None":
     """Release the unreleased periods of a range in order; raise the first error after all were tried."""
-    from pufferflow.report import counted
+    from pufferflow.reports.numbers import counted
 
     periods, todo = job.between(since, until), job.missed(since, until=until)
     before = len(periods) - len(todo)
@@ -152,8 +152,8 @@ def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
 
     Begins with the missed periods. Ctrl-C and SIGTERM end it, after the current run.
     """
-    from pufferflow.jobs import Job
-    from pufferflow.jobs import schedule as keep_running
+    from pufferflow.jobs.job import Job
+    from pufferflow.jobs.scheduling import schedule as keep_running
 
     batch = Job.read(job)
     log = _ScheduleLog(screen, batch)

@@ -4,10 +4,10 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from pufferflow.addresses import local_path
-from pufferflow.errors import UsageError
+from pufferflow.core.addresses import local_path
+from pufferflow.core.errors import UsageError
 from pufferflow.jobs.file import schema
-from pufferflow.release import written
+from pufferflow.published.release import written
 
 FILES = {"job.toml": "job.toml", "job.py": "job.py.txt"}
 """What is written, and the file here that it is a copy of."""

@@ -34,20 +34,15 @@ CHANGED = {
             f"{CLASS}@final\n@dataclass(frozen=True)\nclass Mean(Query)",
         ),
     ),
-    "pufferflow/queries/__init__.py": each(
-        after("Quantile, Sum", ", SumOfSquares"), after('    "Sum",\n', '    "SumOfSquares",\n')
-    ),
-    "pufferflow/frame.py": each(
-        lambda text: text.replace(" Sum, Variance", " Sum, SumOfSquares, Variance", 1).replace(
-            "    Sum,\n", "    Sum,\n    SumOfSquares,\n", 1
-        ),
+    "pufferflow/release/batch.py": each(
+        after("MeanOfUnknown, Quantile, Sum", ", SumOfSquares"),
         instead("\n    def private_mean(", f"{METHOD}    def private_mean("),
     ),
     "docs/queries.md": after(
         "| `private_sum(column)` | Σ φ(x); [`bounds`](#bounds-of-groups) by group | on the sum |\n",
         "| `private_sum_of_squares(column)` | Σ φ(x)² | on the sum of squares |\n",
     ),
-    "tests/frame/test_release.py": each(
+    "tests/release/test_release.py": each(
         after(
             '        .private_quantile("level", 0.5)\n        .private_histogram("level")\n',
             '        .private_sum_of_squares("level")\n',
@@ -58,4 +53,4 @@ CHANGED = {
         ),
     ),
 }
-CONTRACTS = [["pufferflow/frame.py"], ["tests/frame/test_release.py", "-k", "every_query"]]
+CONTRACTS = [["pufferflow/release/batch.py"], ["tests/release/test_release.py", "-k", "every_query"]]

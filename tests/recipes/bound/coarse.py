@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from pufferflow.bounds.bound import BallLoss, Bound
-from pufferflow.bounds.distance_bounds import norm_for
-from pufferflow.bounds.law_pairs import Pair
-from pufferflow.bounds.laws import WorkEstimate, as_laws
-from pufferflow.errors import Refused
-from pufferflow.guarantees import Guarantee
-from pufferflow.noise import Noise
-from pufferflow.suggestions import suggests_arguments
-from pufferflow.transport import Certainty
+from pufferflow.calibration.bound import BallLoss, Bound
+from pufferflow.calibration.distance_bounds import norm_for
+from pufferflow.calibration.law_pairs import Pair
+from pufferflow.calibration.laws import WorkEstimate, as_laws
+from pufferflow.core.errors import Refused
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.noise.base import Noise
+from pufferflow.privacy.guarantee import Guarantee
 
 
 @final
@@ -31,7 +31,6 @@ class Coarse(Bound):
     """
 
     name = "coarse"
-    explanation = "Like GWM, but with movements rounded up to powers of two, so that noise says less of the prior (M3)."
 
     def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
         return sizes.winf

@@ -1,17 +1,20 @@
 """A bound: movements rounded up to powers of two, between GWM and group privacy."""
 
-from recipes import after, at_the_door, each
+from recipes import after, each, with_public_name
 
 ROW = "a bound"
-ADDED = {"coarse.py": "pufferflow/bounds/coarse.py"}
+ADDED = {"coarse.py": "pufferflow/calibration/coarse.py"}
 CHANGED = {
-    **at_the_door("bounds", "Coarse"),
-    "pufferflow/bounds/__init__.py": each(
-        after("from pufferflow.bounds.dagwm import DAGWM\n", "from pufferflow.bounds.coarse import Coarse\n"),
-        after('    "Calibration",\n', '    "Coarse",\n'),
+    **with_public_name("calibration.coarse", "Coarse"),
+    "pufferflow/calibration/bound_names.py": each(
+        after("from pufferflow.calibration.bound import Bound\n", "from pufferflow.calibration.coarse import Coarse\n"),
         after('Literal["messages", "gwm"', ', "coarse"'),
         after("Kantorovich, GWM", ", Coarse"),
     ),
-    "tests/bounds/test_order.py": after("pf.DAGWM(), pf.GWM(), ", "pf.Coarse(), "),
+    "pufferflow/reports/sections.py": after(
+        "_BOUNDS: Final = {\n",
+        '    "Coarse": "Like GWM, but with movements rounded up to powers of two (M3).",\n',
+    ),
+    "tests/calibration/test_order.py": after("pf.DAGWM(), pf.GWM(), ", "pf.Coarse(), "),
 }
-CONTRACTS = [["pufferflow/bounds/coarse.py", "tests/test_door.py"], ["tests/bounds/test_order.py"]]
+CONTRACTS = [["pufferflow/calibration/coarse.py", "tests/test_public_names.py"], ["tests/calibration/test_order.py"]]

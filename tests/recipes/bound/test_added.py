@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.bounds import BoundName
+from pufferflow.calibration.bound_names import BoundName
 
 CHAIN = pf.MarkovChain([[0.8, 0.2], [0.3, 0.7]])
 SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), CHAIN, order_by="hour")

@@ -43,10 +43,10 @@ def convert(
 
     The least epsilon known, rounded up.
     """
-    from pufferflow.cli.promises import in_words
-    from pufferflow.guarantees import promise_of
+    from pufferflow.cli.guarantee_texts import in_words
+    from pufferflow.privacy.by_name import guarantee_of
 
-    promise = promise_of(epsilon, delta, alpha)
+    promise = guarantee_of(epsilon, delta, alpha)
     found = promise.to_approx(to_delta)
     screen.facts([("guarantee", in_words(promise)), ("follows", in_words(found))])
     return Answer({"promise": promise, "follows": found})

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from pufferflow.arrays import Floats
-from pufferflow.noise.noise import Noise, read_scale
-from pufferflow.rounding import UNIT, lifted
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.core.arrays import Floats
+from pufferflow.core.rounding import UNIT, lifted
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.noise.base import Noise, read_scale
 
 
 @final

@@ -1,16 +1,15 @@
 """A noise: the logistic law, which keeps pure guarantees as Laplace noise does, and is smooth at 0."""
 
-from recipes import after, at_the_door, each, instead
+from recipes import after, each, instead, with_public_name
 
 ROW = "a noise"
 ADDED = {"logistic.py": "pufferflow/noise/logistic.py"}
 CHANGED = {
-    **at_the_door("noise", "Logistic"),
-    "pufferflow/noise/__init__.py": each(
+    **with_public_name("noise.logistic", "Logistic"),
+    "pufferflow/noise/names.py": each(
         after("from pufferflow.noise.laplace import Laplace\n", "from pufferflow.noise.logistic import Logistic\n"),
         after('Literal["laplace", "gaussian"', ', "logistic"'),
         after('"gaussian": Gaussian', ', "logistic": Logistic'),
-        after('    "Laplace",\n', '    "Logistic",\n'),
     ),
     "tests/noise/test_contract.py": after('    "gaussian": pf.Gaussian,\n', '    "logistic": pf.Logistic,\n'),
     "tests/noise/test_drawing.py": after('    "gaussian": pf.Gaussian,\n', '    "logistic": pf.Logistic,\n'),
@@ -29,7 +28,7 @@ CHANGED = {
     ),
 }
 CONTRACTS = [
-    ["pufferflow/noise/logistic.py", "tests/test_door.py"],
+    ["pufferflow/noise/logistic.py", "tests/test_public_names.py"],
     ["tests/noise/test_contract.py", "tests/noise/test_drawing.py", "-k", "logistic"],
-    ["tests/test_every_noise_and_promise.py", "-k", "Logistic"],
+    ["tests/test_every_noise_and_guarantee.py", "-k", "Logistic"],
 ]

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from pufferflow.arguments import finite_number, set_fields
-from pufferflow.scenario.priors.latent_class import LatentClass
-from pufferflow.scenario.priors.prior import Prior, Probability, read_law, restored_law, stored_law, wrong_secret
-from pufferflow.scenario.secret import AnySecret, Secret
-from pufferflow.suggestions import suggests_arguments
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.validate import finite_number, set_fields
+from pufferflow.models.priors.base import Prior, Probability, read_law, restored_law, stored_law, wrong_secret
+from pufferflow.models.priors.latent_class import LatentClass
+from pufferflow.models.secret import AnySecret, Secret
 
 
 @final

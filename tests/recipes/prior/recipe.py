@@ -1,9 +1,9 @@
 """A prior: rows that are copies of one another or independent, whose laws are those of a hidden class."""
 
-from recipes import after, at_the_door, each, instead
+from recipes import after, each, instead, with_public_name
 
 ROW = "a prior"
-ADDED = {"clones.py": "pufferflow/scenario/priors/clones.py"}
+ADDED = {"clones.py": "pufferflow/models/priors/clones.py"}
 METHOD = """@implied.register
 def _(prior: Clones, statistic: Statistic, secret: AnySecret) -> Laws:
     prior.check(secret)
@@ -12,21 +12,20 @@ def _(prior: Clones, statistic: Statistic, secret: AnySecret) -> Laws:
 
 """
 CHANGED = {
-    **at_the_door("scenario.priors", "Clones"),
-    "pufferflow/scenario/priors/__init__.py": each(
-        after('together."""\n\n', "from pufferflow.scenario.priors.clones import Clones\n"),
-        after('    "ChainsBetween",\n', '    "Clones",\n'),
-    ),
-    "pufferflow/inference/mixture.py": each(
-        instead("priors import LatentClass", "priors import Clones, LatentClass"),
+    **with_public_name("models.priors.clones", "Clones"),
+    "pufferflow/sensitivity/latent_class.py": each(
+        after(
+            "from pufferflow.models.priors.latent_class import LatentClass\n",
+            "from pufferflow.models.priors.clones import Clones\n",
+        ),
         instead("def _star(prior: LatentClass", f"{METHOD}def _star(prior: LatentClass"),
     ),
-    "tests/inference/test_contract.py": after(
+    "tests/sensitivity/test_contract.py": after(
         '    "table": (pf.Derived("ill"), pf.Table(ROWS)),\n',
         '    "clones": (VALUES, pf.Clones(0.2, [0.5, 0.3, 0.2])),\n',
     ),
 }
 CONTRACTS = [
-    ["pufferflow/scenario/priors/clones.py", "tests/test_door.py"],
-    ["tests/inference/test_contract.py", "-k", "clones"],
+    ["pufferflow/models/priors/clones.py", "tests/test_public_names.py"],
+    ["tests/sensitivity/test_contract.py", "-k", "clones"],
 ]

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import final
 
-from pufferflow.composition.cost import Shape
-from pufferflow.composition.rule import CompositionRule, UnitReleases
-from pufferflow.noise import Gaussian
-from pufferflow.rounding import UNIT, float_above
+from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
+from pufferflow.core.rounding import UNIT, float_above
+from pufferflow.noise.gaussian import Gaussian
+from pufferflow.published.cost import Shape
 
 
 @final

@@ -3,12 +3,12 @@
 from recipes import after, each
 
 ROW = "a rule of composition"
-ADDED = {"k_fold.py": "pufferflow/composition/k_fold.py", "test_k_fold.py": "tests/composition/test_k_fold.py"}
+ADDED = {"k_fold.py": "pufferflow/accounting/rules/k_fold.py", "test_k_fold.py": "tests/accounting/test_k_fold.py"}
 CHANGED = {
-    "pufferflow/composition/rules.py": each(
+    "pufferflow/accounting/rules/choice.py": each(
         after(
-            "from pufferflow.composition.chain import MessagesRule\n",
-            "from pufferflow.composition.k_fold import KFoldRule\n",
+            "from pufferflow.accounting.rules.markov import MessagesRule\n",
+            "from pufferflow.accounting.rules.k_fold import KFoldRule\n",
         ),
         after("ConditionalRule(), JointRule()", ", KFoldRule()"),
     ),
@@ -26,6 +26,6 @@ CHANGED = {
     ),
 }
 CONTRACTS = [
-    ["tests/composition/test_k_fold.py"],
-    ["tests/composition/test_totals.py", "tests/composition/test_adaptive.py"],
+    ["tests/accounting/test_k_fold.py"],
+    ["tests/accounting/test_totals.py", "tests/accounting/test_adaptive.py"],
 ]

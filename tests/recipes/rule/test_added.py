@@ -2,10 +2,10 @@
 
 import polars as pl
 import pytest
-from pufferflow.composition.k_fold import KFoldRule
+from pufferflow.accounting.rules.k_fold import KFoldRule
 
 import pufferflow as pf
-from pufferflow.composition.rules import RULES
+from pufferflow.accounting.rules.choice import RULES
 
 SCENARIO = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), within="house")
 

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from pufferflow.composition.k_fold import KFoldRule
+from pufferflow.accounting.rules.k_fold import KFoldRule
 
 import pufferflow as pf
-from pufferflow.composition.additive import CouplingRule
-from pufferflow.composition.rule import UnitReleases
+from pufferflow.accounting.rules.additive import CouplingRule
+from pufferflow.accounting.rules.base import UnitReleases
 
 SCENARIO = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), within="house")
 FRAME = pl.DataFrame({"house": [1, 1, 1], "x": [0, 1, 1]})

@@ -6,7 +6,7 @@ from itertools import count
 from tempfile import TemporaryDirectory
 
 import pufferflow as pf
-from pufferflow.composition.rules import meters_for
+from pufferflow.accounting.rules.choice import meters_for
 
 _NAMES = count()
 

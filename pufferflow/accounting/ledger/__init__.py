@@ -1,0 +1,1 @@
+"""The ledger: a durable account of the total privacy loss of releases."""

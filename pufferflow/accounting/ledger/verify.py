@@ -1,0 +1,194 @@
+"""Checking a whole ledger, copying and exporting it.
+
+Every entry must follow from the one before, be valid, and find all objects that it names by digest. A copy has the same
+texts: it is a backup, or the way from a file to a server.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+import sqlalchemy as sa
+
+from pufferflow.accounting.ledger.corrections import Correction, corrections
+from pufferflow.accounting.ledger.events import (
+    EMPTY,
+    Committed,
+    Head,
+    Opened,
+    Reserved,
+    Superseded,
+    decode,
+    misfit,
+    read_head,
+)
+from pufferflow.accounting.ledger.log import Appender
+from pufferflow.accounting.ledger.reader import Reader, decode_release, decode_shape, is_payload
+from pufferflow.accounting.ledger.state import LedgerState
+from pufferflow.accounting.ledger.tables import (
+    ADD_EVENT,
+    ADD_PAYLOAD,
+    ADD_SHAPE,
+    HASH,
+    LAST,
+    LEAST,
+    NEWS,
+    PAYLOADS,
+    SHAPES,
+    Transaction,
+)
+from pufferflow.core.durable_files import write_whole
+from pufferflow.core.errors import LedgerError, UsageError
+
+_COPIED: Final = 1_000
+_EXPORTED: Final = 10_000
+
+
+@final
+@dataclass(frozen=True)
+class Verified:
+    """The result for a sound ledger: its number of entries, and its head, to be stored elsewhere.
+
+    `corrected` are entries with which an older version recorded a total that is too small; accounts go on with the
+    corrected totals.
+    """
+
+    entries: int
+    head: str
+    corrected: tuple[Correction, ...] = ()
+
+
+def read_kept_head(given: object) -> Head | None:
+    """Parse a head that was stored elsewhere; None if none is given."""
+    if given is None:
+        return None
+    head = read_head(given) if isinstance(given, str) else None
+    if head is None:
+        raise UsageError("The head cannot be read.", allowed='a text "number:hash"', instead="ledger.head()")
+    return head
+
+
+def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
+    """Check a whole ledger, and that it has the given head; name the first entry that does not fit."""
+    damaged = transaction.database == "sqlite" and transaction.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+    if damaged:
+        raise LedgerError("The ledger's file is damaged.", instead="the last copy that ledger.verify(head) accepts")
+    named, state = _NamedBlobs(), LedgerState()
+    state.catch_up(transaction, named.visit)
+    for account in state.accounts.values():
+        _ = account.scenarios  # each must be readable
+    named.check(transaction)
+    if trusted is not None:
+        digest = EMPTY.hash if trusted.number == 0 else transaction.value(HASH, number=trusted.number)
+        if digest != trusted.hash:
+            raise LedgerError(
+                f"The head that was kept is not in the ledger, which has {state.head.number} entries: "
+                "it was replaced by another, or by an older copy.",
+                allowed="a ledger that has grown since",
+                instead="the copy that was in use when the head was kept",
+            )
+    reader = Reader(state, transaction)
+    corrected = [one for name in state.accounts for one in corrections(reader, name)]
+    return Verified(state.head.number, str(state.head), tuple(corrected))
+
+
+class _NamedBlobs:
+    """The digests that entries name: of each, the number of the first entry that does."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[str, int] = {}
+        self.payloads: dict[str, int] = {}
+        self.entries: dict[int, int] = {}
+        """The entry of each commit."""
+
+    def visit(self, number: int, body: bytes) -> None:
+        """Add what one entry names."""
+        event = decode(body)
+        if event is None:
+            raise misfit(number, "it is not written as this library writes")
+        match event:
+            case Reserved():
+                self.shapes.setdefault(event.cost.shape, event.number)
+            case Committed():
+                self.payloads.setdefault(event.payload, event.number)
+                self.entries[event.number] = event.entry
+            case Opened() | Superseded():
+                pass
+
+    def check(self, transaction: Transaction) -> None:
+        """Check that blobs named by entries exist unchanged, and that there are no others."""
+        for digest, body in transaction.run(SHAPES):
+            number = _take(self.shapes, digest, "shape")
+            if decode_shape(digest, body) is None:
+                raise misfit(number, "the shape that it names was changed")
+        for digest, body in transaction.run(PAYLOADS):
+            number = _take(self.payloads, digest, "release")
+            if not is_payload(digest, body):
+                raise misfit(number, "the release that it names was changed")
+            entry = self.entries[number]
+            decode_release(body, Head(entry, transaction.value(HASH, number=entry)))
+        for named, what in ((self.shapes, "shape"), (self.payloads, "release")):
+            if named:
+                raise misfit(min(named.values()), f"the {what} that it names is missing")
+
+
+def _take(named: dict[str, int], digest: object, what: str) -> int:
+    """Remove a digest and return the entry that names it."""
+    number = named.pop(digest, None) if isinstance(digest, str) else None
+    if number is None:
+        raise LedgerError(
+            f"The ledger has a {what} that no entry names: entries at its end are missing, or somebody added it.",
+            allowed="what entries name",
+            instead="ledger.verify(head) on the last copy that you kept",
+        )
+    return number
+
+
+def copy(source: Transaction, appender: Appender) -> Verified:
+    """Copy all that a ledger holds into an empty one, and verify it before it is durable."""
+    target = appender.transaction
+    if appender.head != EMPTY or any(target.run(blobs).fetchone() is not None for blobs in (SHAPES, PAYLOADS)):
+        raise UsageError(
+            f"The target has {appender.head.number} entries already.",
+            allowed="a new ledger",
+            instead="a file that does not exist yet, or an empty database",
+        )
+    tables: tuple[tuple[sa.ClauseElement, dict[str, int], sa.ClauseElement, tuple[str, ...]], ...] = (
+        (NEWS, {"known": LEAST}, ADD_EVENT, ("number", "body", "hash")),
+        (SHAPES, {}, ADD_SHAPE, ("digest", "body")),
+        (PAYLOADS, {}, ADD_PAYLOAD, ("digest", "body")),
+    )
+    for select, values, insert, names in tables:
+        rows = source.run(select, **values)
+        while batch := rows.fetchmany(_COPIED):
+            target.add_all(insert, [dict(zip(names, row, strict=True)) for row in batch])
+    verified = verify(target)
+    last = source.run(LAST).fetchone()
+    if verified.head != str(EMPTY if last is None else Head(*last)):
+        raise LedgerError("The copy does not end as the ledger does.", instead="ledger.verify()")
+    return verified
+
+
+def export(transaction: Transaction, place: Path) -> None:
+    """Write the log, an event a line with its hash; the file appears whole or not at all.
+
+    A hash is sha256 of the hash in the line before (64 zeros before the first) and the bytes of `event`.
+    """
+
+    def lines() -> Iterator[bytes]:
+        rows = transaction.run(NEWS, known=0)
+        while batch := rows.fetchmany(_EXPORTED):
+            yield from (f'{{"event":{body},"hash":"{digest}"}}\n'.encode() for _, body, digest in batch)
+
+    problem = ""
+    try:
+        write_whole(place, lines())
+    except OSError as error:
+        problem = type(error).__name__
+    if problem:
+        raise UsageError(
+            f"Nothing can be written to {str(place)[:200]!r}: {problem}.",
+            allowed="a place that exists and may be written to",
+            instead="another file",
+        )

@@ -1,0 +1,203 @@
+"""Bounds that use one number of a pair of laws, how far the answer can move: GWM (M3), GAWM (M4) and Group (M7)."""
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from pufferflow.calibration.bound import BallLoss, Bound
+from pufferflow.calibration.law_pairs import Pair
+from pufferflow.calibration.laws import Reach, WorkEstimate, as_laws
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.validate import probability_below_one
+from pufferflow.noise.base import Family, Noise
+from pufferflow.privacy.guarantee import Divergence, Guarantee
+
+
+def ball(reach: Reach, unbounded: Refused) -> BallLoss:
+    """Return the ball of a reach; refuse an infinite one."""
+    if reach.length == math.inf:
+        raise unbounded
+    return BallLoss(reach.length, reach.certainty, reach.witness)
+
+
+def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
+    """Return the norm in which movements are measured: the noise's own; refuse a given one that differs."""
+    if norm is None or dimension == 1:
+        return noise.norm
+    if norm != noise.norm:
+        name = type(noise).__name__
+        raise Refused(
+            f"{name} noise for movements measured in the norm {norm:g}.",
+            allowed=f"norm={noise.norm:g} for {name} noise: the only one its loss follows",
+            instead="noise=pf.Gaussian for the norm 2, noise=pf.Laplace for the norm 1, or leaving norm out",
+        )
+    return norm
+
+
+def read_norm(norm: object) -> float | None:
+    """Return a norm, None for the noise's own."""
+    if norm is None:
+        return None
+    if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2):
+        raise UsageError(
+            f"norm is {norm!r}.", allowed="1 or 2, or None for the noise's own", instead="leaving norm out"
+        )
+    return float(norm)
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class GWM(Bound):
+    """RPP Theorem 3.3 (M3): the loss is that of the noise over a ball of radius max W_∞(mu, nu).
+
+    `norm` is the norm of movements in R^d; left out, it is the noise's own (1 for Laplace, 2 for the others).
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=GWM()).noise
+    Laplace(scale=49.0)
+    """
+
+    name = "gwm"
+    rank = 3
+
+    norm: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+        return sizes.winf
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
+        laws = as_laws(pairs)
+        return [ball(laws.winf(norm_for(noise, self.norm, laws.dimension)), _unbounded())]
+
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        movement = as_laws(pairs).least_winf(family(1.0).norm)
+        if movement.length == 0:
+            return 0.0
+        return ball(movement, _unbounded()).least_scale(family, guarantee)
+
+
+def _unbounded() -> Refused:
+    return Refused(
+        "W_∞ of a pair is infinite: no bounded movement takes one law to the other.",
+        allowed="laws that a bounded movement connects",
+        instead="bound=pf.GAWM(delta) for a guarantee with a delta, or bound=pf.Exact() for Gaussian laws and noise",
+    )
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class GAWM(Bound):
+    """RPP Theorem 4.3, tightened (M4): all pairs are (z, delta)-near, and the loss is that of a ball of radius z.
+
+    It needs a guarantee whose δ is at least `delta`: `pf.ApproxRenyi`, or `pf.Approx`, where the noise's own hockey
+    stick for the rest is counted too. The paper adds α/(α−1)·log(1/(1−delta)) to the loss; that term is not
+    needed, and `as_printed=True` adds it for comparison.
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])
+    >>> pf.calibrate([pair], pf.Approx(1.0, 0.003), noise=pf.Laplace, bound=GAWM(delta=0.003)).noise
+    Laplace(scale=1.0)
+    """
+
+    name = "gawm"
+    takes_delta = True
+    rank = 2
+
+    delta: float
+    norm: float | None = None
+    as_printed: bool = False
+
+    def __post_init__(self) -> None:
+        probability_below_one(self.delta, "delta")
+        object.__setattr__(self, "norm", read_norm(self.norm))
+
+    @classmethod
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
+        """Return bounds that leave out all of δ, or half of it where the noise itself needs some."""
+        shared = guarantee.divergence is Divergence.HOCKEY_STICK and math.isinf(noise.pure(1.0))
+        return [cls(guarantee.delta / 2 if shared else guarantee.delta)] if guarantee.delta else []
+
+    @classmethod
+    def named(cls, guarantee: Guarantee, noise: Noise) -> Bound:
+        """Return the bound with the guarantee's δ, or half of it where the noise itself needs some."""
+        for bound in cls.automatic(guarantee, noise):
+            return bound
+        raise UsageError(
+            f'bound is "gawm", and {guarantee!r} has no δ to leave out.',
+            allowed="a guarantee with a δ: pf.Approx or pf.ApproxRenyi",
+            instead='pf.Approx(epsilon, 1e-6), or bound="gwm"',
+        )
+
+    @classmethod
+    def compared(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
+        return next(iter(cls.automatic(guarantee, noise)), None)
+
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+        return sizes.near
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
+        laws = as_laws(pairs)
+        own = probability_below_one(self.delta, "delta")
+        unbounded = Refused(
+            f"Even without a share {own:g}, the laws of a pair are infinitely far apart.",
+            allowed="a share beyond which movement is bounded",
+            instead="a larger delta",
+        )
+        extra = -math.log1p(-own) * (1 + 4 * UNIT) if self.as_printed else 0.0
+        reach = laws.near(self.delta, norm_for(noise, self.norm, laws.dimension))
+        return [replace(ball(reach, unbounded), own_delta=own, extra=extra)]
+
+    def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
+        reach = as_laws(pairs).least_near(self.delta, family(1.0).norm)
+        if reach.length in (0.0, math.inf):
+            return 0.0
+        own = probability_below_one(self.delta, "delta")
+        part = BallLoss(reach.length, reach.certainty, reach.witness, own)
+        return part.least_scale(family, guarantee)
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class Group(Bound):
+    """The fallback that is always valid (M7): the loss is that of a ball as wide as the answers can be apart.
+
+    It uses only the supports of the laws, and holds for every prior with these supports.
+
+    >>> import pufferflow as pf
+    >>> pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 9], [0.9, 0.1])
+    >>> pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=Group()).noise
+    Laplace(scale=9.0)
+    """
+
+    name = "group"
+    rank = 5
+    supports_only = True
+    for_constants = False
+
+    norm: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", read_norm(self.norm))
+
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+        return 0.0
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
+        laws = as_laws(pairs)
+        unbounded = Refused(
+            "The answers of a pair are not bounded, so no movement is the largest.",
+            allowed="laws with finitely many atoms",
+            instead="bound=pf.GWM(), or clipping the answers",
+        )
+        return [ball(laws.span(norm_for(noise, self.norm, laws.dimension)), unbounded)]

@@ -1,0 +1,1 @@
+"""The exact loss of two noisy laws (M6)."""

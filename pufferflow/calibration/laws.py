@@ -1,0 +1,276 @@
+"""Laws of an answer under all secrets: listed pair by pair, or given by the distances that bounds need."""
+
+import abc
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, cast, final
+
+import numpy as np
+
+from pufferflow.calibration.dependent_rows import DependentRows
+from pufferflow.calibration.law_pairs import Pair, Place, Witness, read_pairs
+from pufferflow.core.errors import InternalError, Refused
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.distributions import common_units as masses
+from pufferflow.distributions.coupling import Certainty, Distance
+from pufferflow.distributions.distances import near, winf
+from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.gaussian_law import GaussianLaw
+from pufferflow.distributions.wasserstein_1d import longest
+
+_ROWS = 1 << 20
+
+
+@final
+@dataclass(frozen=True)
+class Reach:
+    """A movement of the answer between two secrets, its certainty, and the pair that attains it."""
+
+    length: float
+    certainty: Certainty
+    witness: Witness
+
+
+class WorkEstimate(NamedTuple):
+    """The elementary operations, of about a nanosecond, of each method of `Laws`; predicted from sizes alone."""
+
+    walk: float = 0.0
+    """To bound the loss along the walks for one noise after another."""
+    winf: float = 0.0
+    near: float = 0.0
+    pairs: float = 0.0
+    """To list all pairs."""
+    pair: float = 0.0
+    """To list one of them."""
+    number: float = 1.0
+    """The number of pairs."""
+    atoms: float = 1.0
+    """The number of values of a law."""
+    coarse: float = math.inf
+    """To bound the loss along the walks coarsely; useful only where the states are many."""
+
+    @property
+    def of_one(self) -> "WorkEstimate":
+        """The work on one pair alone."""
+        compared = 100 * self.atoms
+        return WorkEstimate(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms, self.coarse)
+
+
+class Laws(Sequence[Pair], abc.ABC):
+    """The pairs of laws of one answer, and the distances that hold for all of them.
+
+    A bound calls for a movement (`winf`, `near`, `span`), the chain behind the laws (`walks`), or all `pairs`.
+    Where a prior has a shorter way to a distance than through its pairs, its subclass overrides the method.
+
+    >>> import pufferflow as pf
+    >>> scenario = pf.Scenario(secret=pf.Secret("paid", domain=[0, 1]), prior=pf.AnyCorrelation())
+    >>> laws = pf.laws(scenario, pf.Statistic.total(10))
+    >>> isinstance(laws, Laws), pf.calibrate(laws, pf.Pure(1.0)).noise
+    (True, Laplace(scale=10.0))
+    """
+
+    movement_only: ClassVar[bool] = False
+    """Whether the pairs represent a movement, not laws: then no bound is below that of its length."""
+
+    constant: ClassVar[bool] = False
+    """Whether both laws of every pair are constants: then no bound by movement is below that of W_∞."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """All pairs, listed; refused where there are too many, or they are not known one by one."""
+        raise InternalError(f"{type(self).__name__} lists no pairs.", instead="reporting it to the maintainers")
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        return self.pairs[place]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
+    def __bool__(self) -> bool:
+        return True  # also where pairs are not counted
+
+    @property
+    def certainty(self) -> Certainty:
+        """The relation of the pairs to the laws that the prior implies."""
+        return Certainty.EXACT
+
+    @cached_property
+    def work(self) -> WorkEstimate:
+        """The work of each method; 0 where it is not known."""
+        return WorkEstimate()
+
+    def at(self, witness: Witness) -> Pair | None:
+        """Return the pair of laws at a row and two secrets; None where listing one is no easier than listing all."""
+        return None
+
+    def least_loss(self, rate: float, witness: Witness) -> float:
+        """Return a lower bound on the pure loss of answers with Laplace noise of scale 1/rate; 0 if none is quick.
+
+        Far out the density of such an answer is proportional to E e^{±rate·answer}. It is computed at the witness.
+        """
+        return 0.0
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether listing the pairs and finding a coupling for each takes only seconds."""
+        return True
+
+    def winf(self, norm: float) -> Reach:
+        """Return the largest W_∞ of a pair."""
+        return _farthest(self, lambda pair: winf(pair.mu, pair.nu, norm))
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return a lower bound on the largest W_∞; 0 if none is quick to find."""
+        return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
+
+    def least_near(self, delta: float, norm: float) -> Reach:
+        """Return a lower bound on the largest z at which a pair is (z, delta)-near; 0 if none is quick to find."""
+        return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the largest z at which a pair is (z, delta)-near."""
+        return _farthest(self, lambda pair: near(pair.mu, pair.nu, delta, norm))
+
+    def span(self, norm: float) -> Reach:
+        """Return the largest distance between answers that two secrets allow (M7)."""
+        return longest_reach([_span(pair, norm) for pair in self])
+
+    def walks(self) -> Sequence[DependentRows]:
+        """Return the sequences or trees along which rows are correlated; refuse where there are none."""
+        raise Refused(
+            "A bound along chains, for laws that do not come from a chain.",
+            allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
+            instead='bound=pf.GWM(), or bound="auto"',
+        )
+
+
+@final
+class ListedLaws(Laws):
+    """Pairs of laws in a list."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self._pairs = pairs
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return self._pairs
+
+    @property
+    def dimension(self) -> int:
+        return self._pairs[0].dimension
+
+
+@final
+class SeveralLaws(Laws):
+    """Laws of one answer from several priors or patterns; each of them has to be indistinguishable by itself."""
+
+    def __init__(self, pieces: Sequence[Laws]) -> None:
+        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])]
+
+    @property
+    def dimension(self) -> int:
+        return max(laws.dimension for laws in self.pieces)
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return [pair for laws in self.pieces for pair in laws]
+
+    def __len__(self) -> int:
+        return sum(len(laws) for laws in self.pieces)
+
+    def __getitem__(self, place: int) -> Pair:  # pyright: ignore[reportIncompatibleMethodOverride] - no slices here
+        for laws in self.pieces:
+            if place < len(laws):
+                return laws[place]
+            place -= len(laws)
+        raise IndexError(place)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return (pair for laws in self.pieces for pair in laws)
+
+    def winf(self, norm: float) -> Reach:
+        return max((laws.winf(norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        return max((laws.near(delta, norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+    def span(self, norm: float) -> Reach:
+        return max((laws.span(norm) for laws in self.pieces), key=lambda reach: reach.length)
+
+
+def read_laws(given: object) -> list[Laws]:
+    """Return pairs, laws or both as one or more laws.
+
+    All pairs have one dimension. Laws may differ in dimension: rows in two cells and rows in three have answers of
+    different lengths.
+    """
+    if isinstance(given, Laws):
+        return given.pieces if isinstance(given, SeveralLaws) else [given]
+    if isinstance(given, Iterable) and not isinstance(given, Pair | Law | GaussianLaw):
+        given = list(cast(Iterable[object], given))
+        laws = [item for item in given if isinstance(item, Laws)]
+        pairs = [item for item in given if not isinstance(item, Laws)]
+        listed = [ListedLaws(read_pairs(pairs))] if pairs or not laws else []
+        return [*(SeveralLaws(laws).pieces if laws else []), *listed]
+    return [ListedLaws(read_pairs(given))]
+
+
+def only_if_small(pairs: Sequence[Pair]) -> None:
+    """Refuse laws that are too many or too large to find a coupling for each pair."""
+    if isinstance(pairs, Laws) and not pairs.small:
+        raise Refused(
+            "A coupling for every pair of these laws of vectors: they have too many values.",
+            allowed="joint laws of a few hundred values",
+            instead="bound=pf.Messages(), pf.GWM() or pf.Group(), or fewer answers at once",
+        )
+
+
+def as_laws(pairs: Sequence[Pair]) -> Laws:
+    """Return pairs as laws."""
+    return pairs if isinstance(pairs, Laws) else ListedLaws(pairs)
+
+
+def longest_reach(reaches: Sequence[Reach]) -> Reach:
+    """Return the longest reach of all pairs (equal in both orders), exact only if every reach is."""
+    worst = max(reaches, key=lambda reach: reach.length)
+    exact = all(reach.certainty == Certainty.EXACT for reach in reaches)
+    return replace(worst, certainty=Certainty.EXACT if exact else Certainty.UPPER_BOUND)
+
+
+def _farthest(pairs: Iterable[Pair], distance: Callable[[Pair], Distance[Any]]) -> Reach:
+    lengths = [(pair, distance(pair)) for pair in pairs]
+    return longest_reach([Reach(float(length), length.certainty, pair) for pair, length in lengths])
+
+
+def _span(pair: Pair, norm: float) -> Reach:
+    """Return the largest distance between an atom of either law."""
+    mu, nu = pair
+    if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
+        same = mu == nu and not mu.covariance.any() if isinstance(mu, GaussianLaw) else False
+        return Reach(0.0 if same else math.inf, Certainty.EXACT, pair)
+    left, right = masses.values(mu, nu)
+    if mu.dimension == 1:
+        return Reach(longest(left[[0, -1]], right[[-1, 0]]), Certainty.EXACT, pair)
+    return Reach(_span_of_vectors(mu, nu, norm), Certainty.UPPER_BOUND, pair)
+
+
+def _span_of_vectors(mu: Law, nu: Law, norm: float) -> float:
+    left, right = (np.asarray(values, dtype=np.float64) for values in (mu.values, nu.values))
+    rows = max(_ROWS // len(right), 1)
+    widest = 0.0
+    for start in range(0, len(left), rows):
+        steps = np.abs(left[start : start + rows, None, :] - right[None, :, :])
+        widest = max(widest, float(masses.norms(np.moveaxis(steps, -1, 0), norm).max()))
+    size = float(max(np.abs(left).max(), np.abs(right).max()))
+    rounded = size * UNIT * mu.dimension if object in (mu.values.dtype, nu.values.dtype) else 0.0
+    return upwards(widest, 8 * mu.dimension * UNIT) + rounded

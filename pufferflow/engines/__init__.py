@@ -1,0 +1,1 @@
+"""The only package that reads private rows: engines, the patterns of groups, and the self-test of an engine."""

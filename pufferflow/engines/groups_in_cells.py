@@ -1,0 +1,231 @@
+"""The sizes of the groups in each cell of an answer, from public columns: they determine the noise of the cell.
+
+Groups are independent, so a secret of one moves only cells in which it has selected rows. Cells that share a group
+belong together: they are one block. No group has selected rows in two blocks, so each may have noise of its own.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, final
+
+import numpy as np
+import polars as pl
+import scipy  # loads its parts when first used
+
+from pufferflow.core.arrays import Array, Flags, Whole
+from pufferflow.engines.equal_runs import MOST, Codes, codes_of, fitting
+from pufferflow.engines.pattern_columns import Collect, Columns, Constancy, PublicRows
+from pufferflow.models.scenario import Scenario
+from pufferflow.queries.engine_interface import CellGroups, GroupSize
+from pufferflow.queries.expressions.tree import unsorted
+from pufferflow.queries.key_columns import places_of
+
+_MOST_KINDS: Final = 256
+"""Beyond so many kinds, blocks are distinguished by their largest group only."""
+_CROSSING: Final = 2**20
+"""The most rows of groups in several cells that are read one by one."""
+_SIZE: Final = ["selected", "others"]
+
+
+def groups_in_cells(public: PublicRows, scenario: Scenario, keys: pl.DataFrame, collect: Collect) -> CellGroups | None:
+    """Return which sizes of groups are in each of the cells with these keys; None where that is not known.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> secret = pf.Secret("level", domain=[0, 1])
+    >>> scenario = pf.Scenario(secret=secret, prior=pf.AnyCorrelation(), within="house")
+    >>> houses = pl.LazyFrame({"house": [1, 1, 2, 3], "town": ["a", "a", "a", "b"]})
+    >>> towns = pl.DataFrame({"town": ["a", "b", "c"]})
+    >>> found = groups_in_cells(PublicRows(houses, ["town"]), scenario, towns, lambda lazy: lazy.collect())
+    >>> found.kind_of_cell.tolist(), [[size.selected for size in sizes] for sizes in found.kinds]
+    ([0, 1, -1], [[2, 1], [1]])
+    """
+    within = scenario.within if public.within is None else public.within
+    columns = _columns(public, within)
+    if not within or columns is None:
+        return None
+    rows, texts = _Rows(columns, [*keys.columns]), _comparable(keys)
+    sizes = collect(rows.sizes())
+    if not sizes.height:
+        return CellGroups(np.full(keys.height, -1, dtype=np.int64), ())
+    blocks = _blocks(rows, sizes, texts, collect)
+    return None if blocks is None else _kinds(*blocks)
+
+
+def _columns(public: PublicRows, within: Sequence[str]) -> Columns | None:
+    """Return the columns, those of cells that are a part of `within` too; None if a key has parts."""
+    schema = public.frame.collect_schema()
+    if any(schema[name].is_nested() or schema[name] == pl.Object for name in public.by):
+        return None
+    texts = [name for name in public.by if isinstance(schema[name], pl.Categorical | pl.Enum)]
+    frame = public.frame.with_columns(unsorted(name).cast(pl.String) for name in texts)
+    return Columns.of(public._replace(frame=frame), within, every=True)
+
+
+def _comparable(keys: pl.DataFrame) -> pl.DataFrame:
+    """Return keys with texts for categories."""
+    return pl.DataFrame(
+        [one.cast(pl.String) if isinstance(one.dtype, pl.Categorical | pl.Enum) else one for one in keys.get_columns()]
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows with their groups and cells, whose keys have these `names`."""
+
+    columns: Columns
+    names: list[str]
+
+    def key(self, place: int, end: str = "") -> pl.Expr:
+        """Return a key, with the NaN that its columns have beside it."""
+        nan, value = f"cell {place} is NaN", pl.col(f"cell {place}{end}")
+        if nan not in self.columns.cells:
+            return value
+        return pl.when(pl.col(f"{nan}{end}")).then(pl.lit(math.nan)).otherwise(value)
+
+    def groups(self) -> pl.LazyFrame:
+        """Return the size of each group with a selected row; its keys, null where it has several values of one."""
+        facts = self.columns.constancies()
+        counted = self.columns.of_groups(facts).filter(pl.col("selected") > 0)
+        same = [self._constant(place, facts) for place in range(len(self.names))]
+        return counted.select(
+            *self.columns.within,
+            *(["times"] * len(self.columns.group_times)),
+            "selected",
+            (pl.col("rows") - pl.col("selected")).alias("others"),
+            *(pl.when(one).then(self.key(place, " high")).alias(f"key {place}") for place, one in enumerate(same)),
+            *(one.alias(f"same {place}") for place, one in enumerate(same)),
+        )
+
+    def _constant(self, place: int, facts: Sequence[Constancy]) -> pl.Expr:
+        own = {f"cell {place}", f"cell {place} is NaN"}
+        return pl.all_horizontal([fact.holds() for fact in facts if fact.name in own])
+
+    def sizes(self) -> pl.LazyFrame:
+        """Return the distinct sizes of groups, with their keys."""
+        keys = [f"{what} {place}" for what in ("key", "same") for place in range(len(self.names))]
+        return self.groups().group_by(*keys, *_SIZE).agg(self.columns.number_of_groups().alias("groups"))
+
+    def crossing(self) -> pl.LazyFrame:
+        """Return the cells of each group that has selected rows in several."""
+        groups = self.groups().filter(~self.one_cell).select(*self.columns.within, pl.struct(_SIZE).alias("size"))
+        rows = self.columns.rows if self.columns.all_selected else self.columns.rows.filter("selected")
+        cells = rows.select(*self.columns.within, *self.columns.cells).unique()
+        keys = [self.key(place).alias(f"key {place}") for place in range(len(self.names))]
+        joined = cells.join(groups, on=self.columns.within, nulls_equal=True)
+        return joined.select(*self.columns.within, *keys, pl.col("size").struct.unnest())
+
+    @property
+    def one_cell(self) -> pl.Expr:
+        """Whether all selected rows of a group are in one cell."""
+        return pl.all_horizontal([pl.col(f"same {place}") for place in range(len(self.names))])
+
+    def places(self, table: pl.DataFrame, among: pl.DataFrame, chosen: Sequence[int]) -> Array:
+        """Return the places of some of the keys of a table."""
+        keys = table.select(pl.col(f"key {place}").alias(self.names[place]) for place in chosen)
+        return places_of(keys, among[[self.names[place] for place in chosen]])
+
+
+class _Blocks(NamedTuple):
+    """The block of each cell, and the sizes of groups: each a block, its selected rows and its others."""
+
+    of_cell: Whole
+    sizes: Whole
+
+
+def _blocks(rows: _Rows, sizes: pl.DataFrame, keys: pl.DataFrame, collect: Collect) -> _Blocks | None:
+    """Return blocks of cells between which no group has rows; None if all are one, or where that is not known.
+
+    Groups in several cells join these where they are few; else all cells that differ in a column only of which some
+    group has several values.
+    """
+    every = range(len(rows.names))
+    inside, across = sizes.filter(rows.one_cell), sizes.filter(~rows.one_cell)
+    if not across.height:
+        return _placed(inside, rows.places(inside, keys, every), np.arange(keys.height))
+    if int((across["selected"] * across["groups"]).sum()) <= _CROSSING:
+        return _joined(rows, inside, collect(rows.crossing()), keys)
+    constant = [place for place in every if sizes[f"same {place}"].all()]
+    if not constant:
+        return None
+    blocks = codes_of(keys, [rows.names[place] for place in constant]).dense()
+    _, first = np.unique(blocks.values, return_index=True)
+    cells = rows.places(sizes, keys[first], constant)
+    return _placed(sizes, np.where(cells < 0, -1, first[cells]), blocks.values)
+
+
+def _joined(rows: _Rows, inside: pl.DataFrame, crossing: pl.DataFrame, keys: pl.DataFrame) -> _Blocks | None:
+    """Return the connected components of cells that are joined by groups."""
+    every = range(len(rows.names))
+    cells, joined = (rows.places(table, keys, every) for table in (inside, crossing))
+    if (joined < 0).any():
+        return None
+    groups = codes_of(crossing, rows.columns.within).dense()
+    size = keys.height + groups.size
+    edges = scipy.sparse.coo_array((np.ones(len(joined), np.int8), (joined, groups.values + keys.height)), (size, size))
+    _, block = scipy.sparse.csgraph.connected_components(edges, directed=False)
+    table = pl.concat([inside.select(_SIZE), crossing.select(_SIZE)])
+    return _placed(table, np.concatenate([cells, joined]), block[: keys.height].astype(np.int64))
+
+
+def _placed(table: pl.DataFrame, cells: Array, blocks: Whole) -> _Blocks | None:
+    """Return the blocks, if every group of a table is in one of the cells; they changed meanwhile if one is not."""
+    if (cells < 0).any():
+        return None
+    return _Blocks(blocks, np.column_stack([blocks[cells], table.select(_SIZE).to_numpy().astype(np.int64)]))
+
+
+def _kinds(blocks: Whole, sizes: Whole) -> CellGroups:
+    """Return the kinds of blocks: those with equal sets of sizes. Very many sizes are rounded up, to few."""
+    known, which = _few(*_distinct(sizes[:, 1], sizes[:, 2]))
+    own = Codes(blocks, len(blocks)).dense()  # there are at most as many blocks as cells
+    block = np.zeros(len(blocks), dtype=np.int64)
+    block[blocks] = own.values
+    has = np.zeros((len(known), own.size), dtype=np.bool_)
+    has[which, block[sizes[:, 0]]] = True
+    kind = _alike(has)
+    if kind.max(initial=0) >= _MOST_KINDS:
+        kind = _numbered(np.where(has.any(axis=0), has.argmax(axis=0), -1))
+    kinds = list[tuple[GroupSize, ...]]()
+    for number in range(int(kind.max(initial=-1)) + 1):
+        there = has[:, kind == number].any(axis=1)
+        kinds.append(tuple(GroupSize(*size) for size in known[there].tolist()))
+    return CellGroups(kind[own.values], tuple(kinds))
+
+
+def _distinct(selected: Whole, others: Whole) -> tuple[Whole, Whole]:
+    """Return the distinct sizes, the largest first, and which of them each is."""
+    left, right = fitting(Codes(selected, int(selected.max()) + 1), Codes(others, int(others.max()) + 1))
+    _, first, which = np.unique(-left.values * right.size - right.values, return_index=True, return_inverse=True)
+    return np.column_stack([selected, others])[first], which.reshape(-1)
+
+
+def _few(known: Whole, which: Whole) -> tuple[Whole, Whole]:
+    """Return sizes, or a few that are no smaller: each stands for those between two powers of a number."""
+    if len(known) <= MOST:
+        return known, which
+    step = math.log(max(int(known[:, 0].max()), 2)) / (MOST - 1)
+    part = np.ceil(np.log(known[:, 0]) / step - 2.0**-20).astype(np.int64)
+    rounded = np.empty_like(known)
+    for number in np.unique(part):
+        rounded[part == number] = known[part == number].max(axis=0)
+    fewer, of_known = _distinct(rounded[:, 0], rounded[:, 1])
+    return fewer, of_known[which]
+
+
+def _alike(has: Flags) -> Whole:
+    """Return the number of each block's set of sizes, in the order in which they come up; −1 for the empty set."""
+    kind = np.zeros(has.shape[1], dtype=np.int64)
+    for member in has:
+        finer = kind * 2 + member
+        there = np.bincount(finer) > 0
+        kind = (np.cumsum(there) - 1)[finer]
+    return _numbered(np.where(has.any(axis=0), kind, -1))
+
+
+def _numbered(kinds: Whole) -> Whole:
+    """Return the same kinds numbered from 0 in the order in which they come up, but for −1."""
+    known, first, which = np.unique(kinds, return_index=True, return_inverse=True)
+    first = np.where(known < 0, -1, first)
+    return (np.argsort(np.argsort(first)) - int((known < 0).any()))[which.reshape(-1)]

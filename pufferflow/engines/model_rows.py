@@ -1,0 +1,272 @@
+"""The rows that a model is fitted to: numbers of some columns, in an order that reveals nothing about private values.
+
+Rows stand by group and position, and those that share both are shuffled with the operating system's randomness: the
+order of a source may reveal what it was sorted by. So which places a group has follows from public columns alone.
+
+All is read in one query: private numbers some rows at a time, public columns beside them, so that the place of a row
+follows from what was read with it. These are held in memory; numbers are where `stored_rows` keeps them.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.progress import working
+from pufferflow.core.sandbox import sandboxed
+from pufferflow.engines.polars_engine import PRIVATE, PUBLIC, PolarsEngine, batches, collect
+from pufferflow.engines.row_positions import positions_of
+from pufferflow.engines.stored_rows import Places, StoredRows, inverse, rows_at_once, stored_rows
+from pufferflow.engines.totals import FloatInside
+from pufferflow.engines.value_classes import check_column, classes_of
+from pufferflow.models.domain import Domain, Interval, Label
+from pufferflow.models.scenario import Scenario
+from pufferflow.queries.engine_interface import Engine, Selection, changed_source
+from pufferflow.queries.expressions.tree import unsorted
+from pufferflow.queries.key_columns import comparable
+
+_WITHIN, _MOMENT, _COLUMN = "within {}", "moment", "column {}"
+_MOST: Final = 2**31
+
+Take = Callable[[Floats], None]
+Change = Callable[[Floats], Floats]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    """A column as numbers: values of a domain, null and NaN as `missing`; each point of a finite one is a number."""
+
+    name: str
+    domain: Domain
+    missing: Label
+    numbers: Floats | None = None
+    """The number of each point; None for an interval, whose values are numbers."""
+
+    def read(self, dtype: pl.DataType) -> tuple[pl.Expr, Floats | None]:
+        """Return the numbers, or the class of each row and the number of each class."""
+        check_column(self.name, dtype, self.domain)
+        if isinstance(self.domain, Interval) or self.numbers is None:
+            low, high = float(self.domain.points[0]), float(self.domain.points[-1])
+            return FloatInside(self.name, low, high, float(self.missing)).read(), None
+        missing, points = self.domain.place(self.missing, "missing"), len(self.domain.points)
+        classes = classes_of(self.name, dtype, self.domain, missing, np.eye(points, dtype=np.int64))
+        return classes.number(), self.numbers[np.array(classes.places, dtype=np.intp)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PublicOrder:
+    """The groups of rows, which stand together: group i has the rows `first[i]` up to `first[i + 1]`, by position."""
+
+    first: Indices
+    positions: Floats
+    start: float | None = None
+    """Where all sequences began; None if it is unknown."""
+    clock: str = ""
+    """How positions were counted."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.first[-1])
+
+    @property
+    def single_rows(self) -> bool:
+        """Whether each row is a group, so that rows are in random order."""
+        return len(self.first) == self.rows + 1
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash that sources share only if the groups have as many rows at the same positions."""
+        found = hashlib.sha256()
+        for numbers in (self.first.astype("<i8", copy=False), self.positions.astype("<f8", copy=False)):
+            found.update(np.ascontiguousarray(numbers).data)
+        return found.hexdigest()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModelRows:
+    """The columns that a model reads, of the selected rows; each of `single_rows` is a group by itself."""
+
+    engine: Engine
+    selection: Selection
+    scenario: Scenario
+    columns: tuple[NumberColumn, ...]
+    single_rows: bool
+
+    def check(self) -> None:
+        """Refuse engines that return no single rows, and columns whose types do not fit."""
+        schema = self._polars.schema(self.selection.derived)
+        for column in self.columns:
+            column.read(schema[column.name])
+
+    def order(self) -> PublicOrder:
+        """Return the groups and positions of rows; only public columns are read."""
+        public = self._public
+        rows = collect(self._frame.select(public or [pl.len()]), PUBLIC)
+        return self._placed(rows)[0] if public else self._unplaced(int(rows.item()))
+
+    def confirm(self, known: PublicOrder) -> None:
+        """Refuse a source whose groups and positions are not those `known`; only public columns are read."""
+        _check_same(self.order(), known)
+
+    def each(self, known: PublicOrder, take: Take) -> None:
+        """Hand all rows to `take` as they come, some at a time; refuse a source whose rows are not those `known`."""
+        public = self._read(known, take)
+        found = self._placed(public)[0] if public.width else self._unplaced(public.height)
+        _check_same(found, known)
+
+    @contextmanager
+    def in_order(self, known: PublicOrder, visits: Indices | None, change: Change) -> Generator[StoredRows]:
+        """Yield all rows, changed, in the order in which they are visited; refuse those that are not `known`.
+
+        `visits` is when the row of each place is visited; None for rows that are visited as they stand.
+        """
+        with stored_rows(known.rows, len(self.columns)) as stored:
+            places = Places(stored)
+            if self._public:
+                self._sorted(known, visits, change, places)
+            else:
+                self._shuffled(known, visits, change, places)
+            yield places.settle()
+
+    @property
+    def _polars(self) -> PolarsEngine:
+        if isinstance(self.engine, PolarsEngine):
+            return self.engine
+        raise Refused(
+            f"A model of rows of {self.engine.name.partition(',')[0]}: its rows are not read one by one.",
+            allowed="frames of Polars, lazy or not",
+            instead="model.fit(pl.scan_parquet(…), y=…) on an export of the table, kept where the table is",
+        )
+
+    @property
+    def _frame(self) -> pl.LazyFrame:
+        return sandboxed(lambda: self._polars.selected(self.selection))
+
+    @property
+    def _public(self) -> list[pl.Expr]:
+        """The columns of groups and positions, under names of our own; none where each row is a group."""
+        within, order_by = self.scenario.within, self.scenario.order_by
+        if self.single_rows:
+            return []
+        known = [unsorted(name).alias(_WITHIN.format(place)) for place, name in enumerate(within)]
+        return known if order_by is None else [*known, unsorted(order_by).alias(_MOMENT)]
+
+    def _placed(self, public: pl.DataFrame) -> tuple[PublicOrder, Indices]:
+        """Return the groups and positions, and for each place the row of the source that stands there."""
+        _check_number(public.height)
+        groups = public.drop(_MOMENT, strict=False)
+        positions, start, clock = np.zeros(public.height), None, ""
+        if _MOMENT in public.columns:
+            places = positions_of(public[_MOMENT], self.scenario)
+            positions, clock = places.positions(places.values).astype(np.float64), places.clock
+            start = places.start if self.scenario.start_known else None
+        keys = groups.select(comparable(groups.schema)).get_columns() if groups.width else []
+        names = [key.name for key in keys]
+        random = pl.Series("key", np.frombuffer(os.urandom(8 * public.height), dtype="<u8"))
+        rows = pl.DataFrame([*keys, pl.Series("position", positions), random]).with_row_index("row")
+        placed = sandboxed(lambda: rows.sort([*names, "position", "key"]))
+        order = placed["row"].to_numpy().astype(np.intp)
+        runs = np.zeros(public.height, dtype=np.int64)
+        if names:
+            runs = placed.select(pl.struct(names).rle_id()).to_series().to_numpy().astype(np.int64)
+        first = np.append(np.flatnonzero(np.diff(runs, prepend=-1)), len(order))
+        return PublicOrder(first.astype(np.intp), positions[order], start, clock), order
+
+    def _unplaced(self, rows: int) -> PublicOrder:
+        """Return the order of rows without groups and positions: each a group if `single_rows`, else all one."""
+        _check_number(rows)
+        first = np.arange(rows + 1) if self.single_rows else np.array([0, rows])
+        return PublicOrder(first.astype(np.intp, copy=False), np.zeros(rows))
+
+    def _read(self, known: PublicOrder, take: Take) -> pl.DataFrame:
+        """Hand all rows to `take`, no more than are known, and return their public columns."""
+        schema = self._polars.schema(self.selection.derived)
+        read = [column.read(schema[column.name]) for column in self.columns]
+        names = [_COLUMN.format(place) for place in range(len(read))]
+        values = [expression.alias(name) for (expression, _), name in zip(read, names, strict=True)]
+        public, rows = list[pl.DataFrame](), 0
+        with working(PRIVATE, known.rows) as work:
+            for batch in batches(self._frame.select(*self._public, *values), rows_at_once(len(read))):
+                rows += batch.height
+                if rows > known.rows:
+                    raise changed_source()
+                public.append(batch.drop(names))
+                take(_numbers(batch.select(names), [of_class for _, of_class in read]))
+                work.advance(batch.height)
+        _check_number(rows)
+        return sandboxed(lambda: pl.concat(public))
+
+    def _shuffled(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
+        """Put rows without groups and positions to random places, as they come."""
+        random = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(known.rows)
+        chosen, came = random if visits is None else visits[random], 0
+
+        def take(numbers: Floats) -> None:
+            nonlocal came
+            places.put(chosen[came : came + len(numbers)], change(numbers))
+            came += len(numbers)
+
+        self.each(known, take)
+
+    def _sorted(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
+        """Keep rows as they come, and put them to their places when all groups and positions are read."""
+        with stored_rows(known.rows, len(self.columns)) as source:
+            came = 0
+
+            def take(numbers: Floats) -> None:
+                nonlocal came
+                source.put(came, change(numbers))
+                came += len(numbers)
+
+            found, order = self._placed(self._read(known, take))
+            _check_same(found, known)
+            chosen, size = inverse(order) if visits is None else visits[inverse(order)], rows_at_once(source.columns)
+            for low in range(0, known.rows, size):
+                part = chosen[low : low + size]
+                places.put(part, source.read(low, low + len(part)))
+
+
+def _numbers(batch: pl.DataFrame, of_classes: Sequence[Floats | None]) -> Floats:
+    """Return the numbers of rows; those of classes are looked up."""
+    numbers = np.empty(batch.shape, order="F")
+    for place, (column, of_class) in enumerate(zip(batch.get_columns(), of_classes, strict=True)):
+        own = column.to_numpy()
+        numbers[:, place] = own if of_class is None else of_class[own]
+    return numbers
+
+
+def _check_same(found: PublicOrder, known: PublicOrder) -> None:
+    """Refuse rows whose groups or positions have changed."""
+    if found.digest != known.digest:
+        raise changed_source()
+
+
+def _check_number(rows: int) -> None:
+    """Refuse a table without rows, or with too many."""
+    if not 1 <= rows < _MOST:
+        raise UsageError(
+            f"A model of {rows} rows.", allowed="at least one row, and fewer than 2^31", instead="a frame with rows"
+        )
+
+
+def columns_as_numbers(frame: pl.LazyFrame, names: Sequence[str]) -> Floats:
+    """Return columns of rows that are to be predicted, as floats; null is NaN."""
+    read = collect(frame.select(unsorted(name).cast(pl.Float64) for name in names), PRIVATE)
+    return read.to_numpy().astype(np.float64, copy=False)
+
+
+def column_of(frame: pl.LazyFrame, name: str) -> Array:
+    """Return one column as an array."""
+    return collect(frame.select(unsorted(name)), PRIVATE).to_series().to_numpy()

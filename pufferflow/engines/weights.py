@@ -1,0 +1,288 @@
+"""Public weights: rows are grouped by them as well, and what an engine adds up is multiplied afterwards.
+
+So engines need no weights, and all of them give equal answers. Weights are rounded to whole steps of a grid, whose
+width is a power of two: then sums are sums of whole numbers, exact in any order.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import SourceError, UsageError
+from pufferflow.engines.bounded_weights import bounded_grids
+from pufferflow.engines.one_pass import runs_of
+from pufferflow.engines.pattern_columns import PublicRows
+from pufferflow.engines.patterns import find_patterns
+from pufferflow.models.scenario import Scenario
+from pufferflow.queries.engine_interface import COPIES, UNORDERED, Engine, Measure, Pattern, Patterns, Selection, Tally
+from pufferflow.queries.expressions.tree import named
+from pufferflow.queries.expressions.values import Weight
+from pufferflow.queries.key_columns import places_of, published, unused
+
+_BITS: Final = 30
+_MOST_PATTERNS: Final = 100
+_MOST_TOGETHER: Final = 256
+_BEYOND: Final = 300
+
+
+@final
+@dataclass(frozen=True)
+class WeightGrid:
+    """The grid of a weight, and the largest one, of either sign, in steps; 1 if all are 0, or there are none."""
+
+    unit: Fraction
+    largest: int
+
+    @classmethod
+    def of(cls, weights: Floats, weight: Weight) -> "WeightGrid":
+        """Return the coarsest grid on which all weights are, or one of 2^30 steps for the largest.
+
+        >>> WeightGrid.of(np.array([0.5, -3.0]), Weight("w", "w", pl.col("w")))
+        WeightGrid(unit=Fraction(1, 2), largest=6)
+        """
+        if not np.isfinite(weights).all():
+            raise _not_finite(weight)
+        _, exponent = math.frexp(float(np.abs(weights).max(initial=0.0)))
+        if abs(exponent) > _BEYOND:
+            raise UsageError(
+                f"The largest weight {weight.words} is beyond 2^{_BEYOND}, or below 2^-{_BEYOND}.",
+                allowed="weights whose largest is a number of common size, or 0",
+                instead=f"({weight.words}) / 1000, in another unit",
+            )
+        unit = Fraction(2) ** (exponent - _BITS)
+        steps = cls(unit, 2**_BITS).steps(weights)
+        parts = int(np.bitwise_or.reduce(np.abs(steps), initial=0))
+        if not parts:
+            return cls(Fraction(1), 1)
+        common = parts & -parts
+        return cls(unit * common, int(np.abs(steps).max()) // common)
+
+    def steps(self, weights: Floats) -> Array:
+        """Return weights in whole steps, each rounded to the nearest; refuse what is larger than the largest."""
+        exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
+        steps = np.rint(np.ldexp(weights, -exponent))
+        if not (np.abs(steps) <= self.largest).all():  # also NaN
+            raise other_weights()
+        return steps.astype(np.int64)
+
+
+def other_weights() -> SourceError:
+    """Return the error for a source whose weights have changed since planning."""
+    return SourceError(
+        "The source has other weights than when it was planned with: noise was made for those.",
+        allowed="a source whose weights stay as they are between plan and release",
+        instead="planning again, batch.plan(…), and releasing that plan",
+    )
+
+
+Grids = Mapping[Weight, WeightGrid]
+
+
+def weights_of(measures: Sequence[Measure | None]) -> tuple[Weight, ...]:
+    """Return the different weights of some sums that are read beforehand; of those with bounds nothing is."""
+    found = (measure.values.weight for measure in measures if measure is not None)
+    return tuple(dict.fromkeys(weight for weight in found if weight is not None and weight.bounds is None))
+
+
+def grids_of(engine: Engine, selection: Selection, weights: Sequence[Weight]) -> dict[Weight, WeightGrid]:
+    """Return the grids of the weights of all selected rows; null, NaN and infinite ones are refused."""
+    if not weights:
+        return {}
+    rows = WeightedRows.of(engine, selection, weights)
+    return {weight: WeightGrid.of(rows.numbers(weight), weight) for weight in weights}
+
+
+def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Array:
+    """Return the joint weights of rows, in steps, without rows that another row exceeds or equals in every weight.
+
+    Of shape (kinds of rows, weights). All largest ones, in one row, where there are too many kinds.
+
+    >>> import pufferflow as pf
+    >>> from pufferflow.engines.connect import engine_of
+    >>> rows, one, other = pl.DataFrame({"a": [1, 0, 2], "b": [1, 3, 0]}), *(Weight(n, n, pl.col(n)) for n in "ab")
+    >>> grids = grids_of(engine_of(rows), Selection(public=("a", "b")), [one, other])
+    >>> largest_together(engine_of(rows), Selection(public=("a", "b")), grids).tolist()
+    [[0, 3], [1, 1], [2, 0]]
+    """
+    most = np.array([[grid.largest for grid in grids.values()]])
+    if len(grids) < 2:
+        return most
+    left = _together(WeightedRows.of(engine, selection, [*grids]), grids)
+    front = list[Array]()
+    while len(left):
+        if len(front) == _MOST_TOGETHER:
+            return most
+        front.append(left[(left / most).sum(axis=1).argmax()])
+        left = left[(left > front[-1]).any(axis=1)]
+    return np.unique(front, axis=0) if front else most
+
+
+def _together(rows: "WeightedRows", grids: Grids) -> Array:
+    """Return the sizes of the weights that rows have together, in steps, each kind once."""
+    steps = [np.abs(grid.steps(rows.numbers(weight))) for weight, grid in grids.items()]
+    return np.unique(np.stack(steps, axis=1), axis=0)
+
+
+def weighted_tally(
+    engine: Engine, selection: Selection, measures: Sequence[Measure], grids: Grids, together: Array | None = None
+) -> Tally:
+    """Return the rows and the sums of all measures in every cell, each row times its weight, in steps of both grids.
+
+    Sums with weights are Python's whole numbers, whatever the rows. Rows whose joint weights exceed those known from
+    planning (`together`) are refused. Weights with bounds have grids of their own.
+    """
+    every = {**grids, **bounded_grids(measures)}
+    if not every:
+        return engine.tally(selection, measures)
+    rows = WeightedRows.of(engine, selection, [*every], measures)
+    steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in every.items()}
+    if together is not None and len(together) > 1:
+        _check_together(_together(rows, grids), together)
+    sums = np.zeros((rows.cells, len(measures)), dtype=object)
+    for place, measure in enumerate(measures):
+        own = rows.sums[:, place].astype(object)
+        weight = measure.values.weight
+        np.add.at(sums[:, place], rows.cell, own if weight is None else own * steps[weight].astype(object))
+    totals = {weight.identity: rows.totals(steps[weight]) * float(grid.unit) for weight, grid in every.items()}
+    return Tally(rows.keys, rows.added(rows.rows), sums, totals)
+
+
+def _check_together(found: Array, known: Array) -> None:
+    for one in known:
+        found = found[(found > one).any(axis=1)]
+    if len(found):
+        raise other_weights()
+
+
+def weighted_patterns(
+    engine: Engine, selection: Selection, scenario: Scenario, measures: Sequence[Measure | None], grids: Grids
+) -> Patterns:
+    """Return the patterns of groups, whose order does not matter, as if a row of weight w were so many rows.
+
+    As many as `COPIES` times w over the largest weight, rounded up: rows that are free move as far as these together. A
+    sum without a weight counts each row as `COPIES`; of several weights that which counts for most does.
+    """
+    if any(measure is None or measure.values.weight is None for measure in measures):
+        grids = {}
+    within = dict.fromkeys((*scenario.within, *selection.by))
+    rows = WeightedRows.of(engine, selection, [*grids], within=tuple(within))
+    counts = np.full(len(rows.rows), 0 if grids else COPIES, dtype=np.int64)
+    for weight, grid in grids.items():
+        steps = np.abs(grid.steps(rows.numbers(weight)))
+        counts = np.maximum(counts, -(-steps * COPIES // grid.largest))
+    frame = rows.frame.with_columns(pl.Series(rows.name("counts"), counts * rows.rows)).filter(counts > 0)
+    public = PublicRows(frame.lazy(), selection.by, within=scenario.within, counts=rows.name("counts"))
+    found = find_patterns(public, scenario, [UNORDERED], lambda lazy: lazy.collect())[UNORDERED]
+    if isinstance(found, UsageError):
+        raise found
+    return replace(found, distinct=_largest(found.distinct))
+
+
+def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
+    """Return patterns of which one has in its cells, in falling order, as much as any other; few of them.
+
+    Movements grow with what is in cells, whichever cells these are. Weights are nearly unique, and so are patterns.
+    """
+    if len(patterns) <= 1 or any(pattern.covers for pattern in patterns):
+        return tuple(patterns)
+    sizes = np.zeros((len(patterns), max(len(pattern.counts) for pattern in patterns)), dtype=np.int64)
+    for row, pattern in zip(sizes, patterns, strict=True):
+        row[: len(pattern.counts)] = np.sort(pattern.counts)[::-1]
+    front = list[int]()
+    for place in np.argsort(-sizes.sum(axis=1), kind="stable").tolist():
+        if len(front) > _MOST_PATTERNS:
+            most = sizes.max(axis=0)
+            return (Pattern(np.arange(len(most)), most, groups=sum(pattern.groups for pattern in patterns)),)
+        if not (sizes[front] >= sizes[place]).all(axis=1).any():
+            front.append(place)
+    return tuple(patterns[place] for place in front)
+
+
+def by_weight(
+    engine: Engine, selection: Selection, weights: Sequence[Weight], within: Sequence[str] | None = None
+) -> Selection:
+    """Return the same rows, in cells by their weights as well; these are the last columns of keys."""
+    names = engine.schema(selection.derived).names()
+    made = [(unused(f"weight{place}", names), weight.expression) for place, weight in enumerate(weights)]
+    derived = (*selection.derived, *((name, expression.alias(name)) for name, expression in made))
+    by = tuple(selection.by) if within is None else tuple(within)
+    return replace(selection, derived=derived, by=(*by, *(name for name, _ in made)), keys=None)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Selected rows, those with equal public columns and equal weights together: how many, of what cell, their sums."""
+
+    frame: pl.DataFrame
+    """The public columns, and the weights."""
+    weights: Sequence[Weight]
+    rows: Array
+    sums: Array
+    cell: Indices
+    cells: int
+    keys: pl.DataFrame | None
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        selection: Selection,
+        weights: Sequence[Weight],
+        measures: Sequence[Measure] = (),
+        within: Sequence[str] | None = None,
+    ) -> "WeightedRows":
+        """Read them; by the columns `within`, or by those of cells."""
+        tally = engine.tally(by_weight(engine, selection, weights, within), measures)
+        frame = pl.DataFrame({"": [0]}) if tally.keys is None else tally.keys
+        cell, cells, keys = _cells(frame, selection)
+        inside = cell >= 0
+        return cls(frame.filter(inside), weights, tally.rows[inside], tally.sums[inside], cell[inside], cells, keys)
+
+    def name(self, stem: str) -> str:
+        """Return a name that no column has."""
+        return unused(stem, self.frame.columns)
+
+    def numbers(self, weight: Weight) -> Floats:
+        """Return the weight of each; NaN for null."""
+        place = self.frame.width - len(self.weights) + list(self.weights).index(weight)
+        return self.frame.to_series(place).cast(pl.Float64).fill_null(math.nan).to_numpy()
+
+    def added(self, numbers: Array) -> Array:
+        """Return numbers added up by cell."""
+        sums: Any = np.zeros(self.cells, dtype=numbers.dtype)
+        np.add.at(sums, self.cell, numbers)
+        return sums
+
+    def totals(self, steps: Array) -> Floats:
+        """Return the sums of positive and of negative steps in each cell, to the nearest floats."""
+        each = steps.astype(object) * self.rows.astype(object)
+        parts = [self.added(np.where(sign * steps > 0, each, 0)) for sign in (1, -1)]
+        return np.stack(parts, axis=1).astype(np.float64)
+
+
+def _cells(frame: pl.DataFrame, selection: Selection) -> tuple[Indices, int, pl.DataFrame | None]:
+    """Return the cell of each row of a frame that is in order, −1 for none, how many there are, and their keys."""
+    if not selection.by:
+        return np.zeros(frame.height, dtype=np.intp), 1, None
+    own = frame.select(named(name) for name in selection.by)
+    if selection.keys is not None:
+        return places_of(own, selection.keys), selection.keys.height, published(selection.keys)
+    if list(selection.by) != frame.columns[: len(selection.by)]:
+        return np.zeros(frame.height, dtype=np.intp), 1, None  # in another order: of no account for patterns
+    cell = runs_of(own)
+    return cell, int(cell.max(initial=-1)) + 1, own.filter(np.diff(cell, prepend=-1) > 0)
+
+
+def _not_finite(weight: Weight) -> UsageError:
+    return UsageError(
+        f"The weight {weight.words} is null, NaN or infinite in some of the selected rows.",
+        allowed="a finite number in every selected row; weights are public, so no row is secret by them",
+        instead=".fill_null(0) on the columns of the weight, or a filter that leaves out such rows",
+    )

@@ -1,0 +1,1 @@
+"""Priors fitted on public references, and diagnoses of such fits."""

@@ -1,0 +1,141 @@
+"""Fitting tables to public references: every row is one independent draw, and combinations of values are counted.
+
+With slack the laws of every column given each value of every other, and of all others together, lie in regions with a
+joint confidence: the chance to be wrong is split equally among these families of laws, and in each as `law_counts`
+says. Given the values of one column the draws of the others are independent, so that the counts are multinomial
+exactly.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, cast, final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.core.arrays import Indices
+from pufferflow.core.errors import UsageError
+from pufferflow.core.validate import quoted, read_name
+from pufferflow.distributions.markov.law_regions import LawRegions
+from pufferflow.models.domain import Interval, Label, read_domain
+from pufferflow.models.fitting.law_counts import Slack, read_confidence, read_slack, regions_around
+from pufferflow.models.fitting.sequences import read_states
+from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
+
+ESTIMATED = "estimated, with no allowance for chance"
+_MOST_CELLS = 4000
+_MOST_COLUMNS = 6
+_INSTEAD = 'pf.Table.fit(reference, ["ill", "score"], slack="confidence")'
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """How often every combination of the points of some columns was drawn: an axis of `counts` for each column."""
+
+    names: tuple[str, ...]
+    points: tuple[tuple[Label, ...], ...]
+    counts: Indices
+    provenance: Provenance
+
+    @property
+    def law(self) -> tuple[list[tuple[Label, ...]], list[Fraction]]:
+        """All combinations, and their estimated probabilities: half a draw is added to each count."""
+        total = 2 * int(self.counts.sum()) + self.counts.size
+        return list(product(*self.points)), [Fraction(2 * int(n) + 1, total) for n in self.counts.ravel()]
+
+    def laws(self, slack: float | None, confidence: float) -> list[tuple[str, tuple[str, ...], LawRegions]]:
+        """Return for each family of laws the given column, the columns of the joint law, and the regions."""
+        questions = [(hidden, (name,)) for hidden in self.names for name in self.names if name != hidden]
+        if len(self.names) > 2:  # of two columns the other one is all others
+            questions += [(hidden, tuple(name for name in self.names if name != hidden)) for hidden in self.names]
+        chance = (1 - confidence) / len(questions)
+        return [(hidden, asked, self._regions(hidden, asked, slack, chance)) for hidden, asked in questions]
+
+    def _regions(self, hidden: str, asked: tuple[str, ...], slack: float | None, chance: float) -> LawRegions:
+        kept = [self.names.index(name) for name in (hidden, *asked)]
+        dropped = tuple(axis for axis in range(len(self.names)) if axis not in kept)
+        joint = self.counts.sum(axis=dropped)
+        order = np.argsort(np.argsort(kept))  # the place of each kept axis among those that are left
+        counts = np.transpose(joint, [int(place) for place in order]).reshape(joint.shape[int(order[0])], -1)
+        return regions_around(counts, slack, chance, counts.size, len(counts))
+
+
+def fit_table(reference: Reference, columns: Sequence[str], domains: Mapping[str, Any] | None = None) -> FittedTable:
+    """Return the counted combinations of some columns of a public reference.
+
+    Values are those that occur, or those of a column's domain: a list, or pf.Bins for a continuous column. Rows without
+    a value in some column are left out.
+    """
+    names, source = _names(columns), read_reference(reference)
+    known = _domains(domains, names)
+    frame = source.read(names)
+    read = {name: read_states(frame[name], known.get(name)) for name in names}
+    points = tuple(tuple(domain.points) for _, domain, _ in read.values())
+    sizes = tuple(map(len, points))
+    if np.prod(sizes, dtype=float) > _MOST_CELLS:
+        raise UsageError(
+            f"{len(names)} columns with {' × '.join(map(str, sizes))} combinations of values.",
+            allowed=f"at most {_MOST_CELLS} combinations",
+            instead='domains={"hours": pf.Bins(edges, values)}, or fewer columns',
+        )
+    rows = pl.DataFrame({str(at): states for at, (states, *_) in enumerate(read.values())}).drop_nulls()
+    if rows.height == 0:
+        raise UsageError(
+            f"The reference {source.name!r} has no row with a value in each of these columns.",
+            allowed="a reference with rows",
+            instead="another reference, or other columns",
+        )
+    places = np.ravel_multi_index(tuple(rows.to_numpy().T), sizes)
+    counts = np.bincount(places, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.intp)
+    left_out, moved = frame.height - rows.height, sum(moved for *_, moved in read.values())
+    notes = [
+        *([f"{left_out} rows without a value in some column were left out"] if left_out else []),
+        *([f"{moved} values outside the domain were read as the nearest"] if moved else []),
+    ]
+    provenance = Provenance(source.name, rows.height, digest_of(frame), tuple(notes), source.origin)
+    return FittedTable(tuple(names), points, counts, provenance)
+
+
+def read_slacks(slack: object, confidence: object) -> tuple[Slack, float]:
+    """Return the slack of a fit, and the confidence of its regions."""
+    return read_slack(slack), read_confidence(confidence)
+
+
+def _names(columns: object) -> list[str]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise UsageError(f"columns is {quoted(columns)}.", allowed="names of two or more columns", instead=_INSTEAD)
+    names = [read_name(name, "columns") for name in cast(Sequence[Any], columns)]
+    if not 2 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or "probability" in names:
+        raise UsageError(
+            f"columns names {len(names)} columns{', one of them twice' if len(set(names)) < len(names) else ''}.",
+            allowed=f"2 to {_MOST_COLUMNS} different columns, none of them named 'probability'",
+            instead=_INSTEAD,
+        )
+    return names
+
+
+def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
+    """Return the given domains, each of which is of one of the columns."""
+    allowed, instead = "the domains of some of the columns", 'domains={"hours": pf.Bins(edges, values)}'
+    if domains is None:
+        return {}
+    if not isinstance(domains, Mapping):
+        raise UsageError(f"domains is {quoted(domains)}.", allowed=allowed, instead=instead)
+    given = dict(cast(Mapping[str, Any], domains))
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise UsageError(
+            f"domains has {quoted(unknown[0])}, which is not among columns.", allowed=allowed, instead=instead
+        )
+    read = {name: read_domain(domain) for name, domain in given.items()}
+    for name, domain in read.items():
+        if isinstance(domain, Interval):
+            raise UsageError(
+                f"The domain of {name!r} is {domain.describe()}, and a table has single values.",
+                allowed="a list of values, or classes of a continuous column",
+                instead=f'domains={{"{name}": pf.Bins(edges, values)}}',
+            )
+    return read

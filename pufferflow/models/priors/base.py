@@ -1,0 +1,224 @@
+"""The base of priors with their source, and reading of declared probabilities.
+
+Rational probabilities stay rational, others are floats with sum 1.
+"""
+
+import abc
+import math
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+
+from pufferflow.core.arrays import Array
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
+from pufferflow.core.validate import finite_number
+from pufferflow.models.domain import Domain, Label
+from pufferflow.models.product import Product
+from pufferflow.models.reference import Provenance
+from pufferflow.models.secret import AnySecret
+from pufferflow.models.stored import Stored
+
+DECLARED = Provenance()
+
+
+class Prior(Stored, abc.ABC, family="prior"):
+    """The prior of an adversary on the rows of one correlated group, before any answer.
+
+    To add one, write a frozen dataclass with its `kind` in a file of its own, list it in `priors/__init__.py` and at
+    the public API, and register one method of `pufferflow.sensitivity` that derives the laws it implies.
+
+    >>> import pufferflow as pf
+    >>> isinstance(pf.Independent(), Prior)
+    True
+    """
+
+    provenance: Provenance = DECLARED
+    ordered: bool = False
+    """Whether the rows form a sequence, so that a scenario has to name `order_by`."""
+    independent_rows: bool = False
+    """Whether the value of one row is independent of every other row, so that it moves nothing else."""
+    any_law: bool = False
+    """Whether rows are independent, and their laws may be any."""
+    any_correlation: bool = False
+    """Whether the rows of a group may depend on each other in any way (M7)."""
+    coupled: bool = False
+    """Whether its laws are known through one coupling of whole data sets, so that losses of releases add (M1, M24)."""
+    shared_class: bool = False
+    """Whether the rows of a group share a hidden class and are independent given it (M21)."""
+    joint_laws: bool = False
+    """Whether joint laws of many answers are listed value by value, which takes long."""
+    allows_presence: bool = False
+    """Whether it is a prior about units whose presence is the secret, `pf.Presence`."""
+    allows_weights: bool = False
+    """Whether the loss about rows is known for each public weight, and grows with it."""
+    allows_tuples: bool = False
+    """Whether its values may be the tuples of several columns, in the order of their domain."""
+    allows_missing: bool = False
+    """Whether null may be one of its values, the last of the domain."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Describe the prior of an adversary in words."""
+
+    @classmethod
+    def unknown(cls, kind: object) -> UsageError:
+        return UsageError(
+            f"The stored prior is of kind {kind!r}.",
+            allowed=f"one of {sorted(cls.kinds)}",
+            instead="a newer pufferflow",
+        )
+
+    def check(self, secret: AnySecret) -> None:
+        """Refuse a secret to which the prior gives no law; called when a scenario is made."""
+
+    def about_tuples(self, domain: Product) -> "Prior":
+        """Return the prior of a column of tuples; of one that names the columns of its own, with them joined.
+
+        Refused where it says nothing of them.
+        """
+        if not self.allows_tuples or not (domain.finite or self.independent_rows or self.coupled):
+            lists = "" if domain.finite else ", some of which are intervals,"
+            raise Refused(
+                f"The prior pf.{type(self).__name__} has no known laws for several secret columns{lists}.",
+                allowed="pf.Independent() or pf.AnyCorrelation(); on lists of values and pf.Bins also pf.MarkovChain, "
+                "pf.LatentClass and pf.Table; on intervals alone pf.GaussianPrior with across=",
+                instead=_in_classes(domain),
+            )
+        return self
+
+    def check_missing(self, domain: Domain) -> None:
+        """Refuse null as a value of its own where the prior says nothing of it."""
+        if self.allows_missing and (domain.finite or self.independent_rows or self.coupled):
+            return
+        if domain.finite:
+            raise Refused(
+                f'missing="skip" with the prior pf.{type(self).__name__}, which has no state for missing values.',
+                allowed="pf.Independent(), pf.AnyCorrelation(), pf.LatentClass, or pf.MarkovChain with a state more",
+                instead=f"missing={domain.present.points[0]!r}, or a value of the domain that stands for missing ones",
+            )
+        raise Refused(
+            f'missing="skip" on an interval with the prior pf.{type(self).__name__}: what is missing is no number.',
+            allowed="pf.Independent() or pf.AnyCorrelation(); on lists of values and pf.Bins also pf.MarkovChain",
+            instead="missing= with a number of the interval, or pf.Bins(edges, values) as the domain",
+        )
+
+    def sometimes_impossible(self, secret: AnySecret) -> tuple[Label, ...]:
+        """Return the values of a secret without a probability at some position, where they need not be hidden.
+
+        A value without one at every position is refused by `check`.
+        """
+        return ()
+
+    @property
+    def columns(self) -> dict[str, Domain]:
+        """The columns of private data that the prior itself describes, with the values they can have."""
+        return {}
+
+    @property
+    def repeats(self) -> int | None:
+        """The period of all laws: shifts of all positions by multiples of it change none; None without a period.
+
+        The laws then do not depend on where a sequence began. It is 1 where rows have no order.
+        """
+        return None if self.ordered else 1
+
+
+def _in_classes(domain: Product) -> str:
+    """Return how a column that fills an interval can be declared in classes, or what else to do."""
+    for column, own in zip(domain.columns, domain.domains, strict=True):
+        if not own.finite:
+            low, high = own.numbers.tolist()
+            edges = [low, (low + high) / 2, high]
+            values = f"[{(edges[0] + edges[1]) / 2:g}, {(edges[1] + edges[2]) / 2:g}]"
+            classes = f"pf.Bins([{', '.join(f'{edge:g}' for edge in edges)}], values={values})"
+            return f"pf.Secret({column!r}, domain={classes}), or more classes: tuples are states then"
+    return f"a scenario for each column, or pf.MarkovChain with {len(domain.points)} states"
+
+
+def belief_in_words(prior: Prior) -> str:
+    """Return the content of a prior, without its provenance.
+
+    >>> import pufferflow as pf
+    >>> belief_in_words(pf.Independent())
+    'rows are independent of each other'
+    """
+    return prior.describe().removesuffix(f"; {prior.provenance.describe()}")
+
+
+def stored_provenance(stored: dict[str, Any]) -> Provenance:
+    """Return the provenance among the stored fields of a prior."""
+    fields = stored.get("provenance")
+    return DECLARED if fields is None else Provenance.restored(fields)
+
+
+def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> UsageError:
+    """Return the error for a secret to which a prior gives no law."""
+    return UsageError(
+        f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead
+    )
+
+
+Probability = Fraction | float
+TOLERANCE = 1e-9
+_ALLOWED = "numbers >= 0 with sum 1 (within 1e-9): floats, Fractions or Decimals"
+_INSTEAD = "[0.25, 0.75], or [Fraction(1, 3), Fraction(2, 3)]"
+
+
+def read_law(given: object, name: str) -> tuple[Probability, ...]:
+    """Return one law: Fractions if every number is rational, floats otherwise.
+
+    >>> read_law([0.25, 0.75], "weights"), read_law([Fraction(1, 3), Fraction(2, 3)], "weights")[0]
+    ((0.25, 0.75), Fraction(1, 3))
+    """
+    listed = as_list(given, name)
+    rational = all(isinstance(one, numbers.Rational | Decimal) for one in listed)
+    read = [_number(one, name, rational=rational) for one in listed]
+    if not read or min(read) < 0:
+        raise _bad(name, "no entries" if not read else "a negative entry")
+    total = sum(cast(list[Fraction], read), Fraction(0)) if rational else math.fsum(read)
+    if not abs(total - 1) <= TOLERANCE:
+        raise _bad(name, f"the sum {float(total):.12g}")
+    rounding = 0 if rational else len(read) * UNIT  # what was normalised once stays as it is
+    return tuple(read) if abs(total - 1) <= rounding else tuple(one / total for one in read)
+
+
+def as_array(law: Sequence[Probability] | Sequence[Sequence[Probability]]) -> Array:
+    """Return probabilities as an array: floats, or Fractions where all of them are."""
+    array = np.array(law, dtype=object)
+    return array if all(isinstance(one, Fraction) for one in array.flat) else array.astype(np.float64)
+
+
+def stored_law(law: Sequence[Probability]) -> list[float | str]:
+    """Return probabilities for JSON: floats as they are, Fractions as "1/3"."""
+    return [str(one) if isinstance(one, Fraction) else one for one in law]
+
+
+def restored_law(stored: Sequence[float | str]) -> list[Probability]:
+    """Return the stored value."""
+    return [Fraction(one) if isinstance(one, str) else one for one in stored]
+
+
+def as_list(given: Any, name: str) -> list[Any]:
+    """Return the entries of a list, an array or a column."""
+    for method in ("tolist", "to_list"):
+        if hasattr(given, method):
+            given = getattr(given, method)()
+            break
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise _bad(name, f"the type {type(given).__name__}")
+    return list(cast(Sequence[Any], given))
+
+
+def _number(given: Any, name: str, *, rational: bool) -> Probability:
+    number = finite_number(given, f"An entry of {name}", allowed=_ALLOWED, instead=_INSTEAD)
+    whole = isinstance(given, numbers.Integral)
+    return Fraction(int(given) if whole else given) if rational else number + 0.0
+
+
+def _bad(name: str, what: str) -> UsageError:
+    return UsageError(f"{name} has {what}.", allowed=_ALLOWED, instead=_INSTEAD)

@@ -1,0 +1,257 @@
+"""Rows that are jointly Gaussian: a change of one row translates the others (M15)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, final
+
+import numpy as np
+
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import UsageError
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.validate import finite_number, set_fields
+from pufferflow.distributions.gaussian_law import GaussianLaw
+from pufferflow.models.domain import Bins
+from pufferflow.models.priors.across import Across, check_alone, check_columns, hidden_column, in_words, read_across
+from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance, wrong_secret
+from pufferflow.models.priors.correlations import AR1, Exchangeable
+from pufferflow.models.priors.covariance import Covariance, Factors, read_covariance
+from pufferflow.models.product import Product
+from pufferflow.models.reference import Provenance, Reference
+from pufferflow.models.secret import AnySecret, Initial, Secret
+from pufferflow.models.stored import ADDED
+
+_ALLOWED = "pf.Secret or pf.Initial with a pf.Interval, pf.Bins, or a list of numbers"
+_INSTEAD = "pf.Secret(column, domain=pf.Interval(0, 10))"
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class GaussianPrior(Prior, kind="gaussian"):
+    """The rows of a group are jointly Gaussian, with mean, variance and covariance as declared (M15).
+
+    Given X_i = a or X_i = b, the other rows differ by the translation Cov(X_r, X_i)/Var(X_i)·(a − b), and by nothing
+    else: how far an answer moves depends neither on the mean nor on the size of the variance, which only describe the
+    prior. Exceptions are totals of many releases under pf.AR1 with a δ, which depend on the variance. A release reads
+    values into the domain, so each row moves by some share of its translation, from nothing to all, and never by more
+    than the width of the domain.
+
+    An Interval is the domain to use. With a list of numbers (read as the nearest) or Bins the smallest translation may
+    move every correlated row into another class, and noise is made for that. Secrets are values of the domain; a class
+    of Bins says only that the value lies in it, and an open class has values at any distance.
+
+    With several secret columns, each an Interval, `across` is the covariance matrix of the columns of one row, in their
+    order: row r and column c have with row s and column d the covariance K(r, s)·across[c][d], K that of rows. Without
+    `across`, covariance is the matrix of all columns of all rows, those of row 0 first. A secret that is one of the
+    columns, pf.Derived(name, column=[...], domain=[...]), moves the other columns as they covary with it.
+
+    `covariance` is pf.Exchangeable(rho), pf.AR1(phi), pf.Kernel(function), or a matrix, which has the variances on its
+    diagonal. rho and phi may be pairs (low, high): a class of priors, of which the worst counts. Variances of 0 and
+    correlations of 1 or −1 are refused: a row that is determined, by itself or by another one, has no two values to
+    hide.
+
+    >>> from pufferflow.models.priors.correlations import AR1
+    >>> GaussianPrior(AR1(0.9), variance=4.0).describe()
+    'rows are jointly Gaussian with mean 0 and variance 4; rows d steps apart have the correlation 0.9^d'
+    """
+
+    covariance: Covariance
+    variance: float | None
+    mean: float
+    provenance: Provenance = field(default=DECLARED, metadata=ADDED, repr=False)
+    across: Across | None = field(default=None, metadata=ADDED)
+    coupled = True
+    allows_weights = True
+    allows_tuples = True
+
+    def __init__(
+        self,
+        covariance: Any,
+        variance: float | None = None,
+        mean: float = 0.0,
+        provenance: Provenance = DECLARED,
+        *,
+        across: Any = None,
+    ) -> None:
+        read, columns = read_covariance(covariance), None if across is None else read_across(across)
+        variance = _variance(variance, read) if columns is None else check_alone(variance, mean)
+        centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
+        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance, across=columns)
+
+    def __repr__(self) -> str:
+        if self.across is not None:
+            return f"GaussianPrior(covariance={self.covariance!r}, across={self.across!r})"
+        return f"GaussianPrior(covariance={self.covariance!r}, variance={self.variance!r}, mean={self.mean!r})"
+
+    def describe(self) -> str:
+        if self.across is not None:
+            columns = f"{self.covariance.describe()}; {in_words(self.across)}"
+            source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+            return f"all columns of all rows are jointly Gaussian; {columns}{source}"
+        variance = "" if self.variance is None else f" and variance {self.variance:g}"
+        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+        return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}{source}"
+
+    def fingerprint(self) -> Any:
+        covariance = self.covariance.fingerprint()  # a function cannot be stored, but has a fingerprint in its process
+        more = {} if self.provenance == DECLARED else {"provenance": self.provenance.stored()}
+        more |= {} if self.across is None else {"across": self.across.stored()}
+        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean, **more}
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> Self:
+        covariance = Covariance.from_stored(stored["covariance"])
+        across = None if stored.get("across") is None else Covariance.from_stored(stored["across"])
+        return cls(covariance, stored["variance"], stored["mean"], stored_provenance(stored), across=across)
+
+    @classmethod
+    @suggests_arguments
+    def fit(  # noqa: PLR0913 - what to read of the reference, and how
+        cls,
+        reference: Reference,
+        column: str | Sequence[str],
+        within: str | Sequence[str] | None = None,
+        *,
+        covariance: Literal["exchangeable", "ar1", "matrix"] = "exchangeable",
+        order_by: str | None = None,
+        step: object = 1,
+        slack: float | Literal["confidence"] | None = None,
+        confidence: float = 0.95,
+    ) -> Self:
+        """Return the covariance of rows in a named public reference, whose groups `within` are independent.
+
+        `covariance` is "exchangeable": every two rows of a group have one correlation; "ar1": rows `order_by` apart
+        correlate as powers of one number; or "matrix": every position from 0 on has a row in each group, of its own
+        mean and variance.
+
+        With a list of columns `across` is fitted too: covariances are taken to be products of one of rows and one of
+        columns, and the correlations of rows are a class, as they are in any of the columns. A matrix is then that of
+        all columns of all rows, and has no slack.
+
+        With slack="confidence" it is the class of all covariances whose factors Cov(X_r, X_t)/Var(X_t) lie in intervals
+        that hold the true ones, all together, with that confidence, if rows are jointly Gaussian: the largest factors
+        count. A number allows every factor (of "ar1" the base of the powers) that much more or less. Deviations from a
+        Gaussian, or from the memory of the class, are in `provenance.notes`.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> families = pl.DataFrame({"family": [1, 1, 2, 2, 3, 3], "height": [70, 71, 64, 66, 68, 67]})
+        >>> round(GaussianPrior.fit(pf.Reference("a study", families), "height", "family").covariance.rho, 3)
+        0.876
+        """
+        from pufferflow.models.fitting.gaussian import fit_gaussian
+        from pufferflow.models.fitting.gaussian_columns import fit_columns
+        from pufferflow.models.fitting.table import ESTIMATED, read_slacks
+
+        width, level = read_slacks(slack, confidence)
+        exact = None if width == "confidence" else width
+        chance = 1 - level if width == "confidence" else None
+        how = within, order_by, covariance
+        fitted = (
+            fit_gaussian(reference, column, *how, step=step, slack=exact, chance=chance)
+            if isinstance(column, str)
+            else fit_columns(reference, column, *how, step=step, slack=exact, chance=chance)
+        )
+        source = fitted.provenance.noted(ESTIMATED if width is None else _slack_in_words(exact, level))
+        across = fitted.across if fitted.across_factors is None else Factors(*fitted.across_factors)
+        if fitted.span is not None:
+            read: Covariance = AR1(fitted.span) if covariance == "ar1" else Exchangeable(fitted.span)
+            if across is not None:
+                return cls(read, provenance=source, across=across)
+            return cls(read, fitted.variance, fitted.mean, source)
+        return cls(fitted.covariance if fitted.factors is None else Factors(*fitted.factors), None, fitted.mean, source)
+
+    @property
+    def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.covariance.ordered
+
+    @property
+    def repeats(self) -> int | None:
+        return 1 if self.covariance.stationary else None
+
+    def about_tuples(self, domain: Product) -> Prior:
+        check_columns(self.covariance, self.across, domain)
+        return self
+
+    def check(self, secret: AnySecret) -> None:
+        if secret.tuples is not None:
+            hidden_column(secret, secret.tuples)
+            return
+        if self.across is not None:
+            raise UsageError(
+                "A covariance across columns, and the secret has one column.",
+                allowed="across together with several secret columns",
+                instead='secret=[pf.Secret("load", pf.Interval(0, 10)), pf.Secret("temp", pf.Interval(-20, 40))]',
+            )
+        if not isinstance(secret, Secret | Initial):
+            raise wrong_secret("pf.GaussianPrior", secret, allowed=_ALLOWED, instead=_INSTEAD)
+        if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
+            raise UsageError(
+                "The prior pf.GaussianPrior with a domain of labels.", allowed=_ALLOWED, instead="pf.AnyCorrelation()"
+            )
+
+    def conditional(
+        self, positions: Any, weights: Any, row: int, a: float, b: float
+    ) -> tuple[GaussianLaw, GaussianLaw]:
+        """Return the laws of Σ w_r·X_r given X_row = a and given X_row = b, of the values as they are, unread.
+
+        A release reads values into a domain and does not have these laws; they are for small groups and comparisons.
+
+        >>> prior = GaussianPrior([[2.0, 0.6], [0.6, 1.0]])
+        >>> mu, nu = prior.conditional([0, 1], [0, 1], 0, 3, 0)
+        >>> round(float(mu.mean[0] - nu.mean[0]), 9), round(float(mu.covariance[0, 0]), 9)
+        (0.9, 0.82)
+        """
+        if self.across is not None:
+            raise UsageError(
+                "The laws of one column under a covariance of several.",
+                allowed="a prior of this column alone",
+                instead="pf.GaussianPrior(covariance, variance=1.0)",
+            )
+        if not self.covariance.known:
+            raise UsageError(
+                "The laws under a class of covariances.", allowed="one covariance", instead="pf.AR1(0.9), one number"
+            )
+        places = np.asarray(positions, dtype=np.float64)
+        self.covariance.check(places)
+        above, below = self.covariance.toward(places[[row]], places)
+        factors = (above - below)[0]
+        covariances = self._covariances(places)
+        rest = covariances - np.outer(factors, factors) * covariances[row, row]
+        given = (
+            GaussianLaw(self.mean + factors * (a - self.mean), rest),
+            GaussianLaw(self.mean + factors * (b - self.mean), rest),
+        )
+        return given[0].map(weights), given[1].map(weights)
+
+    def _covariances(self, places: Floats) -> Floats:
+        """Return Cov(X_s, X_r): the factors of each row as the secret, times its variance."""
+        above, below = self.covariance.toward(places, places)
+        entries = getattr(self.covariance, "entries", None)
+        variances = np.full(len(places), self.variance) if entries is None else entries.diagonal()[places.astype(int)]
+        return (above - below) * variances[:, None]
+
+
+def _slack_in_words(slack: float | None, confidence: float) -> str:
+    if slack is not None:
+        return f"factors may be {slack:g} off"
+    return (
+        f"factors lie in joint {100 * confidence:g} % confidence intervals, groups of the reference being independent"
+    )
+
+
+def _variance(given: object, covariance: Covariance) -> float | None:
+    allowed, instead = "a finite number > 0", "variance=1.0"
+    if covariance.has_variances:
+        if given is not None:
+            raise UsageError(
+                "A variance beside a covariance matrix.",
+                allowed="one of them: the matrix has the variances on its diagonal",
+                instead="leaving variance out",
+            )
+        return None
+    number = finite_number(1.0 if given is None else given, "variance", allowed=allowed, instead=instead)
+    if not number > 0:
+        hides = ": every row has one value, so there is nothing to hide" if number == 0 else ""
+        raise UsageError(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)
+    return number

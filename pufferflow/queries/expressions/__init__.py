@@ -1,0 +1,1 @@
+"""Polars expressions: of one sensitive column as a function φ of its value, of public columns row by row."""

@@ -1,0 +1,261 @@
+"""The tree of a Polars expression, as Polars serializes it; every node that is not known here is refused.
+
+`meta.is_row_separable()` is not enough: it accepts `x - x.mean()`. So only the nodes below are accepted; all others are
+refused by name, as is whatever a later Polars writes differently.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from fractions import Fraction
+from typing import Any, Final, Literal, cast, final
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+
+from pufferflow.core.errors import Refused
+from pufferflow.queries.expressions.refusals import function_name, refusal
+
+NodeKind = Literal["column", "literal", "operator", "function", "choice", "cast", "name"]
+LISTS: Final = "Series of lists"
+"""A Series of several lists is no table: it has one for each row."""
+_DEEPEST: Final = 150
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone are counted as they are written
+_MIDNIGHT: Final = time(0)
+_TICKS: Final = {"Milliseconds": 10**3, "Microseconds": 10**6, "Nanoseconds": 10**9}
+_MOST_NODES: Final = 5_000
+_LISTED: Final = 4
+_LETTERS: Final = 16
+
+OPERATORS: Final = {
+    "Eq": "==",
+    "NotEq": "!=",
+    "EqValidity": "eq_missing",
+    "NotEqValidity": "ne_missing",
+    "Lt": "<",
+    "LtEq": "<=",
+    "Gt": ">",
+    "GtEq": ">=",
+    "Plus": "+",
+    "Minus": "-",
+    "Multiply": "*",
+    "TrueDivide": "/",
+    "FloorDivide": "//",
+    "Modulus": "%",
+    "And": "&",
+    "LogicalAnd": "&",
+    "Or": "|",
+    "LogicalOr": "|",
+    "Xor": "^",
+}
+
+
+@final
+@dataclass(frozen=True)
+class Node:
+    """A node: `word` is its column, operator, function, data type or name; `value` a literal's value or the options.
+
+    The value of a list or Series is the type of what is in it, that of a datetime its unit and time zone, and that of a
+    cast its options and type. Any other literal that is no finite number, Boolean or text has the value None; its
+    `word` says what it is, and `told` what a person calls it, if it is a time or a list. The names of this class and
+    of its fields are part of what identifies a query (`identity`).
+    """
+
+    kind: NodeKind
+    word: str
+    inputs: tuple["Node", ...] = ()
+    value: Any = None
+    told: str = ""
+
+    def walk(self) -> Iterator["Node"]:
+        """Yield the node and all below it."""
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+    @property
+    def bare(self) -> "Node":
+        """The node under all names."""
+        return self.inputs[0].bare if self.kind == "name" else self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, each once, in the order in which they come up."""
+        return tuple(dict.fromkeys(node.word for node in self.walk() if node.kind == "column"))
+
+
+def read_tree(expression: pl.Expr) -> Node:
+    """Return the tree of an expression, or refuse the first part of it that may see more than one row.
+
+    >>> read_tree(pl.col("x").clip(0, 9)).word
+    'clip'
+    """
+    try:
+        _measure(expression)
+        written: Any = json.loads(expression.meta.serialize(format="json"))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RecursionError, ValueError, TypeError):
+        raise Refused(
+            "The expression cannot be serialized, so it cannot be checked.",
+            allowed="expressions of columns, plain literals and Polars' own functions",
+            instead='pl.col("x").clip(0, 9) * 2',
+        ) from None
+    return _node(written)
+
+
+def _measure(expression: pl.Expr) -> None:
+    """Refuse large expressions before they are serialized: `e = e + e`, sixty times, would fill the memory."""
+    level, nodes, depth = [expression], 0, 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        if nodes > _MOST_NODES or depth > _DEEPEST:
+            raise Refused(
+                "The expression is too large." if nodes > _MOST_NODES else "The expression is nested too deeply.",
+                allowed=f"up to {_MOST_NODES} parts, up to {_DEEPEST} of them inside each other",
+                instead="replace_strict with a mapping, for long tables of values",
+            )
+        level = [part for above in level for part in above.meta.pop()]
+
+
+def _node(written: Any) -> Node:
+    match written:
+        case {"Literal": {} as body} if len(written) == len(body) == 1:
+            return _literal(*next(iter(body.items())))
+        case {} if len(written) == 1:
+            node = _read(*next(iter(written.items())))
+        case _:
+            node = None
+    if node is None:
+        raise refusal(written)
+    return node
+
+
+def _read(tag: str, body: Any) -> Node | None:
+    """Return a node with exactly the fields that are known: one more could hide an expression."""
+    node = None
+    match tag, body:
+        case "Column", str(name):
+            node = Node("column", name)
+        case "Alias", [expression, str(name)]:
+            node = Node("name", name, (_node(expression),))
+        case "KeepName", expression:
+            node = Node("name", "keep", (_node(expression),))
+        case "RenameAlias", {"function": renaming, "expr": expression, **more} if not more and _is_plain(renaming):
+            node = Node("name", "renamed", (_node(expression),))
+        case "BinaryExpr", {"left": left, "op": operator, "right": right, **more} if not more and operator in OPERATORS:
+            node = Node("operator", OPERATORS[operator], (_node(left), _node(right)))
+        case "Ternary", {"predicate": predicate, "truthy": truthy, "falsy": falsy, **more} if not more:
+            node = Node("choice", "when", (_node(predicate), _node(truthy), _node(falsy)))
+        case "Cast", {"expr": expression, "dtype": {"Literal": dtype, **others}, "options": options, **more}:
+            if not more and not others:
+                name = dtype if isinstance(dtype, str) else next(iter(dtype))
+                node = Node("cast", name, (_node(expression),), (options, dtype))
+        case "Function", {"input": [*inputs], "function": function, **more} if not more:
+            name, options = function_name(function)
+            node = Node("function", name, tuple(map(_node, inputs)), options)
+        case _:
+            pass
+    return node
+
+
+def _is_plain(renaming: Any) -> bool:
+    """Return whether a name is made without a Python function, whose result could depend on anything."""
+    match renaming:
+        case "ToLowercase" | "ToUppercase" | {"Prefix": str()} | {"Suffix": str()}:
+            return True
+        case _:
+            return False
+
+
+def _literal(tag: str, held: Any) -> Node:
+    if tag in ("Dyn", "Scalar") and isinstance(held, dict):
+        ((word, value),) = cast(dict[str, Any], held).items()
+        if word != "List":
+            return Node("literal", word, value=_plain(word, value), told=_told(word, value))
+        values = _held(value)
+        return Node("literal", word, value=_dtype(values), told=_listed(values))
+    if tag == "Series":
+        values = _held(held)
+        dtype = _dtype(values)
+        lists = dtype.is_nested() and (values is None or len(values) != 1)
+        return Node("literal", LISTS if lists else tag, value=dtype, told=_listed(values))
+    return Node("literal", tag)
+
+
+def _held(written: Any) -> pl.Series | None:
+    """Return the values of a list as Polars writes it; None if they cannot be read."""
+    try:
+        return pl.read_ipc_stream(bytes(written)).to_series()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
+        return None
+
+
+def _dtype(values: pl.Series | None) -> pl.DataType:
+    """Return the type of values; that of several lists if they cannot be read."""
+    return pl.List(pl.Object()) if values is None else values.dtype
+
+
+def _listed(values: pl.Series | None) -> str:
+    """Return the first of some values as a person writes them, and how many there are if that is not all."""
+    if values is None or values.dtype.is_nested():
+        return ""
+    first = ", ".join(_short(value) for value in values.head(_LISTED).to_list())
+    return f"[{first}]" if len(values) <= _LISTED else f"[{first}, … ({len(values)} values)]"
+
+
+def _short(value: Any) -> str:
+    text = str(value) if isinstance(value, date | time | timedelta) else repr(value)
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
+
+
+def _told(word: str, value: Any) -> str:
+    """Return a date or a moment as a person writes it; moments with a zone in UTC."""
+    try:
+        match word, value:
+            case "Date", int(days):
+                return (_EPOCH + timedelta(days=days)).date().isoformat()
+            case "Datetime", [int(ticks), str(unit), zone]:
+                moment = _EPOCH + timedelta(microseconds=ticks * 10**6 // _TICKS[unit])
+                at = moment.date() if moment.time() == _MIDNIGHT and zone is None else moment
+                return f"{at.isoformat()}{'' if zone is None else 'Z'}"
+            case _:
+                return ""
+    except (OverflowError, KeyError):  # before the year 1, or a unit that is not known yet
+        return ""
+
+
+def _plain(word: str, value: Any) -> Any:
+    """Return the value of a literal; numbers exactly, and NaN and infinities, which JSON has not, as None."""
+    match word, value:
+        case ("Boolean", bool()) | ("String", str()):
+            return value
+        case "Datetime", [_, *unit_and_zone]:
+            return unit_and_zone
+        case "Decimal", [int(digits), _, int(places)]:
+            return Fraction(digits, 10**places)
+        case "Float32", int() | float():
+            return Fraction(float(np.float32(value)))
+        case _, int() | float() if word.startswith(("Int", "UInt", "Float")):
+            return Fraction(value)
+        case _:
+            return None
+
+
+def named(column: str) -> pl.Expr:
+    """Return the column of this very name, even if it looks like a pattern, as '^x.*$' does."""
+    return cs.by_name(column).as_expr()
+
+
+def unsorted(column: str) -> pl.Expr:
+    """Return the column of this very name without the flag that it is sorted; no value is copied.
+
+    Frames and files can set it, and Polars trusts it: it compares by binary search, does not sort, and takes runs for
+    groups. Where the flag is false, one row decides how others are read, and no bound holds for such sums. A struct
+    keeps the values of its fields and not their flags.
+
+    >>> frame = pl.DataFrame({"x": pl.Series([2, 1]).set_sorted()})
+    >>> frame.select(unsorted("x")).to_series().flags["SORTED_ASC"]
+    False
+    """
+    return pl.struct(named(column).alias("it")).struct.field("it").alias(column)

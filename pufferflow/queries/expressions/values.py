@@ -1,0 +1,139 @@
+"""φ, a function of the value of one sensitive column, in whole steps of a grid (M13).
+
+Every measure is a sum of such a φ over rows. Steps are whole, so sums are exact, whatever the order of the rows. The
+width of a step is a power of two, so that short binary fractions are met exactly; others are rounded to the grid, which
+is part of the query, not of the guarantee.
+"""
+
+import abc
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from typing import ClassVar, Final, final
+
+import polars as pl
+
+from pufferflow.models.domain import Domain
+from pufferflow.models.product import Product
+
+TABLE_LIMIT: Final = 40
+"""Steps of a table are at most 2^40 …"""
+LINE_LIMIT: Final = 30
+"""… and those read from a formula at most 2^30, so that floats resolve a quarter of a step."""
+
+
+@final
+@dataclass(frozen=True)
+class Weight:
+    """The weight of each row: an expression of public columns, whose values are floats of 64 bits.
+
+    Weights with one `identity` are equal.
+    """
+
+    identity: str
+    words: str = field(repr=False, compare=False)
+    expression: pl.Expr = field(repr=False, compare=False)
+    bounds: tuple[Fraction, Fraction] | None = field(default=None, repr=False, compare=False)
+    """The least and the largest that it is read as, where the weights of rows are private."""
+
+
+@dataclass(frozen=True, repr=False)
+class Values(abc.ABC):
+    """φ on the domain of a column: in units of `unit`, never below `low` and never above `high`.
+
+    `words` are the expression in short, `boolean` says that it is a predicate, `name` is the alias it was given. With a
+    `weight`, φ of each row is multiplied by it before it is added up.
+    """
+
+    column: str
+    domain: Domain
+    words: str
+    boolean: bool
+    unit: Fraction
+    low: int
+    high: int
+    name: str | None
+    weight: Weight | None = field(default=None, kw_only=True)
+    stored_as: ClassVar[str]
+    """The name in digests of requests, which ledgers keep: it stays, whatever the class is called."""
+
+    def __repr__(self) -> str:
+        named = ", ".join(
+            f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr and one.name != "weight"
+        )
+        named += "" if self.weight is None else f", weight={self.weight!r}"  # requests without keep their digests
+        return f"{self.stored_as}({named})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return self.domain.columns if isinstance(self.domain, Product) else (self.column,)
+
+    @property
+    def graph(self) -> Hashable:
+        """φ at every value, whatever it is called: equal for two only if their sums are equal whatever the rows.
+
+        None for 1 everywhere, whose sum is the number of rows.
+        """
+        if self.unit == self.low == self.high == 1 and self.weight is None:
+            return None
+        return self.column, self.domain, self.unit, *self._points, *(() if self.weight is None else (self.weight,))
+
+    @property
+    @abc.abstractmethod
+    def range_present(self) -> tuple[int, int]:
+        """The least and the largest φ of a value that is there, in units; `low` and `high` are also of missing ones."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest φ of a value that is there."""
+        low, high = self.range_present
+        return float(low * self.unit), float(high * self.unit)
+
+    @property
+    @abc.abstractmethod
+    def _points(self) -> tuple[Hashable, ...]:
+        """φ at every value of the domain, in units, as something that can be compared."""
+
+    @abc.abstractmethod
+    def squared(self, center: Fraction) -> "Values":
+        """Return (φ − center)²."""
+
+
+def exact_unit(values: Iterable[Fraction]) -> Fraction | None:
+    """Return the largest power of two that divides all values; None if there is none, 1 if all values are 0.
+
+    >>> exact_unit([Fraction(3, 4), Fraction(6)]), exact_unit([Fraction(0)]), exact_unit([Fraction(1, 3)])
+    (Fraction(1, 4), Fraction(1, 1), None)
+    """
+    some = [value for value in values if value]
+    if any(value.denominator & (value.denominator - 1) for value in some):
+        return None
+    twos = [_twos(value.numerator) - _twos(value.denominator) for value in some]
+    return Fraction(2) ** min(twos, default=0)
+
+
+def fitting_unit(largest: Fraction, limit: int) -> Fraction:
+    """Return the smallest power of two of which `largest` has at most 2^limit.
+
+    >>> fitting_unit(Fraction(5), 30) * 2**27
+    Fraction(1, 1)
+    """
+    if not largest:
+        return Fraction(1)
+    exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - 1
+    while Fraction(2) ** exponent < largest:
+        exponent += 1
+    return Fraction(2) ** (exponent - limit)
+
+
+def grid(values: Iterable[Fraction], limit: int) -> Fraction:
+    """Return the coarsest grid that has all these values, or the finest within the limit where that is coarser."""
+    known = list(values)
+    largest = max(map(abs, known), default=Fraction(0))
+    exact = exact_unit(known)
+    return exact if exact is not None and largest <= exact * 2**limit else fitting_unit(largest, limit)
+
+
+def _twos(number: int) -> int:
+    return (number & -number).bit_length() - 1

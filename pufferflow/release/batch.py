@@ -1,0 +1,488 @@
+"""The entry to the library: a private frame under a scenario, and batches of queries on it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+import polars as pl
+
+from pufferflow.calibration.calibrate import Bounds
+from pufferflow.core.arrow import ArrowStream
+from pufferflow.core.errors import Refused, UsageError, escape_controls
+from pufferflow.core.other_libraries import EXAMPLES
+from pufferflow.core.suggestions import HelpfulAttributes, suggests_arguments
+from pufferflow.core.validate import finite_number, instance, quoted
+from pufferflow.engines.backend import Backend
+from pufferflow.engines.connect import RemoteTable, checked_engine
+from pufferflow.engines.value_classes import check_column
+from pufferflow.models.domain import Domain, Interval
+from pufferflow.models.product import TIMES
+from pufferflow.models.scenario import Scenario
+from pufferflow.noise.base import Family
+from pufferflow.noise.channel import Channel
+from pufferflow.noise.joint_gaussian import JointGaussian
+from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Guarantee
+from pufferflow.published.release import Release
+from pufferflow.queries.aggregates import Count, Counted, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
+from pufferflow.queries.bounded import Bounded, BoundedMean, BoundedSum, bounded
+from pufferflow.queries.covariance import Covariance
+from pufferflow.queries.examples import examples_of
+from pufferflow.queries.expressions.compiler import read_values
+from pufferflow.queries.expressions.indicators import classes, indicators
+from pufferflow.queries.expressions.values import Values
+from pufferflow.queries.expressions.weighted import has_weight, split_weight, with_weight
+from pufferflow.queries.names import answer_name, column_name, named_columns, one_by_one, read_name
+from pufferflow.queries.query import Query
+from pufferflow.queries.request import Request
+from pufferflow.queries.weighted import WeightedMean, WeightedSum
+from pufferflow.release.local.plan import LocalBatch, local_batch
+from pufferflow.release.optimal_channel import DesignedPlan, designed_plan
+from pufferflow.release.plan import Plan, plan_of
+from pufferflow.release.planning.options import (
+    PlanOptions,
+    Within,
+    read_per_group,
+    read_promise,
+    read_row_privacy,
+    read_seconds,
+)
+from pufferflow.release.publish import CostAccount
+
+if TYPE_CHECKING:
+    from pufferflow.accounting.ledger.account import Account
+
+ColumnOrExpr = str | pl.Expr
+_OF_ONE_COLUMN: Final = "sums, means, counts, histograms, quantiles and variances of a column, without bounds by group"
+
+
+@suggests_arguments
+def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Backend, scenario: Scenario) -> "Batch":
+    """Put a private frame under a scenario; answers to queries on it are published with noise.
+
+    Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an
+    Arrow stream (pandas, pyarrow, results of DuckDB or ADBC) is taken over into memory as it is now. A relation of
+    DuckDB, a dataframe of Spark and a `pf.table(address, name)` stay where they are: their engine groups and adds up.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+    >>> rows = pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]})
+    >>> pf.protect(rows, scenario).group_by("day").private_sum("level").release(epsilon=1.0).frame.columns
+    ['day', 'level_sum']
+    """
+    instead = f"pf.protect(frame, {EXAMPLES['Scenario']})"
+    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
+    scenario.check_sound()
+    request = Request(checked_engine(frame, scenario), scenario)
+    for column, domain in request.domains.items():
+        check_column(column, request.schema[column], domain)
+    return Batch(request)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(HelpfulAttributes):
+    """Queries about a protected frame. Every method returns a new batch, so parts can be shared; nothing is read.
+
+    First select rows (`filter`, `with_columns`, `group_by`, all by public columns), then add queries (`private_sum` and
+    the like), then `plan` or `release`. No method shows rows. That guards against mistakes, not against its holder: a
+    batch is a Python value that contains the frame (`batch.request.frame`).
+
+    >>> batch = _example().group_by("day").private_sum("level").private_count(pl.col("level") >= 3, name="peaks")
+    >>> batch.release(epsilon=1.0).frame.columns
+    ['day', 'level_sum', 'peaks']
+    """
+
+    request: Request
+
+    def _own_examples(self) -> Mapping[str, str]:
+        return examples_of(self.request)
+
+    # Which rows
+
+    def filter(self, *predicates: ColumnOrExpr | Iterable[ColumnOrExpr], **equal: Any) -> "Batch":
+        """Select the rows for which predicates of public columns hold; the others stay secret, and enter no answer.
+
+        `day=1` keeps the rows where the column `day` is 1.
+
+        >>> batch = _example().filter(pl.col("day") > 1)
+        >>> batch = _example().filter(day=1)
+        """
+        request = self.request
+        for predicate in (*one_by_one(predicates), *(pl.col(name) == value for name, value in equal.items())):
+            request = request.with_filter(predicate)
+        return Batch(request)
+
+    def with_columns(self, *expressions: pl.Expr | Iterable[pl.Expr], **named: pl.Expr | str) -> "Batch":
+        """Add public columns, computed row by row from existing ones.
+
+        >>> batch = _example().with_columns(week=pl.col("day") // 7)
+        """
+        flat = one_by_one(expressions)
+        listed = {column_name(expression): expression for expression in flat}
+        if len(listed) < len(flat) or set(listed) & set(named):
+            raise UsageError(
+                "with_columns makes two columns of one name.", allowed="names of their own", instead='.alias("week")'
+            )
+        return Batch(self.request.with_columns(listed | named))
+
+    def group_by(
+        self, *by: ColumnOrExpr | Iterable[ColumnOrExpr], keys: Any = None, other: Any = None, **named: ColumnOrExpr
+    ) -> "Batch":
+        """Group rows by public columns, or by `named` expressions of them.
+
+        The answer has exactly the groups `keys` (values, tuples, or a frame), also those without rows; left out, the
+        groups of selected rows, in growing order. `other` is the label of one further group, of all rows with none of
+        the keys, null among them; of several columns it may be a mapping, which names those that have a label.
+
+        >>> batch = _example().group_by("day", keys=[1, 2, 3])
+        >>> batch = _example().group_by("day", keys=[1], other=0)
+        >>> batch = _example().group_by(week=pl.col("day") // 7)
+        """
+        request, names = self.request, list[str]()
+        request.check_groups_first([*(key for key in one_by_one(by) if isinstance(key, str)), *named])
+        for key in one_by_one(by):
+            columns = request.selected(key) if isinstance(key, pl.Expr) else [column_name(key)]
+            if columns is None:
+                request = request.with_columns({column_name(key): key})
+            names += columns or [column_name(key)]
+        return Batch(request.with_columns(named_columns(named)).grouped([*names, *named], keys, other))
+
+    # Queries
+
+    def private_sum(
+        self, column: ColumnOrExpr, name: str | None = None, *, bounds: Any = None, otherwise: Any = None
+    ) -> "Batch":
+        """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
+
+        Public columns may be factors of it, or divisors: `pl.col("kwh") * pl.col("price")`. They weight each row; noise
+        is for the row, or the group of rows, with the largest weight. After a `group_by`, `bounds` gives labels of
+        groups bounds of their own, to which values are clipped and for which noise is made; all other groups have those
+        of `otherwise`, or of the domain.
+
+        >>> batch = _example().private_sum("level")
+        >>> batch = _example().private_sum(pl.col("level") * pl.col("day"))
+        >>> batch = _example().group_by("day").private_sum("level", bounds={1: (0, 2)})
+        """
+        if bounds is not None or otherwise is not None:
+            return self._bounded(BoundedSum, column, name, bounds, otherwise)
+        public = self.request.public
+        if isinstance(column, pl.Expr) and has_weight(column, public):
+            inner, weight = split_weight(column, public)
+            values = with_weight(self._read(inner), self.request.weight(weight), column)
+            return self._asking(WeightedSum.of(answer_name(name, values, "sum"), values))
+        values = self._read(column)
+        return self._asking(Sum.of(answer_name(name, values, "sum"), values))
+
+    def private_mean(
+        self,
+        column: ColumnOrExpr,
+        name: str | None = None,
+        *,
+        weights: ColumnOrExpr | None = None,
+        bounds: Any = None,
+        otherwise: Any = None,
+    ) -> "Batch":
+        """Add the mean of a column, or of a function of it; with public `weights`, Σ w·φ / Σ w.
+
+        Groups may have bounds of their own, as in `private_sum`.
+
+        >>> batch = _example().private_mean("level")
+        >>> batch = _example().private_mean("level", weights="day")
+        """
+        if bounds is not None or otherwise is not None:
+            return self._bounded(BoundedMean, column, name, bounds, otherwise, weights)
+        values = self._read(column)
+        called = answer_name(name, values, "mean")
+        weight = None if weights is None else self.request.weight(weights)
+        present = self._present(column)
+        if self.request.counts_are_public and present is None:
+            if weight is not None:
+                return self._asking(WeightedMean.of(called, with_weight(values, weight), values.words))
+            return self._asking(Mean.of(called, values))
+        if present is not None and weight is not None and self.request.counts_are_public:
+            raise Refused(
+                f'Public weights of {quoted(values.column)} with missing="skip": what they add up to is private then.',
+                allowed="the noisy sums that such a mean is made of",
+                instead=f"private_sum({values.words} * …) and private_sum of the weights where a value is there",
+            )
+        return self._asking(MeanOfUnknown.of(called, values, *self._centered(column, values), present, weight))
+
+    def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
+        """Add the number of rows with a property, such as `pl.col("level") >= 3`; without one, the number of all rows.
+
+        >>> batch = _example().private_count(pl.col("level") >= 3)
+        """
+        if predicate is None:
+            if self.request.counts_are_public:
+                column = next(iter(self.request.domains), "level")
+                raise UsageError(
+                    "A count of all rows: which rows there are is public here, so it needs no noise.",
+                    allowed="a property of a sensitive column, or a scenario whose secret is pf.Presence",
+                    instead=f'private_count(pl.col("{column}") >= 3), or frame.group_by("day").len() with Polars',
+                )
+            return self._asking(Count.of(read_name(name, "count"), None))
+        values = self._read(predicate)
+        if not values.boolean:
+            raise UsageError(
+                f"The property {values.words} is no predicate: it is not true or false.",
+                allowed="a comparison",
+                instead=f'pl.col("{values.column}") >= 3',
+            )
+        return self._asking(Count.of(answer_name(name, values, "count"), values))
+
+    def private_median(
+        self, column: ColumnOrExpr, name: str | None = None, *, bins: Sequence[float] | None = None
+    ) -> "Batch":
+        """Add the median, which is the quantile 0.5.
+
+        >>> _example().private_median("level").request.outputs
+        ('level_median',)
+        """
+        known, _ = self._column(column)
+        return self.private_quantile(known, 0.5, f"{known}_median" if name is None else name, bins=bins)
+
+    def private_histogram(
+        self, column: ColumnOrExpr, name: str | None = None, *, bins: Sequence[float] | None = None
+    ) -> "Batch":
+        """Add the number of rows at each value of the domain, or between `bins`, which an interval needs.
+
+        The answer has a column for each value: `level_histogram_0`, `level_histogram_1`, …
+
+        >>> batch = _example().private_histogram("level")
+        """
+        known, domain = self._column(column)
+        bars = indicators(known, domain, bins)
+        return self._asking(Histogram.of(read_name(name, f"{known}_histogram"), bars))
+
+    def private_variance(self, column: ColumnOrExpr, name: str | None = None) -> "Batch":
+        """Add the variance: the mean squared distance from the mean.
+
+        >>> batch = _example().private_variance("level")
+        """
+        values = self._read(column)
+        _, centered = self._centered(column, values)
+        squares = centered.squared(Fraction(0))
+        called = answer_name(name, values, "variance")
+        return self._asking(Variance.of(called, centered, squares, values.words, self._counted(self._present(column))))
+
+    def private_covariance(self, first: ColumnOrExpr, second: ColumnOrExpr, name: str | None = None) -> "Batch":
+        """Add the covariance of two columns of a secret that lists both: the mean product of distances from the means.
+
+        >>> import pufferflow as pf
+        >>> secret = [pf.Secret("hours", domain=[0, 20, 40]), pf.Secret("wage", domain=[15, 30])]
+        >>> batch = protect(pl.DataFrame({"hours": [20, 40], "wage": [15, 30]}), Scenario(secret, pf.Independent()))
+        >>> batch.private_covariance("hours", "wage").request.outputs
+        ('hours_wage_covariance',)
+        """
+        (middle, own), (other_middle, other) = (self._centered(one, self._read(one)) for one in (first, second))
+        if own.columns == other.columns:
+            raise UsageError(
+                f"The covariance of {quoted(own.column)} with itself.",
+                allowed="two columns that the secret lists",
+                instead=f"private_variance({quoted(own.column)})",
+            )
+        columns = [pl.col(one) if isinstance(one, str) else one for one in (first, second)]
+        products = self._read((columns[0] - middle) * (columns[1] - other_middle))
+        for column in (*own.columns, *other.columns):
+            self.request.domains[column].check_complete(column, "The covariance of", _OF_ONE_COLUMN)
+        called = read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
+        words = f"{self._read(first).words} and {self._read(second).words}"
+        public = self.request.counts_are_public
+        return self._asking(Covariance.of(called, products, own, other, words, counts_are_public=public))
+
+    def private_quantile(
+        self, column: ColumnOrExpr, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
+    ) -> "Batch":
+        """Add a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
+
+        The least and the largest value are secrets of single rows; q=0.01 and q=0.99 come close.
+
+        >>> batch = _example().private_quantile("level", 0.5)
+        """
+        known, domain = self._column(column)
+        allowed, some = "a number from 0 to 1", _some_bins(domain)
+        share = finite_number(q, "q", allowed=allowed, instead=f"private_quantile({quoted(known)}, 0.5{some})")
+        if not 0 <= share <= 1:
+            meant = share / 100 if 1 < share <= 100 else 0.5
+            instead = f"private_quantile({quoted(known)}, {meant:g}{some})"
+            raise UsageError(f"q is {share:g}.", allowed=allowed, instead=instead)
+        numbers = domain.present.numbers  # refused for labels
+        called = read_name(name, f"{known}_quantile_{share:g}")
+        if isinstance(domain, Interval):
+            ends, inside = classes(known, domain, bins)
+            whole_numbers = self.request.is_whole(known)
+            return self._asking(
+                Quantile.of(
+                    *(called, share, inside, ends, known), whole_numbers=whole_numbers, counts_values=domain.skips
+                )
+            )
+        bars: list[Values] = [values for _, values in indicators(known, domain, bins)]
+        order: list[int] = numbers.argsort(kind="stable").tolist()
+        rising = [bars[place] for place in order]
+        edges = sorted(numbers.tolist())
+        return self._asking(Quantile.of(called, share, rising, edges, known, counts_values=domain.skips))
+
+    def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> LocalBatch:
+        """Publish a column row by row, each value through a random channel, with public columns beside.
+
+        Left out, the mechanism is `pf.local.randomized_response` of the values of the domain, with the ε that a plan
+        finds. Other queries need a batch of their own, which is charged separately.
+
+        >>> _example().private_local("level").release(epsilon=1.0).frame.collect().shape
+        (3, 2)
+        """
+        known, domain = self._column(column)
+        domain.check_complete(known, "Row by row the column", "a value for null, which a channel then hides too")
+        return local_batch(self.request, known, domain, mechanism)
+
+    # What becomes of it
+
+    def plan(  # noqa: PLR0913 - a guarantee, and by name how to keep it
+        self,
+        guarantee: Guarantee | AnyGuaranteeFamily | None = None,
+        *,
+        noise: Family | type[JointGaussian] | str = "auto",
+        bound: Bounds = "auto",
+        accuracy: Within | None = None,
+        shares: Mapping[str, float] | None = None,
+        epsilon: float | None = None,
+        row_privacy: bool = True,
+        seconds: float | None = None,
+        per_group: bool = True,
+    ) -> Plan:
+        """Return the noise that one guarantee about all answers together requires.
+
+        `noise` (`pf.Laplace`, or "laplace") and `bound` (`pf.GWM()`, or "gwm") are chosen if left out, whichever give
+        the least expected error; with `accuracy` the plan finds the strongest guarantee that allows so much error.
+        `shares` divides the budget among the queries, by name; left out, equally. Noise is never below what one row
+        needs whose neighbours reveal nothing of it, so that every release is differentially private too;
+        `row_privacy=False` calibrates it for the prior alone. After so many `seconds`, the only limit that looks at a
+        clock, the search ends with the best proof so far. Groups of the answer have the noise that their own rows need,
+        where others need more; with `per_group=False` all have the same. Reads public columns only.
+
+        >>> _example().private_sum("level").plan(epsilon=1.0).guarantee
+        Pure(epsilon=1.0)
+        """
+        promise = read_promise(guarantee, epsilon, accuracy)
+        return plan_of(
+            self.request,
+            PlanOptions(
+                promise,
+                noise,
+                bound,
+                accuracy,
+                shares,
+                read_row_privacy(row_privacy),
+                read_seconds(seconds),
+                read_per_group(per_group),
+            ),
+        )
+
+    def design(
+        self,
+        account: "Account",
+        guarantee: Guarantee | None = None,
+        *,
+        loss: Any = "absolute",
+        outputs: Sequence[float] | None = None,
+    ) -> DesignedPlan:
+        """Return the plan of the best release for an account within its limit; `account.design(batch)` is the same."""
+        return designed_plan(self.request, account.past(), guarantee, loss, outputs)
+
+    def release(
+        self,
+        guarantee: Guarantee | None = None,
+        *,
+        epsilon: float | None = None,
+        account: CostAccount | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+        estimates: bool = False,
+        **options: Any,
+    ) -> Release:
+        """Plan and release in one go, with the arguments of `plan` and of its `release`.
+
+        >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
+        (1, 1)
+        """
+        return self.plan(guarantee, epsilon=epsilon, **options).release(account, id, estimates=estimates)
+
+    def __repr__(self) -> str:
+        """Show the queries so far."""
+        from pufferflow.release.explain.sentences import queries_in_words
+
+        queries = queries_in_words(self.request) if self.request.queries else "no queries yet"
+        return escape_controls(f"<Batch {queries}; {self.request.scenario!r}>", one_line=True)
+
+    # Reading arguments
+
+    def _asking(self, query: Query) -> "Batch":
+        return Batch(self.request.asking(query))
+
+    def _bounded(  # noqa: PLR0913, PLR0917 - the arguments of a query
+        self, kind: type[Bounded], column: Any, name: str | None, bounds: Any, otherwise: Any, weights: Any = None
+    ) -> "Batch":
+        if weights is not None or has_weight(column, self.request.public):
+            raise Refused(
+                "Bounds of groups together with public weights: it would not be clear what is within them.",
+                allowed="one of the two",
+                instead='a filter for each group, then private_sum(pl.col("level").clip(0, 9) * pl.col("price"))',
+            )
+        values = self._read(column)
+        for read in values.columns:
+            self.request.domains[read].check_complete(read, "Bounds by group of", _OF_ONE_COLUMN)
+        called = answer_name(name, values, "sum" if kind is BoundedSum else "mean")
+        expression = pl.col(column) if isinstance(column, str) else column
+        return self._asking(bounded(kind, called, self.request, expression, bounds, otherwise, self._read))
+
+    def _read(self, given: object) -> Values:
+        known = self.request
+        return read_values(cast(Any, given), known.domains, known.columns.not_sensitive, known.tuples)
+
+    def _centered(self, given: ColumnOrExpr, values: Values) -> tuple[float, Values]:
+        """Return the middle of the range, and the function less its middle, which has smaller squares."""
+        low, high = values.range_present
+        middle = float((low + high) * values.unit / 2)
+        column = pl.col(given) if isinstance(given, str) else given
+        return middle, self._read(column - middle)
+
+    def _present(self, given: ColumnOrExpr) -> Values | None:
+        """Return the function that is 1 where a function of a column is not null; None if that is everywhere."""
+        column = pl.col(given) if isinstance(given, str) else given
+        if not any(self.request.domains[name].skips for name in column.meta.root_names()):
+            return None
+        present = self._read(column.is_not_null())
+        return None if present.low == present.high else present
+
+    def _counted(self, present: Values | None) -> Counted:
+        """Return what counts the rows behind a query."""
+        return () if self.request.counts_are_public and present is None else (present,)
+
+    def _column(self, column: object) -> tuple[str, Domain]:
+        known = self.request.domains
+        if isinstance(column, pl.Expr) and column.meta.is_column():
+            column = column.meta.output_name()
+        if not isinstance(column, str) or column not in known:
+            if isinstance(column, str):
+                raise self.request.columns.not_sensitive(column)
+            bins = _some_bins(next(iter(known.values()), None))
+            raise UsageError(
+                f"The column is {quoted(column)}.",
+                allowed=f"the name of a sensitive column: {', '.join(map(repr, known))}",
+                instead=f"private_histogram({next(iter(known), 'level')!r}{bins})",
+            )
+        return column, known[column]
+
+
+def _some_bins(domain: Domain | None) -> str:
+    """Return the further argument that a histogram on an interval needs; nothing for other domains."""
+    return f", {domain.some_bins}" if isinstance(domain, Interval) else ""
+
+
+def _example() -> Batch:  # pyright: ignore[reportUnusedFunction] - the examples that the tests run use it
+    """Return the batch of the examples above."""
+    from pufferflow.models.priors.simple import Independent
+    from pufferflow.models.secret import Secret
+
+    scenario = Scenario(Secret("level", domain=[0, 1, 2, 3]), Independent(), public=["day"])
+    return protect(pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]}), scenario)

@@ -1,0 +1,1 @@
+"""Explanations of a plan: sentences, tables, and the plain values that reports show."""

@@ -1,0 +1,352 @@
+"""Rows published one by one: the column, the channel, and the guarantee under the scenario.
+
+No row is read here. The decision behind a plan has the exposures of the channel: those of counts of each value with
+Laplace noise of scale 1/ε, where each of the two counts that differ moves by half. So an account adds them to those of
+other releases (M35). Only pure losses of both are the same, so no rule that uses other losses applies.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final, NoReturn, cast, final
+
+import numpy as np
+from msgspec import structs
+
+from pufferflow.calibration.calibrate import Calibration
+from pufferflow.core.arrays import Indices
+from pufferflow.core.errors import Refused, UsageError, escape_controls
+from pufferflow.core.roots import largest
+from pufferflow.core.suggestions import HelpfulAttributes
+from pufferflow.core.validate import quoted
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.engines.row_by_row import RowByRow
+from pufferflow.models.domain import Domain, Interval, Label
+from pufferflow.models.secret import Presence, Secret
+from pufferflow.noise.channel import Channel
+from pufferflow.noise.laplace import Laplace
+from pufferflow.privacy.guarantee import Guarantee, Pure
+from pufferflow.published.certificate import Certificate
+from pufferflow.queries.expressions.indicators import indicators
+from pufferflow.queries.query import Query
+from pufferflow.queries.request import Request
+from pufferflow.release.explain.sentences import beliefs_in_words, queries_in_words
+from pufferflow.release.local.mechanisms import MOST_LABELS, check_labels, randomized_response
+from pufferflow.release.local.release import LocalRelease, Perturbed, publish_rows
+from pufferflow.release.local.row_losses import RowLosses, noise_like
+from pufferflow.release.plan import PlanOfDecision, certificate_of
+from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.options import PlanOptions, read_promise
+from pufferflow.release.planning.public_metadata import PublicMetadata
+from pufferflow.release.publish import CostAccount
+from pufferflow.reports.numbers import promise_in_words
+
+COMPOSITION: Final = "each row through a channel of its own, by what it reveals about the row (M35)"
+_MOST_EPSILON: Final = 20.0
+_CLOSE: Final = 1e-6
+_TRIES: Final = 8
+
+
+@final
+@dataclass(frozen=True)
+class PerturbedColumn(Query):
+    """A column of which every row is published through a channel; `measures` are the rows with each value."""
+
+    linear = False
+    channel: str = ""
+    """Its labels and probabilities; if its ε is to be found, those that it has at ε = 1."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalBatch(HelpfulAttributes):
+    """A column that is to be published row by row; `plan` finds the channel for a guarantee, `release` publishes.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+    >>> rows = pf.protect(pl.DataFrame({"day": [1, 1, 2], "level": [0, 3, 2]}), scenario).private_local("level")
+    >>> rows.release(epsilon=1.0).frame.collect().columns
+    ['day', 'level']
+    """
+
+    request: Request
+    column: str
+    channel: Channel
+    given: bool = True
+    """Whether the caller chose the channel, which is then used as it is if no guarantee is requested."""
+
+    def plan(self, guarantee: Guarantee | None = None, *, epsilon: float | None = None) -> "LocalPlan":
+        """Return the channel with the largest ε that keeps a guarantee; without one, the channel's own guarantee.
+
+        The channel is found among those of its kind. Reads public columns only.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> batch = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario)
+        >>> plan = batch.private_local("on").plan(pf.Pure(1.0))
+        >>> round(plan.channel.epsilon, 4), plan.guarantee
+        (0.1227, Pure(epsilon=1.0))
+        """
+        promised = None
+        if guarantee is not None or epsilon is not None or not self.given:  # otherwise the channel is given
+            promised = cast(Guarantee, read_promise(guarantee, epsilon, None))
+        # a channel that is to be found is named by one of its kind
+        known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
+        asking = repr((known.inputs, known.outputs, [[str(one) for one in row] for row in known.probabilities]))
+        request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
+        losses = RowLosses(PublicMetadata(request))
+        if promised is None:
+            loss = losses.of(self.channel.epsilon).value
+            return LocalPlan(_decision(losses, self.channel, Pure(_few_digits(loss))), self.channel)
+        channel = self._keeping(losses, promised)
+        return LocalPlan(_decision(losses, channel, promised), channel)
+
+    def release(
+        self,
+        path: str | Path | None = None,
+        guarantee: Guarantee | None = None,
+        *,
+        epsilon: float | None = None,
+        account: CostAccount | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+    ) -> LocalRelease:
+        """Plan and release in one go."""
+        return self.plan(guarantee, epsilon=epsilon).release(path, account, id)
+
+    def _keeping(self, losses: RowLosses, promise: Guarantee) -> Channel:
+        """Return the channel with the largest ε that keeps a guarantee; a given one without a family stays as it is."""
+        pure = _pure_for(promise)
+        if self.channel.family is None:
+            own = losses.of(self.channel.epsilon).value
+            if own > pure:
+                raise Refused(
+                    f"The channel has epsilon {self.channel.epsilon:.6g}, and the loss here is {own:.6g}.",
+                    allowed=f"at most {pure:.6g}, for the guarantee",
+                    instead="pf.local.randomized_response(labels, epsilon=1.0), whose epsilon a plan finds",
+                )
+            return self.channel
+        epsilon = losses.largest_epsilon(pure, _MOST_EPSILON)
+        for _ in range(_TRIES):
+            channel = self.channel.at(epsilon)
+            if losses.of(channel.epsilon).value <= pure:
+                return channel
+            epsilon *= 1 - _CLOSE
+        raise Refused(
+            f"The guarantee leaves epsilon {epsilon:g} for a row, which the chances of a channel do not represent.",
+            allowed="a weaker guarantee, or groups of fewer rows",
+            instead="pf.Pure(1.0)",
+        )
+
+    def __repr__(self) -> str:
+        """Show the column, the channel and the scenario."""
+        return escape_controls(
+            f"<Perturbation of {self.column!r} by {self.channel!r}; {self.request.scenario!r}>", one_line=True
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalPlan(PlanOfDecision):
+    """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
+
+    An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
+    """
+
+    channel: Channel
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee about all rows together."""
+        return self._decision.calibration.guarantee
+
+    @property
+    def loss(self) -> float:
+        """The pure loss proven for the channel under the scenario."""
+        return self._decision.calibration.loss
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""
+        known = self.certificate
+        lines = [
+            f"Published: {queries_in_words(self.request)}.",
+            *known.hidden.split("\n"),
+            f"Guarantee: {promise_in_words(self.guarantee)}.",
+            *beliefs_in_words(self.request.scenario, self.guarantee),
+            f"Channel: {self.channel!r}.",
+            *(f"Read: {line}." for line in known.readings),
+            f"Carried by: {known.composition}; {known.bound}, loss {known.loss:.6g}.",
+            *(f"Assumed: {line}." for line in known.assumptions),
+            *(f"Note: {line}." for line in known.notes),
+        ]
+        return "\n".join(escape_controls(line, one_line=True) for line in lines)
+
+    def release(
+        self,
+        path: str | Path | None = None,
+        account: CostAccount | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+    ) -> LocalRelease:
+        """Read the private rows once and publish them: to a Parquet file, row by row, or without a path in memory.
+
+        Every release draws anew, and a reader of several can average them: with an account each is charged, once. The
+        same id gives the same rows. A file appears whole, in an order that reveals nothing about the rows' own, and is
+        never overwritten.
+        """
+        return publish_rows(Perturbed(self._decision, self.channel, self._rows), path, account, id)
+
+    @cached_property
+    def _rows(self) -> RowByRow:
+        request = self.request
+        (query,) = request.queries
+        return row_by_row(request, query.name, self.channel)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, as plans of sums do: it holds the private frame."""
+        raise UsageError(
+            "A plan of rows cannot be pickled: it holds the private frame.",
+            allowed="planning where rows are released; releases, certificates and channels can be pickled",
+            instead='private_local("level").plan(…) in the other process: an id gives the same rows',
+        )
+
+    def __repr__(self) -> str:
+        """Show the column, the channel and the guarantee."""
+        return escape_controls(
+            f"<LocalPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
+        )
+
+
+def local_batch(request: Request, column: str, domain: Domain, mechanism: object) -> LocalBatch:
+    """Return the publication of a column row by row; refuse what the rows or the scenario do not allow."""
+    _check(request, column, domain)
+    channel = randomized_response(domain.points, 1.0) if mechanism is None else _read_channel(mechanism, column, domain)
+    row_by_row(request, column, channel).check(request.engine)
+    return LocalBatch(request, column, channel, given=mechanism is not None)
+
+
+def row_by_row(request: Request, column: str, channel: Channel) -> RowByRow:
+    """Return the rows to publish: public columns, those of groups and steps first, and the perturbed one."""
+    scenario, domain = request.scenario, request.domains[column]
+    first = [*scenario.within, *([scenario.order_by] if scenario.order_by is not None else [])]
+    keep = tuple(dict.fromkeys(name for name in (*first, *request.public) if name in request.schema))
+    outputs = cast("tuple[Label | None, ...]", channel.outputs)
+    return RowByRow(request.selection, keep, column, domain, request.missing(column), outputs, _draw(channel, domain))
+
+
+def _draw(channel: Channel, domain: Domain) -> Callable[[Indices], Indices]:
+    """Return the draw from places in the domain, with the operating system's random bits."""
+    places = np.array([channel.inputs.index(point) for point in domain.points], dtype=np.intp)
+    return lambda values: channel.draw(places[values])
+
+
+def _check(request: Request, column: str, domain: Domain) -> None:
+    secret = request.scenario.secret
+    if request.queries or request.by:
+        raise UsageError(
+            "private_local after a query, or in groups: it publishes rows, each by itself.",
+            allowed="filter and with_columns before it, and a batch of its own",
+            instead=f"pf.protect(frame, scenario).private_local({quoted(column)})",
+        )
+    if isinstance(secret, Presence):
+        raise Refused(
+            "Rows one by one, under a scenario that hides whether they are there: each row would reveal it.",
+            allowed="a scenario whose rows are public, with pf.Secret",
+            instead=f"private_histogram({quoted(column)})",
+        )
+    if isinstance(domain, Interval):
+        raise Refused(
+            f"The values of {quoted(column)} fill an interval, and a channel needs labels.",
+            allowed="a list of values, or classes",
+            instead="pf.Bins(edges, values) as the domain",
+        )
+    if not 2 <= len(domain.points) <= MOST_LABELS:
+        raise Refused(
+            f"A channel for {len(domain.points)} values.", allowed=f"2 to {MOST_LABELS} values", instead="wider pf.Bins"
+        )
+
+
+def _read_channel(given: object, column: str, domain: Domain) -> Channel:
+    """Return a channel that accepts every value of the domain, and whose outputs exclude no value."""
+    instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
+    if not isinstance(given, Channel):
+        raise UsageError(
+            f"The mechanism is {quoted(given)}.", allowed="a channel of pf.local, or None", instead=instead
+        )
+    unknown = [point for point in domain.points if point not in given.inputs]
+    if unknown or len(given.inputs) > len(domain.points):
+        which = f"{quoted(unknown[0])} is no input of it" if unknown else "it has inputs that the domain does not have"
+        raise UsageError(
+            f"The channel does not fit the domain: {which}.",
+            allowed="a channel whose inputs are the values of the domain",
+            instead=instead,
+        )
+    if given.reads not in {(), (column,)}:
+        raise UsageError(
+            f"The channel reads {', '.join(map(repr, given.reads))}.",
+            allowed=f"a channel of {column!r}, or of no column by name",
+            instead=f"mechanism=channel.reading({column!r})",
+        )
+    check_labels(given.outputs, "outputs", at_least=1)
+    if given.epsilon == math.inf:
+        raise Refused(
+            "Some output of the channel is possible for one value and not for another: it reveals the value.",
+            allowed="channels with a finite epsilon",
+            instead=instead,
+        )
+    return given
+
+
+def _query(column: str, domain: Domain, channel: str) -> PerturbedColumn:
+    measures = tuple(values for _, values in indicators(column, domain))
+    return PerturbedColumn(column, measures, f"every row of {column}, each through a channel of its own", channel)
+
+
+def _decision(losses: RowLosses, channel: Channel, promise: Guarantee) -> Decision:
+    """Return a decision whose noise exposes rows a little more than the channel does."""
+    noise, loss = noise_like(channel.epsilon), losses.of(channel.epsilon)
+    calibration = Calibration(
+        noise, promise, loss.value, channel.epsilon, loss.witness, Certainty.UPPER_BOUND, loss.bound, by_movement=False
+    )
+    return Decision(
+        facts=losses.facts,
+        terms=PlanOptions(promise, Laplace, loss.bound),
+        tables=losses.tables,
+        weights=losses.weights,
+        family=Laplace,
+        laws=losses.facts.laws(losses.tables, losses.weights),
+        row_laws=None,
+        calibration=calibration,
+        certify=lambda decision: _certificate(decision, channel),
+    )
+
+
+def _certificate(decision: Decision, channel: Channel) -> Certificate:
+    """Return the certificate of a batch with these exposures, in the words of a channel."""
+    known, secret = certificate_of(decision), decision.request.scenario.secret
+    shape = structs.replace(known.cost.shape, coupled_movements={}, row_by_row=True)
+    of_row = isinstance(secret, Secret) and decision.request.column == secret.column
+    notes = (f"the perturbed column is undone by pf.local: {channel!r}", *known.notes)
+    return structs.replace(
+        known,
+        sums=(),
+        sensitivity=channel.epsilon,
+        sensitivity_unit="is the epsilon of each row's own channel",
+        composition=COMPOSITION,
+        cost=structs.replace(known.cost, shape=shape),
+        ordinary=Pure(channel.epsilon) if of_row else None,
+        notes=notes,
+    )
+
+
+def _pure_for(promise: Guarantee) -> float:
+    """Return the largest pure loss from which a guarantee follows (M29)."""
+    if isinstance(promise, Pure):
+        return promise.epsilon
+    return largest(lambda epsilon: promise.follows_from(Pure(epsilon)), 2 * _MOST_EPSILON)
+
+
+def _few_digits(loss: float) -> float:
+    """Return a loss rounded up to few digits, on which machines agree."""
+    return max(float(f"{loss * (1 + _CLOSE):.9g}"), loss)

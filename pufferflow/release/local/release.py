@@ -1,0 +1,337 @@
+"""Publishing rows one by one, once: compare the source, reserve the cost, draw every row, store the result, return it.
+
+Drawing the same rows again would let a reader average. So rows are never drawn by a lazy frame that may be collected
+twice, but by a release, which is charged once under its id. In memory the account keeps the rows themselves; of a file
+it keeps the digest, and the number of rows with each output. A file is written under a temporary name, then committed,
+and only then moved to its place. Whichever process commits first, its rows appear, and no others.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, cast, final
+
+import msgspec
+import polars as pl
+
+from pufferflow.core.addresses import local_path
+from pufferflow.core.durable_files import move_file, name_beside, unfinished_in
+from pufferflow.core.errors import SourceError, UsageError, escape_controls
+from pufferflow.core.rounding import agree
+from pufferflow.core.sandbox import capture, check_threads
+from pufferflow.core.suggestions import HelpfulAttributes
+from pufferflow.core.validate import quoted
+from pufferflow.engines.row_by_row import ROWS, RowByRow, counted, metadata_of, scan
+from pufferflow.noise.channel import Channel
+from pufferflow.published.certificate import Certificate
+from pufferflow.published.release import Release, written
+from pufferflow.queries.engine_interface import changed_source
+from pufferflow.release.local.estimates import estimated_frequencies, estimated_means, estimated_sums
+from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.public_metadata import SourceDigest
+from pufferflow.release.publish import CostAccount, Reservation, certified, check_account
+
+MOST_KEPT: Final = 1_000_000
+"""The most rows that an account keeps itself; more are written to a file."""
+_CERTIFICATE, _CHANNEL, _COLUMN = "pufferflow.certificate", "pufferflow.channel", "pufferflow.column"
+_FILE: Final = ["output", ROWS, "sha256"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalRelease(HelpfulAttributes):
+    """Rows that may be published: public columns, and one that went through a channel row by row.
+
+    `frame` can be read, written and joined any number of times: it is drawn already. `frequencies`, `sums` and `means`
+    invert the channel on average, with error bars, from these rows alone. Bars hold with probability 95 % for some
+    dozen rows or more.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["day"])
+    >>> rows = pl.DataFrame({"day": [1, 2] * 500, "level": [0, 1] * 500})
+    >>> release = pf.protect(rows, scenario).private_local("level").release(epsilon=1.0)
+    >>> release.means("day").columns
+    ['day', 'level_mean', 'level_mean_low', 'level_mean_high', 'standard_error', 'rows']
+    """
+
+    frame: pl.LazyFrame
+    certificate: Certificate
+    channel: Channel
+    column: str
+    path: Path | None = None
+
+    def frequencies(self, *by: str) -> pl.DataFrame:
+        """Return how many rows have each value, estimated without bias, in groups of public columns.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"level": [0, 1] * 500}), scenario)
+        >>> batch.private_local("level").release(epsilon=1.0).frequencies()["level"].to_list()
+        [0, 1]
+        """
+        return estimated_frequencies(self._counts(by, "frequencies"), self.channel, self.column)
+
+    def sums(self, *by: str) -> pl.DataFrame:
+        """Return the sum of the column's values, estimated without bias, in groups of public columns."""
+        return estimated_sums(self._counts(by, "sums"), self.channel, self.column)
+
+    def means(self, *by: str) -> pl.DataFrame:
+        """Return the mean of the column's values, estimated without bias, in groups of public columns."""
+        return estimated_means(self._counts(by, "means"), self.channel, self.column)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report: the certificate, and the number of rows published with each value.
+
+        >>> import tempfile, polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
+        >>> release = pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_local("level").release(epsilon=1.0)
+        >>> page = release.report(Path(tempfile.mkdtemp()) / "rows.html")
+        >>> "M35" in page.read_text(encoding="utf-8")
+        True
+        """
+        return Release(self._counts(), pl.DataFrame(), self.certificate).report(path)
+
+    def _counts(self, by: tuple[str, ...] = (), method: str = "means") -> pl.DataFrame:
+        known = [name for name in self.frame.collect_schema().names() if name != self.column]
+        for name in cast("tuple[object, ...]", by):
+            if not isinstance(name, str) or name not in known:
+                raise UsageError(
+                    f"The rows have no public column {quoted(name)}.",
+                    allowed=", ".join(map(repr, known)) or "none",
+                    instead=f"{method}({known[0]!r})" if known else f"{method}()",
+                )
+        if len(set(by)) < len(by):
+            raise UsageError(
+                "A public column is named twice.", allowed="each name once", instead=f"{method}({by[0]!r})"
+            )
+        return counted(self.frame, by, self.column)
+
+    def __repr__(self) -> str:
+        """Show the column, the guarantee and the entry of the ledger."""
+        entry = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
+        where = "in memory" if self.path is None else f"in {str(self.path)!r}"
+        return escape_controls(
+            f"<LocalRelease of {self.column!r} {where}; {self.certificate.promise!r}, {entry}; {self.channel!r}>",
+            one_line=True,
+        )
+
+
+def read(path: str | Path) -> LocalRelease:
+    """Return the rows that a release wrote to a Parquet file, with the certificate and the channel that it carries."""
+    place = local_path(path, "The place of the rows")
+    try:
+        texts = metadata_of(place)
+        certificate, channel = Certificate.from_json(texts[_CERTIFICATE]), Channel.from_json(texts[_CHANNEL])
+        return LocalRelease(scan(place), certificate, channel, texts[_COLUMN], path=place)
+    except (KeyError, SourceError, msgspec.MsgspecError, FileNotFoundError):
+        pass
+    raise UsageError(
+        f"The file {str(place)[-200:]!r} has no rows of a local release.",
+        allowed="a Parquet file that private_local(…).release(path) wrote",
+        instead='pf.local.read("rows.parquet")',
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Perturbed:
+    """A plan's decision, its channel, and the rows that go through it."""
+
+    decision: Decision
+    channel: Channel
+    rows: RowByRow
+
+
+def publish_rows(
+    plan: Perturbed, path: str | Path | None, account: CostAccount | None, release_id: str | None
+) -> LocalRelease:
+    """Return the rows of a plan, drawn once; with an account charged before they are read."""
+    if hasattr(path, "reserve"):
+        raise UsageError(
+            "The place of the rows is an account.",
+            allowed="a path, or None for rows in memory, and an account by its name",
+            instead="plan.release(account=account)",
+        )
+    place = None if path is None else local_path(path, "The place of the rows")
+    check_account(account, release_id)
+    check_threads()
+    decision, act = plan.decision, _Publication(plan.decision, plan.channel, plan.rows, place)
+    if account is None:
+        act.check_place()
+        drawn = act.draw(decision.source.verify_unchanged(decision.request), None)
+        try:
+            return act.quoted(drawn.release, drawn.beside)
+        finally:
+            _remove(drawn.beside)  # a file that could not be moved is of no use
+    source = decision.source
+    if release_id is None or account.find(release_id) is None:
+        source = source.verify_unchanged(decision.request)
+        act.check_place()
+        act.check_kept()
+    reservation = account.reserve(decision, release_id)
+    if reservation.stored is not None:
+        return act.again(reservation.stored)
+    act.check_charged(reservation)
+    drawn = act.draw(source, reservation)
+    stored = reservation.commit(drawn.release)
+    if act.digest_in(stored) != act.digest_in(drawn.release):  # another process was first: its rows are published
+        _remove(drawn.beside)
+        return act.again(stored)
+    return act.quoted(stored, drawn.beside)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """What was drawn: the release to keep, and the file that is not in its place yet."""
+
+    release: Release
+    beside: Path | None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Publication:
+    """One plan on its way to a place."""
+
+    decision: Decision
+    channel: Channel
+    rows: RowByRow
+    place: Path | None
+
+    def check_place(self) -> None:
+        """Refuse a place that is taken, or in no folder, before anything is read."""
+        if self.place is None:
+            return
+        if self.place.exists() or not self.place.parent.is_dir():
+            what = "There is a file" if self.place.exists() else "There is no folder"
+            raise UsageError(
+                f"{what} at {str(self.place)[-200:]!r}.",
+                allowed="the name of a new file in a folder that exists",
+                instead="another path, such as rows-2.parquet",
+            )
+        if self.place.suffix not in {"", ".pq", ".parquet"}:
+            raise UsageError(
+                f"Rows are written as Parquet, and the file is named {self.place.name[-200:]!r}.",
+                allowed="a name that ends in .parquet",
+                instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
+            )
+
+    def check_kept(self) -> None:
+        """Refuse to store very many rows in an account."""
+        count = int(self.decision.facts.cells.rows.sum())
+        if self.place is None and count > MOST_KEPT:
+            raise UsageError(
+                f"{count} rows to be kept by an account.",
+                allowed=f"at most {MOST_KEPT} rows in memory; any number in a file",
+                instead='release("rows.parquet", account, id="monday")',
+            )
+
+    def check_charged(self, reservation: Reservation) -> None:
+        """Refuse a cost that another machine reserved, if it differs from this channel's by more than rounding."""
+        own, charged = self.decision.cost, reservation.cost
+        exposed = Fraction(1) / Fraction(charged.shape.noise.scale)
+        if not agree(own, charged) or exposed < Fraction(self.channel.epsilon):
+            raise UsageError(
+                "The rows were reserved with another cost than that of this plan. Nothing was drawn or charged.",
+                allowed="the plan that was reserved, or the same on another machine",
+                instead="another id, which costs again",
+            )
+
+    def draw(self, source: SourceDigest, reservation: Reservation | None) -> _Drawn:
+        """Draw all rows, and return what the account stores of them."""
+        certificate = certified(self.decision.certificate, reservation)
+        return capture(lambda: self._draw(source, certificate)).get()
+
+    def _draw(self, source: SourceDigest, certificate: Certificate) -> _Drawn:
+        request = self.decision.request
+        beside = None if self.place is None else name_beside(self.place)
+        try:
+            if beside is not None:
+                written(beside.touch, beside.parent)  # nothing is read if nothing can be written
+            with request.engine.one_version():
+                frame = self.rows.in_memory(request.engine) if beside is None else self._file(beside, certificate)
+                selected = {source.selected, source.verify_unchanged(request).selected}
+            _check_number(frame.height if beside is None else int(frame[ROWS].sum()), selected)
+        except BaseException:
+            _remove(beside)
+            raise
+        return _Drawn(Release(frame, pl.DataFrame(), certificate), beside)
+
+    def _file(self, beside: Path, certificate: Certificate) -> pl.DataFrame:
+        """Write the rows, and return how many there are of each output, with the digest of the file."""
+        known = {_CERTIFICATE: certificate.to_json(), _CHANNEL: self.channel.to_json(), _COLUMN: self.rows.column}
+        engine = self.decision.request.engine
+        counts = self.rows.write(engine, beside, name_beside(beside), known)
+        number = dict(counts.iter_rows())
+        outputs = self.channel.outputs
+        return pl.DataFrame(
+            {
+                "output": pl.Series([None if one is None else str(one) for one in outputs], dtype=pl.String),
+                ROWS: pl.Series([number.get(one, 0) for one in outputs], dtype=pl.Int64),
+                "sha256": pl.Series([_digest(beside)] * len(outputs), dtype=pl.String),
+            }
+        )
+
+    def digest_in(self, stored: Release) -> object:
+        """Return a value that releases share only if they are one and the same."""
+        return stored.frame["sha256"][0] if _is_file(stored) else stored.to_bytes()
+
+    def again(self, stored: Release) -> LocalRelease:
+        """Return rows that were published before, from their place, or moved there now."""
+        if not _is_file(stored):
+            return self.quoted(stored, None)
+        digest, place = stored.frame["sha256"][0], self.place
+        if place is not None and place.is_file() and _digest(place) == digest:
+            return self._at(place, stored)
+        if place is not None and place.parent.is_dir():
+            for beside in unfinished_in(place.parent):
+                if _digest(beside) == digest:
+                    return self.quoted(stored, beside)
+        raise UsageError(
+            "The rows were published before, in a file that is not here. They are not drawn again: whoever has both "
+            "draws could average them.",
+            allowed=f"the path of that file, whose SHA-256 is {digest}",
+            instead='release("rows.parquet", account, id="monday"), with its path; or another id, which costs again',
+        )
+
+    def quoted(self, stored: Release, beside: Path | None) -> LocalRelease:
+        """Return the rows for people; a file is moved to its place."""
+        if beside is None and self.place is None:
+            return LocalRelease(stored.frame.lazy(), stored.certificate, self.channel, self.rows.column)
+        place = self.place
+        if beside is None or place is None:
+            raise UsageError(
+                "The rows of this id are kept by the account, and not in a file.",
+                allowed="the same id without a path, and writing what it returns",
+                instead='release(account=account, id="monday").frame.sink_parquet("rows.parquet")',
+            )
+        moved = list[bool]()
+        written(lambda: moved.append(move_file(beside, place)), place)
+        if not moved[0]:
+            self.check_place()
+        return self._at(place, stored)
+
+    def _at(self, place: Path, stored: Release) -> LocalRelease:
+        return LocalRelease(scan(place), stored.certificate, self.channel, self.rows.column, place)
+
+
+def _check_number(rows: int, selected: set[int | None]) -> None:
+    """Refuse a number of rows that is neither the one before nor the one after."""
+    if None not in selected and rows not in selected:
+        raise changed_source()
+
+
+def _is_file(stored: Release) -> bool:
+    return stored.frame.columns == _FILE
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remove(beside: Path | None) -> None:
+    if beside is not None:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,417 @@
+"""A plan: what a release would publish, its noise, and the proof of its guarantee; no private row has been read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
+
+import polars as pl
+from msgspec import structs
+
+from pufferflow.calibration.calibrate import Calibration
+from pufferflow.core.addresses import local_path
+from pufferflow.core.errors import UsageError, escape_controls, warn_of_use
+from pufferflow.core.sandbox import check_threads
+from pufferflow.core.suggestions import HelpfulAttributes
+from pufferflow.noise.base import Noise
+from pufferflow.privacy.guarantee import Guarantee
+from pufferflow.published.certificate import AskedQuery, Certificate, CoveredPeriod, NoisySum, QuieterGroups
+from pufferflow.published.cost import Cost
+from pufferflow.published.release import Release, put_text
+from pufferflow.queries.examples import examples_of
+from pufferflow.queries.request import Request
+from pufferflow.release.explain.check import check, useless_outputs
+from pufferflow.release.explain.compare import compare, summary
+from pufferflow.release.explain.evidence import evidence
+from pufferflow.release.explain.sensitivities import sensitivities
+from pufferflow.release.explain.sentences import (
+    assumptions,
+    notes,
+    notes_on_missing,
+    plan_in_words,
+    queries_in_words,
+    untried_bounds,
+    value_handling,
+    value_handling_together,
+    witness_in_words,
+)
+from pufferflow.release.planning.decide import make_decision
+from pufferflow.release.planning.decision import Decision, sensitivity_unit
+from pufferflow.release.planning.decision_cost import cost_of
+from pufferflow.release.planning.key_threshold import grid_below
+from pufferflow.release.planning.options import PlanOptions
+from pufferflow.release.publish import CostAccount, publish
+from pufferflow.reports.evidence import Evidence
+
+if TYPE_CHECKING:
+    from pufferflow.accounting.ledger.account import Account as LedgerAccount
+
+COMPOSITION = "one vector of sums, joint (M23)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlanOfDecision(HelpfulAttributes):
+    """Base of plans: the facts of the decision, whichever mechanism draws the answers."""
+
+    _decision: Decision
+
+    def _own_examples(self) -> Mapping[str, str]:
+        return examples_of(self.request)
+
+    @property
+    def request(self) -> Request:
+        """The queries of the batch."""
+        return self._decision.request
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of a release, in numbers, for composition."""
+        return self._decision.cost
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate that a release would have."""
+        return self._decision.certificate
+
+    def value_handling(self) -> tuple[str, ...]:
+        """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
+
+        They follow from schema and domain; how many values are read so is private.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 9), missing=1), pf.Independent())
+        >>> batch = pf.protect(pl.DataFrame({"kw": [0.5, None, 12.0]}), scenario).private_mean("kw")
+        >>> print(*batch.plan(pf.Pure(1.0)).value_handling())
+        kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
+        """
+        return tuple(escape_controls(line, one_line=True) for line in value_handling(self.request))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(PlanOfDecision):
+    """Noise for every sum of a batch, calibrated for one guarantee about all answers together.
+
+    A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
+    the budget.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+    >>> plan.noises["level_sum"], plan.guarantee
+    (Laplace(scale=2.0...), Pure(epsilon=1.5))
+    >>> plan.summary()["expected_error"].round(3).to_list()
+    [2.0]
+    """
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of the weighted sums, and why it suffices."""
+        return self._decision.calibration
+
+    @property
+    def calibrations(self) -> tuple[Calibration, ...]:
+        """The calibration; where groups of the answer have noise of their own, those of all, in units of the least."""
+        return self._decision.calibrations
+
+    @property
+    def largest_weight(self) -> float:
+        """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
+        weights, units = self._decision.weights.tolist(), self._decision.facts.weights.units
+        combined = self._decision.facts.combined
+        if combined is not None:
+            return combined.longest(self._decision.weights, [float(unit) for unit in units])
+        return max(weight / float(unit) for weight, unit in zip(weights, units, strict=True))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee about all answers together."""
+        return self._decision.promise
+
+    @property
+    def key_delta(self) -> float:
+        """The part of the guarantee's δ for keys that the data chooses (`keys="discover"`).
+
+        The noise is for the rest.
+        """
+        return self._decision.key_delta
+
+    @property
+    def ordinary(self) -> Guarantee | None:
+        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
+
+        It is over the pairs of values that the secret names; None where the value of a row is not the secret.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario).private_sum("on")
+        >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
+        0.123
+        """
+        return self._decision.ordinary
+
+    @property
+    def joint_cost(self) -> Cost:
+        """The cost with the exact sums behind it, by which an account with designed releases composes."""
+        return self._decision.joint_cost
+
+    @property
+    def noises(self) -> dict[str, Noise]:
+        """The noise behind each output, in the units of its sum (a mean's sum is not divided yet).
+
+        Where groups of the answer have noise of their own, it is the largest; `summary` has that of each.
+        """
+        return {output.name: output.noise for output in self._decision.outputs}
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows that are queried; None where that is private."""
+        return int(self._decision.facts.cells.rows.sum()) if self.request.counts_are_public else None
+
+    def queries(self) -> list[str]:
+        """Return the queries of a release to the engine, as text; nothing is read.
+
+        Of a frame it is the plan of one pass. Elsewhere public columns come first, as they are stored: their groups,
+        then the moments of their rows, and rows one by one only of groups with gaps. The last query has the sums.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(1.5))
+        >>> len(plan.queries())
+        1
+        """
+        return self._decision.facts.queries
+
+    def summary(self) -> pl.DataFrame:
+        """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
+
+        Errors of variances, quantiles and means of unknown numbers of rows depend on the answers and are null. Outputs
+        that `same_noise_as` names are made of the same noisy sum, and err with this one; noises of those that
+        `correlated_with` names do so in part. An average over them is no better than each.
+        """
+        return summary(self._decision)
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
+        return plan_in_words(self._decision)
+
+    def sensitivities(self, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
+        """Return how far the laws of the answers lie apart: a row per secret pair, position or pattern, and prior.
+
+        `w_inf`, `w_1` and `w_2` (W_p for each `p`) are distances of the two laws, `near` the z of their (z,
+        δ)-nearness at the guarantee's δ. `gwm`, `gawm`, `dagwm` and `exact` are the scales that each bound requires
+        for this pair alone; `decides` marks the pair that needs most noise. `position` is the step of the row, `groups`
+        the number of groups with these public columns; both are null where rows are independent. Distances are in the
+        norm of the noise: 1 for Laplace and staircase noise, 2 for Gaussian and Cauchy noise. A plan with one sum has
+        them and its scales in the unit of the answer (a mean in that of its sum), others in units in which one row
+        moves all sums by at most 1. Laws that list no pairs have a row with their farthest movement and a `note`. Of
+        more than 100,000 pairs so many are shown. Reads public columns only.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="h")
+        >>> plan = pf.protect(pl.DataFrame({"h": [0, 1], "on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(1.0))
+        >>> plan.sensitivities().select("first", "second", "position", "w_inf", "gwm").rows()
+        [('0', '1', 0.0, 2.0, 2.0...), ('0', '1', 1.0, 2.0, 2.0...)]
+        """
+        return sensitivities(self._decision, p)
+
+    def compare(self) -> pl.DataFrame:
+        """Return the noise that every bound, and group privacy, requires for the same guarantee."""
+        return compare(self._decision)
+
+    def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the public name
+        """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
+
+        A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
+        again. Noise that rests on an estimate is refused unless `estimates` allows it. Before anything is spent, a
+        `pf.UtilityWarning` names outputs that the noise makes useless.
+        """
+        check_threads()  # a child of a process in which Polars worked would wait without end
+        warn_of_use("Useless numbers", useless_outputs(self._decision), "plan.check() shows each number.")
+        warn_of_use("Larger noise", untried_bounds(self._decision), "A larger seconds= tries them too.")
+        release = publish(self._decision, account, id, estimates=estimates)
+        return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
+
+    def covering(self, period: CoveredPeriod) -> "Plan":
+        """Return the plan with a period in its certificate: the one that a scheduled release is about."""
+        certify = self._decision.certify
+
+        def certify_period(own: Decision) -> Certificate:
+            return structs.replace(certify(own), period=period)
+
+        return Plan(replace(self._decision, certify=certify_period))
+
+    def check(self, signal: float | Mapping[str, float] | None = None) -> pl.DataFrame:
+        """Return for each output and group whether noise leaves anything to see: useful, weak or useless, and a way on.
+
+        Half the 95 % interval is compared with `signal`, the difference that is looked for: one number, or one for some
+        outputs by their names. Left out, it is a quarter of the range of possible answers; in a histogram an equal
+        share of the rows. More than it is useless, more than a quarter of it weak. Nothing is spent, no private row is
+        read.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11), missing=0), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"kw": [1.5, 1.4]}), scenario).private_mean("kw").plan(pf.Pure(1.0))
+        >>> plan.check()["verdict"].to_list(), plan.check(signal=100)["verdict"].to_list()
+        (['useless'], ['useful'])
+        >>> print(plan.check()["finding"][0])
+        Noise of ± 16.5 hides a difference of 2.75: this number says nothing.
+        """
+        return check(self._decision, signal)
+
+    def evidence(
+        self,
+        account: "LedgerAccount | None" = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Evidence:
+        """Return the evidence of the plan's report, as plain values: the worst pair, other bounds, what could break.
+
+        With an account, also what is spent of its limit, and what will be if there is such a release `every` so often.
+        `job`, `period` and `dataset` (left out, that of the account) are for the heading of a report.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+        >>> plan = pf.protect(pl.DataFrame({"on": [0, 1]}), scenario).private_sum("on").plan(pf.Pure(1.0))
+        >>> evidence = plan.evidence()
+        >>> evidence.pair.first, evidence.pair.second, evidence.cells[0].largest
+        ('0', '1', 2.0)
+        >>> evidence.what_if[1].wrong, evidence.what_if[1].left
+        ('if priors are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
+        """
+        budget = None if account is None else account.budget(self, every)
+        return evidence(self._decision, budget, job=job, period=period, dataset=dataset)
+
+    def report(  # noqa: PLR0913 - what a page is about, in parts
+        self,
+        path: str | Path,
+        account: "LedgerAccount | None" = None,
+        every: object = None,
+        *,
+        job: str = "",
+        period: str = "",
+        dataset: str = "",
+    ) -> Path:
+        """Write a report for people, one HTML file that needs nothing else; arguments are those of `evidence`."""
+        from pufferflow.reports.pages import plan_page
+
+        content = self.evidence(account, every, job=job, period=period, dataset=dataset)
+        file, page = local_path(path, "The place of a report"), plan_page(content, datetime.now(UTC))
+        put_text(file, page)
+        return file
+
+    def __repr__(self) -> str:
+        """Show the queries, the guarantee, the noise and the bound."""
+        calibration = self.calibration
+        noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
+        queries = queries_in_words(self.request)
+        return escape_controls(f"<Plan {queries}; {self.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
+
+    def __copy__(self) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: a plan's facts of rows and files hold in this process only."""
+        raise UsageError(
+            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
+            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
+        )
+
+    def _repr_html_(self) -> str:
+        from pufferflow.reports.pages import plan_block
+
+        return plan_block(self.explain(), self.summary())
+
+
+def plan_of(request: Request, terms: PlanOptions) -> Plan:
+    """Return the plan for a batch."""
+    way_on = 'missing="skip" leaves them out of answers; a value is read so.'
+    warn_of_use("Assumed missing=", notes_on_missing(request), way_on)
+    return Plan(make_decision(request, terms, certificate_of))
+
+
+def certificate_of(plan: Decision) -> Certificate:
+    """Return the facts that go out with the answers."""
+    request, calibration = plan.request, plan.calibration
+    sums, combined = _noisy_sums(plan), plan.facts.combined
+    queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
+    sensitivity, unit = _sensitivity(plan)
+    return Certificate(
+        scenario=request.scenario.fingerprint,
+        hidden=request.scenario.describe(),
+        promise=plan.promise,
+        loss=calibration.loss,
+        queries=queries,
+        sums=sums,
+        where=request.where,
+        cost=cost_of(plan) if plan.reserved is None else plan.reserved,
+        questions=request.digest,
+        groups=request.by,
+        bound=repr(calibration.bound),
+        sensitivity=sensitivity,
+        sensitivity_unit=unit,
+        witness=witness_in_words(plan),
+        certainty=calibration.certainty.value,
+        composition=COMPOSITION,
+        assumptions=tuple(assumptions(plan)),
+        notes=tuple(notes(plan)),
+        ordinary=cast(Any, plan.ordinary),
+        readings=value_handling_together(request),
+        sources=request.engine.versions,
+        engine=request.engine.name,
+        library=_version(),
+        quieter=tuple(
+            QuieterGroups(len(plan.facts.cells.rows[alike.places]), alike.noise.scale / calibration.noise.scale)
+            for alike in plan.by_noise[1:]
+        ),
+        keys=plan.chosen_keys,
+        correlations=() if combined is None else combined.correlations(plan.noises),
+    )
+
+
+def _noisy_sums(plan: Decision) -> tuple[NoisySum, ...]:
+    """Return each sum with its own noise, and the width of the grid that it is on."""
+    combined = plan.facts.combined
+    grids = [grid_below(noise, finer=combined is not None) for noise in plan.noises]
+    if combined is not None:
+        grids = [min(grids) / combined.determinant] * len(grids)  # of all combinations of their steps
+    units = plan.facts.weights.units
+    rows = zip(plan.request.measures, units, plan.noises_in_units, grids, strict=True)
+    return tuple(
+        NoisySum(
+            "the number of rows" if measure is None else measure.values.words,
+            type(noise).__name__,
+            noise.scale,
+            str(Fraction(grid) * unit),
+        )
+        for measure, unit, noise, grid in rows
+    )
+
+
+def _sensitivity(plan: Decision) -> tuple[float, str]:
+    """Return the movement that the noise is calibrated for, in the answer's unit if there is one sum only."""
+    unit, words = sensitivity_unit(plan)
+    movement = "" if plan.calibration.bound.by_movement else "by one row alone, "
+    return plan.calibration.sensitivity * unit, f"{movement}{words}"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pufferflow")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,173 @@
+"""Combinations of the sums of a batch, to which independent noise is added: that of the sums is correlated (M28).
+
+Gaussian noise on T·sums, independent and of one scale in their units, is noise of the covariance T⁻¹T⁻ᵀ on the sums,
+and T⁻¹ of what is noisy is worked out of published numbers. So a batch with correlated noise is a batch of other sums:
+laws, bounds, costs and totals are those of the combinations, and hold for all shifts of the sums that can occur. The
+combinations have whole numbers as factors: they are sums of whole steps too, on grids that do not depend on the data.
+
+They are proposed for what one row moves, and taken only where the least noise that is proven for them is less.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.rounding import UNIT, upwards
+from pufferflow.models.secret import AnySecret, ValueSecret
+from pufferflow.noise.base import Noise
+from pufferflow.noise.covariance import least_covariance
+from pufferflow.release.planning.shares import short_binary
+from pufferflow.release.planning.sum_tables import Tables
+
+MOST_SUMS: Final = 8
+_BITS: Final = 10
+_EXACT: Final = 2.0**53
+_MOST: Final = 2**40
+_LONGEST: Final = 2**62
+_MOST_PAIRS: Final = 20_000
+_FEW: Final = 64
+_DIRECTIONS: Final = 256
+_WORTHWHILE: Final = 0.98
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """Whole numbers: a row of factors of all sums for each combination, as many as there are sums."""
+
+    factors: tuple[tuple[int, ...], ...]
+
+    def of(self, values: Floats) -> Floats:
+        """Return the combinations of functions that have whole steps, exactly."""
+        return np.array(self.factors, dtype=np.float64) @ values
+
+    def of_totals(self, totals: Array) -> Array:
+        """Return the combinations of sums of whole steps, of shape (cells, sums), however large they are."""
+        factors = np.array(self.factors, dtype=np.int64)
+        most = 1 if totals.dtype == object else int(np.abs(totals).max(initial=0))
+        small = totals.dtype != object and most * int(np.abs(factors).sum(axis=1).max()) < _LONGEST
+        return totals @ factors.T if small else totals.astype(object) @ factors.astype(object).T
+
+    def to_sums(self, combinations: Floats) -> Floats:
+        """Return the sums whose combinations these are, of shape (cells, sums)."""
+        return combinations @ self._back.T
+
+    def of_sums(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
+        """Return the Gaussian noise of each sum by itself, rounded up, for that of the combinations."""
+        widths = np.sqrt((self._back**2) @ np.array([noise.scale for noise in noises]) ** 2)
+        rounding = 4 * len(noises) * UNIT
+        return tuple(noises[0].at(upwards(width, rounding) if width else 0.0) for width in widths.tolist())
+
+    def correlations(self, noises: Sequence[Noise]) -> tuple[tuple[float, ...], ...]:
+        """Return the correlations of the noise of the sums, to six digits; 0 with a sum that has none."""
+        back = self._back * np.array([noise.scale for noise in noises])
+        widths = np.linalg.norm(back, axis=1)
+        rows = (back @ back.T) / np.outer(np.where(widths, widths, 1.0), np.where(widths, widths, 1.0))
+        return tuple(tuple(round(one, 6) + 0.0 for one in row) for row in rows.tolist())
+
+    def longest(self, weights: Floats, units: Sequence[float]) -> float:
+        """Return how far the weighted combinations move if the sums move by 1 in their units, at most (norm 2)."""
+        moves = np.array(self.factors, dtype=np.float64) * weights[:, None] / np.array(units)
+        return upwards(float(np.linalg.norm(moves, 2)), 64 * UNIT * len(weights))
+
+    @property
+    def determinant(self) -> int:
+        """The number of which each sum, times it, is a whole combination of the combinations."""
+        return math.prod(row[place] for place, row in enumerate(self.factors))
+
+    @cached_property
+    def _back(self) -> Floats:
+        """The inverse of the factors, which are a triangle; worked out with fractions."""
+        return np.array(_inverse(self.factors), dtype=np.float64)
+
+
+class Proposal(NamedTuple):
+    """Combinations, their weights, and what share of independent noise's errors is left, as one row moves."""
+
+    combined: Combined
+    weights: Floats
+    share: float
+
+    def tables(self, tables: Sequence[Sequence[Tables]]) -> list[list[Tables]]:
+        """Return tables of the combinations."""
+        return [[one._replace(values=self.combined.of(one.values)) for one in own] for own in tables]
+
+
+def proposed(secret: AnySecret, values: Floats, weights: Floats) -> Proposal | None:
+    """Return combinations of sums whose noise would be less than that of the weighted sums; None if there are none.
+
+    `values` are the functions of all sums at the points of a finite domain, with zeros for a row that is not there.
+    """
+    moved = np.flatnonzero(weights > 0)
+    if not 2 <= len(moved) <= MOST_SUMS:
+        return None
+    shifts = _shifts(secret, values[moved] * weights[moved, None])
+    covariance, alone = least_covariance(shifts), np.linalg.norm(shifts, axis=1).max()
+    share = float(np.sqrt(np.diag(covariance)).mean() / alone)
+    if not share < _WORTHWHILE:
+        return None
+    rows = np.linalg.cholesky(np.linalg.inv(covariance)).T
+    steps = np.abs(rows).max(axis=1) * weights[moved].min() / 2**_BITS  # fine enough for the sum of the widest range
+    whole = np.rint(rows * weights[moved] / steps[:, None])
+    if not (np.abs(whole) @ np.abs(values[moved])).max() < _EXACT or np.abs(whole).max() >= _MOST:
+        return None
+    factors, own = np.eye(len(values), dtype=np.int64), np.zeros(len(values))
+    factors[np.ix_(moved, moved)] = whole
+    own[moved] = [short_binary(step) for step in steps.tolist()]
+    combined = Combined(tuple(tuple(row) for row in factors.tolist()))
+    moves = np.ptp(combined.of(values), axis=1)
+    return Proposal(combined, np.where(moves > 0, own, 0.0), share) if np.diag(factors).all() else None
+
+
+def _shifts(secret: AnySecret, values: Floats) -> Floats:
+    """Return how one row moves the weighted sums jointly; of very many ways those that are farthest out."""
+    pairs = _pairs(secret, values.shape[1])
+    if pairs is not None:
+        return _farthest(values[:, pairs[:, 0]] - values[:, pairs[:, 1]])
+    points = np.unique(values, axis=1)
+    if points.shape[1] > _FEW:
+        ends = _directions(len(points)) @ points
+        points = points[:, np.unique(np.concatenate([ends.argmax(axis=1), ends.argmin(axis=1)]))]
+    first, second = np.triu_indices(points.shape[1], 1)
+    return _farthest(points[:, first] - points[:, second])
+
+
+def _pairs(secret: AnySecret, points: int) -> Array | None:
+    """Return the pairs of a secret by the places of their values; None for any two, and where they are too many."""
+    if not isinstance(secret, ValueSecret) or secret.pairs == "all" or not secret.domain.finite:
+        return None
+    pairs = secret.pair_places if len(secret.domain.points) == points else np.zeros((0, 2), dtype=np.intp)
+    return pairs if 0 < len(pairs) <= _MOST_PAIRS else None
+
+
+def _farthest(moves: Floats) -> Floats:
+    shifts = np.unique(moves, axis=1).T
+    if len(shifts) <= _FEW:
+        return shifts
+    reach = np.abs(_directions(shifts.shape[1]) @ shifts.T)
+    return shifts[np.unique(reach.argmax(axis=1))]
+
+
+def _directions(dimension: int) -> Floats:
+    """Return directions all around, and the axes; always the same ones."""
+    drawn = np.random.default_rng(28).standard_normal((_DIRECTIONS, dimension))
+    return np.concatenate([np.eye(dimension), drawn])
+
+
+def _inverse(factors: tuple[tuple[int, ...], ...]) -> list[list[Any]]:
+    """Return the inverse of an upper triangle of whole numbers, column by column from below."""
+    size = len(factors)
+    inverse = [[Fraction(0)] * size for _ in range(size)]
+    for column in range(size):
+        for row in range(column, -1, -1):
+            own = Fraction(row == column) - sum(
+                (factors[row][at] * inverse[at][column] for at in range(row + 1, column + 1)), Fraction(0)
+            )
+            inverse[row][column] = own / factors[row][row]
+    return inverse

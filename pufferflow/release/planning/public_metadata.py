@@ -1,0 +1,446 @@
+"""Public facts that noise and cost rest on: read when planning, and compared with the source when releasing.
+
+Noise is made for the patterns of correlated groups, or for one that covers them; a cost names the positions of their
+rows, the first and last of all, and the clock. So a digest of exactly these is compared, and of the keys of the answer
+where they are those of the rows. The number of groups of a pattern is not in it: a further group of a known pattern
+loses as much as those before. The digest need not be taken again where files have the versions that they had before
+they were read, or where all public columns of the rows have the fingerprint that they had before. Nothing is read, and
+so nothing is compared, where rows are independent, and under `Presence`, where patterns are private.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import final
+
+import numpy as np
+import polars as pl
+
+from pufferflow.calibration.laws import Laws, SeveralLaws
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import SourceError, UsageError
+from pufferflow.models.priors.base import Prior
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import AnySecret, Initial, Presence
+from pufferflow.queries.engine_interface import (
+    BY_POSITION,
+    COPIES,
+    UNORDERED,
+    CellGroups,
+    GroupSize,
+    Pattern,
+    Patterns,
+    PositionMode,
+    Tally,
+    changed_source,
+)
+from pufferflow.queries.file_versions import NO_FILES, Snapshot
+from pufferflow.queries.query import Query
+from pufferflow.queries.request import Request
+from pufferflow.release.planning.combined import Combined
+from pufferflow.release.planning.digests import digest_of_groups, digest_of_keys, digest_of_patterns, digest_of_weights
+from pufferflow.release.planning.functions import SumFunctions
+from pufferflow.release.planning.public_weights import PublicWeights
+from pufferflow.release.planning.sum_tables import Tables
+from pufferflow.release.planning.units import more_may_leave, present
+from pufferflow.sensitivity.movement import ShortestMovement
+from pufferflow.sensitivity.pattern import of_pattern, window
+
+ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
+
+
+@final
+@dataclass(frozen=True)
+class SourceDigest:
+    """A digest of the patterns of rows in some `orders`, with the moment of reading; it stays in memory."""
+
+    orders: tuple[PositionMode, ...]
+    with_keys: bool
+    """Whether the digest covers the keys of the answer."""
+    digest: str
+    selected: int | None
+    """How many rows were selected; None if nothing was read."""
+    snapshot: Snapshot
+    rows: "RowsRead | None" = None
+    with_groups: bool = False
+    """Whether the digest covers which sizes of groups are in which cells."""
+    weights: str = ""
+    """What the digest covers of public weights; empty if there are none."""
+
+    @classmethod
+    def of(  # noqa: PLR0913 - all that a decision may rest on
+        cls,
+        patterns: Mapping[PositionMode, Patterns | UsageError],
+        keys: pl.DataFrame | None,
+        snapshot: Snapshot,
+        rows: "RowsRead | None" = None,
+        groups: CellGroups | None = None,
+        *,
+        with_groups: bool = False,
+        weights: str = "",
+    ) -> "SourceDigest":
+        """Return the digest of what was read after snapshot and fingerprint were taken."""
+        parts = [f"{order!r} {digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
+        parts.append("" if keys is None else digest_of_keys(keys))
+        if with_groups:
+            parts.append(digest_of_groups(groups))
+        if weights:
+            parts.append(weights)
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return cls(tuple(patterns), keys is not None, digest, _selected(patterns), snapshot, rows, with_groups, weights)
+
+    def verify_unchanged(self, request: Request) -> "SourceDigest":
+        """Return the digest as of now; refuse a source whose facts have changed."""
+        if self.snapshot.outdated:
+            raise SourceError(
+                "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
+                allowed="files that stay as they are between plan and release",
+                instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
+            )
+        if (
+            self.weights
+            and not self.snapshot.holds
+            and self.weights != digest_of_weights(PublicWeights(request), of_groups=bool(self.orders))
+        ):
+            raise changed_source()
+        if not self.orders or self.snapshot.holds:
+            return self
+        engine, selection = request.engine, request.selection
+        snapshot = engine.snapshot()
+        if self.rows is not None and self.rows.same(request):
+            return replace(self, snapshot=snapshot)
+        rows = None if self.rows is None else RowsRead.of(request, self.rows.orders)
+        keys = engine.tally(selection).keys if self.with_keys or self.with_groups else None
+        patterns = engine.patterns(selection, request.scenario, self.orders)
+        groups = None
+        if self.with_groups and keys is not None:
+            groups = engine.groups_in_cells(selection, request.scenario, self.orders, keys)
+        keys = keys if self.with_keys else None
+        current = SourceDigest.of(
+            patterns, keys, snapshot, rows, groups, with_groups=self.with_groups, weights=self.weights
+        )
+        if current.digest != self.digest:
+            raise changed_source()
+        return current
+
+
+@final
+@dataclass(frozen=True)
+class RowsRead:
+    """The fingerprint of all rows, taken before they were read for patterns in some `orders`; it stays in memory."""
+
+    orders: tuple[PositionMode, ...]
+    key: bytes
+    fingerprint: str | None
+
+    @classmethod
+    def of(cls, request: Request, orders: tuple[PositionMode, ...]) -> "RowsRead":
+        """Take the fingerprint, with a key of its own."""
+        key = secrets.token_bytes(32)
+        return cls(orders, key, cls._taken(request, orders, key))
+
+    def same(self, request: Request) -> bool:
+        """Return whether the rows are those that were read; false where that is not known."""
+        return self.fingerprint is not None and self._taken(request, self.orders, self.key) == self.fingerprint
+
+    @staticmethod
+    def _taken(request: Request, orders: tuple[PositionMode, ...], key: bytes) -> str | None:
+        return request.engine.fingerprint(request.selection, request.scenario, orders, key)
+
+
+@final
+class PublicMetadata:
+    """The public facts behind a request, each read once, when it is first needed.
+
+    Noise, cost and digest rest on one reading of cells and of patterns in all orders that matter to the scenario.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.weights = PublicWeights(request)
+        self.combined: Combined | None = None
+        """The combinations of the sums that noise is added to; None for the sums themselves."""
+        self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
+        self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
+        self._rows: RowsRead | None = None
+        self._further: dict[PositionMode, Patterns | UsageError] = {}
+        """Patterns in other orders, which only explanations use."""
+
+    def combining(self, combined: Combined) -> "PublicMetadata":
+        """Return the same facts where noise is added to combinations of the sums."""
+        facts = copy(self)
+        facts.combined = combined
+        facts.functions = self.functions.combining(np.array(combined.factors, dtype=np.float64))
+        return facts
+
+    @cached_property
+    def functions(self) -> SumFunctions:
+        """The functions of all sums that noise is added to."""
+        return SumFunctions.of(self.request, self.weights.factors)
+
+    @cached_property
+    def _reading(self) -> tuple[dict[PositionMode, Patterns | UsageError], Tally | None]:
+        """The patterns in all orders that matter, and the cells; nothing, where no order matters.
+
+        Beside patterns of rows in place, those without order are kept too, which follow from them.
+        """
+        request, orders = self.request, self._orders
+        if not orders:
+            return {}, None
+        if not self._snapshot.complete:
+            self._rows = RowsRead.of(request, orders)
+        cells = request.engine.tally(request.selection) if request.by else None
+        if BY_POSITION in orders and not isinstance(request.scenario.secret, Initial):
+            orders = tuple(dict.fromkeys((*orders, UNORDERED)))
+        return request.engine.patterns(request.selection, request.scenario, orders), cells
+
+    @cached_property
+    def cells(self) -> Tally:
+        """The keys of the answer in their order, and the number of rows of each cell (0 where that is private)."""
+        request = self.request
+        if not request.counts_are_public:
+            rows = np.zeros(1 if request.keys is None else request.keys.height, dtype=np.int64)
+            return Tally(request.keys, rows, np.zeros((len(rows), 0), dtype=np.int64))
+        if self.weights.grids:
+            return request.with_keys(self.weights.cells)
+        by_order, cells = self._reading
+        if cells is not None:
+            return request.with_keys(cells)
+        selected = None if request.by else _selected(by_order)
+        if selected is not None:
+            return Tally(None, np.array([selected]), np.zeros((1, 0), dtype=np.int64))
+        return request.with_keys(request.engine.tally(request.selection))
+
+    @property
+    def queries(self) -> list[str]:
+        """The queries of a release to the engine, as text: public facts, and sums."""
+        request = self.request
+        measures = [measure for measure in request.measures if measure is not None]
+        return request.engine.queries(self.weights.selection, request.scenario, self._orders, measures)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the rows of cells are known already: independent ones are counted when they are needed."""
+        if "cells" in vars(self) or not self.request.counts_are_public:
+            return True
+        if self.weights.grids or "_reading" not in vars(self):
+            return False
+        by_order, cells = self._reading
+        return cells is not None or (not self.request.by and _selected(by_order) is not None)
+
+    @property
+    def size(self) -> Floats | None:
+        """The number of rows of each cell; None where that is private."""
+        return self.cells.rows.astype(np.float64) if self.request.counts_are_public else None
+
+    def size_of(self, query: Query) -> Floats | None:
+        """Return what a query divides by, or is limited by: the rows of each cell, or its weights."""
+        return query.size_in(self.cells, counts_are_public=self.request.counts_are_public)
+
+    def patterns(self, prior: Prior) -> Patterns:
+        """Return the patterns of the groups whose rows may depend on each other, in the order that a prior needs."""
+        scenario = self.request.scenario
+        if isinstance(scenario.secret, Presence):
+            if prior.any_correlation and scenario.within != (scenario.secret.within,):
+                raise more_may_leave(scenario.secret.within, scenario.within)
+            return Patterns((present(self.request, scenario.secret),), 1)
+        order = _order_of(prior, scenario.secret)
+        if not prior.independent_rows and order == BY_POSITION and not scenario.start_known:
+            raise UsageError(
+                "The prior or the secret depends on the start of sequences, which is not known.",
+                allowed="a scenario with the start of all sequences",
+                instead='pf.Scenario(..., start="2026-01-01")',
+            )
+        if prior.independent_rows:
+            return Patterns((ONE_ROW,), 1)
+        by_order, _ = self._reading
+        patterns = by_order[order] if order in by_order else self._patterns_further(order)
+        if isinstance(patterns, UsageError):
+            raise patterns
+        return patterns
+
+    def _patterns_further(self, order: PositionMode) -> Patterns | UsageError:
+        """Return patterns for an explanation that correlates rows which are independent under all priors."""
+        if order not in self._further:
+            self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
+        return self._further[order]
+
+    @cached_property
+    def may_differ_by_cell(self) -> bool:
+        """Whether some cells may have other groups than others; not where one group has rows in all of them."""
+        if not self._orders or not self.request.by or self.weights.grids:
+            return False
+        scenario, (by_order, _) = self.request.scenario, self._reading
+        orders = {_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows}
+        found = [patterns for order in orders if isinstance(patterns := by_order[order], Patterns)]
+        several = any(len(own.distinct) > 1 or any(map(_covers_by_size, own.distinct)) for own in found)
+        known = (pattern for own in found for pattern in own.distinct if not pattern.covers)
+        return several and all(pattern.answers < len(self.cells.rows) for pattern in known)
+
+    @cached_property
+    def groups_in_cells(self) -> CellGroups | None:
+        """The sizes of the groups in each cell.
+
+        None where an engine does not know, or all cells depend on each other.
+        """
+        request, (_, cells) = self.request, self._reading
+        if not self.may_differ_by_cell or cells is None or cells.keys is None:
+            return None
+        return request.engine.groups_in_cells(request.selection, request.scenario, self._orders, cells.keys)
+
+    def windows(self, prior: Prior, secret: AnySecret, sizes: Sequence[GroupSize] | None = None) -> tuple[Pattern, ...]:
+        """Return the patterns without the rows that cost no more than others, each once; one row if there is none.
+
+        With `sizes` those of groups of these sizes.
+        """
+        if self.weights.grids and not prior.independent_rows:
+            if prior.any_correlation:
+                return self.weights.patterns.distinct or (ONE_ROW,)
+            return self.weights.of_rows(prior, self.patterns(prior), self.placed) or (ONE_ROW,)
+        patterns = self.patterns(prior).distinct or (ONE_ROW,)
+        if not prior.independent_rows:
+            patterns = of_sizes(patterns, sizes)
+        shorter = [window(prior, secret, pattern) for pattern in patterns]
+        if all(short is pattern for short, pattern in zip(shorter, patterns, strict=True)):
+            return tuple(patterns)
+        return tuple({_identity(prior, short): short for short in reversed(shorter)}.values())[::-1]
+
+    @property
+    def placed(self) -> Patterns | None:
+        """The patterns of groups at their positions in time; None where some group has none."""
+        patterns = self._reading[0].get(BY_POSITION)
+        return None if isinstance(patterns, UsageError) else patterns  # too many steps, or rows before all time
+
+    def digest(self, tables: Sequence[Sequence[Tables]], *, by_cell: bool = False) -> SourceDigest:
+        """Return the digest of everything that the noise for these tables, the same or `by_cell`, and its cost rest on.
+
+        A table may stand in for a prior, and need another order of rows than the prior itself.
+        """
+        request, (by_order, _) = self.request, self._reading
+        secret, orders = request.scenario.secret, dict.fromkeys(self._orders)
+        if orders:
+            priors = [table.prior for of_prior in tables for table in of_prior]
+            orders |= dict.fromkeys(_order_of(prior, secret) for prior in priors if not prior.independent_rows)
+        if isinstance(by_order.get(BY_POSITION), UsageError) and UNORDERED in by_order:
+            orders[UNORDERED] = None  # the cost rests on it then
+        keys = self.cells.keys if orders and request.by and request.keys is None else None
+        groups = self.groups_in_cells if by_cell else None
+        patterns = {order: by_order[order] for order in orders}
+        weights = digest_of_weights(self.weights, of_groups=bool(orders))
+        return SourceDigest.of(patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell, weights=weights)
+
+    def laws(
+        self, tables: Sequence[Sequence[Tables]], weights: Floats, sizes: Sequence[GroupSize] | None = None
+    ) -> Laws:
+        """Return the laws of the weighted sums under all priors and patterns, by the shortest movement for each prior.
+
+        With `sizes` those about groups of these sizes. If no row is selected at all, noise is made for one row: empty
+        answers are as noisy as others.
+        """
+        pieces: list[Laws] = []
+        for of_prior, pattern, patterns in self.pieces(tables, sizes):
+            laws = [self._of_pattern(table, pattern, weights, patterns) for table in of_prior]
+            pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws))
+        return SeveralLaws(pieces)
+
+    def pieces(
+        self, tables: Sequence[Sequence[Tables]], sizes: Sequence[GroupSize] | None = None
+    ) -> list[tuple[Sequence[Tables], Pattern, int]]:
+        """Return what laws are of, in order: tables of a prior, or of a kind of its rows, and a pattern of so many."""
+        found = list[tuple[Sequence[Tables], Pattern, int]]()
+        for of_prior in tables:
+            prior = of_prior[0].prior
+            patterns = self.windows(prior, of_prior[0].secret, sizes)
+            of_rows = self.weights.of_each_row(of_prior) if prior.independent_rows else [of_prior]
+            found += [(some, pattern, len(patterns)) for pattern, some in product(patterns, of_rows)]
+        return found
+
+    def laws_on(self, patterns: Sequence[Pattern], tables: Tables, weights: Floats) -> Laws:
+        """Return the laws of the weighted sums on some patterns, by one representation of the sums."""
+        return SeveralLaws(
+            [self._of_pattern(tables, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)]
+        )
+
+    def _of_pattern(self, tables: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
+        in_copies = bool(self.weights.grids) and pattern is not ONE_ROW and pattern.shares is None
+        if tables.unsigned:
+            pattern = replace(pattern, covers=True)  # which adds up movements of either sign
+        values, weights = tables.values, tables.weights(weights)
+        if not isinstance(tables.secret, Presence):
+            values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
+        scaled = values * weights[:, None] / (COPIES if in_copies else 1)  # exact: whole steps times binary fractions
+        rounding = None if tables.rounding is None else tables.rounding * weights
+        keys, column = self.request.keys, self.request.column
+        cells = 1 if not self.request.by else None if keys is None else keys.height
+        return of_pattern(
+            tables.prior, tables.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns
+        )
+
+
+def of_sizes(patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None) -> tuple[Pattern, ...]:
+    """Return the patterns of groups of some sizes, None for all; what covers others covers these alone.
+
+    Sizes and patterns are of the same groups, so each size has a pattern, unless the source has changed in between.
+    """
+    if sizes is None:
+        return tuple(patterns)
+    if any(pattern.covers for pattern in patterns):
+        return tuple(_covering(pattern, sizes) for pattern in patterns)
+    chosen = [pattern for pattern in patterns if size_of(pattern) in sizes]
+    if {size_of(pattern) for pattern in chosen} != set(sizes):
+        raise changed_source()
+    return tuple(chosen)
+
+
+def size_of(pattern: Pattern) -> GroupSize:
+    """Return the size of the groups of a pattern."""
+    return GroupSize(pattern.selected, pattern.rows - pattern.selected)
+
+
+def _covers_by_size(pattern: Pattern) -> bool:
+    return pattern.covers and pattern.positions is None
+
+
+def _covering(pattern: Pattern, sizes: Sequence[GroupSize]) -> Pattern:
+    """Return the pattern with no more rows than groups of these sizes have, where places of rows do not matter."""
+    if not _covers_by_size(pattern):
+        return pattern
+    selected, others = (max(parts) for parts in zip(*sizes, strict=True))
+    cells, counts = ([0, -1], [selected, others]) if others else ([0], [selected])
+    return replace(pattern, cells=np.array(cells), counts=np.array(counts, dtype=np.int64))
+
+
+def _selected(by_order: Mapping[PositionMode, Patterns | UsageError]) -> int | None:
+    """Return the number of selected rows, which is the same in all orders; None if no order has patterns."""
+    return next((patterns.selected for patterns in by_order.values() if isinstance(patterns, Patterns)), None)
+
+
+def _orders_of(scenario: Scenario) -> tuple[PositionMode, ...]:
+    """Return the orders of rows that matter to the priors and the secret of a scenario."""
+    orders = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows]
+    placed = isinstance(scenario.secret, Initial) or any(prior.ordered for prior in scenario.priors)
+    return tuple(dict.fromkeys([*orders, BY_POSITION] if placed else orders))
+
+
+def _order_of(prior: Prior, secret: AnySecret) -> PositionMode:
+    if isinstance(secret, Initial):
+        return BY_POSITION
+    return PositionMode(ordered=True, period=prior.repeats) if prior.ordered else PositionMode(ordered=False)
+
+
+def _identity(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
+    """Return a key that patterns share only if their laws are the same: where a chain repeats, phases for positions."""
+    positions, start = pattern.positions, pattern.start
+    if positions is not None and prior.repeats is not None:
+        positions, start = positions - positions[0] // prior.repeats * prior.repeats, 0.0
+    return (
+        pattern.cells.tobytes(),
+        pattern.counts.tobytes(),
+        positions is not None and positions.tobytes(),
+        start,
+        pattern.covers,
+    )

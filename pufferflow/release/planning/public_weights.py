@@ -1,0 +1,276 @@
+"""Public weights of a request: read when planning, and compared with the source when releasing.
+
+A row moves a sum by its weight times what it moves φ. So tables are those of a row with the largest weight, of which
+others move less. Of independent rows only one moves, by its joint weights: weights that are 0 or 1 say which groups a
+row is in, and of groups that no row shares the largest loss counts (M27). Rows that may move together, in any way, move
+a cell by all their weights, whatever their signs. Rows that depend on each other in known ways have shares of the
+largest weight in patterns: what they reveal, and how far translated ones move a sum, grows with the shares.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.core.arrays import Array, Flags, Floats
+from pufferflow.core.errors import InternalError
+from pufferflow.engines.memberships import membership_patterns, with_others
+from pufferflow.engines.row_weights import StepWeights, pattern_of, weights_by_rank
+from pufferflow.engines.weights import (
+    WeightGrid,
+    by_weight,
+    grids_of,
+    largest_together,
+    weighted_patterns,
+    weighted_tally,
+    weights_of,
+)
+from pufferflow.models.priors.base import Prior
+from pufferflow.queries.engine_interface import BY_POSITION, Measure, Pattern, Patterns, PositionMode, Selection, Tally
+from pufferflow.queries.expressions.values import Weight
+from pufferflow.queries.request import Request
+from pufferflow.queries.weighted import WeightedMean
+from pufferflow.release.planning.bounded_weights import width
+from pufferflow.release.planning.sum_tables import Tables
+from pufferflow.release.planning.units_of_kinds import UnitsOfKinds, partition_of
+
+_SEVERAL: Final = 2
+_DIGITS: Final = 40
+_FEWEST_DIGITS: Final = 10
+
+
+@final
+class PublicWeights:
+    """The public weights that noise, cost and answers depend on, each read once, when it is first needed."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    @cached_property
+    def grids(self) -> Mapping[Weight, WeightGrid]:
+        """The grids of all weights, which follow from those of all selected rows; none without weights."""
+        return grids_of(self.request.engine, self.request.selection, weights_of(self.request.measures))
+
+    @cached_property
+    def cells(self) -> Tally:
+        """The rows and the weights of every cell."""
+        return weighted_tally(self.request.engine, self.request.selection, (), self.grids)
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        """The patterns of groups whose order does not matter, a row of the largest weight counted as `COPIES`.
+
+        Rows of kinds that weights define have their shares instead.
+        """
+        request, known = self.request, self._memberships(free=True)
+        if known is not None:
+            return known
+        return weighted_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
+
+    @cached_property
+    def memberships(self) -> Patterns | None:
+        """The patterns of groups by the kinds of their rows, if several weights define kinds."""
+        return self._memberships(free=False)
+
+    def _memberships(self, *, free: bool) -> Patterns | None:
+        one, grids = self.request, self.grids
+        if len(grids) < _SEVERAL:
+            return None
+        return membership_patterns(one.engine, one.selection, one.scenario, one.measures, grids, free=free)
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether some weights of a sum are above 0 and some below, so that rows move it both ways."""
+        return bool(self.grids) and any(bool((parts != 0).any(axis=0).all()) for parts in self.cells.weights.values())
+
+    def of_rows(self, prior: Prior, own: Patterns, placed: Patterns | None) -> tuple[Pattern, ...]:
+        """Return the patterns of groups with correlated rows in known places, each row with its largest weights.
+
+        They are those with `placed` rows, where these are known; else `own`, whose rows all have the largest weight.
+        """
+        if not own.distinct:
+            return ()
+        if not prior.ordered:
+            others = max(pattern.rows - pattern.selected for pattern in own.distinct)
+            if self.memberships is not None:
+                return tuple(with_others(pattern, others) for pattern in self.memberships.distinct)
+            shares, counts = self._ranks
+            return (
+                pattern_of([np.ones(len(counts)) if one is None else shares for one in self.of_sums], counts, others),
+            )
+        found, order = (
+            (own, PositionMode(ordered=True, period=prior.repeats)) if placed is None else (placed, BY_POSITION)
+        )
+        clock = None if placed is None else placed.clock
+        weighted = [one for pattern in found.distinct for one in self._in_order(prior, pattern, order, clock)]
+        return tuple({_contents(pattern): pattern for pattern in weighted}.values())
+
+    def _in_order(self, prior: Prior, pattern: Pattern, order: PositionMode, clock: str | None) -> list[Pattern]:
+        """Return a pattern with the weights of each kind that its units may be of, or the largest at each step."""
+        kinds = None if self.units_of_kinds is None else self.units_of_kinds.kinds_of(order, pattern)
+        if kinds is None:
+            known = {} if clock is None else self._steps.at(_places(pattern), clock)
+            return [self._weighted(prior, pattern, known)]
+        every = np.ones(len(_places(pattern)))
+        of_kinds = [dict(zip(self.grids, (self.together[kind] > 0).tolist(), strict=True)) for kind in kinds]
+        return [self._weighted(prior, pattern, {one: every * own for one, own in kind.items()}) for kind in of_kinds]
+
+    @cached_property
+    def units_of_kinds(self) -> UnitsOfKinds | None:
+        """The units whose rows are all of one kind; None where each step is of one kind, or weights define no kinds."""
+        request = self.request
+        priors = [prior for prior in request.scenario.priors if prior.ordered]
+        if self.kinds is None or not priors:
+            return None
+        if self._steps.clock is not None and self._steps.one_kind_each:
+            return None
+        orders = dict.fromkeys([BY_POSITION, *(PositionMode(ordered=True, period=prior.repeats) for prior in priors)])
+        return UnitsOfKinds.read(request, list(self.grids), self.together, list(orders))
+
+    def _weighted(self, prior: Prior, pattern: Pattern, known: Mapping[Weight, Floats]) -> Pattern:
+        """Return a pattern with weights; where a start does not matter it is brought to the first period."""
+        positions = _places(pattern)
+        alike = np.ones(len(positions))
+        shares = np.stack([alike if one is None else known.get(one, alike) for one in self.of_sums])
+        covers = pattern.covers or prior.joint_laws or self.mixed
+        if prior.repeats is None or not len(positions):
+            return replace(pattern, shares=shares, covers=covers)
+        positions = positions - positions[0] // prior.repeats * prior.repeats
+        return replace(pattern, positions=positions, start=float(positions[0]), shares=shares, covers=covers)
+
+    @property
+    def of_sums(self) -> list[Weight | None]:
+        """The weight of each sum."""
+        return [None if measure is None else measure.values.weight for measure in self.request.measures]
+
+    @cached_property
+    def kinds(self) -> Flags | None:
+        """Which sums the rows of each kind move; None where weights define no kinds of rows, or all are of one."""
+        if partition_of(self.request) is None or len(self.together) < _SEVERAL:
+            return None
+        place = {weight: place for place, weight in enumerate(self.grids)}
+        every = np.ones(len(self.together), dtype=np.bool_)
+        return np.stack([every if one is None else self.together[:, place[one]] > 0 for one in self.of_sums], axis=1)
+
+    @cached_property
+    def _steps(self) -> StepWeights:
+        request = self.request
+        return StepWeights.of(request.engine, request.selection, request.scenario, self.grids)
+
+    @cached_property
+    def _ranks(self) -> tuple[Floats, Array]:
+        request = self.request
+        return weights_by_rank(request.engine, request.selection, request.scenario, self.grids)
+
+    def of_rows_in_words(self) -> str:
+        """Return a text that weights share only if rows have the same by position or rank; empty if none count."""
+        known = [prior for prior in self.request.scenario.priors if prior.allows_weights and not prior.independent_rows]
+        known = [prior for prior in known if not prior.any_correlation]
+        if not known:
+            return ""
+        digest = hashlib.sha256(repr((self.mixed, [prior.ordered for prior in known])).encode())
+        if any(prior.ordered for prior in known):
+            digest.update(repr((self._steps.clock, self._steps.positions.tobytes())).encode())
+            digest.update(repr([shares.tobytes() for shares in self._steps.shares.values()]).encode())
+            digest.update(repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode())
+        if not all(prior.ordered for prior in known):
+            digest.update(repr([part.tobytes() for part in self._ranks]).encode())
+            members = () if self.memberships is None else self.memberships.distinct
+            digest.update(repr([(*_contents(one), one.counts.tobytes()) for one in members]).encode())
+        return digest.hexdigest()
+
+    @cached_property
+    def units(self) -> tuple[Fraction, ...]:
+        """The widths of the steps in which all sums of the request are counted."""
+        units = {weight: grid.unit for weight, grid in self.grids.items()}
+        pairs = zip(self.request.measures, self.of_sums, strict=True)
+        return tuple(width(one) * (1 if of is None else units.get(of, Fraction(1))) for one, of in pairs)
+
+    @cached_property
+    def factors(self) -> Floats | None:
+        """The largest weight in each sum, in steps of its grid, rounded up to few digits; None without weights.
+
+        Products with whole steps, and with the short fractions of shares, then are exact.
+        """
+        if not self.grids:
+            return None
+        return np.array([1.0 if measure is None else self._factor(measure) for measure in self.request.measures])
+
+    @cached_property
+    def together(self) -> Array:
+        """The joint weights of a row, in steps, for all kinds of rows that no other kind exceeds in every weight."""
+        return largest_together(self.request.engine, self.request.selection, self.grids)
+
+    @property
+    def _one_has_all(self) -> bool:
+        """Whether some row has the largest of every weight: then no other row needs to be compared."""
+        return self.together.tolist() == [[grid.largest for grid in self.grids.values()]]
+
+    def of_each_row(self, tables: Sequence[Tables]) -> list[list[Tables]]:
+        """Return the same tables for each kind of rows of which no other has larger weights, instead of the largest."""
+        largest = self.factors
+        if largest is None or self._one_has_all:
+            return [[*tables]]
+        places = {weight: place for place, weight in enumerate(self.grids)}
+        by_kind = list[list[Tables]]()
+        for steps in self.together.tolist():
+            own = [
+                1.0
+                if measure is None or (weight := measure.values.weight) is None
+                else self._rounded(steps[places[weight]], measure, weight)
+                for measure in self.request.measures
+            ]
+            # exact: tables are whole steps times the largest weights
+            by_kind.append(
+                [one._replace(values=one.values / largest[:, None] * np.array(own)[:, None]) for one in tables]
+            )
+        return by_kind
+
+    @property
+    def selection(self) -> Selection:
+        """The selection for the engine: the selected rows, in cells by their weights too."""
+        selection, weights = self.request.selection, tuple(dict.fromkeys(filter(None, self.of_sums)))
+        return by_weight(self.request.engine, selection, weights) if weights else selection
+
+    def check(self) -> None:
+        """Refuse weights that are no numbers or that priors have no rule for, and those that nothing is divided by."""
+        if not weights_of(self.request.measures):
+            return
+        if not self.request.counts_are_public:
+            raise InternalError("A weight of private rows has no bounds.", instead="building the batch anew")
+        self.request.check_weighable()  # a batch may be planned with other priors than it was made with
+        for query in self.request.queries:
+            if isinstance(query, WeightedMean):
+                query.check(self.cells)
+
+    def largest(self) -> str:
+        """Return a text that weights share only if they have the same grids, and are as large; empty without any."""
+        if not self.grids:
+            return ""
+        largest = [(weight.identity, str(grid.unit), grid.largest) for weight, grid in self.grids.items()]
+        return repr(largest if self._one_has_all else (largest, self.together.tolist()))
+
+    def _factor(self, measure: Measure) -> float:
+        weight = measure.values.weight
+        return 1.0 if weight is None else self._rounded(self.grids[weight].largest, measure, weight)
+
+    def _rounded(self, steps: int, measure: Measure, weight: Weight) -> float:
+        """Return a weight in steps, rounded up to as many digits as the largest weight of a sum has."""
+        values = measure.values
+        digits = max(_DIGITS - max(abs(values.low), abs(values.high)).bit_length(), _FEWEST_DIGITS)
+        cut = max(self.grids[weight].largest.bit_length() - digits, 0)
+        return float(-(-steps >> cut) << cut)  # up: no row has more
+
+
+def _places(pattern: Pattern) -> Floats:
+    return np.zeros(0) if pattern.positions is None else pattern.positions
+
+
+def _contents(pattern: Pattern) -> tuple[object, ...]:
+    """Return a key that distinguishes patterns of rows in order."""
+    arrays = pattern.cells, pattern.positions, pattern.shares
+    return (*(None if array is None else array.tobytes() for array in arrays), pattern.start, pattern.covers)

@@ -1,0 +1,1 @@
+"""Figures and HTML reports, made from plain values."""

@@ -1,0 +1,1 @@
+"""Figures from plain values: published numbers, noise against signal, the worst pair, other bounds, the budget."""

@@ -1,0 +1,246 @@
+"""Gaussian rows in hidden classes: the translation in each class, and the loss about the class (M54).
+
+Given the class the secret's value translates the other rows, and answers lose ε_c. The value also makes one class more
+likely than another, by π_a(c)/π_b(c): that ratio is charged once, whatever the queries. With v_c how likely an output
+is given class c and b, P(S|a) ≤ Σ π_a(c)·e^{ε_c}·v_c and P(S|b) = Σ π_b(c)·v_c, where v_c ≤ e^{D(c,c')}·v_c' by the
+most that the other rows can do: all of them are replaced (M7), or, where two classes differ in their means alone,
+translated by the difference. With Gaussian noise the class counts as revealed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NoReturn, final
+
+import numpy as np
+
+from pufferflow.calibration.dependent_rows import DependentRows
+from pufferflow.calibration.law_pairs import Place
+from pufferflow.calibration.laws import Laws, Reach
+from pufferflow.core.arrays import Floats, log_sum
+from pufferflow.core.errors import Refused
+from pufferflow.core.rounding import UNIT, lifted, products_above
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.distributions.markov.law_regions import LawRegions, region_log_ratio_of_few
+from pufferflow.models.domain import Interval
+from pufferflow.models.priors.gaussian import GaussianPrior
+from pufferflow.models.priors.gaussian_mixture import GaussianMixture
+from pufferflow.models.secret import AnySecret, Initial, Secret
+from pufferflow.noise.base import Noise
+from pufferflow.queries.statistic import Statistic
+from pufferflow.sensitivity.row_query import Question, norms_above
+
+_MOST_FACTORS = 4_000_000
+_GIVEN_AWAY = (
+    "Noise without a pure loss under a pf.GaussianMixture, for a secret whose own value reveals the class: so far "
+    "apart are two of its values."
+)
+Length = Callable[[float], float]
+"""How far answers move in a norm."""
+OfMember = Callable[[GaussianPrior, Statistic, AnySecret], Laws]
+
+
+def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | Initial, of_member: OfMember) -> Laws:
+    """Return the laws of a mixture from those of its classes; `of_member` returns the movement of one class."""
+    prior.check(secret)
+    question = Question.of(prior, statistic, secret)
+    for one in prior.members:
+        one.covariance.check(question.known_positions)
+    walks: list[MixtureRows] = []
+    between = _between(prior, question)
+    for pairs in prior.pairs(secret):
+        apart = _apart(secret, pairs.distance)
+        lengths = [_length(of_member(one, statistic, apart)) for one in prior.members]
+        place = Place(question.answers, prior, pairs.values[0], 0)
+        walks.append(
+            MixtureRows(
+                question.answers, _own(question), lengths, between, pairs.tops, pairs.bottoms, pairs.values, place
+            )
+        )
+    return MixtureLaws(question, walks)
+
+
+def _apart(secret: Secret | Initial, distance: float) -> Secret | Initial:
+    """Return the secret with pairs at this distance: a movement depends only on their distance."""
+    if not isinstance(secret.pairs, tuple):
+        return secret
+    named = [pair for pair in secret.pairs if abs(float(pair[0]) - float(pair[1])) == distance]
+    return type(secret)(secret.column, secret.domain, named, secret.missing)
+
+
+def _length(laws: Laws) -> Length:
+    return lambda norm: laws.winf(norm).length
+
+
+def _own(question: Question) -> Floats:
+    """Return how far one row alone moves each answer at most, from one value of a pair to the other."""
+    return products_above(np.abs(question.weights).max(axis=1), question.differences.max(axis=1))
+
+
+def _between(prior: GaussianMixture, question: Question) -> Callable[[float], Floats]:
+    """Return, for a norm, how far answers move at most from the other rows of one class to those of another."""
+    others = _others(prior, question)
+    shifted = {
+        (c, d): _shifted(prior.members[c], prior.members[d], question)
+        for c in range(len(prior.members))
+        for d in range(c + 1, len(prior.members))
+    }
+
+    def lengths(norm: float) -> Floats:
+        far = np.full((len(prior.members),) * 2, others(norm))
+        for (c, d), steps in shifted.items():
+            if steps is not None:
+                far[c, d] = far[d, c] = min(far[c, d], float(norms_above(steps, norm).max()))
+        np.fill_diagonal(far, 0.0)
+        return far
+
+    return lengths
+
+
+def _others(prior: GaussianMixture, question: Question) -> Length:
+    """Return how far answers move if every row but a secret one changes; in the sum of sizes without the least row.
+
+    On an interval all answers of a row move from end to end together, so that their sizes add up.
+    """
+    least = _least_row(prior, question)
+
+    def length(norm: float) -> float:
+        whole = question.group(norm)
+        return max(whole - least, 0.0) * (1 + 4 * UNIT) if norm == 1 else whole
+
+    return length
+
+
+def _least_row(prior: GaussianMixture, question: Question) -> float:
+    """Return the least movement of all answers by a secret row alone, rounded down; 0 if it may not be queried."""
+    positions, rises = question.positions, np.ptp(question.tables, axis=1)
+    places = (
+        [np.array([question.start])] if question.first else [one.covariance.places(positions) for one in prior.members]
+    )
+    if not all(np.isin(known, positions).all() for known in places):
+        return 0.0
+    rows = question.weights[:, question.starts] if question.first else question.kinds.columns
+    return float((np.abs(rows) * rises[:, None]).sum(axis=0).min()) * (1 - 16 * len(rises) * UNIT)
+
+
+def _shifted(one: GaussianPrior, other: GaussianPrior, question: Question) -> Floats | None:
+    """Return how far each answer moves by the difference of two classes that differ in their means alone.
+
+    Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15), whatever the side:
+    of shape (answers, places). None where classes differ in more, or there are too many rows to compare in pairs.
+    """
+    same = one.covariance == other.covariance and one.variance == other.variance and one.covariance.known
+    positions = question.positions
+    places = np.array([question.start]) if question.first else one.covariance.places(positions)
+    if not same or len(places) * len(positions) > _MOST_FACTORS or not isinstance(question.domain, Interval):
+        return None
+    above, below = one.covariance.toward(places, positions)
+    factors = np.where(places[:, None] == positions[None, :], 1.0, above - below)
+    shares = np.abs(other.mean - one.mean) * np.abs(1 - factors) * (1 + 8 * UNIT) / question.domain.width
+    rises = np.abs(question.weights) * np.ptp(question.tables, axis=1)[:, None]
+    return lifted(rises @ np.minimum(shares, 1.0).T, (2 * len(positions) + 8) * UNIT)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MixtureRows(DependentRows):
+    """The rows of a group in its classes: movements of each, and the class given every pair of the secret's values."""
+
+    answers: int
+    own: Floats
+    lengths: Sequence[Length]
+    between: Callable[[float], Floats]
+    tops: LawRegions
+    bottoms: LawRegions
+    values: Sequence[tuple[float, float]]
+    place: Place
+    given_away = _GIVEN_AWAY
+
+    @property
+    def shifts(self) -> Floats:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """How far the secret's row alone moves each answer."""
+        return self.own[None, :, None, None]
+
+    def loss(self, noise: Noise) -> tuple[float, Place]:
+        """Return the largest log Σ π_a·e^{ε_c}·v_c / Σ π_b·v_c over v_c ≤ e^{D(c,c')}·v_c' and all pairs (M54)."""
+        gains = np.array([noise.pure_within(one(noise.norm), self.answers) for one in self.lengths])
+        far = self.between(noise.norm)
+        limits = np.array([[noise.pure_within(float(length), self.answers) for length in row] for row in far])
+        ratios = region_log_ratio_of_few(self.tops, self.bottoms, limits, gains)
+        return float(ratios.max()), self._place(ratios)
+
+    def renyi(self, noise: Noise, alpha: float) -> tuple[float, Place]:
+        """Return the largest Rényi loss of class and answers: log Σ π_a^α π_b^{1−α} e^{(α−1)ρ_c} / (α − 1) (M54)."""
+        costs = np.array([noise.renyi_within(one(noise.norm), alpha, self.answers) for one in self.lengths])
+        losses = renyi_of_classes(self.tops, self.bottoms, costs, alpha)
+        return float(losses.max()), self._place(losses)
+
+    def grown(self, growth: Length, group: Length) -> "MixtureRows":
+        """Return the same with every movement increased by rounding, except that of all rows together."""
+
+        def one(length: Length) -> Length:
+            return lambda norm: min((length(norm) + growth(norm)) * (1 + UNIT), group(norm))
+
+        def between(norm: float) -> Floats:
+            far = np.minimum((self.between(norm) + growth(norm)) * (1 + UNIT), group(norm))
+            return np.where(np.eye(len(far)) > 0, 0.0, far)
+
+        return replace(self, lengths=[one(length) for length in self.lengths], between=between)
+
+    def _place(self, losses: Floats) -> Place:
+        worst = self.values[int(losses.argmax()) % len(self.values)]
+        return replace(self.place, secrets=worst, dimension=self.answers)
+
+
+def renyi_of_classes(tops: LawRegions, bottoms: LawRegions, costs: Floats, alpha: float) -> Floats:
+    """Return an upper bound on the Rényi loss of every pair of class laws whose members also lose `costs`."""
+    if not np.isfinite(costs).all():
+        return np.full(len(tops), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = alpha * np.log(tops.high) + (1 - alpha) * np.log(bottoms.low) + (alpha - 1) * costs
+    terms = np.where(tops.high > 0, np.nan_to_num(terms, nan=np.inf, posinf=np.inf, neginf=-np.inf), -np.inf)
+    padded = log_sum(terms) + 64 * alpha * UNIT * (1 + np.abs(np.where(np.isfinite(terms), terms, 0.0)).max())
+    return np.maximum(padded / (alpha - 1) * (1 + 4 * UNIT), 0.0)
+
+
+@final
+class MixtureLaws(Laws):
+    """The laws of sums under a mixture, given only by movements and their losses.
+
+    Between classes with different covariances only the movement of all rows is known.
+    """
+
+    def __init__(self, question: Question, walks: Sequence[MixtureRows]) -> None:
+        self._question, self._walks = question, walks
+
+    @cached_property
+    def pairs(self) -> NoReturn:
+        raise Refused(
+            "The laws of sums under a mixture of Gaussians, whose values are clamped to an interval.",
+            allowed="bound=pf.Messages(), which counts movements and the loss about the class, or pf.Group()",
+            instead='bound="auto"',
+        )
+
+    def __len__(self) -> int:
+        return len(self._question.pairs)
+
+    @property
+    def dimension(self) -> int:
+        return self._question.answers
+
+    @property
+    def certainty(self) -> Certainty:
+        return Certainty.UPPER_BOUND
+
+    def walks(self) -> Sequence[DependentRows]:
+        return list(self._walks)
+
+    def winf(self, norm: float) -> Reach:
+        return self.span(norm)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the movement of the group: how much of the mass moves less is not known."""
+        return self.span(norm)
+
+    def span(self, norm: float) -> Reach:
+        return Reach(self._question.group(norm), Certainty.UPPER_BOUND, self._walks[0].place)

@@ -1,0 +1,325 @@
+"""Rows that share a hidden class: the class given the secret, then the sum of the other rows given the class (M21).
+
+Rows are correlated through the class. Given the secret the class has its posterior law, which moves the sum of the
+other rows: leaving them out, or taking the class's marginal law, would miss that.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from pufferflow.calibration.dependent_rows import DependentRows
+from pufferflow.calibration.law_pairs import Pair, Place, Witness
+from pufferflow.calibration.laws import Laws, Reach, WorkEstimate, longest_reach
+from pufferflow.core.arrays import Array, Floats
+from pufferflow.core.errors import InternalError, Refused
+from pufferflow.core.rounding import float_above
+from pufferflow.core.validate import decimal_reading, probability_below_one
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.distributions.distances import near, winf
+from pufferflow.distributions.finite_law import Law
+from pufferflow.models.domain import Domain, Label
+from pufferflow.models.priors.latent_class import LatentClass
+from pufferflow.models.secret import AnySecret, Derived, Secret
+from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
+from pufferflow.sensitivity.convolution import AnySum, Dense, RowTerms, added, mixed, rounding
+from pufferflow.sensitivity.implied_laws import implied
+from pufferflow.sensitivity.markov_sums import few_atoms
+from pufferflow.sensitivity.movement import group_movement
+from pufferflow.sensitivity.star import DependentStar, Given, Star
+
+_SLIGHT = 1e-9
+_EVALUATIONS = 40
+_MOST_ATOMS = 10**6
+
+
+@implied.register
+def _(prior: LatentClass, statistic: Statistic, secret: AnySecret) -> Laws:
+    prior.check(secret)
+    _, domain = column_and_domain(prior, statistic, secret)
+    return StarLaws(_star(prior, secret), statistic, domain)
+
+
+def _star(prior: LatentClass, secret: AnySecret) -> Star:
+    """Return the classes that occur and, for each secret value, their posterior law."""
+    weights, rows = prior.arrays
+    occurs = weights > 0
+    weights, rows = weights[occurs], rows[occurs]
+    if isinstance(secret, Derived):
+        names = prior.classes(secret)
+        points = np.eye(len(weights), dtype=np.intp).astype(rows.dtype)
+        given = {name: Given(points[c], None) for c, name in enumerate(names)}
+        return Star(rows, given, secret.value_pairs(list(names)), prior)
+    if not isinstance(secret, Secret):
+        raise InternalError("A latent class was given a secret that it had refused.", instead="reporting it")
+    given = dict[Label, Given]()
+    for place, value in enumerate(secret.domain.points):
+        joint = weights * rows[:, place]
+        own = np.zeros(rows.shape, dtype=rows.dtype)
+        own[:, place] = 1
+        given[value] = Given(joint / joint.sum(), own)
+    return Star(rows, given, secret.value_pairs(), prior)
+
+
+@final
+class StarLaws(Laws):
+    """The laws of sums over rows that share a class, whose pairs are listed only when they are iterated over."""
+
+    def __init__(self, star: Star, statistic: Statistic, domain: Domain) -> None:
+        self._star, self._statistic, self._domain = star, statistic, domain
+        self._terms = RowTerms.of(statistic, domain)
+
+    @property
+    def dimension(self) -> int:
+        return self._statistic.answers
+
+    @cached_property
+    def _kinds(self) -> Kinds:
+        return Kinds.of(self._statistic.weights, self._statistic.counts)
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return the largest difference between expected answers: W_∞ is at least that."""
+        if self.dimension > 1:
+            return super().least_winf(norm)
+        length = _largest_difference(self._means, self._star.pairs) * (1 - _SLIGHT)
+        return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+
+    def least_near(self, delta: float, norm: float) -> Reach:
+        """Return a lower bound from expectations, which differ by at most z plus δ times the movement of the group."""
+        mean = self.least_winf(norm)
+        if mean.length == 0:
+            return mean
+        return replace(mean, length=max(mean.length - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT))
+
+    @property
+    def _means(self) -> dict[Label, Floats]:
+        """The expected sum given each value of the secret, by kind of its row."""
+        star, counts = self._star.as_floats(), self._terms.counts
+        added = self._terms.exact.sum(axis=1).astype(np.float64).T
+        by_kind = star.rows @ added  # classes by kinds
+        rest = np.zeros_like(by_kind) if star.independent_rows else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        return {
+            value: given.classes @ (rest + (by_kind if given.own is None else given.own @ added))
+            for value, given in star.given.items()
+        }
+
+    def least_loss(self, rate: float, witness: Witness) -> float:
+        """Return a lower bound from the tails of any pair, given the secret of any kind of row."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            tails = [_largest_difference(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
+        return max(tails) * (1 - _SLIGHT) if np.isfinite(tails).all() else 0.0
+
+    def _log_moments(self, rate: float) -> dict[Label, Floats]:
+        """Return log E[e^{rate·sum} | secret] for each value of it, by kind of its row."""
+        star, counts = self._star.as_floats(), self._terms.counts
+        added = rate * self._terms.exact.sum(axis=1).astype(np.float64)
+        by_kind = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]  # classes by kinds
+        rest = np.zeros_like(by_kind) if star.independent_rows else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        log_moments = dict[Label, Floats]()
+        for value, given in star.given.items():
+            own = (
+                by_kind
+                if given.own is None
+                else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
+            )
+            log_moments[value] = np.logaddexp.reduce(np.log(given.classes)[:, None] + rest + own, axis=0)
+        return log_moments
+
+    def at(self, witness: Witness) -> Pair | None:
+        kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
+        if witness.secrets is None or witness.secrets not in self._star.pairs or not len(kinds):
+            return None
+        own, sums = (
+            (int(kinds[0]) if self._star.independent_rows else None),
+            self._sums[int(kinds[0]) % len(self._sums)],
+        )
+        a, b = witness.secrets
+        mu, nu = (self._terms.lattice.placed(_as_law(sums[value]), own) for value in (a, b))
+        return self._pair(mu, nu, int(kinds[0]), (a, b))
+
+    @cached_property
+    def work(self) -> WorkEstimate:
+        """The work of adding up the rows of each class, and of every pair."""
+        lattice, star = self._terms.lattice, self._star
+        kinds, classes, values = len(self._terms.counts), len(star.rows), len(star.given)
+        atoms = float(min(lattice.volume, _MOST_ATOMS))
+        count = float(len(self))
+        sums = 2e5 * kinds * (classes + values) + 30.0 * atoms * kinds * classes * (values + 20)
+        walk = _EVALUATIONS * (4e5 + 6e4 * count / kinds) * max(classes / 3, 1.0) ** 4
+        compared = atoms if self.dimension == 1 else atoms * atoms
+        reach = sums + count * (1e5 + 100 * compared)
+        return WorkEstimate(
+            walk, reach, reach + 1e7 * count, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms
+        )
+
+    def walks(self) -> Sequence[DependentRows]:
+        return [DependentStar.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
+
+    def winf(self, norm: float) -> Reach:
+        """Return the largest W_∞ of a pair, also of sums with tail masses too small for floats."""
+        if self.dimension == 1:
+            return self._farthest(self._gap)
+        return super().winf(norm) if self.small else self.span(norm)
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether laws of vectors can be listed and compared in a few seconds; otherwise all rows may change (M7)."""
+        if self.dimension == 1:
+            return True  # those that are too long to list refuse to be
+        try:
+            return few_atoms(self.pairs)
+        except Refused:
+            return False
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the largest z at which a pair is (z, delta)-near.
+
+        Where tail masses are too small for floats, their total and the rounding error are first subtracted from δ.
+        """
+        if self.dimension > 1:
+            return super().near(delta, norm) if self.small else self.span(norm)
+        probability_below_one(delta, "delta")
+        share = decimal_reading(delta)
+        if self._faint:
+            share -= Fraction(rounding(self._terms.lattice.error(self._star.rows)))
+        return self._farthest(lambda mu, nu: _near(mu, nu, share)) if share > 0 else self.winf(norm)
+
+    def _farthest(self, measure: Callable[[AnySum, AnySum], tuple[float, bool]]) -> Reach:
+        """Return the longest distance on the line, measured in steps."""
+        reaches: list[Reach] = []
+        for kind, sums in enumerate(self._sums):
+            for a, b in self._star.pairs:
+                steps, exact = measure(sums[a], sums[b])
+                certainty = Certainty.EXACT if exact else Certainty.UPPER_BOUND
+                reaches.append(Reach(self._terms.lattice.length(steps), certainty, self._place(kind, (a, b))))
+        return longest_reach(reaches)
+
+    def _gap(self, mu: AnySum, nu: AnySum) -> tuple[float, bool]:
+        """Return W_∞ in steps, and whether it is exact."""
+        if isinstance(mu, Dense) and isinstance(nu, Dense):
+            gap = mu.winf(nu, self._terms.lattice.error(self._star.rows))
+            return gap.length, gap.least == gap.most
+        distance = winf(_as_law(mu), _as_law(nu))
+        return float(distance), distance.certainty == Certainty.EXACT
+
+    @property
+    def _faint(self) -> bool:
+        return any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values())
+
+    def span(self, norm: float) -> Reach:
+        """Return the largest distance of answers that two secrets allow (M7): exact for one answer, else a bound."""
+        if self.dimension > 1:
+            return self._span_of_vectors(norm)
+        ends = {value: self._ends(given) for value, given in self._star.given.items()}
+        reaches: list[Reach] = []
+        for a, b in self._star.pairs:
+            (low, high), (least, most) = ends[a], ends[b]
+            lengths = np.maximum(high - least, most - low)
+            kind = max(range(len(lengths)), key=lengths.__getitem__)
+            reaches.append(Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b))))
+        return max(reaches, key=lambda reach: reach.length)
+
+    def _span_of_vectors(self, norm: float) -> Reach:
+        tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
+        if self._star.independent_rows:
+            parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in self._kinds.columns.T]
+        length = max(group_movement(weights, counts, tables, norm) for weights, counts in parts)
+        return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+
+    def _ends(self, given: Given) -> tuple[Array, Array]:
+        """Return the least and the largest answer that a secret value allows, for each kind of its row; exactly."""
+        least, most = list[Array](), list[Array]()
+        for c in np.flatnonzero(given.classes > 0).tolist():
+            reached = self._terms.exact[:, 0, self._star.rows[c] > 0]
+            own = reached if given.own is None else self._terms.exact[:, 0, given.own[c] > 0]
+            for bounds, others, end in (
+                (least, reached.min(axis=1), own.min(axis=1)),
+                (most, reached.max(axis=1), own.max(axis=1)),
+            ):
+                total = (others * self._terms.counts).sum()
+                bounds.append(end if self._star.independent_rows else total - others + end)
+        return np.min(least, axis=0), np.max(most, axis=0)
+
+    def __len__(self) -> int:
+        return len(self._star.pairs) * (1 if self._star.of_group else len(self._terms.counts))
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """The pairs, once for all rows of one weight."""
+        pairs: list[Pair] = []
+        for kind, sums in enumerate(self._sums):
+            own = kind if self._star.independent_rows else None
+            laws = {value: self._terms.lattice.placed(_as_law(law), own) for value, law in sums.items()}
+            pairs += [self._pair(laws[a], laws[b], kind, (a, b)) for a, b in self._star.pairs]
+        return pairs
+
+    @cached_property
+    def _sums(self) -> list[dict[Label, AnySum]]:
+        """The laws of the whole numbers behind the answers, by kind of the secret's row and by secret value.
+
+        Rational masses too long to carry become floats.
+        """
+        star, lattice = self._star, self._terms.lattice
+        if star.independent_rows:
+            given = {
+                value: conditional.own[0] for value, conditional in star.given.items() if conditional.own is not None
+            }
+            kinds = range(len(self._terms.counts))
+            return [{value: lattice.row_law(kind, own) for value, own in given.items()} for kind in kinds]
+        if star.rows.dtype == object and lattice.work(star.rows, every_row=not star.of_group) > 1:
+            star = star.as_floats()
+        lattice.check(star.rows, every_row=not star.of_group)
+        if star.of_group:
+            totals = [lattice.total(masses) for masses in star.rows]
+            used = {
+                value: np.flatnonzero(conditional.classes > 0).tolist() for value, conditional in star.given.items()
+            }
+            return [
+                {
+                    v: mixed([totals[c] for c in used[v]], conditional.classes[used[v]])
+                    for v, conditional in star.given.items()
+                }
+            ]
+        others = [lattice.others(masses) for masses in star.rows]
+        return [
+            {
+                value: self._given_row(conditional, [sums[kind] for sums in others], kind)
+                for value, conditional in star.given.items()
+            }
+            for kind in range(len(self._terms.counts))
+        ]
+
+    def _given_row(self, given: Given, others: Sequence[AnySum], kind: int) -> AnySum:
+        """Return the law of the sum given a value of the secret of a row of one kind."""
+        if given.own is None:
+            raise InternalError("The secret of a row, and no row given.", instead="reporting it")
+        used = np.flatnonzero(given.classes > 0).tolist()
+        own = [self._terms.lattice.row(kind, given.own[c]) for c in used]
+        return mixed([added(others[c], row) for c, row in zip(used, own, strict=True)], given.classes[used])
+
+    def _pair(self, mu: Law, nu: Law, kind: int, values: tuple[Label, Label]) -> Pair:
+        return Pair(mu, nu, self._star.prior, values, int(self._terms.first[kind]))
+
+    def _place(self, kind: int, values: tuple[Label, Label]) -> Place:
+        return Place(self.dimension, self._star.prior, values, int(self._terms.first[kind]))
+
+
+def _largest_difference(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:
+    """Return the largest difference of numbers between two values of the secret."""
+    return max(float(np.abs(numbers[a] - numbers[b]).max()) for a, b in pairs)
+
+
+def _as_law(law: AnySum) -> Law:
+    return law.law() if isinstance(law, Dense) else law
+
+
+def _near(mu: AnySum, nu: AnySum, share: Fraction) -> tuple[float, bool]:
+    """Return the smallest z in steps, and whether it is exact."""
+    laws = [law.most() if isinstance(law, Dense) else law for law in (mu, nu)]
+    distance = near(laws[0], laws[1], share)
+    lost = any(isinstance(law, Dense) and law.faint for law in (mu, nu))
+    return float(distance), distance.certainty == Certainty.EXACT and not lost

@@ -1,0 +1,159 @@
+"""Several Gaussian columns in a batch and an account: no more is lost than was guaranteed, by the laws themselves.
+
+The truth is worked out without the library: rows are means plus a root of their covariance times standard normals on
+a grid, so that the same grid serves both values of a secret, and their sums have Laplace noise.
+"""
+
+import itertools
+import math
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import logsumexp
+
+import pufferflow as pf
+from pufferflow.accounting.account_costs import AccountCosts
+from pufferflow.accounting.forecast import forecast
+
+LOAD, TEMP = pf.Interval(0, 10), pf.Interval(-20, 40)
+NAMES, LOWS, HIGHS = ["load", "temp"], np.array([0.0, -20.0]), np.array([10.0, 40.0])
+SECRETS = [pf.Secret("load", LOAD), pf.Secret("temp", TEMP)]
+HIDDEN = pf.Derived("load", column=NAMES, domain=[LOAD, TEMP])
+ROWS, PHI, ACROSS = 2, 0.6, np.array([[0.5, 0.9], [0.9, 6.0]])
+PRIOR = pf.GaussianPrior(pf.AR1(PHI), across=ACROSS)
+CORNERS = [np.array(corner) for corner in itertools.product(*zip(LOWS, HIGHS, strict=True))]
+
+
+def sums(known, values, size):
+    """Return log weights and sums of both columns, on a grid, given that some columns of rows have these values."""
+    lags = np.abs(np.subtract.outer(range(ROWS), range(ROWS)))
+    covariance, mean = np.kron(PHI**lags, ACROSS), np.tile((LOWS + HIGHS) / 2, ROWS)
+    rest = [place for place in range(2 * ROWS) if place not in known]
+    toward = covariance[np.ix_(rest, known)] @ np.linalg.inv(covariance[np.ix_(known, known)])
+    root = np.linalg.cholesky(covariance[np.ix_(rest, rest)] - toward @ covariance[np.ix_(known, rest)])
+    normals = np.array(list(itertools.product(np.linspace(-6, 6, size), repeat=len(rest))))
+    rows = np.empty((len(normals), 2 * ROWS))
+    rows[:, known] = values
+    rows[:, rest] = mean[rest] + toward @ (np.array(values) - mean[known]) + normals @ root.T
+    read = np.clip(rows.reshape(-1, ROWS, 2), LOWS, HIGHS)
+    return -(normals**2).sum(axis=1) / 2, read.sum(axis=1)
+
+
+def log_densities(known, values, scales, size):
+    weights, total = sums(known, values, size)
+    places = [
+        np.concatenate([[-1e3], np.linspace(ROWS * low, ROWS * high, 4), [1e3]])
+        for low, high in zip(LOWS, HIGHS, strict=True)
+    ]
+    at = np.array(list(itertools.product(*places)))
+    return np.array([logsumexp(weights - (np.abs(total - place) / scales).sum(axis=1)) for place in at])
+
+
+def true_loss(secret, scales):
+    """Return the largest log ratio of densities of both noisy sums between two values of the secret, of any row."""
+    worst = 0.0
+    for row in range(ROWS):
+        own = [2 * row] if secret is HIDDEN else [2 * row, 2 * row + 1]
+        values = [corner[: len(own)] for corner in CORNERS]
+        logs = [log_densities(own, value, scales, 21 if len(own) == 1 else 61) for value in values]
+        worst = max(worst, *(float((a - b).max()) for a, b in itertools.permutations(logs, 2)))
+    return worst
+
+
+def scenario_of(secret=SECRETS, prior=PRIOR):
+    return pf.Scenario(secret, prior, order_by="t")
+
+
+def batch(secret=SECRETS, prior=PRIOR, rows=ROWS, first=0):
+    frame = pl.DataFrame({"t": range(first, first + rows), "load": [1.0] * rows, "temp": [0.0] * rows})
+    return pf.protect(frame, scenario_of(secret, prior))
+
+
+def scales(plan):
+    return np.array([noise.scale for noise in plan.noises.values()])
+
+
+@pytest.mark.parametrize("secret", [SECRETS, HIDDEN], ids=["tuples", "one of them"])
+def test_no_more_is_lost_than_is_promised(secret):
+    """Sums of both columns of two rows: the loss is what is guaranteed, and more with a tenth less noise."""
+    plan = batch(secret).private_sum("load").private_sum("temp").plan(pf.Pure(1.0))
+    assert 0.99 < true_loss(secret, scales(plan)) <= 1.0
+    assert true_loss(secret, 0.9 * scales(plan)) > 1.0
+
+
+def test_releases_of_one_column_each_add_up_along_one_coupling():
+    """A release of each column: their total is no less than both tell together, and no more than both losses (M24)."""
+    first, second = (batch().private_sum(name).plan(pf.Pure(0.5)) for name in NAMES)
+    total = pf.compose([first, second], scenario_of()).total
+    noise = np.array([*scales(first), *scales(second)])
+    assert 0.99 * total < true_loss(SECRETS, noise) <= total <= 1.0 + 1e-9
+    assert true_loss(SECRETS, 0.9 * noise) > total
+
+
+@pytest.mark.parametrize("secret", [SECRETS, HIDDEN], ids=["tuples", "one of them"])
+def test_accounts_forget_rows_that_are_far_away(secret):
+    """Windows of load and of temperature by turns, day after day: for ever costs no less than many, and little more."""
+    asked = batch(secret, rows=24)
+    load, temp = (asked.private_sum(name).plan(pf.Pure(0.1)).cost for name in NAMES)
+    far = msgspec.structs.replace(temp, offset=1000, steps_seen=(0, 1023))
+    approx = pf.Approx(9.0, 1e-6)
+    near, apart = (AccountCosts([scenario_of(secret)], approx) for _ in range(2))
+    for account, second in ((near, temp), (apart, far)):
+        account.add(load)
+        account.add(second)
+    assert apart.total().total == pytest.approx(0.1, rel=1e-3)
+    assert 0.19 < near.total().total <= 0.2 * (1 + 1e-9)
+    ever = forecast(near, load, every=24, limit=approx)
+    many = forecast(near, load, every=24, until=24 * 40, limit=approx)
+    assert many.total <= ever.total <= many.total * 1.01
+    assert ever.fits == math.inf
+
+
+def test_functions_with_limits_and_jumps():
+    """What bends moves by its steepest slope; a count jumps, so all rows may move; columns hide together in groups."""
+    asked = batch(prior=pf.GaussianPrior(pf.AR1(0.3), across=ACROSS), rows=8)
+    bent = asked.private_sum(pl.col("load").clip(2, 8), name="clipped").private_sum("temp").plan(pf.Pure(1.0))
+    plain = asked.private_sum("load").private_sum("temp").plan(pf.Pure(1.0))
+    assert (scales(plain) / 2 / scales(bent)).sum() == pytest.approx(1.0, rel=1e-3)  # halves: both have equal shares
+    counted = asked.private_count(pl.col("temp") > 30).plan(pf.Pure(1.0))
+    assert scales(counted)[0] == pytest.approx(8, rel=1e-3)
+    assert any("jumps" in line for line in counted.explain().splitlines())
+
+
+def test_bad_beliefs_and_secrets_are_refused():
+    """What covariances of columns cannot be, and what to declare instead; nothing is read."""
+    bins = pf.Secret("temp", pf.Bins([0, 1, 2], values=[0, 2]))
+    listed = pf.Derived("load", values=[0, 1], column=NAMES, domain=[LOAD, TEMP])
+    ar1, more = pf.AR1(0.5), np.eye(3)
+    cases = [
+        (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1), order_by="t"), "2 secret columns"),
+        (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1, across=more), order_by="t"), "across is of 3 columns"),
+        (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(np.eye(5)), order_by="t"), "2 secret columns"),
+        (lambda: pf.Scenario(SECRETS[0], PRIOR, order_by="t"), "the secret has one column"),
+        (lambda: pf.Scenario([SECRETS[0], bins], PRIOR, order_by="t"), "'temp' has"),
+        (lambda: pf.Scenario(listed, PRIOR, order_by="t"), "pf.Derived"),
+        (lambda: pf.GaussianPrior(ar1, across=[[1, 0, 1], [0, 1, 1], [1, 1, 2]]), "determine each other"),
+        (lambda: pf.GaussianPrior(ar1, across=[[1, 0.5], [0.4, 1]]), "not symmetric"),
+        (lambda: pf.GaussianPrior(ar1, across=[[1, math.nan], [math.nan, 1]]), "NaN"),
+        (lambda: pf.GaussianPrior(ar1, across="temp"), "no matrix"),
+        (lambda: pf.GaussianPrior(ar1, across=ar1), "across is of type AR1"),
+        (lambda: pf.GaussianPrior(ar1, variance=2.0, across=ACROSS), "beside across"),
+        (lambda: PRIOR.conditional([0, 1], [0, 1], 0, 1, 0), "covariance of several"),
+        (lambda: batch(prior=pf.GaussianPrior(np.eye(4)), rows=3).private_sum("load").plan(pf.Pure(1)), "position 2"),
+    ]
+    for make, words in cases:
+        with pytest.raises(pf.PufferflowError, match=words):
+            make()
+
+
+def test_beliefs_are_stored_and_described():
+    """A scenario goes to text and back; its words name columns, and the secret that is one of them."""
+    for prior in (PRIOR, pf.GaussianPrior(np.kron([[1, 0.5], [0.5, 1]], ACROSS))):
+        for secret in (SECRETS, HIDDEN):
+            scenario = pf.Scenario(secret, prior, order_by="t")
+            assert pf.Scenario.from_json(scenario.to_json()) == scenario
+    words = pf.Scenario(HIDDEN, PRIOR, order_by="t").describe()
+    assert "the value of 'load' in every row" in words
+    assert "2 columns of a row have a covariance matrix" in words

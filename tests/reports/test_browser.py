@@ -1,0 +1,202 @@
+"""Pages in a real browser: quiet, alone, legible on every screen and on paper, for everybody."""
+
+import base64
+import itertools
+import re
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pages
+import polars as pl
+import published
+import pytest
+from thinned import nightly, thinned
+
+from pufferflow.reports import pages as report
+
+ALL = pages.all_pages()
+USUAL = ["plan-usual", "plan-hostile", "release-evidence", "release-hostile-evidence", "ledger-accounts"]
+PHONE = {"width": 360, "height": 740}
+SCREENS = {
+    "light": {},
+    "dark": {"scheme": "dark"},
+    "phone": PHONE,
+    "dark-phone": PHONE | {"scheme": "dark"},
+}
+KINDS = {
+    "plan-usual": ["numbers", "signal", "laws", "memory", "models", "bounds", "budget"],
+    "release-evidence": ["numbers", "signal", "laws", "memory", "models", "bounds", "budget"],
+    "ledger-accounts": ["budget", "budget", "budget"],
+}
+written = cache(lambda name: ALL[name]())
+
+TWICE = """const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+return ids.filter((id, i) => ids.indexOf(id) != i)"""
+UNTOLD = """return [...document.querySelectorAll('figure svg')].filter(svg => svg.getAttribute('role') != 'img'
+  || !svg.querySelector(':scope > title').textContent.trim() || !svg.querySelector(':scope > desc').textContent.trim()
+  || svg.getAttribute('aria-labelledby').split(' ').some(id => !document.getElementById(id))).length"""
+BOXES = """return [...document.querySelectorAll('figure[data-figure]')].map(f => {
+  const box = (f.querySelector('svg') || f).getBoundingClientRect();
+  return [f.dataset.figure, box.width, box.height] })"""
+CUT = """const out = []; for (const svg of document.querySelectorAll('figure svg')) {
+  const box = svg.getBoundingClientRect();
+  for (const text of svg.querySelectorAll('text')) { const own = text.getBoundingClientRect();
+    if (own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1)
+      out.push(text.textContent) } } return out"""
+OVERLAPPING = """const out = []; for (const svg of document.querySelectorAll('figure svg')) {
+  const all = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+  all.forEach(([one, a], i) => all.slice(i + 1).forEach(([other, b]) => {
+    const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (wide > 1 && high > 0.3 * Math.min(a.height, b.height)) out.push(one + ' | ' + other) })) } return out"""
+SMALLEST = """return Math.min(99, ...[...document.querySelectorAll('figure svg text')].map(t => {
+  const svg = t.ownerSVGElement; return parseFloat(getComputedStyle(t).fontSize)
+    * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width }))"""
+COLOURS = """const rgb = c => c.match(/[0-9.]+/g).slice(0, 3).map(Number);
+return [...new Set([...document.querySelectorAll('figure svg text')].map(t => getComputedStyle(t).fill))].map(rgb)
+  .concat([rgb(getComputedStyle(document.body).backgroundColor)])"""
+WIDTHS = """return [...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)
+  .filter(wide => wide > 0)"""
+BESIDE_TEXT = """const text = document.querySelector('main section').getBoundingClientRect();
+return [...document.querySelectorAll('table')].map(t => [t.getBoundingClientRect(), t.parentElement])
+  .filter(([t, e]) => t.width > 0 && (Math.abs(t.left - text.left) > 1 || Math.abs(t.right - text.right) > 1))
+  .map(([t, e]) => e.innerText)"""
+HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
+
+
+@pytest.mark.parametrize("name", thinned(USUAL, 0.2))
+def test_page_is_quiet_and_alone(opened, name):
+    """A page writes nothing to the console, asks for nothing but itself, runs no script, and uses no id twice."""
+    page = opened(written(name)).look()
+    assert page.complaints() == []
+    assert page.requests() == []
+    assert page.run("return document.scripts.length + document.querySelectorAll('img, iframe, object').length") == 0
+    assert page.run(TWICE) == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_figures_are_there_and_told(opened, name):
+    """The named figures have a size, a title and a text that tells them, with numbers."""
+    page = opened(written(name)).look()
+    boxes = page.run(BOXES)
+    assert [kind for kind, _, _ in boxes] == KINDS[name]
+    assert all(wide > 200 and high > 80 for _, wide, high in boxes)
+    assert page.run(UNTOLD) == 0
+    told = page.run("return [...document.querySelectorAll('figure desc')].map(d => d.textContent)")
+    assert all(re.search(r"\d", text) for text in told)
+
+
+@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.slow
+def test_page_fits_a_telephone(opened, name):
+    """At 360 pixels nothing goes over the edge, and the text in figures stays large enough and whole."""
+    page = opened(written(name)).look(**PHONE)
+    assert page.run("return document.documentElement.scrollWidth") <= 360
+    assert page.run(SMALLEST) >= 10
+    assert page.run(CUT) == []
+    assert page.run(OVERLAPPING) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "screen"),
+    thinned(
+        [
+            *[("plan-usual", "light"), ("plan-usual", "dark")],
+            *[
+                ("release-hostile-evidence", "dark-phone"),
+                ("ledger-accounts", "light"),
+                ("ledger-accounts", "dark-phone"),
+            ],
+        ],
+        0.4,
+        unpack=True,
+    ),
+)
+def test_page_is_for_everybody(opened, axe, name, screen):
+    """axe-core finds nothing serious, in light and in dark, and headings go down one step at a time."""
+    page = opened(written(name)).look(**SCREENS[screen])
+    assert page.violations(axe) == []
+    levels = page.run(HEADINGS)
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("screen", ["light", "dark"])
+def test_text_in_figures_stands_out(opened, screen):
+    """Every colour of text in a figure has a contrast of 4.5 or more against the page, which is dark in the dark."""
+    page = opened(written("plan-usual")).look(**SCREENS[screen])
+    *texts, paper = [_luminance(colour) for colour in page.run(COLOURS)]
+    assert len(texts) >= 4
+    assert (paper < 0.1) == (screen == "dark")
+    assert all((max(text, paper) + 0.05) / (min(text, paper) + 0.05) >= 4.5 for text in texts)
+
+
+@pytest.mark.parametrize("name", ["plan-usual", "release-evidence", "ledger-accounts"])
+def test_tables_are_as_wide_as_the_text(opened, name):
+    """On a wide screen every table goes from the left to the right edge of the text, and no farther."""
+    page = opened(written(name)).look()
+    assert page.run(BESIDE_TEXT) == []
+
+
+@pytest.mark.slow
+def test_page_can_be_printed(opened):
+    """On paper a plan has several pages, light ones, and a place for a name, a date and a signature."""
+    page = opened(written("plan-usual")).look(scheme="dark", media="print")
+    assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
+    assert page.run("return document.querySelector('.sign').innerText").split() == ["Name", "Date", "Signature"]
+    pdf = base64.b64decode(page.printed())
+    assert pdf.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
+    assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
+
+
+@pytest.mark.slow
+def test_nothing_is_cut_on_paper(opened):
+    """No table of many outputs and groups is wider than a sheet, on which each output has a table of its own."""
+    keys = {"street": [f"a street with quite a long name {place}" for place in range(60)]}
+    outputs = {f"number_{place}": np.linspace(1e5, 1e6, 60) for place in range(6)}
+    frame, intervals = published.with_bars(pl.DataFrame(keys | outputs), **dict.fromkeys(outputs, 5000.0))
+    page = opened(report.release_page(frame, intervals, pages.ROWS)).look(width=680, height=990, media="print")
+    assert page.run("return document.documentElement.scrollWidth") <= 680
+    assert max(page.run(WIDTHS)) <= 680
+    assert len(page.run(WIDTHS)) == 6
+    assert all(high < 990 for _, _, high in page.run(BOXES))
+    page.look()
+    assert len(page.run(WIDTHS)) == 1
+    assert page.run("return document.documentElement.scrollWidth") <= 1200
+
+
+PLACES = [(name, screen) for name in sorted(ALL) for screen in SCREENS]
+TURNS = dict(zip(sorted(ALL), itertools.cycle(SCREENS), strict=False))
+"""The screen of each page in the slow run, which has the usual pages on all."""
+SEEN = [place for place in PLACES if place[0] in USUAL or TURNS[place[0]] == place[1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "screen"), [*SEEN, *nightly([place for place in PLACES if place not in SEEN], unpack=True)]
+)
+def test_every_page_on_every_screen(opened, axe, name, screen):
+    """Whatever a page shows, it is quiet, alone, whole and for everybody on every screen."""
+    page = opened(written(name)).look(**SCREENS[screen])
+    assert (page.complaints(), page.requests(), page.run(TWICE), page.run(UNTOLD)) == ([], [], [], 0)
+    assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert (page.run(CUT), page.run(OVERLAPPING)) == ([], [])
+    assert page.violations(axe) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_every_page_can_be_printed(opened, name):
+    """Every page prints, and no figure is higher than a sheet of paper."""
+    page = opened(written(name)).look(width=680, height=990, media="print")
+    assert all(high < 990 for _, _, high in page.run(BOXES))
+    assert base64.b64decode(page.printed()).startswith(b"%PDF")
+
+
+def _luminance(colour):
+    parts = [part / 255 for part in colour]
+    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
