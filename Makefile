@@ -12,7 +12,7 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow nightly mutants check format lint types imports words bench docs axe system constraints clean
+.PHONY: help demo test slow nightly mutants check format lint types imports map words bench docs axe system constraints clean
 
 help:
 	@echo "make demo     run the main job (installs the core alone)"
@@ -20,6 +20,7 @@ help:
 	@echo "make test     run the tests          make slow    the tests that take minutes"
 	@echo "make nightly  the same truths, with far more cases"
 	@echo "make mutants  plant each bug of tests/mutants in a copy, and find the test that fails"
+	@echo "make map      draw docs/map.md, the map of the source"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make clean    remove what was made, .venv included"
 
@@ -66,6 +67,11 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python .ci/files.py
+	$(BIN)/python .ci/map.py --check
+
+# The map of the source, from the import rules and the first line of every file.
+map: $(STAMP)
+	$(BIN)/python .ci/map.py
 
 words: $(STAMP)
 	$(BIN)/python .ci/words.py

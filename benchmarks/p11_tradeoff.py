@@ -18,8 +18,7 @@ from measure import Row, report
 from processes import HERE, python_with
 
 from pufferflow.tradeoff import Composed, Profile, compose
-from pufferflow.tradeoff.inversion import Inversion
-from pufferflow.tradeoff.moments import Moments
+from pufferflow.tradeoff.inversion import Inversion, Moments
 
 PEER = "dp-accounting==0.4.4"
 RELEASES, DELTA, LIMIT, CLOSE = 10_000, 1e-6, 1.0, 1e-5

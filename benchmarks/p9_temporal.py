@@ -12,9 +12,8 @@ from measure import Row, compare, report
 
 from pufferflow.accounting.rules.markov import temporal_leakage
 from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.lipschitz_ratio import bounds_by_plans, shortest
-from pufferflow.distributions.markov.loss_windows import Window, exposures_of
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets, continued_leak
+from pufferflow.distributions.markov.law_regions import bounds_by_plans, shortest
+from pufferflow.distributions.markov.state_loss import Exposures, Secrets, Window, continued_leak, exposures_of
 
 STAY = np.array([[0.9, 0.1], [0.1, 0.9]])
 """Two states, the anchor of M20: .8724 for a step of .1."""

@@ -7,32 +7,37 @@ it reads, and the package of the frames that it has.
 """
 
 from pufferflow.accounting.ledger.address import shown_address
-from pufferflow.core.addresses import local_path, scheme_of
 from pufferflow.core.errors import PufferflowError, SourceError
+from pufferflow.core.paths import local_path, scheme_of
 from pufferflow.core.sandbox import sandboxed
-from pufferflow.core.source_version import SourceVersion, with_version
-from pufferflow.engines.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
-from pufferflow.engines.connect import RemoteTable
-from pufferflow.engines.totals import (
+from pufferflow.core.tables import SourceVersion, with_version
+from pufferflow.engines.backend import (
     HALF,
     Above,
     Added,
+    Backend,
     ByLabels,
     ByLimits,
     ByTuples,
+    CellTotals,
     Clipped,
     Float,
     FloatInside,
+    GroupRows,
+    GroupRuns,
     Numbering,
     OneOf,
     Present,
     PrivateTotals,
+    Query,
     Steps,
     Text,
     Total,
     Value,
     WholeNumber,
+    result_types,
 )
+from pufferflow.engines.connect import RemoteTable
 from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink, SinkTable, release_id
 from pufferflow.jobs.source import (
     ColumnType,
@@ -47,11 +52,10 @@ from pufferflow.jobs.source import (
     word_of,
 )
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.published.copies import Copy, entry_in, other_release, place_taken
 from pufferflow.published.files import CERTIFICATE, EVIDENCE, check_format
-from pufferflow.published.folder import files_of, table_differences
+from pufferflow.published.folder import Copy, entry_in, files_of, other_release, place_taken, table_differences
 from pufferflow.queries.engine_interface import UnitLimit
-from pufferflow.queries.expressions.formula import ROUNDER, Formula, Segment
+from pufferflow.queries.expressions.values import ROUNDER, Formula, Segment
 
 __all__ = [
     "CERTIFICATE",

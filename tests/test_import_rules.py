@@ -21,7 +21,7 @@ BREACHES = {
     "an import that points up": ("pufferflow/core/errors.py", UPWARDS, LAYERS),
     "one inside a function": ("pufferflow/queries/names.py", f"def late():\n    {UPWARDS}", LAYERS),
     "one for types only": ("pufferflow/queries/names.py", f"if TYPE_CHECKING:\n    {UPWARDS}", LAYERS),
-    "packages of one layer": ("pufferflow/models/product.py", "import pufferflow.noise.base\n", LAYERS),
+    "packages of one layer": ("pufferflow/models/domain.py", "import pufferflow.noise.base\n", LAYERS),
     "a package in no layer": ("pufferflow/utilities.py", "", LAYERS),
     "files in a cycle": (
         "pufferflow/models/reference.py",
@@ -31,7 +31,7 @@ BREACHES = {
     "Polars in mathematics": ("pufferflow/noise/laplace.py", "import polars\n", NO_FRAMES),
     "Polars behind mathematics": (
         "pufferflow/noise/laplace.py",
-        "from pufferflow.core.dtypes import with_texts\n",
+        "from pufferflow.core.tables import with_texts\n",
         NO_FRAMES,
     ),
     "Polars in an account": ("pufferflow/accounting/compose.py", "import polars\n", NO_POLARS),
@@ -48,7 +48,7 @@ BREACHES = {
 LONG, SHORT = "x = 1\n" * 701, "x = 1\n" * 39
 FILES = {
     "rows read beside the engines": ("pufferflow/release/draw.py", "frame.lazy().collect()\n", "only the engines read"),
-    "a file that is too long": ("pufferflow/core/roots.py", LONG, "split it in two"),
+    "a file that is too long": ("pufferflow/core/rounding.py", LONG, "split it in two"),
     "a file that is too short": ("pufferflow/core/new.py", SHORT, "join it to a neighbour"),
 }
 

@@ -21,6 +21,6 @@ def test_wheel_holds_both_packages_and_nothing_else(tmp_path):
     for package in ("pufferflow", "pufferflow_connectors"):
         assert f"{package}/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert "pufferflow/distributions/wasserstein_1d.py" in names
+    assert {"pufferflow/__init__.pyi", "pufferflow/distributions/wasserstein_1d.py"} <= set(names)
     assert {f"pufferflow/jobs/starter/{name}" for name in ("job.toml", "job.py.txt")} <= set(names)
-    assert "pufferflow/report/page.css" in names
+    assert "pufferflow/reports/page.css" in names

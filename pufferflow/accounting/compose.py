@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from pufferflow.accounting.account_costs import AccountCosts, Composed, single_kind
-from pufferflow.accounting.opening import Opening, may_discover
+from pufferflow.accounting.reserved import Opening, may_discover
 from pufferflow.accounting.rules.base import added
 from pufferflow.accounting.rules.choice import meters_for
 from pufferflow.core.errors import UsageError

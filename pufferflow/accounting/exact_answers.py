@@ -17,23 +17,21 @@ from typing import cast, final
 
 import numpy as np
 
-from pufferflow.confounding.exact_pair import ExactPair
-from pufferflow.confounding.reading import ProjectedTable, see
+from pufferflow.confounding.joint_law import ProjectedTable, see
+from pufferflow.confounding.law_pairs import ExactPair
 from pufferflow.confounding.target import PastOutcomes, bin_edges
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.models.domain import Domain
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.empirical import released_column, table_of_rows
-from pufferflow.models.priors.table import Table, Values
+from pufferflow.models.priors.table import Table, Values, released_column, table_of_rows
 from pufferflow.models.secret import AnySecret, Derived, Secret
 from pufferflow.noise.base import Noise
-from pufferflow.noise.channel import Channel
-from pufferflow.noise.channel_cells import cell_masses
+from pufferflow.noise.channel import Channel, cell_masses
 from pufferflow.noise.laplace import Laplace
 from pufferflow.noise.sampler import grid_of
-from pufferflow.published.exact_sums import ExactSum, ExactSums
+from pufferflow.published.cost import ExactSum, ExactSums
 from pufferflow.queries.statistic import Statistic, column_and_domain
 
 _MOST_POINTS = 20_000

@@ -1,42 +1,156 @@
-"""The total of a schedule of releases, after some of them or without end (M20: a fixed point, or infinity).
+"""The total of a schedule of releases, with or without an end, and the ways in which it may be counted (M20).
+
+The total of a schedule of releases, after some of them or without end (M20: a fixed point, or infinity).
 
 A schedule is one release repeated at a fixed distance of steps. An account shows one if releases of one kind follow
 each other. Two releases are of one kind if they have the same queries, whatever the noise, the guarantee and the rows:
 days of 23 and 25 hours, months, growing files and plans of another machine differ in these. Every release of one kind
 has a position: its steps, and the times and numbers of its filters. The schedule's distance is the commonest one
 between neighbours. So it is found although a period is missing, or an old one was released again.
+
+The ways in which an account may count a schedule of releases, compared before it is opened.
+
+A limit that is not pure is counted in one way for the whole life of an account. It is by pure losses, by the squares of
+μ of Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it
+is opened.
 """
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from itertools import islice, pairwise
-from typing import Any, NamedTuple, final
+from typing import Any, Final, NamedTuple, Protocol, final, runtime_checkable
 
 import msgspec
 
-from pufferflow.accounting.account_costs import AccountCosts, Composed, most
-from pufferflow.accounting.refusals import KeyDeltaPassed
-from pufferflow.accounting.reserved import RESERVED, NoneReserved
-from pufferflow.accounting.rules.additive import columns_of
+from pufferflow.accounting.account_costs import AccountCosts, Composed, added_alone, most
+from pufferflow.accounting.reserved import (
+    RESERVED,
+    KeyDeltaPassed,
+    NoneReserved,
+    Opening,
+    ReservedProfiles,
+    read_pairs,
+    read_reserved,
+)
+from pufferflow.accounting.rules.additive import columns_of, sets_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
 from pufferflow.accounting.rules.base import UnitReleases, from_pure
 from pufferflow.accounting.rules.choice import RARE, RULES
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
-from pufferflow.accounting.running_total import added_alone
-from pufferflow.accounting.schedule_end import TIMES, end_of, releases_until
 from pufferflow.core.errors import Refused, UsageError
-from pufferflow.core.validate import quoted
+from pufferflow.core.validate import instance, quoted
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.time_steps import read_step
-from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.published.cost import Cost
-from pufferflow.published.row_regions import Region
+from pufferflow.privacy.guarantee import Divergence, Guarantee
+from pufferflow.published.cost import Cost, Region
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - of all zones
+_NAMED: Final = re.compile(r"(\d{4})(?:-(?:W(\d{2})|(\d{2})(?:-(\d{2}))?))?")
+TIMES: Final = ("date", "moment", "local")
+"""The kinds of regions whose values are nanoseconds since 1970."""
+_MICROSECOND: Final = 1000
+
+
+@runtime_checkable
+class Ending(Protocol):
+    """A period: its end as a local clock shows it, and as a moment."""
+
+    @property
+    def end(self) -> datetime: ...
+
+    @property
+    def ends(self) -> datetime: ...
+
+
+def end_of(until: object) -> datetime | Ending | None:
+    """Return the end of a date, a moment, a period or its name; None for a number or a duration.
+
+    >>> end_of("2026-12-31"), end_of("2026-W01"), end_of("7d")
+    (datetime.datetime(2027, 1, 1, 0, 0), datetime.datetime(2026, 1, 5, 0, 0), None)
+    """
+    if isinstance(until, datetime | Ending):
+        return until
+    if isinstance(until, date):
+        return datetime(until.year, until.month, until.day) + timedelta(days=1)  # noqa: DTZ001 - local time
+    named = _NAMED.fullmatch(until) if isinstance(until, str) else None
+    if named is None:
+        return None
+    try:
+        return _end_of_name(*(None if part is None else int(part) for part in named.groups()))
+    except (ValueError, OverflowError):
+        raise _no_end(until) from None
+
+
+def _end_of_name(year: int | None, week: int | None, month: int | None, day: int | None) -> datetime:
+    known = year or 0
+    if week is not None:
+        return datetime.fromisocalendar(known, week, 1) + timedelta(weeks=1)
+    if day is not None:
+        return datetime(known, month or 0, day) + timedelta(days=1)  # noqa: DTZ001 - local time
+    if month is not None:
+        return (datetime(known, month, 1) + timedelta(days=32)).replace(day=1)  # noqa: DTZ001 - local time
+    return datetime(known + 1, 1, 1)  # noqa: DTZ001 - local time
+
+
+def releases_until(end: datetime | Ending, first: Cost, steps: int, scenario: Scenario) -> int:
+    """Return the number of releases that have rows before an end: the first one, repeated every few steps."""
+    begin = _begin_of(first, scenario)
+    if begin is None:
+        raise UsageError(
+            "The schedule ends at a time, and the times of its releases' rows are unknown.",
+            allowed="a time where order_by or a filter is a date or a time; else a number of steps or a duration",
+            instead=f"until={365 * steps}" if not scenario.timed else 'until="365d"',
+        )
+    left = _ticks(end, local=not first.clock.startswith("moment")) - begin
+    count = -(-left // (steps * scenario.step))
+    if count < 1:
+        raise UsageError(
+            f"The next release of the schedule is about rows from {_EPOCH + timedelta(microseconds=begin // 1000)} on, "
+            "which is not before the end.",
+            allowed="an end after the beginning of the next release",
+            instead="account.spent(), which is the total so far",
+        )
+    return count
+
+
+def _begin_of(cost: Cost, scenario: Scenario) -> int | None:
+    """Return when the rows of a release begin, in nanoseconds since 1970; None if that is unknown."""
+    low, kind = cost.window[0], cost.clock.partition(",")[0].partition(" ")[0]
+    if scenario.timed and kind in {"time", "moment", "zone"} and low < cost.window[1]:
+        return int(low) * scenario.step
+    lows = [low for region in cost.regions.values() if (low := _low_of(region)) is not None]
+    return max(lows, default=None) if scenario.timed else None
+
+
+def _low_of(region: Region) -> Any:
+    if region.kind not in TIMES:
+        return None
+    return region.low if region.labels is None else min((one for one in region.labels if one is not None), default=None)
+
+
+def _ticks(end: datetime | Ending, *, local: bool) -> int:
+    """Return an end in nanoseconds since 1970, of a local clock or of UTC; moments without a zone stay as they are."""
+    if isinstance(end, Ending):
+        end = end.end if local else end.ends
+    if end.tzinfo is not None:
+        end = end.replace(tzinfo=None) if local else end.astimezone(UTC).replace(tzinfo=None)
+    return (end - _EPOCH) // timedelta(microseconds=1) * _MICROSECOND
+
+
+def _no_end(until: object) -> UsageError:
+    return UsageError(
+        f"The schedule ends at {quoted(until)}, which names no day, week, month or year.",
+        allowed="a date, a moment, a period, or a number of steps or a duration from the next release on",
+        instead='until="2026-12-31"',
+    )
+
 
 _MOST_LOOKED_AT = 1_000
 _STEPS = "\0steps"
@@ -426,3 +540,77 @@ class ScheduledReleases:
 
 def _place(cost: Cost) -> tuple[Any, ...]:
     return cost.offset, *sorted(cost.regions.items())
+
+
+def compare_accounting(
+    schedule: Iterable[tuple[object, int]], scenario: Scenario, limit: Guarantee, *, every: object = None
+) -> tuple[Composed, ...]:
+    """Return the totals of a schedule by each way to count that proves one, the least first.
+
+    `schedule` is pairs of a plan and a number of releases. Each release of a plan selects rows `every` so many steps
+    (or such a duration) later than the one before, or the same rows if `every` is left out. The way whose rule is that
+    of profiles is for an account that is opened with `reserve=`. Of the others an account takes the one that suits its
+    first release.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
+    >>> plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), scenario).private_sum("level").plan(pf.Pure(0.1))
+    >>> for way in pf.compare_accounting([(plan, 100)], scenario, pf.Approx(10.0, 1e-6)):
+    ...     print(round(way.total, 3), way.meter, way.rule)
+    4.693 None profiles reserved beforehand, by the laws of their losses (M26)
+    6.156 gaussian one coupling of the data, along which losses add (M24)
+    10.0 pure one coupling of the data, along which losses add (M24)
+    """
+    limit = instance(limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Approx(3.0, 1e-6)")
+    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
+    pairs = read_pairs(schedule, "schedule")
+    by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]
+    costs = [cost for releases in by_plan for cost in releases]
+    ways = list[Composed]()
+    for meter in AccountCosts([scenario], limit).meters:
+        with suppress(Refused):
+            ways.append(_total(AccountCosts([scenario], limit, meter), costs))
+    if limit.divergence is Divergence.HOCKEY_STICK and limit.delta > 0:
+        with suppress(Refused):
+            reserved = _reserved(pairs, by_plan, scenario, limit)
+            ways.append(_total(AccountCosts([scenario], limit, opening=Opening(reserved)), costs))
+    return tuple(sorted(ways, key=lambda way: way.total))
+
+
+def _total(account: AccountCosts, costs: Sequence[Cost]) -> Composed:
+    for cost in costs:
+        account.add(cost)
+    return account.total()
+
+
+def _releases(plan: object, times: int, scenario: Scenario, every: object) -> list[Cost]:
+    """Return the costs of a plan's releases, each so many steps later than the one before."""
+    cost = getattr(plan, "cost", None)
+    if not isinstance(cost, Cost):
+        raise UsageError(
+            f"A schedule of something of type {type(plan).__name__}.",
+            allowed="pairs of a plan and a number of releases",
+            instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
+        )
+    if every is None:
+        return [cost] * times
+    if scenario.order_by is None:
+        raise UsageError(
+            "every is given, and order_by is missing: no row is later than another.",
+            allowed="every together with order_by, or releases that are all about the same rows",
+            instead="pf.compare_accounting([(plan, 365)], scenario, limit)",
+        )
+    gap = read_every(every, scenario)
+    return [later(cost, gap, turn, scenario) for turn in range(times)]
+
+
+def _reserved(
+    schedule: Sequence[tuple[object, int]], by_plan: Sequence[Sequence[Cost]], scenario: Scenario, limit: Guarantee
+) -> ReservedProfiles:
+    """Return as many profiles of every plan as one unit needs: releases that no unit shares may have the same one."""
+    costs = [cost for releases in by_plan for cost in releases]
+    sets = [some for prior in scenario.priors for some in sets_of(scenario, prior, costs)]
+    counts = [Counter(map(id, some)) for some in sets]
+    needed = [max(sum(count[one] for one in set(map(id, releases))) for count in counts) for releases in by_plan]
+    plans = [plan for plan, _ in schedule]
+    return read_reserved([(plan, times) for plan, times in zip(plans, needed, strict=True) if times], scenario, limit)

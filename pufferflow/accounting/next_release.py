@@ -1,4 +1,4 @@
-"""The best next release of an account: the linear program of M32 on the joint law, after the published outputs.
+"""The best next release of an account: `confounding.design` for what its past releases leave (M32).
 
 Only releases about the same rows matter: rows are independent, so releases about other rows reveal nothing about them.
 """
@@ -12,11 +12,9 @@ from typing import Any, cast, final
 from msgspec import structs
 
 from pufferflow.accounting.exact_answers import ExactRelease, JointAnswers, table_of
-from pufferflow.accounting.exact_budgets import Budgets
 from pufferflow.accounting.rules.additive import sets_of
-from pufferflow.accounting.rules.exact import exact_release
-from pufferflow.confounding.design import Loss, best_channel, named_loss
-from pufferflow.confounding.program import check_probabilities
+from pufferflow.accounting.rules.exact import Budgets, exact_release
+from pufferflow.confounding.design import Loss, best_channel, check_probabilities, named_loss
 from pufferflow.confounding.target import Target
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.models.priors.base import Prior
@@ -24,9 +22,7 @@ from pufferflow.models.scenario import Scenario
 from pufferflow.noise.channel import Channel
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Guarantee, Pure
-from pufferflow.published.cost import Cost, Shape, digest_of
-from pufferflow.published.exact_sums import ExactSum, ExactSums
-from pufferflow.published.row_regions import Region
+from pufferflow.published.cost import Cost, ExactSum, ExactSums, Region, Shape, digest_of
 
 _LEFT = Fraction(1, 1024)
 """The part of δ that a design leaves unused, so that the solver's rounding does not cost a worse channel."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from pufferflow.published.row_regions import Region, Value
+from pufferflow.published.cost import Region, Value
 
 MOST_LISTED = 5_000_000
 """The most members of all sets together; beyond that sets are joined."""

@@ -1,4 +1,6 @@
-"""Profiles that an account reserves before its first answer: totals with a δ, by the laws of losses (M26).
+"""What is fixed when an account is opened: profiles, shares, their totals; and why an account refuses a release.
+
+Profiles that an account reserves before its first answer: totals with a δ, by the laws of losses (M26).
 
 A profile bounds what one release may reveal: (ε, δ) for several ε at once, so also its total variation, the δ at ε = 0.
 Along one coupling of the data each release is then a random function of a draw from the profile's dominating pair,
@@ -7,13 +9,20 @@ releases take them and however many they take. That is why the total is that of 
 release on: profiles that are chosen by earlier answers have no such total.
 
 Each profile serves one release about a unit; releases that no unit shares may have the same one (M25, M27).
+
+What is fixed when an account is opened, before its first answer: profiles, and a part of δ for keys.
+
+The part of δ is for keys that the data chooses; the sums of all releases keep the rest. Whatever keys the noisy numbers
+of rows make appear, all releases together are those of listed keys outside an event of the probability that keys take
+(`release.planning.key_threshold`). If each path took as much δ for keys as it needs, answers could decide whether keys
+or sums take it, and together they would take more than δ.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import msgspec
 import numpy as np
@@ -22,17 +31,102 @@ from pufferflow.accounting.rules.additive import CouplingRule, GranularityRule, 
 from pufferflow.accounting.rules.base import UnitReleases
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import LimitReached, Refused, UsageError
-from pufferflow.core.roots import smallest
-from pufferflow.core.rounding import SMALLEST, UNIT
-from pufferflow.core.validate import whole_number
+from pufferflow.core.rounding import SMALLEST, UNIT, smallest
+from pufferflow.core.validate import finite_number, whole_number
+from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Presence
 from pufferflow.noise.base import Noise
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, Pure
+from pufferflow.privacy.renyi import ApproxRenyi
 from pufferflow.privacy.tradeoff import TradeOff
 from pufferflow.published.cost import Cost, Shape
 from pufferflow.tradeoff.composed import compose
 from pufferflow.tradeoff.profile import Profile
+
+_COUNTED = {
+    "pure": ("pure losses", "pf.Laplace"),
+    "gaussian": ("standard deviations of Gaussian noise", "pf.Gaussian"),
+    "rows": ("what single rows reveal while all others are fixed", "pf.Laplace or pf.Gaussian"),
+    "renyi": ("Rényi losses", "pf.Laplace or pf.Gaussian"),
+    "classes": ("Rényi losses within hidden classes", "pf.Laplace or pf.Gaussian"),
+    "zcdp": ("Rényi losses of all orders", "pf.Laplace or pf.Gaussian"),
+}
+"""What each accounting method counts, and the noise for it."""
+
+
+class TotalVariationPassed(Refused):
+    """The releases have an ε, but more than the total variation that was guaranteed with it."""
+
+
+class KeyDeltaPassed(Refused):
+    """The keys that releases chose from the data take more δ than the limit has."""
+
+
+def keys_pass(taken: float, share: float, limit: Guarantee) -> KeyDeltaPassed:
+    """Return the refusal of keys that take so much δ, where the account has a share for them."""
+    listed = "listed keys"
+    if limit.delta:
+        listed += "; or releases with a smaller delta, or an account opened with a larger keys_delta"
+    return KeyDeltaPassed(
+        f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and an account of the limit '
+        f"{limit!r} has keys_delta {share:g} for them.",
+        allowed="limits with a delta, and keys that together take no more than keys_delta, fixed at the opening",
+        instead=listed if limit.delta else f"limit=pf.Approx(3.0, 1e-5), or {listed}",
+    )
+
+
+def total_variation_passed(count: int, variation: float) -> TotalVariationPassed:
+    """Return the refusal of so many releases that keep some ε, but not the total variation that goes with it."""
+    return TotalVariationPassed(
+        f"What {count} releases reveal together may pass the total variation {variation:g} of "
+        f"the guarantee, whatever its epsilon.",
+        allowed="fewer releases or more noise, or a limit with a larger tv",
+        instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
+    )
+
+
+def designed_elsewhere(limit: Guarantee) -> Refused:
+    """Return the refusal of a designed release on an account whose limit bounds more than ε and δ."""
+    return Refused(
+        f"A designed release on an account of the limit {limit!r}.",
+        allowed="designed releases on accounts of pf.Pure or pf.Approx",
+        instead="additive noise: batch.plan(…)",
+    )
+
+
+def designed_too_late(meter: str) -> Refused:
+    """Return the refusal of a designed release after others that are counted by another method than pure losses."""
+    counted, _ = _COUNTED[meter]
+    return Refused(
+        f"A designed release about rows whose releases the account counts by {counted}, as suits the first.",
+        allowed="a designed release as the first about these rows, or after releases counted by pure losses",
+        instead="another account, whose first release about these rows is account.design(…)",
+    )
+
+
+def total_unknown(
+    priors: Sequence[Prior], count: int, meter: str | None = None, *, all_for_keys: bool = False
+) -> Refused:
+    """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
+    believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
+    problem = f"What {count} releases reveal together under {believed}: no rule of composition bounds it"
+    if meter is not None:
+        counted, noise = _COUNTED[meter]
+        problem += f" by {counted}, by which an account counts that its first release began so"
+        if all_for_keys:
+            problem += ", and keys_delta leaves the sums no delta"
+        instead = f"noise={noise} in every plan for this account, or another account for other noise"
+    else:
+        problem += ", and the losses of single ones do not add"
+        instead = "putting all queries in one batch; or pf.AnyCorrelation() as the prior from the first release on"
+    return Refused(
+        f"{problem}.",
+        allowed="answers with noise, about rows whose movements are known under one coupling, or rows of one chain",
+        instead=instead,
+    )
+
 
 RESERVED = "profiles reserved beforehand, by the laws of their losses (M26)"
 _POINTS = 16
@@ -330,3 +424,62 @@ def _points_of_promise(promise: Guarantee, limit: Guarantee) -> tuple[tuple[floa
     deltas = np.geomspace(_rare(limit), 0.5, _POINTS).tolist()
     points = [(promise.approx_epsilon(delta), delta) for delta in deltas]
     return tuple(point for point in points if math.isfinite(point[0]))
+
+
+LEAST_KEYS_DELTA: Final = 1e-290
+"""A smaller δ is not divided between keys and sums."""
+_INSTEAD: Final = "keys_delta=0.0, for an account whose keys are all listed"
+
+
+@final
+@dataclass(frozen=True)
+class Opening:
+    """What an account was opened with beside its limit; the default part of δ if none is named."""
+
+    reserved: ReservedProfiles | None = None
+    keys_delta: float | None = None
+
+    def share_of_keys(self, scenario: Scenario, limit: Guarantee) -> float:
+        """Return the part of the limit's δ for keys: the named one, else the default; 0 with profiles."""
+        if self.keys_delta is not None:
+            return self.keys_delta
+        return 0.0 if self.reserved is not None else default_keys_delta(scenario, limit)
+
+
+def may_discover(scenario: Scenario, limit: Guarantee) -> bool:
+    """Return whether releases under a scenario may take keys from the data, and a limit has a δ for them."""
+    carries = isinstance(limit, Approx | ApproxRenyi | TradeOff) and limit.delta >= LEAST_KEYS_DELTA
+    return carries and isinstance(scenario.secret, Presence)
+
+
+def default_keys_delta(scenario: Scenario, limit: Guarantee) -> float:
+    """Return half of the limit's δ if keys may be discovered, else 0; 0 for a total variation, too.
+
+    A `pf.Tv` has no other number than δ: sums would have half of it only, for keys that are seldom requested.
+
+    >>> import pufferflow as pf
+    >>> visits = pf.Scenario(pf.Presence("person", "visits", domain=[0, 1, 2], rows=1), pf.Independent())
+    >>> default_keys_delta(visits, pf.Approx(1.0, 1e-6)), default_keys_delta(visits, pf.Pure(1.0))
+    (5e-07, 0.0)
+    """
+    return limit.delta / 2 if may_discover(scenario, limit) and limit.epsilon > 0 else 0.0
+
+
+def read_keys_delta(given: object, scenario: Scenario, limit: Guarantee) -> float:
+    """Return the given share, or the default; refuse a share that the limit does not have."""
+    if given is None:
+        return default_keys_delta(scenario, limit)
+    share = finite_number(
+        given,
+        "keys_delta",
+        allowed=f"a number from 0 to the delta {limit.delta:g} of the limit",
+        instead=f"keys_delta={limit.delta / 2:g}",
+        fits=lambda number: 0 <= number <= limit.delta,
+    )
+    if share and not may_discover(scenario, limit):
+        raise UsageError(
+            f"keys_delta is {share:g}, and no release of the account can take keys from the data.",
+            allowed="a part of delta for keys under pf.Presence, and a limit with a delta",
+            instead=_INSTEAD,
+        )
+    return share

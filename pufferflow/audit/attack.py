@@ -12,13 +12,11 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.audit.event_losses import at_least, at_most, of_events, of_nested
-from pufferflow.audit.power import draws_needed
-from pufferflow.audit.scores import RATIO, Scores
+from pufferflow.audit.event_losses import RATIO, Scores, at_least, at_most, draws_needed, of_events, of_nested
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
 from pufferflow.calibration.calibrate import Calibration, read_kind
-from pufferflow.calibration.law_pairs import Pair
+from pufferflow.calibration.laws import Pair
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
 from pufferflow.core.progress import working

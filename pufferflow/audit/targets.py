@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pufferflow.audit.worlds import Duel, Mechanism, paths, world_of
-from pufferflow.calibration.law_pairs import Pair
-from pufferflow.calibration.laws import Laws, read_laws
+from pufferflow.calibration.laws import Laws, Pair, read_laws
 from pufferflow.core.errors import PufferflowError, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.distances import winf
@@ -23,8 +22,7 @@ from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.noise.base import Noise
 from pufferflow.noise.sampler import STEPS_PER_SCALE, grid_of
-from pufferflow.release.explain.one_number import Origin, at_place, origin_of
-from pufferflow.release.explain.worst_pair import NAMELESS, nameless
+from pufferflow.release.explain.worst_pair import NAMELESS, Origin, at_place, nameless, origin_of
 from pufferflow.release.plan import Plan
 from pufferflow.release.planning.decision import Decision
 from pufferflow.release.planning.key_threshold import grid_below

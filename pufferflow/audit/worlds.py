@@ -26,7 +26,7 @@ from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import Initial, Secret
 from pufferflow.noise.base import Noise
 from pufferflow.noise.sampler import Noisy
-from pufferflow.release.explain.one_number import Origin
+from pufferflow.release.explain.worst_pair import Origin
 from pufferflow.release.planning.decision import Decision
 
 Generator = np.random.Generator

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from pufferflow.calibration.law_pairs import Pair, Witness
-from pufferflow.calibration.laws import WorkEstimate
+from pufferflow.calibration.laws import Pair, Witness, WorkEstimate
 from pufferflow.core.errors import Refused
-from pufferflow.core.roots import largest, smallest
-from pufferflow.core.rounding import UNIT, float_above
+from pufferflow.core.rounding import UNIT, float_above, largest, smallest
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.conversions import DEFAULT_ORDERS, pure_to_gdp, pure_to_zcdp, renyi_to_delta

@@ -7,15 +7,12 @@ it counts. A new bound is added to the list of kinds.
 from typing import Any, Final, Literal, cast, get_args
 
 from pufferflow.calibration.bound import Bound
-from pufferflow.calibration.dagwm import DAGWM
+from pufferflow.calibration.chain_bounds import Messages, Quilt
 from pufferflow.calibration.distance_bounds import GAWM, GWM, Group
 from pufferflow.calibration.exact.exact import Exact
-from pufferflow.calibration.kantorovich import Kantorovich
-from pufferflow.calibration.messages import Messages
-from pufferflow.calibration.quilt import Quilt
+from pufferflow.calibration.transport_bounds import DAGWM, Kantorovich
 from pufferflow.core.errors import UsageError
-from pufferflow.core.other_libraries import EXAMPLES
-from pufferflow.core.suggestions import did_you_mean, nearest
+from pufferflow.core.suggestions import EXAMPLES, did_you_mean, nearest
 from pufferflow.core.validate import quoted
 from pufferflow.noise.base import Noise
 from pufferflow.privacy.guarantee import Guarantee

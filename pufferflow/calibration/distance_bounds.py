@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from pufferflow.calibration.bound import BallLoss, Bound
-from pufferflow.calibration.law_pairs import Pair
-from pufferflow.calibration.laws import Reach, WorkEstimate, as_laws
+from pufferflow.calibration.laws import Pair, Reach, WorkEstimate, as_laws
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.suggestions import suggests_arguments

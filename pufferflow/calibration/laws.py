@@ -1,4 +1,4 @@
-"""Laws of an answer under all secrets: listed pair by pair, or given by the distances that bounds need."""
+"""Laws of an answer under all secrets: pairs of laws, or the distances and dependence that bounds need."""
 
 import abc
 import math
@@ -9,16 +9,213 @@ from typing import Any, ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.dependent_rows import DependentRows
-from pufferflow.calibration.law_pairs import Pair, Place, Witness, read_pairs
-from pufferflow.core.errors import InternalError, Refused
+from pufferflow.core.arrays import Floats, Indices
+from pufferflow.core.errors import InternalError, Refused, UsageError
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.distributions import common_units as masses
+from pufferflow.distributions import common_units
 from pufferflow.distributions.coupling import Certainty, Distance
 from pufferflow.distributions.distances import near, winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.gaussian_law import GaussianLaw
+from pufferflow.distributions.markov.chain import Chain
+from pufferflow.distributions.markov.chain_class import Chains
+from pufferflow.distributions.markov.state_loss import Exposures, Secrets, leak
 from pufferflow.distributions.wasserstein_1d import longest
+from pufferflow.noise.base import Noise
+
+AnyLaw = Law | GaussianLaw
+
+
+@final
+@dataclass(frozen=True)
+class Pair:
+    """The laws of an answer under two values of a secret, with the prior, the secrets and the row, if known.
+
+    It unpacks like the tuple (mu, nu), which may be passed instead wherever pairs are expected.
+
+    >>> import pufferflow as pf
+    >>> mu, nu = pf.Pair(pf.Law.point(0), pf.Law.point(1), prior="independent", secrets=("no", "yes"))
+    >>> nu
+    Law([1], [Fraction(1, 1)])
+    """
+
+    mu: AnyLaw
+    nu: AnyLaw
+    prior: Any = None
+    secrets: tuple[Any, Any] | None = None
+    row: int | None = None
+
+    def __iter__(self) -> Iterator[AnyLaw]:
+        return iter((self.mu, self.nu))
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates of the answer."""
+        return self.mu.dimension
+
+    def swapped(self) -> "Pair":
+        """Return the pair in the other order."""
+        return Pair(self.nu, self.mu, self.prior, self.secrets and self.secrets[::-1], self.row)
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """The place where a loss or a movement is largest, if no laws are listed: prior, secrets and row."""
+
+    dimension: int
+    prior: Any
+    secrets: tuple[Any, Any]
+    row: int
+
+
+Witness = Pair | Place
+
+
+def read_pairs(pairs: object) -> list[Pair]:
+    """Return the pairs without repetitions; every bound uses them in both orders."""
+    if isinstance(pairs, Pair | Law | GaussianLaw) or not isinstance(pairs, Iterable):
+        raise _bad_pairs(f"The pairs are of type {type(pairs).__name__}.")
+    read = [_read_pair(pair) for pair in cast(Iterable[object], pairs)]
+    if not read:
+        raise _bad_pairs("No pairs were given, so there is nothing to hide.")
+    same_dimension({law.dimension for pair in read for law in pair})
+    known: set[tuple[AnyLaw, AnyLaw]] = set()
+    distinct: list[Pair] = []
+    for pair in read:
+        if (pair.mu, pair.nu) not in known:
+            known.update([(pair.mu, pair.nu), (pair.nu, pair.mu)])
+            distinct.append(pair)
+    return distinct
+
+
+def same_dimension(dimensions: set[int]) -> None:
+    """Refuse answers of different dimensions among the laws."""
+    if len(dimensions) > 1:
+        raise UsageError(
+            f"The laws have dimensions {sorted(dimensions)}.",
+            allowed="laws of one dimension",
+            instead="law.map(...) to bring them to one dimension",
+        )
+
+
+def _read_pair(given: object) -> Pair:
+    if isinstance(given, Pair):
+        pair = given
+    elif isinstance(given, tuple | list) and len(cast(tuple[Any, ...], given)) == 2:
+        pair = Pair(*cast(tuple[AnyLaw, AnyLaw], given))
+    else:
+        raise _bad_pairs(f"A pair is of type {type(cast(object, given)).__name__}.")
+    kinds = {type(law) for law in pair}
+    if not kinds <= {Law, GaussianLaw}:
+        raise _bad_pairs(f"A pair has laws of types {sorted(kind.__name__ for kind in kinds)}.")
+    if len(kinds) > 1:
+        raise UsageError(
+            "A pair has a finite and a Gaussian law.",
+            allowed="the same kind on both sides; laws of different kinds are infinitely far apart",
+            instead="two pf.Law, or two pf.GaussianLaw",
+        )
+    return pair
+
+
+def _bad_pairs(problem: str) -> UsageError:
+    return UsageError(
+        problem,
+        allowed="a list of pairs of laws, (mu, nu) or pf.Pair",
+        instead="[(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.4, 0.6]))]",
+    )
+
+
+def finite_laws(pair: Pair) -> tuple[Law, Law]:
+    """Return both laws of a pair that is known to be finite."""
+    mu, nu = pair
+    if isinstance(mu, Law) and isinstance(nu, Law):
+        return mu, nu
+    raise Refused(
+        "A pair of Gaussian laws where finite ones are needed.",
+        allowed="a pair of pf.Law",
+        instead="bound=pf.GWM() or pf.DAGWM() for Gaussian laws, or pf.Exact() with pf.Gaussian noise",
+    )
+
+
+class DependentRows(abc.ABC):
+    """Rows correlated along edges: the loss of noisy sums of them for one row, for any noise."""
+
+    answers: int
+    """How many answers there are."""
+    given_away: str = ""
+    """The refusal where no noise is enough, if noise without a pure loss may be used at all."""
+    shifts: Floats
+    """How far a row of each kind moves the answers it touches between two states: shape (kinds, answers, k, k)."""
+
+    @abc.abstractmethod
+    def loss(self, noise: Noise) -> tuple[float, Place]:
+        """Return the pure loss of the noisy answers, never below the true one, and the row and states that have it."""
+
+    def renyi(self, noise: Noise, alpha: float) -> tuple[float, Place] | None:
+        """Return the Rényi loss of one order where a bound below the pure loss is known; None elsewhere."""
+        del noise, alpha
+        return None
+
+    def coarse(self) -> "DependentRows":
+        """Return the same rows with a coarser loss that is quicker to find and larger; refuse where there is none."""
+        raise Refused(
+            "Coarse messages along rows that do not form a single chain.",
+            allowed="pf.MarkovChain as the prior",
+            instead="bound=pf.Messages()",
+        )
+
+    @property
+    def reach(self) -> float:
+        """How far one row alone moves the answers: the largest sum of its movements of each."""
+        return float(self.shifts.sum(axis=1).max(initial=0.0))
+
+    def exposures(self, noise: Noise) -> Floats | None:
+        """Return ℓ for each kind of row, rounded up: losses add over answers with independent noises.
+
+        None if some are infinite: the noise is 0, or it has no pure loss.
+        """
+        losses = np.asarray(noise.pure(self.shifts)).sum(axis=1)
+        return losses * (1 + self.shifts.shape[1] * UNIT) if np.isfinite(losses).all() else None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DependentChain(DependentRows):
+    """The rows of a Markov chain: row t moves the answers it touches by `shifts[kinds[t], :, e, f]` from e to f."""
+
+    answers: int
+    chain: Chain | Chains
+    shifts: Floats
+    kinds: Indices
+    secrets: Secrets
+    prior: Any
+    labels: tuple[Any, ...]
+
+    def loss(self, noise: Noise) -> tuple[float, Place]:
+        """Return the largest of B_t + ℓ_t + F_t (M20)."""
+        if not self._secrets_possible:
+            return 0.0, self.place(0, self.secrets.pairs[0].tolist())
+        losses = self.exposures(noise)
+        if losses is None:
+            return math.inf, self.place(0, self.secrets.pairs[0].tolist())
+        largest = leak(self.chain, Exposures(losses, self.kinds), self.secrets)
+        return largest.value, self.place(largest.row, largest.states)
+
+    def coarse(self) -> DependentRows:
+        return (
+            replace(self, chain=replace(self.chain, coarse=True)) if isinstance(self.chain, Chain) else super().coarse()
+        )
+
+    @cached_property
+    def _secrets_possible(self) -> bool:
+        return bool(self.secrets.possible(self.chain).any())
+
+    def place(self, row: int, states: Sequence[int]) -> Place:
+        """Return a row and two of its states, by their names."""
+        first, second = (self.labels[state] for state in states)
+        return Place(self.answers, self.prior, (first, second), row)
+
 
 _ROWS = 1 << 20
 
@@ -258,7 +455,7 @@ def _span(pair: Pair, norm: float) -> Reach:
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         same = mu == nu and not mu.covariance.any() if isinstance(mu, GaussianLaw) else False
         return Reach(0.0 if same else math.inf, Certainty.EXACT, pair)
-    left, right = masses.values(mu, nu)
+    left, right = common_units.values(mu, nu)
     if mu.dimension == 1:
         return Reach(longest(left[[0, -1]], right[[-1, 0]]), Certainty.EXACT, pair)
     return Reach(_span_of_vectors(mu, nu, norm), Certainty.UPPER_BOUND, pair)
@@ -270,7 +467,7 @@ def _span_of_vectors(mu: Law, nu: Law, norm: float) -> float:
     widest = 0.0
     for start in range(0, len(left), rows):
         steps = np.abs(left[start : start + rows, None, :] - right[None, :, :])
-        widest = max(widest, float(masses.norms(np.moveaxis(steps, -1, 0), norm).max()))
+        widest = max(widest, float(common_units.norms(np.moveaxis(steps, -1, 0), norm).max()))
     size = float(max(np.abs(left).max(), np.abs(right).max()))
     rounded = size * UNIT * mu.dimension if object in (mu.values.dtype, nu.values.dtype) else 0.0
     return upwards(widest, 8 * mu.dimension * UNIT) + rounded

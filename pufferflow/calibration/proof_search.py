@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, cast, final
 
 from pufferflow.calibration.bound import EPSILON_TOLERANCE, Bound, LossCurve
-from pufferflow.calibration.law_pairs import Witness
-from pufferflow.calibration.laws import Laws, ListedLaws
+from pufferflow.calibration.laws import Laws, ListedLaws, Witness
 from pufferflow.core.errors import Refused
 from pufferflow.core.parallel import Workers
 from pufferflow.core.progress import OutOfTimeError, check_time, doing, until

@@ -52,7 +52,7 @@ def disagreements(job: "Job", account: "Account | None") -> list[str]:
     """Return the differences of a job file and an account, a sentence each; empty without an account."""
     if account is None:
         return []
-    from pufferflow.jobs.published import zone_changed
+    from pufferflow.jobs.missed import zone_changed
 
     charged, wrong = job.file.ledger, list[str]()
     if charged.limit.guarantee != account.limit:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pufferflow.core.addresses import local_path
 from pufferflow.core.errors import UsageError
+from pufferflow.core.paths import local_path
 
 if TYPE_CHECKING:
     from pufferflow.accounting.ledger.ledger import Ledger

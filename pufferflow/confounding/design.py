@@ -1,26 +1,318 @@
-"""Task 1 of DCP: the best next release, within what the past releases leave of a guarantee (M32)."""
+"""Task 1 of DCP: the best next release, by a linear program whose channel is repaired exactly (M32).
 
+The repair of a solver's channel: a mechanism that keeps its guarantee exactly, in whole numbers.
+
+A solver's γ keeps its constraints up to a tolerance. Rounded to whole numbers, it is mixed with a mechanism that
+ignores what it reads. Such a mechanism reveals nothing beyond the past releases, so it keeps every constraint that the
+past keeps with a margin. The violation of a mixture is at most the mixture of violations, which gives the least
+sufficient share. All computations are in rational numbers, and every constraint is checked again at the end.
+
+Task 1 of DCP as a sparse linear program over γ(y|x), solved by HiGHS (M32).
+
+Variables are γ(y|x), J_s(y_1, y) in units of its past output, its excess T ≥ 0 over t·J_s′ if there is a δ, and the
+largest expected loss if there are several tables.
+"""
+
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, cast, final
 
 import numpy as np
+import scipy  # loads its parts when first used
 
-from pufferflow.confounding.joint_law import Release, as_releases, columns_read
-from pufferflow.confounding.program import solved
-from pufferflow.confounding.reading import ProjectedTable, named_secret, see, tables_of
-from pufferflow.confounding.repair import repaired
+from pufferflow.confounding.joint_law import (
+    ProjectedTable,
+    Release,
+    as_releases,
+    columns_read,
+    named_secret,
+    see,
+    tables_of,
+)
 from pufferflow.confounding.target import Target
-from pufferflow.core.arrays import Array, Floats
-from pufferflow.core.errors import UsageError
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import InternalError, Refused, UsageError
 from pufferflow.core.rounding import float_above
 from pufferflow.core.validate import finite_number, quoted
 from pufferflow.models.priors.table import Values
-from pufferflow.noise.channel import Channel, Drawn
-from pufferflow.noise.channel_labels import columns_of, label, unwrapped
+from pufferflow.noise.channel import Channel, Drawn, columns_of, label, unwrapped
 from pufferflow.privacy.guarantee import Guarantee
+
+_ROWS = 2**52
+_SHARES = 2**40
+
+
+def repaired(target: Target, solved: Floats, chances: Floats) -> tuple[Array, int]:
+    """Return probabilities that keep every constraint, in whole numbers, and their unit; `chances` are the inputs'."""
+    rows = np.stack([_whole(row) for row in np.maximum(solved, 0.0)])
+    mean = chances @ np.maximum(solved, 0.0)
+    still = _whole(mean / mean.sum() / 2 + 0.5 / len(mean))
+    share = _share(target, rows, still)
+    mixed, unit = _mixed(rows, still, share), _ROWS * _SHARES
+    if not kept(target, mixed, unit):
+        raise InternalError("A repaired mechanism breaks its guarantee.", instead="reporting it to the maintainers")
+    common = math.gcd(unit, *mixed.ravel().tolist())
+    return mixed // common, unit // common
+
+
+def kept(target: Target, rows: Array, unit: int) -> bool:
+    """Return whether a mechanism keeps every constraint, exactly."""
+    if target.budgets:
+        return all(
+            bool((target.excesses(place, part @ rows, unit) <= target.budgets[place]).all())
+            for place, part in enumerate(target.parts)
+        )
+    return all(
+        laws.delta_at(target.likelihood) / unit <= target.delta
+        for place, part in enumerate(target.parts)
+        for _, laws in target.pairs(place, (part @ rows).reshape(len(part), -1))
+    )
+
+
+def _whole(row: Floats) -> Array:
+    """Return a law in whole numbers, of which `_ROWS` make 1; the remainder goes to the likeliest output."""
+    exact = [int(one * _ROWS) for one in (row / row.sum()).tolist()]
+    exact[int(np.argmax(row))] += _ROWS - sum(exact)
+    return np.array(exact, dtype=object)
+
+
+def _mixed(rows: Array, still: Array, share: int) -> Array:
+    return rows * (_SHARES - share) + still[None, :] * share
+
+
+def _share(target: Target, rows: Array, still: Array) -> int:
+    """Return the least sufficient share of the mechanism that ignores what it reads, in parts of `_SHARES`."""
+    need = Fraction(0)
+    for place, part in enumerate(target.parts):
+        solved, ignoring = part @ rows, part.sum(axis=2)[:, :, None] * still
+        if target.budgets:
+            allowed = target.budgets[place]
+            over = (target.excesses(place, solved, _ROWS) - allowed).ravel().tolist()
+            room = (allowed - target.excesses(place, ignoring, _ROWS)).ravel().tolist()
+            need = max([need, *map(_part_of, over, room)])
+            continue
+        flat, calm = (one.reshape(len(part), -1) for one in (solved, ignoring))
+        pairs = zip(target.pairs(place, flat), target.pairs(place, calm), strict=True)
+        for (_, laws), (_, spare) in pairs:
+            if target.delta > 0:
+                over = laws.delta_at(target.likelihood) / _ROWS - target.delta
+                room = target.delta - spare.delta_at(target.likelihood) / _ROWS
+                need = max(need, _part_of(over, room))
+            else:
+                up, down = target.likelihood.numerator, target.likelihood.denominator
+                excess, slack = laws.p * down - laws.q * up, spare.q * up - spare.p * down
+                need = max([need, *(_part_of(excess[at], slack[at]) for at in np.flatnonzero(excess > 0).tolist())])
+    return math.ceil(need * _SHARES)
+
+
+def _part_of(over: Fraction | int, room: Fraction | int) -> Fraction:
+    """Return the share λ with (1 − λ)·`over` ≤ λ·`room`; 1 if there is no margin."""
+    if over <= 0:
+        return Fraction(0)
+    return Fraction(over) / (Fraction(over) + cast(Fraction, max(room, 0)))
+
+
+_MOST_VARIABLES = 60_000
+_MOST_ENTRIES = 6_000_000
+_Blocks = list[tuple[int, Any]]
+"""Blocks of a row of blocks, each with its first variable."""
+
+
+def solved(target: Target, expected: tuple[Array, ...]) -> tuple[Floats, float]:
+    """Return the γ of least expected loss under a guarantee, within the solver's tolerance, and that loss.
+
+    `expected` has for every table the loss of each input, times its probability, and output; the worst table counts.
+    """
+    inputs, outputs = expected[0].shape
+    check_size(target, outputs)
+    losses = [np.array([[float(one) for one in row] for row in own.tolist()]) for own in expected]
+    orbits = _reflection(target, expected)
+    lift: Any = _sparse().csr_matrix((np.ones(len(orbits)), (np.arange(len(orbits)), orbits)))
+    rows = _Program()
+    gamma = rows.variables(lift.shape[1])
+    totals = _sparse().kron(_eye(inputs), np.ones((1, outputs))) @ lift
+    rows.equal([(gamma, totals)], np.ones(int(inputs)))
+    for place in range(len(target.parts)):
+        _keep(rows, target, place, (gamma, lift, outputs))
+    objective = losses[0].ravel() @ lift
+    if len(losses) > 1:
+        worst = rows.variables(1)
+        for own in losses:
+            rows.at_most([(gamma, _row(own.ravel() @ lift)), (worst, _row([-1.0]))], np.zeros(1))
+        objective = np.concatenate([np.zeros(worst), [1.0]])
+    values, least = rows.solve(objective, free=len(losses) > 1)
+    return (lift @ values[: lift.shape[1]]).reshape(inputs, outputs), least
+
+
+def _sparse() -> Any:
+    """Return the part of scipy that makes sparse matrices, loaded when first used."""
+    return scipy.sparse
+
+
+def check_size(target: Target, outputs: int) -> None:
+    """Refuse programs that take too long, before anything is built."""
+    entries = sum(int((part > 0).sum()) for part in target.parts) * outputs
+    check_probabilities(len(target.inputs), outputs, entries)
+
+
+def check_probabilities(inputs: int, outputs: int, entries: int = 0) -> None:
+    """Refuse programs with too many probabilities, or too many entries in their constraints."""
+    if inputs * outputs > _MOST_VARIABLES or entries > _MOST_ENTRIES:
+        raise Refused(
+            f"The linear program has {inputs * outputs} probabilities ({inputs} inputs × {outputs} outputs) and "
+            f"{entries} entries.",
+            allowed=f"at most {_MOST_VARIABLES} probabilities and {_MOST_ENTRIES} entries",
+            instead="outputs=[…] on a coarser grid, or coarser columns",
+        )
+
+
+def _reflection(target: Target, expected: tuple[Array, ...]) -> Indices:
+    """Return for every γ(y|x), inputs first, the number of its variable: one for a probability and its mirror image.
+
+    A program that is the same for inputs, outputs and secrets in the opposite order (or secrets in the same one) has a
+    solution with this symmetry: the mean of any solution and of its mirror image, since the program is convex.
+    """
+    size = expected[0].size
+    if target.budgets or not all(bool((own == own[::-1, ::-1]).all()) for own in expected):
+        return np.arange(size)
+    secrets = range(len(target.seen.values))
+    orders = [list(secrets), list(secrets)[::-1]]
+    if not any(_mirrors(target, order) for order in orders):
+        return np.arange(size)
+    both = np.minimum(np.arange(size), np.arange(size)[::-1])
+    return np.unique(both, return_inverse=True)[1].astype(np.intp)
+
+
+def _mirrors(target: Target, order: list[int]) -> bool:
+    """Return whether the constraints stay as they are, with secrets in this order and inputs turned around."""
+    turned = {(order[one], order[other]) for one, other in target.seen.pairs}
+    return turned == set(target.seen.pairs) and all(
+        _columns(part) == _columns(part[order][:, :, ::-1]) for part in target.parts
+    )
+
+
+def _columns(part: Array) -> dict[tuple[int, ...], int]:
+    """Return the likelihoods of each past output, and how often they occur; their order does not matter."""
+    found: dict[tuple[int, ...], int] = {}
+    for at in range(part.shape[1]):
+        key = tuple(part[:, at, :].ravel().tolist())
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def _keep(rows: "_Program", target: Target, place: int, known: tuple[int, Any, int]) -> None:
+    """Add the constraints of a table: J = A·γ, J_s − t·J_s′ ≤ T, ΣT ≤ δ for every pair, or a share at each output."""
+    gamma, lift, outputs = known
+    scaled, units = _scaled(target.parts[place])
+    secrets, past, inputs = scaled.shape
+    joint = rows.variables(secrets * past * outputs)
+    spread = _sparse().kron(_sparse().csr_matrix(scaled.reshape(-1, inputs)), _eye(outputs)) @ lift
+    rows.equal([(gamma, spread), (joint, -_eye(secrets * past * outputs))], np.zeros(int(secrets * past * outputs)))
+    first, second = (_places(secrets, past * outputs, side) for side in zip(*target.seen.pairs, strict=True))
+    count: int = first.shape[0]
+    blocks: _Blocks = [(joint, first - float(target.likelihood) * second)]
+    if target.delta > 0:
+        excess = rows.variables(count)
+        blocks.append((excess, -_eye(count)))
+        pairs = len(target.seen.pairs)
+        if target.budgets:
+            allowed = np.array([[float(one) for one in row] for row in target.budgets[place].tolist()]) / units
+            each = _sparse().kron(_eye(pairs * past), np.ones((1, outputs)))
+            rows.at_most([(excess, each)], allowed.ravel())
+            rows.at_most(blocks, np.zeros(count))
+            return
+        each = np.repeat(units, outputs)[None, :]
+        rows.at_most([(excess, _sparse().kron(_eye(pairs), each))], np.full(pairs, float(target.delta)))
+    rows.at_most(blocks, np.zeros(count))
+
+
+def _scaled(part: Array) -> tuple[Floats, Floats]:
+    """Return the likelihoods of the inputs in units of the largest of each past output, and these units."""
+    sums = part.sum(axis=2)
+    largest = np.maximum(sums.max(axis=0), 1).tolist()  # another table's outputs may be impossible here
+    scaled = [[[one / unit for one in row] for row, unit in zip(rows, largest, strict=True)] for rows in part.tolist()]
+    total = int(sums[0].sum())
+    return np.array(scaled), np.array([one / total for one in largest])
+
+
+def _places(secrets: int, outcomes: int, chosen: tuple[int, ...]) -> Any:
+    """Return the matrix that picks J of a value of the secret for every pair."""
+    picked = _sparse().csr_matrix(
+        (np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), secrets)
+    )
+    return _sparse().kron(picked, _eye(outcomes), format="csr")
+
+
+def _eye(size: int) -> Any:
+    return _sparse().eye_array(size, format="csr")
+
+
+def _row(numbers: Any) -> Any:
+    return _sparse().csr_matrix(np.asarray(numbers)[None, :])
+
+
+@final
+@dataclass(eq=False)
+class _Program:
+    """Rows of a linear program, as they are added."""
+
+    width: int = 0
+    equals: list[tuple[_Blocks, Floats]] = field(default_factory=list[tuple[_Blocks, Floats]])
+    limits: list[tuple[_Blocks, Floats]] = field(default_factory=list[tuple[_Blocks, Floats]])
+
+    def variables(self, count: int) -> int:
+        """Return the first of so many new variables."""
+        self.width += count
+        return self.width - count
+
+    def equal(self, blocks: _Blocks, right: Floats) -> None:
+        """Add equations."""
+        self.equals.append((blocks, right))
+
+    def at_most(self, blocks: _Blocks, right: Floats) -> None:
+        """Add upper limits."""
+        self.limits.append((blocks, right))
+
+    def solve(self, objective: Floats, *, free: bool) -> tuple[Floats, float]:
+        """Return the variables with the least objective, all ≥ 0 but for the last one if it is free."""
+        costs = np.zeros(self.width)
+        costs[: len(objective)] = objective
+        lows = np.zeros(self.width)
+        lows[-1] = -np.inf if free else 0.0
+        linprog: Any = scipy.optimize.linprog
+        (above, tops), (same, rights) = self._stacked(self.limits), self._stacked(self.equals)
+        found = linprog(
+            costs,
+            A_ub=above,
+            b_ub=tops,
+            A_eq=same,
+            b_eq=rights,
+            bounds=np.stack([lows, np.full(self.width, np.inf)], axis=1),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9},
+        )
+        if found.x is None:
+            raise InternalError(
+                f"The linear program was not solved: {found.message}", instead="reporting it to the maintainers"
+            )
+        return np.asarray(found.x, dtype=np.float64), float(found.fun)
+
+    def _stacked(self, rows: list[tuple[_Blocks, Floats]]) -> tuple[Any, Floats]:
+        whole = [_sparse().vstack([self._beside(blocks) for blocks, _ in rows], format="csr")]
+        return whole[0], np.concatenate([right for _, right in rows])
+
+    def _beside(self, blocks: _Blocks) -> Any:
+        """Return blocks side by side over all variables."""
+        parts: list[Any] = []
+        at, height = 0, blocks[0][1].shape[0]
+        for start, block in [*blocks, (self.width, _sparse().csr_matrix((height, 0)))]:
+            parts += [_sparse().csr_matrix((height, start - at)), block]
+            at = start + block.shape[1]
+        return _sparse().hstack([one for one in parts if one.shape[1]], format="csr")
+
 
 LossName = Literal["absolute", "squared", "zero-one"]
 Loss = LossName | Callable[[Any, Any], float] | Sequence[Sequence[float]]
@@ -82,7 +374,7 @@ def design(  # noqa: PLR0913 - the data of the program, and its restrictions
     (0.4064, (0, 1, 2), True)
     """
     releases = as_releases(past)
-    asked, read = _columns(table, releases, secret, query, reads)
+    asked, read = _columns_read(table, releases, secret, query, reads)
     seen = see(table, secret, list(dict.fromkeys([*columns_read(releases), *read, *asked])))
     return best_channel(seen, Target.of(seen, releases, read, guarantee, published), guarantee, asked, loss, outputs)
 
@@ -108,7 +400,7 @@ def best_channel(  # noqa: PLR0913, PLR0917 - the data of the program
     return Design(channel, guarantee, float_above(max(Fraction((own * rows).sum()) / unit for own in expected)), least)
 
 
-def _columns(
+def _columns_read(
     table: Any, past: Sequence[Release], secret: Any, query: Any, reads: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of the answer, and those that the channel reads."""

@@ -1,4 +1,6 @@
-"""The joint law of all outputs of several releases under every value of a secret, and its pairs (M22, M23, M31).
+"""The data that releases read of a row, and the joint law of all their outputs under every value of a secret.
+
+The joint law of all outputs of several releases under every value of a secret, and its pairs (M22, M23, M31).
 
 Given the data all releases are independent of each other. Given the secret they are not, since they read the same rows.
 Channels alone are enumerated in whole numbers. Continuous noise is represented by cells, as many as fit; Gaussian
@@ -10,24 +12,317 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from pufferflow.confounding.additive import Additive, Cells
-from pufferflow.confounding.coordinates import TiedCoordinates, cells_that_fit, coordinates_of, room_for
-from pufferflow.confounding.coupled_pair import CoupledPair
-from pufferflow.confounding.exact_pair import ExactPair
-from pufferflow.confounding.law_pair import LawPair
-from pufferflow.confounding.noisy_pair import NoisyPair
-from pufferflow.confounding.reading import ProjectedTable
-from pufferflow.confounding.tied import CopulaNoise
+from pufferflow.confounding.additive import Additive, Cells, cells_of, count_of_steps, staircase_cells
+from pufferflow.confounding.law_pairs import CoupledPair, ExactPair, LawPair, NoisyPair
+from pufferflow.confounding.tied import CopulaNoise, tied_cells
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, log_above, upwards
+from pufferflow.core.suggestions import did_you_mean
+from pufferflow.core.validate import decimal_reading, quoted
 from pufferflow.models.domain import Label
+from pufferflow.models.priors.table import Table, Values, table_of_rows
+from pufferflow.models.scenario import Scenario
+from pufferflow.models.secret import Derived, Secret, hidden_column
+from pufferflow.noise.base import Noise
 from pufferflow.noise.channel import Channel
 from pufferflow.noise.gaussian import Gaussian
+from pufferflow.noise.staircase import Staircase
+
+_TABLES = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProjectedTable:
+    """Tables given a secret: the law of the values of some columns, given each value of the secret.
+
+    There is an array of `masses` for every table, of shape (values of the secret, points): whole numbers, in units of
+    one `total` for all. Several tables have the points of all of them.
+    """
+
+    secret: str
+    values: tuple[Label, ...]
+    pairs: tuple[tuple[int, int], ...]
+    """Both orders of the pairs of values that must be indistinguishable, by their places."""
+    columns: tuple[str, ...]
+    points: tuple[Values, ...]
+    masses: tuple[Array, ...]
+
+    @cached_property
+    def laws(self) -> tuple[tuple[Array, int], ...]:
+        """For every table the laws of the points given the secret, in whole numbers of one unit, and its total."""
+        return tuple(_conditional(joint) for joint in self.masses)
+
+    @cached_property
+    def chances(self) -> tuple[list[Fraction], ...]:
+        """For every table the probabilities of the values of the secret."""
+        return tuple([Fraction(sum(row), joint.sum()) for row in joint.tolist()] for joint in self.masses)
+
+    def place(self, columns: Sequence[str], point: Values) -> Values:
+        """Return the values of some of the columns at a point."""
+        return tuple(point[self.columns.index(name)] for name in columns)
+
+
+def _conditional(joint: Array) -> tuple[Array, int]:
+    sums = joint.sum(axis=1)
+    total = math.lcm(*sums.tolist())
+    return joint * np.array([total // one for one in sums.tolist()], dtype=object)[:, None], total
+
+
+def see(table: Any, secret: Any, columns: Sequence[str]) -> ProjectedTable:
+    """Return tables given a secret; for a scenario, its priors and its secret."""
+    tables, secret = _tables(table, secret)
+    hidden = _hidden(tables[0], secret, columns)
+    for one in tables:
+        for name in (*columns, hidden):
+            if name not in one.names:
+                raise UsageError(
+                    f"The table has no column {name!r}.{did_you_mean(name, one.names)}",
+                    allowed=f"one of {list(one.names)[:6]}",
+                    instead="the name of a column of the table",
+                )
+    values = tuple(dict.fromkeys(sorted(value for one in tables for value in one.values(hidden))))
+    pairs = _pairs(tables, hidden, secret, values)
+    listed = [_joint(one, hidden, columns) for one in tables]
+    points = tuple(sorted({point for joint in listed for _, point in joint}))
+    places = {point: at for at, point in enumerate(points)}
+    masses: list[Array] = []
+    for joint in listed:
+        unit = math.lcm(*(mass.denominator for mass in joint.values()))
+        whole = np.zeros((len(values), len(points)), dtype=object)
+        for (value, point), mass in joint.items():
+            whole[values.index(value), places[point]] = mass.numerator * (unit // mass.denominator)
+        masses.append(whole)
+    return ProjectedTable(hidden, values, pairs, tuple(columns), points, tuple(masses))
+
+
+def named_secret(table: Any, secret: Any) -> str | None:
+    """Return the column of the secret that is named, itself or by a scenario; None if none is."""
+    about = table.secret if secret is None and isinstance(table, Scenario) else secret
+    if isinstance(about, Secret):
+        return about.column
+    return about.name if isinstance(about, Derived) else cast(str | None, about)
+
+
+def tables_of(table: Any) -> list[Table]:
+    """Return the tables of a prior: a table, several, or those of a scenario."""
+    return _tables(table, None)[0]
+
+
+def _tables(table: Any, secret: Any) -> tuple[list[Table], Any]:
+    if isinstance(table, Scenario):
+        priors, secret = table.priors, table.secret if secret is None else secret
+    else:
+        priors = cast(Sequence[Any], table) if isinstance(table, list | tuple) else (table,)
+    tables = [table for table in map(table_of_rows, priors) if table is not None]
+    if not tables or len(tables) < len(priors):
+        raise UsageError(
+            f"The table is {quoted(cast(object, table))}.",
+            allowed="a pf.Table without shared columns, a list of them, or a scenario whose priors are such tables",
+            instead=_TABLES,
+        )
+    return tables, secret
+
+
+def _hidden(table: Table, secret: Any, columns: Sequence[str]) -> str:
+    """Return the column of the secret: the one that is named, or the only one that nothing reads."""
+    if isinstance(secret, Secret | Derived):
+        return hidden_column(secret, table.values)[0] if isinstance(secret, Secret) else secret.name
+    if isinstance(secret, str):
+        return secret
+    unread = [name for name in table.names if name not in columns]
+    if secret is not None or len(unread) != 1:
+        given = f"secret is {quoted(secret)}" if secret is not None else f"Nothing reads {unread}"
+        raise UsageError(
+            f"{given}: it is not clear which column is the secret.",
+            allowed="the name of a column, pf.Secret or pf.Derived; left out, the only column that nothing reads",
+            instead=f"secret={table.names[0]!r}",
+        )
+    return unread[0]
+
+
+def _pairs(tables: Sequence[Table], hidden: str, secret: Any, values: tuple[Label, ...]) -> tuple[tuple[int, int], ...]:
+    """Return both orders of the pairs; refuse values of the secret that some table never produces."""
+    if len(values) < 2:
+        raise UsageError(
+            f"The secret {hidden!r} has a single value, so there is nothing to hide.",
+            allowed="two values of the secret or more",
+            instead=_TABLES,
+        )
+    about = secret if isinstance(secret, Secret | Derived) else Derived(hidden)
+    _, listed = hidden_column(about, lambda _: values)
+    for one, other in listed:
+        for table in tables:
+            known = table.values(hidden)
+            missing = [value for value in (one, other) if value not in known]
+            if missing:
+                raise UsageError(
+                    f"A table never produces {hidden} = {missing[0]!r}: nothing can be said about it.",
+                    allowed=f"values with a probability above 0: {list(known)[:6]}",
+                    instead="pairs of the values that occur, or a table with all of them",
+                )
+    both = [(values.index(one), values.index(other)) for one, other in listed]
+    return tuple(pair for one, other in both for pair in ((one, other), (other, one)))
+
+
+def _joint(table: Table, hidden: str, columns: Sequence[str]) -> dict[tuple[Label, Values], Fraction]:
+    """Return the joint law of the secret and some columns; floats are the decimals they are written as."""
+    own = table.cells[table.names.index(hidden)]
+    read = [table.cells[table.names.index(name)] for name in columns]
+    points: list[Values] = list(zip(*read, strict=True)) if columns else [()] * len(own)
+    joint: dict[tuple[Label, Values], Fraction] = {}
+    for value, point, mass in zip(own, points, table.probabilities, strict=True):
+        if mass > 0:
+            joint[value, point] = joint.get((value, point), Fraction(0)) + decimal_reading(mass)
+    return joint
+
+
+_MOST_CELLS = 1_000_000
+_MOST_FLOATS = 60_000_000
+_MOST_TIED = 700
+_FEWEST = 24
+_FARTHEST = 10**9
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """Numbers of all points in units of a noise of scale 1, beginning at 0, and their error."""
+
+    dimensions: ClassVar[int] = 1
+
+    noise: Noise
+    answers: Floats
+    blurred: float = 0.0
+    exact: tuple[Fraction, ...] = ()
+    """The same as rational numbers, for staircases."""
+
+    @property
+    def least(self) -> int:
+        """The number of cells that it needs: staircases have all of theirs, Laplace noise a knot for every answer."""
+        return count_of_steps(self.exact) if isinstance(self.noise, Staircase) else len(np.unique(self.answers))
+
+    def cells(self, most: int) -> Cells:
+        """Return its cells."""
+        if isinstance(self.noise, Staircase):
+            return staircase_cells(self.noise, self.exact)
+        return cells_of(self.noise, self.answers, most, self.blurred)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TiedCoordinates:
+    """The same of two numbers whose noises are tied by a Gaussian copula."""
+
+    dimensions: ClassVar[int] = 2
+
+    noises: tuple[Noise, Noise]
+    answers: tuple[Floats, Floats]
+    correlation: float
+
+    @property
+    def least(self) -> int:
+        """The number of cells that each of both numbers needs."""
+        return max(len(np.unique(own)) for own in self.answers)
+
+    def cells(self, most: int) -> Cells:
+        """Return its cells: rectangles."""
+        return tied_cells(self.noises, self.answers, self.correlation, min(most, _MOST_TIED))
+
+
+def coordinates_of(
+    seen: ProjectedTable, noisy: Sequence[Additive | CopulaNoise], *, spanned: bool = True
+) -> list[Coordinate | TiedCoordinates]:
+    """Return all noisy answers, Gaussian ones as few as they span."""
+    others: list[Coordinate | TiedCoordinates] = []
+    bells: list[Floats] = []
+    for one in noisy:
+        parts = (one.first, one.second) if isinstance(one, CopulaNoise) else (one,)
+        noises = [part.noise for part in parts for _ in part.reads]
+        exact = [_answers(seen, name, part.noise.scale) for part in parts for name in part.reads]
+        answers = [np.array([float(value) for value in own]) for own in exact]
+        if all(isinstance(noise, Gaussian) for noise in noises):
+            bells += _independent(answers, one.correlation) if one.correlation else answers
+        elif isinstance(one, CopulaNoise):
+            units = noises[0].at(1.0), noises[1].at(1.0)
+            others.append(TiedCoordinates(units, (answers[0], answers[1]), one.correlation))
+        else:
+            unit = one.noise.at(1.0)
+            others += [Coordinate(unit, own, exact=whole) for own, whole in zip(answers, exact, strict=True)]
+    if bells and spanned:
+        return [*_spanned(np.stack(bells, axis=1)), *others]
+    return [*(Coordinate(Gaussian(1.0), own - own.min()) for own in bells), *others]
+
+
+def _independent(answers: list[Floats], share: float) -> list[Floats]:
+    """Return two answers in coordinates in which correlated Gaussian noises are independent (M28)."""
+    return [answers[0], (answers[1] - share * answers[0]) / np.sqrt((1 - share) * (1 + share))]
+
+
+def _answers(seen: ProjectedTable, name: str, scale: float) -> tuple[Fraction, ...]:
+    """Return a column in units of a scale, less its smallest value."""
+    values = [point[seen.columns.index(name)] for point in seen.points]
+    if not all(isinstance(one, int | float) for one in values):
+        raise UsageError(
+            f"Noise is added to {name!r}, which has labels.",
+            allowed="columns of numbers",
+            instead="a pf.confounding.Channel, or numbers for the labels",
+        )
+    exact = [Fraction(cast(float, one)) for one in values]
+    least = min(exact)
+    if max(exact) - least > _FARTHEST * Fraction(scale):
+        raise Refused(
+            f"The values of {name!r} lie more than {_FARTHEST} scales of the noise apart.",
+            allowed="noise that hides some of them",
+            instead="pf.confounding.Channel.revealing(reads, inputs), for what the noise does not hide",
+        )
+    return tuple((one - least) / Fraction(scale) for one in exact)
+
+
+def _spanned(answers: Floats) -> list[Coordinate]:
+    """Return Gaussian answers (points, coordinates) along the axes that they span; noise off these reveals nothing.
+
+    The error of an answer is its remainder beside these axes, and all rounding.
+    """
+    centred = answers - answers[0]
+    size = float(np.abs(centred).max())
+    if size == 0:
+        return [Coordinate(Gaussian(1.0), np.zeros(len(answers)))]
+    _, stretches, axes = np.linalg.svd(centred, full_matrices=False)
+    along_axes = axes[stretches > 1e-11 * stretches[0]]
+    along = centred @ along_axes.T
+    beside = float(np.abs(centred - along @ along_axes).max()) * np.sqrt(answers.shape[1])
+    blurred = beside + 64 * UNIT * size * answers.shape[1]
+    return [Coordinate(Gaussian(1.0), own - own.min(), blurred) for own in along.T]
+
+
+def room_for(coordinates: Sequence[Coordinate | TiedCoordinates], points: int, outcomes: int, most: int) -> int:
+    """Return the number of cells of each number; 0 if the cells that they need do not fit."""
+    room = min(_MOST_CELLS, _MOST_FLOATS // points) // outcomes
+    each = min(int(max(room, 1) ** (1 / sum(one.dimensions for one in coordinates))), most)
+    least = max(one.least for one in coordinates)
+    return each if each >= max(least, _FEWEST) else 0
+
+
+def cells_that_fit(
+    coordinates: Sequence[Coordinate | TiedCoordinates], points: int, outcomes: int, most: int
+) -> list[Cells]:
+    """Return cells of all coordinates, as many as fit."""
+    each = room_for(coordinates, points, outcomes, most)
+    if not each:
+        raise Refused(
+            f"{len(coordinates)} noisy answers of {points} points, with {outcomes} outputs of channels, need more than "
+            f"{_MOST_CELLS} cells.",
+            allowed="what bounds give: the cost itself, without the posterior and the cost as if independent",
+            instead="one release of several queries less, coarser columns, or channels with few outputs",
+        )
+    return [one.cells(each) for one in coordinates]
+
 
 Release = Channel | Additive | CopulaNoise
 MOST_STEPS = 6_000_000

@@ -14,8 +14,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.joint_law import Outcomes, Release, is_noisy, noisy_laws
-from pufferflow.confounding.reading import ProjectedTable, see
+from pufferflow.confounding.joint_law import Outcomes, ProjectedTable, Release, is_noisy, noisy_laws, see
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError

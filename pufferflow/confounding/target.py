@@ -13,13 +13,10 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.confounding.additive import Additive, laplace_cells
-from pufferflow.confounding.exact_pair import ExactPair
-from pufferflow.confounding.joint_law import Outcomes, Release, check_size
-from pufferflow.confounding.law_pair import likelihood_below
-from pufferflow.confounding.losses import read_target
-from pufferflow.confounding.reading import ProjectedTable
-from pufferflow.confounding.steps import count_of_steps, log_stairs, staircase_cells
+from pufferflow.confounding.additive import Additive, count_of_steps, laplace_cells, log_stairs, staircase_cells
+from pufferflow.confounding.cost import read_target
+from pufferflow.confounding.joint_law import Outcomes, ProjectedTable, Release, check_size
+from pufferflow.confounding.law_pairs import ExactPair, likelihood_below
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Array, Indices
 from pufferflow.core.errors import Refused, UsageError

@@ -1,1 +1,1 @@
-"""Distributions of answers, finite or Gaussian; distances between them, and couplings that attain these."""
+"""Distributions of answers, finite or Gaussian, their distances, and couplings that attain these; the user of POT."""

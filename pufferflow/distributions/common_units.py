@@ -12,8 +12,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.rounding import SMALLEST, UNIT, float_above
-from pufferflow.distributions.atoms import as_fractions
-from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.finite_law import Law, as_fractions
 
 LARGEST_TOTAL = 2**59
 """Sums of a few totals up to this fit machine integers."""

@@ -17,11 +17,7 @@ import numpy as np
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import SMALLEST, UNIT, float_below, upwards
 from pufferflow.core.validate import decimal_reading, finite_number, instance, probability_below_one
-from pufferflow.distributions import emd
-from pufferflow.distributions import near_1d as line_near
-from pufferflow.distributions import wasserstein_1d as line
-from pufferflow.distributions import wasserstein_gaussian as gaussian
-from pufferflow.distributions import wasserstein_nd as space
+from pufferflow.distributions import emd, wasserstein_1d, wasserstein_gaussian, wasserstein_nd
 from pufferflow.distributions.coupling import AffineCoupling, Certainty, Coupling, Distance
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.gaussian_law import GaussianLaw
@@ -55,12 +51,12 @@ def winf(
     """
     norm = _norm(norm)
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
-        return gaussian.winf(*_gaussians(mu, nu), norm, coupling=coupling)
+        return wasserstein_gaussian.winf(*_gaussians(mu, nu), norm, coupling=coupling)
     if _on_a_line(mu, nu):
-        return line.winf(mu, nu, coupling=coupling)
+        return wasserstein_1d.winf(mu, nu, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _bound_by_gathering(mu, nu, norm, lambda a, b: space.winf(a, b, norm), coupling=coupling)
-    return space.winf(mu, nu, norm, coupling=coupling)
+        return _bound_by_gathering(mu, nu, norm, lambda a, b: wasserstein_nd.winf(a, b, norm), coupling=coupling)
+    return wasserstein_nd.winf(mu, nu, norm, coupling=coupling)
 
 
 @overload
@@ -89,12 +85,12 @@ def wasserstein(
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         left, right = _gaussians(mu, nu)
         if p == math.inf:
-            return gaussian.winf(left, right, norm, coupling=coupling)
-        return gaussian.wasserstein(left, right, p, norm, coupling=coupling)
+            return wasserstein_gaussian.winf(left, right, norm, coupling=coupling)
+        return wasserstein_gaussian.wasserstein(left, right, p, norm, coupling=coupling)
     if p == math.inf:
         return winf(mu, nu, norm, coupling=coupling)
     if _on_a_line(mu, nu):
-        return line.wasserstein(mu, nu, p, coupling=coupling)
+        return wasserstein_1d.wasserstein(mu, nu, p, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
         return _bound_by_gathering(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
     return emd.wasserstein(mu, nu, p, norm, coupling=coupling)
@@ -130,12 +126,12 @@ def near(
                 allowed="coupling=True for finite laws, or for winf and wasserstein",
                 instead="near(mu, nu, delta) without it",
             )
-        return gaussian.near(*_gaussians(mu, nu), float_below(share), norm)
+        return wasserstein_gaussian.near(*_gaussians(mu, nu), float_below(share), norm)
     if _on_a_line(mu, nu):
-        return line_near.near(mu, nu, share, coupling=coupling)
+        return wasserstein_1d.near(mu, nu, share, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _bound_by_gathering(mu, nu, norm, lambda a, b: space.near(a, b, share, norm), coupling=coupling)
-    return space.near(mu, nu, share, norm, coupling=coupling)
+        return _bound_by_gathering(mu, nu, norm, lambda a, b: wasserstein_nd.near(a, b, share, norm), coupling=coupling)
+    return wasserstein_nd.near(mu, nu, share, norm, coupling=coupling)
 
 
 def _share(delta: Number) -> Fraction:

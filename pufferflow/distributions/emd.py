@@ -14,11 +14,9 @@ import numpy as np
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import InternalError
 from pufferflow.core.rounding import SMALLEST, UNIT, upwards
-from pufferflow.distributions import common_units as masses
-from pufferflow.distributions import wasserstein_nd as space
-from pufferflow.distributions.coupling import Certainty, Coupling, Distance, TransportPlan, plan_of_coupling
+from pufferflow.distributions import common_units, wasserstein_nd
+from pufferflow.distributions.coupling import Certainty, Coupling, Distance, Matching, TransportPlan, plan_of_coupling
 from pufferflow.distributions.finite_law import Law
-from pufferflow.distributions.matching import Matching
 from pufferflow.distributions.wasserstein_1d import upper_power
 
 _MOST_ITERATIONS = 50_000_000
@@ -28,19 +26,19 @@ _WIDE = 1e-6
 
 def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_p on R^d, rounded up, or an upper bound with its gap in the note."""
-    matrix = space.costs(mu, nu, norm)
+    matrix = wasserstein_nd.costs(mu, nu, norm)
     farthest = float(matrix.max())
     if not np.isfinite(farthest):
         return Distance(np.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
     best, least = _solve_powers(mu, nu, p, matrix, farthest)
     value = _price(best, matrix, p)
     if least < value * (1 - _WIDE):
-        bottleneck = space.winf(mu, nu, norm, coupling=True)
+        bottleneck = wasserstein_nd.winf(mu, nu, norm, coupling=True)
         clipped, at_least = _solve_powers(mu, nu, p, matrix, 2 * float(bottleneck))
         best = min(best, clipped, bottleneck.coupling, key=lambda c: _price(c, matrix, p))
         value, least = _price(best, matrix, p), max(least, at_least)
     gap = 1 - least / value if value else 0.0
-    exact = masses.rational(mu, nu) is not None
+    exact = common_units.rational(mu, nu) is not None
     return Distance(
         value,
         Certainty.EXACT if exact and value == 0 else Certainty.UPPER_BOUND,

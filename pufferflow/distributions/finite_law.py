@@ -1,20 +1,254 @@
-"""A finite law of answers on R or R^d, as a frozen value.
+"""A finite law of answers on R or R^d, as a frozen value, and the reading of its atoms and weights.
+
+Reading the atoms and weights of a finite law, and putting them in order: validated once, merged, rational or float.
+
+Weights are kept as `masses` over a `total`: whole numbers over a common denominator where the weights are rational, so
+that sums and comparisons are exact at any length; floats over 1.0 otherwise.
+
+A finite law of answers on R or R^d, as a frozen value.
 
 Rational weights stay rational through every operation; float weights never lose an atom, however small its mass.
 """
 
 import math
+import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferflow.core.arrays import Array
 from pufferflow.core.errors import Refused, UsageError
-from pufferflow.distributions import atoms
+from pufferflow.core.rounding import SMALLEST, UNIT
+from pufferflow.core.validate import instance
+
+L = TypeVar("L")
+LARGEST_FLOAT_INTEGER = 2**53
+LARGEST_MACHINE_TOTAL = 2**62
+_SLACK = 1e-12
+_FLOAT_BYTES = 8
+
+_WEIGHTS_ALLOWED = "one number >= 0 per value, with sum 1 (floats: within 1e-12; Fractions: exactly)"
+
+
+def read_values(values: object) -> Array:
+    """Return the atoms as float64, or as Fractions where floats cannot represent all of them exactly."""
+    raw = _as_array(values)
+    if raw.dtype == object or (raw.dtype.kind == "f" and raw.dtype.itemsize > _FLOAT_BYTES):
+        raw = _exact_values(raw.astype(object))
+    elif raw.dtype.kind in "iu":
+        beyond = raw.size and max(abs(int(raw.min())), abs(int(raw.max()))) > LARGEST_FLOAT_INTEGER
+        raw = _exact_values(raw.astype(object)) if beyond else raw.astype(np.float64)
+    elif raw.dtype.kind in "bf":
+        raw = raw.astype(np.float64)
+    else:
+        raise _bad_values(f"The values have dtype {raw.dtype}.")
+    if raw.ndim not in (1, 2) or raw.size == 0:
+        raise _bad_values(f"The values have shape {raw.shape}.")
+    if raw.dtype != object:
+        if not np.isfinite(raw).all():
+            raise _bad_values("Some value is NaN or infinite (a null reads as NaN).", "column.drop_nulls() first")
+        raw = raw + 0.0  # −0.0 and 0.0 are one atom
+    return raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
+
+
+def _as_array(values: object) -> Array:
+    if type(values).__name__ in {"DataFrame", "LazyFrame", "dict"}:
+        raise _bad_values(f"The values are a {type(values).__name__}.", "one column, or frame.to_numpy() for vectors")
+    if isinstance(values, np.ma.MaskedArray):
+        raise _bad_values("The values are masked.", "values.compressed()")
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind == "f" and isinstance(values, list | tuple) and (np.abs(raw) >= LARGEST_FLOAT_INTEGER).any():
+            return np.asarray(values, dtype=object)  # whole numbers among the floats may have been rounded
+    except ValueError as error:
+        raise _bad_values("The values have rows of different lengths.") from error
+    return raw
+
+
+def read_masses(weights: object, count: int) -> tuple[Array, int]:
+    """Return the weights as (masses, total): whole numbers over their sum, or floats over 1."""
+    try:
+        raw = np.asarray(weights)
+    except ValueError as error:
+        raise _bad_weights("The weights have rows of different lengths.") from error
+    if raw.shape != (count,):
+        raise _bad_weights(f"The weights have shape {raw.shape} for {count} values.")
+    if raw.dtype.kind in "iu" or (raw.dtype == object and all(isinstance(w, numbers.Rational | Decimal) for w in raw)):
+        return _rational_masses(raw.tolist())
+    if raw.dtype.kind not in "fO" or (raw.dtype == object and not all(_is_number(w) for w in raw)):
+        raise _bad_weights(f"The weights have dtype {raw.dtype}.")
+    try:
+        return _float_masses(raw.astype(np.float64)), 1
+    except (OverflowError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise _bad_weights("Some weight does not fit a float.") from error
+
+
+def read_counts(counts: object, length: int) -> Array:
+    """Return how often each value occurred, as whole numbers."""
+    raw = np.asarray(counts)
+    instead = "pf.Law(values, weights) for weights that are no counts"
+    if raw.shape != (length,):
+        raise _bad_counts(f"The counts have shape {raw.shape} for {length} values.", instead)
+    if raw.dtype.kind not in "iu":
+        raise _bad_counts(f"The counts have dtype {raw.dtype}.", instead)
+    if (raw < 0).any() or not raw.any():
+        raise _bad_counts("Some count is negative, or all are 0.", "checking where the counts come from")
+    exact: list[int] = raw.tolist()
+    return whole(exact, sum(exact))
+
+
+def merge(values: Array, masses: Array, total: int) -> tuple[Array, Array, int]:
+    """Return atoms sorted and distinct, without atoms of mass 0, with the masses of equal atoms added."""
+    positive = masses > 0
+    if not positive.all():
+        values, masses = values[positive], masses[positive]
+    ordered = values.ndim == 1 and bool((values[1:] > values[:-1]).all())
+    if not ordered:
+        order = _sort_order(values)
+        values, masses = values[order], masses[order]
+        differs = values[1:] != values[:-1]
+        first = np.concatenate([[True], differs if values.ndim == 1 else differs.any(axis=1)])
+        if not first.all():
+            values, masses = values[first], np.add.reduceat(masses, np.flatnonzero(first))
+    if masses.dtype != np.float64:
+        divisor = math.gcd(int(np.gcd.reduce(masses)), total)  # machine integers wherever they fit
+        masses, total = whole(masses // divisor, total // divisor), total // divisor
+    values, masses = np.ascontiguousarray(values), np.ascontiguousarray(masses)
+    values.flags.writeable = masses.flags.writeable = False
+    return values, masses, total
+
+
+def as_fractions(floats: Array) -> Array:
+    """Return numbers as Fractions, exactly."""
+    return np.vectorize(Fraction, otypes=[object])(floats)
+
+
+def of_kind(law: object, kind: type[L]) -> L:
+    """Return a law of the kind that an operation needs; refuse others, and name that kind."""
+    name = f"pf.{kind.__name__}"
+    return instance(law, kind, "A law", allowed=f"{name}, on both sides", instead=f"help({name}) for how to make one")
+
+
+def whole(masses: Sequence[int] | Array, total: int) -> Array:
+    """Return whole masses as machine integers where their total allows, as Python integers otherwise."""
+    return np.asarray(masses, dtype=np.int64 if total < LARGEST_MACHINE_TOTAL else object)
+
+
+def normalise_masses(masses: Array) -> Array:
+    """Return float masses with sum 1; those that miss it by no more than rounding explains are left as they are."""
+    total = float(masses.sum())
+    if abs(total - 1) <= len(masses) * UNIT:
+        return masses
+    return np.where(masses > 0, above_zero(masses / total), 0.0)
+
+
+def log_quotient(dividend: int, divisor: int) -> float:
+    """Return log(dividend/divisor) for whole numbers > 0 of any size, to a few units in the last place.
+
+    >>> round(log_quotient(1, 10**400), 9) == round(-400 * math.log(10), 9)
+    True
+    """
+    places = divisor.bit_length() - dividend.bit_length()
+    near_one = (dividend << places) / divisor if places >= 0 else dividend / (divisor << -places)
+    return math.log(near_one) - places * math.log(2)
+
+
+def above_zero(masses: Array) -> Array:
+    """Return float masses without underflow: an atom that can occur keeps at least the smallest float."""
+    return np.maximum(masses, SMALLEST)
+
+
+def _sort_order(values: Array) -> Array:
+    if values.ndim == 1:
+        return np.argsort(values, kind="stable")
+    if values.dtype == object:
+        return np.array(sorted(range(len(values)), key=lambda i: tuple(values[i])), dtype=np.intp)
+    return np.lexsort(values.T[::-1])
+
+
+def _exact_values(raw: Array) -> Array:
+    if any(value is None for value in raw.flat):
+        raise _bad_values("Some value is null.", "column.drop_nulls() first")
+    if not all(_is_number(value) for value in raw.flat):
+        raise _bad_values("Some value is not a number.")
+    if all(_fits_float(value) for value in raw.flat):
+        return raw.astype(np.float64)
+    try:
+        exact = [Fraction(*value.as_integer_ratio()) for value in raw.flat]
+    except (ValueError, OverflowError) as error:
+        raise _bad_values("Some value is NaN or infinite.") from error
+    result = np.empty(raw.size, dtype=object)
+    result[:] = exact
+    return result.reshape(raw.shape)
+
+
+def _rational_masses(given: list[Any]) -> tuple[Array, int]:
+    try:
+        weights = [Fraction(weight) for weight in given]
+    except (ValueError, OverflowError) as error:  # a Decimal may be no number, or infinite
+        raise _bad_weights("Some weight is NaN or infinite.") from error
+    if min(weights) < 0:
+        raise _bad_weights(f"Some weight is negative: {_readable(min(weights))}.")
+    total = sum(weights, Fraction(0))
+    if total != 1:
+        raise _bad_sum(_readable(total))
+    denominator = math.lcm(*(weight.denominator for weight in weights))
+    return whole(
+        [weight.numerator * (denominator // weight.denominator) for weight in weights], denominator
+    ), denominator
+
+
+def _float_masses(weights: Array) -> Array:
+    if not np.isfinite(weights).all():
+        raise _bad_weights("Some weight is NaN or infinite.")
+    if weights.min() < 0:
+        raise _bad_weights(f"Some weight is negative: {weights.min():.3g}.")
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if not abs(total - 1) <= _SLACK:
+        raise _bad_sum(f"{total:.17g}")
+    return normalise_masses(weights)
+
+
+def _fits_float(value: Any) -> bool:
+    try:
+        return isinstance(value, float) or value == float(value)
+    except (OverflowError, ValueError):  # too large, or a signalling NaN
+        return False
+
+
+def _readable(number: Fraction) -> str:
+    return f"{float(number):.17g}" if abs(number) < LARGEST_FLOAT_INTEGER else "beyond 2^53"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real | Decimal)
+
+
+def _bad_values(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> UsageError:
+    return UsageError(problem, allowed="finite numbers, of shape (n,) or (n, d), at least one", instead=instead)
+
+
+def _bad_counts(problem: str, instead: str) -> UsageError:
+    return UsageError(problem, allowed="one whole number >= 0 per value, not all of them 0", instead=instead)
+
+
+def _bad_weights(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> UsageError:
+    return UsageError(problem, allowed=_WEIGHTS_ALLOWED, instead=instead)
+
+
+def _bad_sum(total: str) -> UsageError:
+    return _bad_weights(
+        f"The weights have sum {total}.", "weights / weights.sum(), or pf.Law.empirical(values, counts=...) for counts"
+    )
+
 
 MOST_PRODUCT_ATOMS = 60_000_000
 _MOST_LATTICE_STEPS = 4 * 10**10
@@ -40,12 +274,12 @@ class Law:
     total: int
 
     def __init__(self, values: npt.ArrayLike | Sequence[Any], weights: npt.ArrayLike | Sequence[Any]) -> None:
-        points = atoms.read_values(values)
-        masses, total = atoms.read_masses(weights, len(points))
+        points = read_values(values)
+        masses, total = read_masses(weights, len(points))
         self._set(points, masses, total)
 
     def _set(self, values: Array, masses: Array, total: int) -> None:
-        values, masses, total = atoms.merge(values, masses, total)
+        values, masses, total = merge(values, masses, total)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "masses", masses)
         object.__setattr__(self, "total", total)
@@ -54,7 +288,7 @@ class Law:
     def _made(cls, values: Array, masses: Array, total: int) -> "Law":
         """Make a law from checked parts, for the results of the operations below."""
         law = object.__new__(cls)
-        law._set(values, masses if masses.dtype != np.float64 else atoms.normalise_masses(masses), total)
+        law._set(values, masses if masses.dtype != np.float64 else normalise_masses(masses), total)
         return law
 
     @classmethod
@@ -80,10 +314,10 @@ class Law:
         >>> Law.empirical([1, 2], counts=[20, 10]) == Law.empirical([1, 1, 2])
         True
         """
-        values = atoms.read_values(column)
+        values = read_values(column)
         if counts is None:
             return cls._made(values, np.ones(len(values), dtype=np.int64), len(values))
-        masses = atoms.read_counts(counts, len(values))
+        masses = read_counts(counts, len(values))
         return cls._made(values, masses, sum(masses.tolist()))
 
     @classmethod
@@ -95,7 +329,7 @@ class Law:
         """
         if isinstance(laws, Law) or not isinstance(laws, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _no_laws(f"The laws are of type {type(laws).__name__}.")
-        laws = [atoms.of_kind(law, Law) for law in laws]
+        laws = [of_kind(law, Law) for law in laws]
         if not laws:
             raise _no_laws("No laws were given.")
         if len({law.dimension for law in laws}) != 1:
@@ -104,15 +338,15 @@ class Law:
                 allowed="laws of one dimension",
                 instead="law.map(...) to bring them to one dimension",
             )
-        shares, total = atoms.read_masses(weights, len(laws))
+        shares, total = read_masses(weights, len(laws))
         used = [(law, share) for law, share in zip(laws, shares.tolist(), strict=True) if share > 0]
-        values = atoms.read_values(np.concatenate([law.values for law, _ in used]))  # one Fraction makes all Fractions
+        values = read_values(np.concatenate([law.values for law, _ in used]))  # one Fraction makes all Fractions
         if shares.dtype != np.float64 and all(law.exact for law, _ in used):
             common = math.lcm(*(law.total for law, _ in used))
-            whole = common * total
-            parts = [atoms.whole(law.masses, whole) * (share * (common // law.total)) for law, share in used]
-            return cls._made(values, np.concatenate(parts), whole)
-        parts = [atoms.above_zero(law.probabilities * (share / total)) for law, share in used]
+            unit = common * total
+            parts = [whole(law.masses, unit) * (share * (common // law.total)) for law, share in used]
+            return cls._made(values, np.concatenate(parts), unit)
+        parts = [above_zero(law.probabilities * (share / total)) for law, share in used]
         return cls._made(values, np.concatenate(parts), 1)
 
     @property
@@ -136,14 +370,14 @@ class Law:
             return self.masses
         if self.masses.dtype == np.int64:
             return self.masses / self.total
-        return atoms.above_zero(np.array([mass / self.total for mass in self.masses.tolist()]))
+        return above_zero(np.array([mass / self.total for mass in self.masses.tolist()]))
 
     @property
     def log_probabilities(self) -> npt.NDArray[np.float64]:
         """The logarithms of the weights, those of rational weights too small for a float as well."""
         if not self.exact or self.masses.dtype == np.int64:
             return np.log(self.probabilities)
-        return np.array([atoms.log_quotient(mass, self.total) for mass in self.masses.tolist()])
+        return np.array([log_quotient(mass, self.total) for mass in self.masses.tolist()])
 
     @property
     def dimension(self) -> int:
@@ -159,7 +393,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).shift(10)
         Law([10, 11], [0.5, 0.5])
         """
-        offset = atoms.read_values(np.array([by], dtype=object) if isinstance(by, Fraction) else [by])
+        offset = read_values(np.array([by], dtype=object) if isinstance(by, Fraction) else [by])
         if offset.ndim != self.values.ndim or offset.shape[1:] != self.values.shape[1:]:
             raise UsageError(
                 f"A shift of shape {offset.shape[1:]} for a law of dimension {self.dimension}.",
@@ -180,7 +414,7 @@ class Law:
             image = function(self.values)
         except (TypeError, ValueError) as error:
             raise _bad_function(f"The function failed on the array of all atoms: {error}".partition("\n")[0]) from error
-        values = atoms.read_values(image)
+        values = read_values(image)
         if len(values) != len(self):
             raise _bad_function(f"The function returned {len(values)} values for {len(self)} atoms.")
         return self._made(values, self.masses, self.total)
@@ -193,7 +427,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).convolve(Law([0, 1], [0.5, 0.5]))
         Law([0, 1, 2], [0.25, 0.5, 0.25])
         """
-        if self.dimension != atoms.of_kind(other, Law).dimension:
+        if self.dimension != of_kind(other, Law).dimension:
             raise UsageError(
                 f"Laws of dimension {self.dimension} and {other.dimension}.",
                 allowed="two laws of one dimension",
@@ -212,7 +446,7 @@ class Law:
         >>> Law([0, 1], [0.5, 0.5]).product(Law.point(7)).values
         array([[0., 7.], [1., 7.]])
         """
-        masses, total = self._outer(atoms.of_kind(other, Law))
+        masses, total = self._outer(of_kind(other, Law))
         left, right = self.values.reshape(len(self), -1), other.values.reshape(len(other), -1)
         values = np.hstack([np.repeat(left, len(other), axis=0), np.tile(right, (len(self), 1))])
         return self._made(values, masses, total)
@@ -227,8 +461,8 @@ class Law:
             )
         if self.exact and other.exact:
             total = self.total * other.total
-            return np.outer(atoms.whole(self.masses, total), atoms.whole(other.masses, total)).ravel(), total
-        return atoms.above_zero(np.outer(self.probabilities, other.probabilities)).ravel(), 1
+            return np.outer(whole(self.masses, total), whole(other.masses, total)).ravel(), total
+        return above_zero(np.outer(self.probabilities, other.probabilities)).ravel(), 1
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Law._made, (self.values, self.masses, self.total)
@@ -268,7 +502,7 @@ def _no_laws(problem: str) -> UsageError:
 def _sum(left: Array, right: Array) -> Array:
     """Add values; where one side is rational, the floats of the other are read exactly, not rounded into the sum."""
     if left.dtype != right.dtype:
-        return atoms.as_fractions(left) + atoms.as_fractions(right)
+        return as_fractions(left) + as_fractions(right)
     with np.errstate(over="ignore"):
         total = left + right
     if total.dtype == np.float64 and not np.isfinite(total).all():
@@ -288,7 +522,7 @@ def _lattice_convolution(left: Law, right: Law) -> tuple[Array, Array, int] | No
         return None  # a product could underflow to 0 and lose an atom; the outer product guards against it
     rows: list[Array] = []
     for law, span in zip((left, right), spans, strict=True):
-        weights = atoms.whole(law.masses, total) if exact else law.probabilities
+        weights = whole(law.masses, total) if exact else law.probabilities
         rows.append(np.zeros(span, dtype=weights.dtype))
         rows[-1][(law.values - law.values[0]).astype(np.intp)] = weights
     masses = np.convolve(rows[0], rows[1])
@@ -301,7 +535,7 @@ def _whole_span(law: Law) -> int:
     if law.dimension > 1 or law.values.dtype == object or not (law.values == np.floor(law.values)).all():
         return 0
     span = law.values[-1] - law.values[0] + 1
-    return int(span) if span <= 8 * len(law) + 64 and abs(law.values).max() < atoms.LARGEST_FLOAT_INTEGER / 2 else 0
+    return int(span) if span <= 8 * len(law) + 64 and abs(law.values).max() < LARGEST_FLOAT_INTEGER / 2 else 0
 
 
 def _shown(numbers: Array) -> str:

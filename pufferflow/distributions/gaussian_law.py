@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
-from pufferflow.distributions.atoms import of_kind
+from pufferflow.distributions.finite_law import of_kind
 
 _PSD_SLACK = 1e-12
 

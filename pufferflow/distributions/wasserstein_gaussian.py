@@ -14,7 +14,7 @@ import scipy  # imports its parts when first used
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import SMALLEST, UNIT, upwards
-from pufferflow.distributions import common_units as masses
+from pufferflow.distributions import common_units
 from pufferflow.distributions.coupling import AffineCoupling, Certainty, Distance
 from pufferflow.distributions.gaussian_law import GaussianLaw
 
@@ -140,12 +140,12 @@ def _nearness(step: Floats, covariance: Floats, reach: float, norm: float, sign:
 
 def length(step: Floats, norm: float) -> float:
     """Return the norm of one vector."""
-    return float(masses.norms(step, norm)) if len(step) else 0.0
+    return float(common_units.norms(step, norm)) if len(step) else 0.0
 
 
 def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance[AffineCoupling]:
-    step = np.abs(masses.difference(mu.mean, nu.mean))
-    value = masses.length_above([Fraction(x) for x in step.tolist()], norm)
+    step = np.abs(common_units.difference(mu.mean, nu.mean))
+    value = common_units.length_above([Fraction(x) for x in step.tolist()], norm)
     return Distance(
         value,
         _certainty(exact=value < math.inf),

@@ -20,10 +20,9 @@ import numpy as np
 from pufferflow.core.arrays import Array, Flags, Floats, Indices
 from pufferflow.core.errors import InternalError
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.distributions import common_units as masses
-from pufferflow.distributions.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance
+from pufferflow.distributions import common_units
+from pufferflow.distributions.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance, Matching
 from pufferflow.distributions.finite_law import Law
-from pufferflow.distributions.matching import Matching
 
 _METRICS: dict[float, Literal["cityblock", "chebyshev"]] = {1.0: "cityblock", math.inf: "chebyshev"}
 _SMALL = 2.0**-480
@@ -121,10 +120,12 @@ def costs(mu: Law, nu: Law, norm: float) -> Floats:
     """Return the matrix of distances ‖x − y‖, each within a few units in the last place."""
     from scipy.spatial.distance import cdist  # imports half of SciPy
 
-    left, right = (values.reshape(len(values), -1) for values in masses.values(mu, nu))
+    left, right = (values.reshape(len(values), -1) for values in common_units.values(mu, nu))
     if left.dtype == object:
-        steps = [masses.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)]
-        return masses.norms(np.stack(steps), norm)
+        steps = [
+            common_units.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)
+        ]
+        return common_units.norms(np.stack(steps), norm)
     with np.errstate(over="ignore", under="ignore"):
         if norm != 2:
             return cdist(left, right, metric=_METRICS[norm])
@@ -132,14 +133,14 @@ def costs(mu: Law, nu: Law, norm: float) -> Floats:
         scaled = cdist(np.ldexp(left, -exponent), np.ldexp(right, -exponent), metric="euclidean")
         rows, columns = np.nonzero(scaled < _SMALL)  # where squares may have underflowed
         steps = np.ldexp(scaled, exponent)
-        steps[rows, columns] = masses.norms(np.abs(left[rows] - right[columns]).T, norm)
+        steps[rows, columns] = common_units.norms(np.abs(left[rows] - right[columns]).T, norm)
         return steps
 
 
 def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return W_∞ on R^d (M3): exact for rational weights."""
     matrix = costs(mu, nu, norm)
-    exact = masses.rational(mu, nu) is not None
+    exact = common_units.rational(mu, nu) is not None
     tolerance = 0 if exact else 2 * (len(mu) + len(nu)) + 4  # of sums, and of their totals
     flow = _only_flow(mu, nu) if 1 in matrix.shape else _least_saturating(mu, nu, matrix, tolerance)
     value = _longest_step(mu, nu, flow, norm, matrix)
@@ -154,7 +155,7 @@ def winf(mu: Law, nu: Law, norm: float, *, coupling: bool = False) -> Distance[C
 
 def _only_flow(mu: Law, nu: Law) -> Flow:
     """Return the only flow between two laws of which one is a point."""
-    left, right, _ = masses.whole(mu, nu)
+    left, right, _ = common_units.whole(mu, nu)
     rows, columns = np.repeat(np.arange(len(mu)), len(nu)), np.tile(np.arange(len(nu)), len(mu))
     amounts = right if len(mu) == 1 else left
     return Flow(rows, columns, amounts, int(amounts.sum()))
@@ -163,7 +164,7 @@ def _only_flow(mu: Law, nu: Law) -> Flow:
 def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
     """Return a flow of all mass whose longest step is the shortest possible."""
     reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to move somewhere
-    left, right, _ = masses.whole(mu, nu)
+    left, right, _ = common_units.whole(mu, nu)
     least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)  # surely rounded down
     most = _rounded_up(nu, tolerance)
 
@@ -177,7 +178,7 @@ def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
 
 def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
     """Return the smallest z for which some coupling has P(‖X − Y‖ > z) ≤ δ (M4)."""
-    allowed = masses.allowance(mu, nu, delta)
+    allowed = common_units.allowance(mu, nu, delta)
     if delta == 0 or allowed.hopeless:
         return winf(mu, nu, norm, coupling=coupling)
     matrix = costs(mu, nu, norm)
@@ -271,12 +272,12 @@ def _longest_step(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> 
     """Return the length of the longest step of a flow, rounded up: in rationals, unless the ties are too many."""
     rounded = matrix[flow.rows, flow.columns]
     at = np.flatnonzero(rounded >= rounded.max() * (1 - 16 * mu.dimension * UNIT))
-    left, right = masses.values(mu, nu)
-    steps = [tuple(step) for step in np.abs(masses.difference(left[flow.rows[at]], right[flow.columns[at]]))]
+    left, right = common_units.values(mu, nu)
+    steps = [tuple(step) for step in np.abs(common_units.difference(left[flow.rows[at]], right[flow.columns[at]]))]
     distinct = set(steps)
     if len(distinct) > _MOST_EXACT_STEPS:
         return upwards(float(rounded.max()), 16 * mu.dimension * UNIT)
-    return max(masses.length_above([Fraction(x) for x in step], norm) for step in distinct)
+    return max(common_units.length_above([Fraction(x) for x in step], norm) for step in distinct)
 
 
 def _coupling_along(mu: Law, nu: Law, flow: Flow, matrix: Floats) -> Coupling:

@@ -6,11 +6,11 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.core.addresses import scheme_of
-from pufferflow.core.arrow import arrow_table
 from pufferflow.core.entry_points import load, names_in
 from pufferflow.core.errors import UsageError
+from pufferflow.core.paths import scheme_of
 from pufferflow.core.sandbox import sandboxed
+from pufferflow.core.tables import arrow_table
 from pufferflow.engines.backend import Backend
 from pufferflow.engines.polars_engine import PolarsEngine
 from pufferflow.engines.remote import RemoteEngine

@@ -1,6 +1,6 @@
 """One streaming pass over the rows: exact sums of every measure in every cell.
 
-No expression of the user is run on a private value: `classes` has the rules of the domains, `columns` the ways in
+No expression of the user is run on a private value: `column_measures` has the rules of the domains and the ways in
 which sums are read. Whatever the values are, nothing fails, and schema, keys and order of the result are the same:
 rows of null, NaN, ±∞ and unknown labels are rows like others. All sums are sums of whole numbers, proven not to
 overflow, so neither the order of the rows nor the number of threads can matter.
@@ -22,13 +22,20 @@ import scipy  # loads its parts when first used
 
 from pufferflow.core.arrays import Array
 from pufferflow.core.errors import UsageError
-from pufferflow.engines.column_measures import MOST_ROWS, ByClass, ColumnReading, bounded_rows, columns_of, weighted
+from pufferflow.engines.backend import PrivateTotals
+from pufferflow.engines.column_measures import (
+    CLASS,
+    MOST_ROWS,
+    ByClass,
+    ColumnReading,
+    bounded_rows,
+    columns_of,
+    weighted,
+)
 from pufferflow.engines.pattern_columns import Collect
-from pufferflow.engines.totals import PrivateTotals
-from pufferflow.engines.value_classes import CLASS
 from pufferflow.queries.engine_interface import Measure, Tally, UnitLimit
 from pufferflow.queries.expressions.tree import unsorted
-from pufferflow.queries.key_columns import comparable, places_of, published, unsigned_zero, unused
+from pufferflow.queries.keys import comparable, places_of, published, unsigned_zero, unused
 
 _AT_ONCE = 2**14
 

@@ -1,4 +1,4 @@
-"""The engine that reads Polars frames: queries are lazy, streamed, and guarded."""
+"""The engine for Polars frames: lazy and streamed queries, whose errors carry no data."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,26 @@ import polars as pl
 from pufferflow.core.errors import UsageError
 from pufferflow.core.progress import working
 from pufferflow.core.sandbox import sandboxed
-from pufferflow.core.source_version import SourceVersion
+from pufferflow.core.tables import SourceVersion
 from pufferflow.engines.groups_in_cells import groups_in_cells
 from pufferflow.engines.one_pass import at_most, one_pass_query, tally
-from pufferflow.engines.pattern_columns import PublicRows
+from pufferflow.engines.pattern_columns import PublicRows, row_fingerprint
 from pufferflow.engines.patterns import find_patterns
 from pufferflow.engines.public_rows import timed, with_derived, with_flag
-from pufferflow.engines.table_fingerprint import row_fingerprint
 from pufferflow.models.reference import frame_origin
 from pufferflow.models.scenario import Scenario
-from pufferflow.queries.engine_interface import CellGroups, Engine, Measure, Patterns, PositionMode, Selection, Tally
+from pufferflow.queries.engine_interface import (
+    CellGroups,
+    Engine,
+    Measure,
+    Patterns,
+    PositionMode,
+    Selection,
+    Snapshot,
+    Tally,
+)
 from pufferflow.queries.expressions.tree import named
-from pufferflow.queries.file_versions import Snapshot
-from pufferflow.queries.key_columns import unused
+from pufferflow.queries.keys import unused
 
 PUBLIC, PRIVATE = "reading public columns", "reading rows"
 

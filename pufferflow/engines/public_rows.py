@@ -11,7 +11,7 @@ from pufferflow.core.sandbox import sandboxed
 from pufferflow.core.validate import quoted
 from pufferflow.queries.engine_interface import Selection
 from pufferflow.queries.expressions.tree import named, unsorted
-from pufferflow.queries.key_columns import unsigned_zero, unused
+from pufferflow.queries.keys import unsigned_zero, unused
 
 MOST_DISTINCT: Final = 2**25
 """The most distinct rows of public columns that another machine may return: they are worked on here."""

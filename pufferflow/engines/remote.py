@@ -1,31 +1,201 @@
-"""The engine for tables on other machines: few queries on stored columns, and the rest worked out here.
+"""The engine for tables on other machines (DuckDB, PostgreSQL, Spark, warehouses): few queries, the rest here.
+
+The patterns of groups on another machine, from its runs: the rows of a group that are alike in stored columns.
+
+A run that has a row at every moment of the table from its first to its last is known by these two. So one aggregate of
+the machine is enough for groups of such runs, and groups with equal runs come back as one. The rows of all other groups
+are read, public columns only, into a temporary file, and everything is found there as in a frame.
+
+The engine for tables on other machines: few queries on stored columns, and the rest worked out here.
 
 A machine groups rows by stored public columns, and counts and adds up private ones. The few distinct rows that come
 back are Polars': filters, derived columns, calendars and keys are evaluated on them by the same expressions as on rows
 of a frame, and whole numbers are added up. So results are equal to the last digit, wherever rows are.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+import itertools
+import tempfile
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, final
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self, final
 
 import polars as pl
 
 from pufferflow.core.errors import UsageError
 from pufferflow.core.progress import working
 from pufferflow.core.sandbox import sandboxed
-from pufferflow.engines.backend import Backend, CellTotals, Query
+from pufferflow.engines.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
 from pufferflow.engines.column_measures import columns_of
+from pufferflow.engines.groups_in_cells import groups_in_cells
 from pufferflow.engines.one_pass import OnePass
+from pufferflow.engines.pattern_columns import PublicRows
+from pufferflow.engines.patterns import find_patterns
 from pufferflow.engines.polars_engine import PRIVATE, PUBLIC, collect
-from pufferflow.engines.public_rows import few_enough, needed, with_derived
-from pufferflow.engines.remote_patterns import pattern_queries, remote_groups_in_cells, remote_patterns
+from pufferflow.engines.public_rows import few_enough, needed, timed, with_derived, with_flag
 from pufferflow.models.scenario import Scenario
-from pufferflow.queries.engine_interface import CellGroups, Engine, Measure, Patterns, PositionMode, Selection, Tally
+from pufferflow.queries.engine_interface import (
+    NO_FILES,
+    CellGroups,
+    Engine,
+    Measure,
+    Patterns,
+    PositionMode,
+    Selection,
+    Snapshot,
+    Tally,
+)
 from pufferflow.queries.expressions.tree import named
-from pufferflow.queries.file_versions import NO_FILES, Snapshot
-from pufferflow.queries.key_columns import unused
+from pufferflow.queries.keys import unused
+
+_MOST_SIZES: Final = 256
+"""With more sizes of groups to be read, all groups are read: the query would list too many."""
+_RUNS_AT_ONCE: Final = 2**20
+
+
+def remote_patterns(
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
+) -> dict[PositionMode, Patterns | UsageError]:
+    """Return the distinct patterns of the scenario's groups, in each order."""
+    with _public_rows(backend, selection, scenario, orders) as public:
+        return find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))
+
+
+def remote_groups_in_cells(
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
+) -> CellGroups | None:
+    """Return the sizes of the scenario's groups in each cell; rows are read as for patterns in these orders."""
+    with _public_rows(backend, selection, scenario, orders) as public:
+        return groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC))
+
+
+@contextmanager
+def _public_rows(
+    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
+) -> Generator[PublicRows]:
+    """Return public columns of the rows of groups, each standing for all that are like it; they go away afterwards."""
+    chosen, stored = needed(selection)
+    query, *_ = pattern_queries(stored, scenario, orders)
+    with tempfile.TemporaryDirectory(prefix="pufferflow-") as folder:
+        groups = _Groups.of(backend, query, Path(folder))
+        frame, flag = with_flag(with_derived(groups.frame, chosen, stored), chosen)
+        names, schema = groups.names, frame.collect_schema()
+        of_time = timed(chosen, query.order_by, schema)
+        yield PublicRows(frame, chosen.by, flag, of_time, names.within, names.times, names.counts)
+
+
+def pattern_queries(
+    stored: Sequence[str], scenario: Scenario, orders: Collection[PositionMode]
+) -> tuple[GroupRuns] | tuple[GroupRuns, CellTotals]:
+    """Return the queries that always run: for runs and, if order matters, for the moments of the table."""
+    order_by = scenario.order_by if any(order.ordered for order in orders) else None
+    columns = tuple(name for name in stored if name != order_by)
+    runs = GroupRuns(tuple(scenario.within), columns, order_by)
+    return (runs,) if order_by is None else (runs, CellTotals((order_by,)))
+
+
+class _Names(NamedTuple):
+    """The names of what is beside stored columns: which group a row is of, and for how many it stands."""
+
+    within: list[str]
+    times: str
+    counts: str | None
+
+
+@final
+@dataclass(frozen=True)
+class _Groups:
+    """Rows of groups on another machine, each standing for all groups with the same runs; and names of ours."""
+
+    frame: pl.LazyFrame
+    names: _Names
+
+    @classmethod
+    def of(cls, backend: Backend, query: GroupRuns, folder: Path) -> Self:
+        """Return the groups; what has to be read row by row is written into a folder."""
+        schema = backend.schema()
+        names = {f"column{place}": name for place, name in enumerate(query.columns)}
+        runs = _typed(pl.concat(few_enough(backend.run(query), names)), query, schema)
+        if query.order_by is None:
+            return cls(*_named(_kinds(runs).lazy(), query))
+        each_moment = CellTotals((query.order_by,))
+        moments = pl.concat(few_enough(backend.run(each_moment), {"by0": query.order_by}))
+        moments = _typed(moments, each_moment, schema)
+        moments = moments.select(moment="by0").unique().sort("moment").with_row_index("place")
+        runs = _with_places(runs, moments)
+        irregular = runs.filter(~pl.col("regular"))["rows"].unique().sort().to_list()
+        sizes = () if len(irregular) > _MOST_SIZES else tuple(irregular)
+        regular = runs.filter(~pl.col("rows").is_in(irregular)) if sizes or not irregular else runs.clear()
+        rows = _rows_of_runs(_kinds(regular), moments)
+        if irregular:
+            whole = GroupRows(query, sizes)
+            parts = (_typed(part, whole, schema) for part in backend.run(whole))
+            rows = pl.concat([rows, _written(parts, folder, rows)])
+        return cls(*_named(rows, query))
+
+
+def _typed(table: pl.DataFrame, query: Query, schema: pl.Schema) -> pl.DataFrame:
+    """Return a result with columns of the types that they have in the table."""
+    types = result_types(query, schema)
+    return table.cast({name: types.get(name, pl.Int64()) for name in table.columns})
+
+
+def _with_places(runs: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
+    """Return runs with the places of their first and last moments, and whether they have all moments in between."""
+    for end in ("first", "last"):
+        place = moments.select(pl.col("moment").alias(end), pl.col("place").cast(pl.Int64).alias(f"{end} place"))
+        runs = runs.join(place, on=end, how="left")
+    span = pl.col("last place") - pl.col("first place") + 1
+    regular = (pl.col("moments") == pl.col("count")) & (span == pl.col("count"))
+    return runs.with_columns(regular=regular.fill_null(value=False))
+
+
+def _kinds(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return runs with a number for the group: one of its own for a group of one run, −1 where columns say which."""
+    number = pl.when(pl.col("runs") == 1).then(pl.int_range(pl.len(), dtype=pl.Int64)).otherwise(-1)
+    return runs.with_columns(group=number)
+
+
+def _rows_of_runs(runs: pl.DataFrame, moments: pl.DataFrame) -> pl.LazyFrame:
+    """Return the rows of regular runs."""
+    places = pl.int_ranges("first place", pl.col("last place") + 1).alias("place")
+    rows = runs.lazy().with_columns(places).explode("place", empty_as_null=False)
+    moments = moments.with_columns(pl.col("place").cast(pl.Int64))
+    own = [name for name in runs.columns if name.startswith(("within", "column"))]
+    return rows.join(moments.lazy(), on="place").select("group", "times", "moment", *own)
+
+
+def _written(parts: Iterator[pl.DataFrame], folder: Path, like: pl.LazyFrame) -> pl.LazyFrame:
+    """Return rows that were read, each group standing for itself; they are written into files meanwhile."""
+    names, held, rows = like.collect_schema().names(), list[pl.DataFrame](), 0
+    for number, part in enumerate(parts):
+        held.append(part.with_columns(group=pl.lit(-1, dtype=pl.Int64), times=pl.lit(1, dtype=pl.Int64)).select(names))
+        rows += part.height
+        if rows >= _RUNS_AT_ONCE:
+            pl.concat(held).write_parquet(folder / f"{number}.parquet", compression="lz4")
+            held, rows = [], 0
+    if held:
+        pl.concat(held).write_parquet(folder / "last.parquet", compression="lz4")
+    return pl.scan_parquet(folder / "*.parquet")
+
+
+def _named(rows: pl.LazyFrame, query: GroupRuns) -> tuple[pl.LazyFrame, _Names]:
+    """Return rows with stored columns under their own names, and the names of all others, which no column has."""
+    taken = {*query.columns, query.order_by}
+    free = next(f"__{number}" for number in itertools.count() if not any(f"__{number}" in str(name) for name in taken))
+    stored = {name: pl.col(f"column{place}") for place, name in enumerate(query.columns)}
+    if query.order_by is not None:
+        stored[query.order_by] = pl.col("moment")
+    within = {f"{free} {name}": pl.col(name) for name in (f"within{place}" for place in range(len(query.within)))}
+    groups = {f"{free} group": pl.col("group"), **within} if query.within else {}
+    weights = {f"{free} times": pl.col("times")}
+    if query.order_by is None:
+        weights[f"{free} counts"] = pl.col("count")
+    names = _Names([*groups], f"{free} times", f"{free} counts" if query.order_by is None else None)
+    return rows.select(**stored, **groups, **weights), names
+
 
 _AT_ONCE: Final = 2**22
 """The rows of partial results that are held before they are added up."""

@@ -15,17 +15,17 @@ import numpy as np
 import polars as pl
 
 from pufferflow.core.arrays import Indices
-from pufferflow.core.dtypes import with_texts
 from pufferflow.core.errors import Refused
 from pufferflow.core.progress import working
 from pufferflow.core.sandbox import sandboxed
+from pufferflow.core.tables import with_texts
+from pufferflow.engines.backend import Text
+from pufferflow.engines.column_measures import CLASS, check_column, classes_of, labelled
 from pufferflow.engines.polars_engine import PRIVATE, PUBLIC, PolarsEngine, collect
-from pufferflow.engines.totals import Text
-from pufferflow.engines.value_classes import CLASS, check_column, classes_of, labelled
 from pufferflow.models.domain import Domain, Label
 from pufferflow.queries.engine_interface import Engine, Selection
 from pufferflow.queries.expressions.tree import named, unsorted
-from pufferflow.queries.key_columns import comparable, unsigned_zero
+from pufferflow.queries.keys import comparable, unsigned_zero
 
 Draw = Callable[[Indices], Indices]
 ROWS = "rows"

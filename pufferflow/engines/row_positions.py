@@ -1,13 +1,17 @@
-"""The places of rows in order: values of `order_by`, counted in steps as for references when chains are fitted.
+"""The positions of rows in order, counted in steps, and moments joined to the rows of large tables.
+
+The places of rows in order: values of `order_by`, counted in steps as for references when chains are fitted.
 
 Positions are whole where all rows are the same part of a step late (weeks that begin on Mondays, and not like
 1970-01-01 on a Thursday); that part is left out. Otherwise they keep their fractions, also where inexact numbers are
 nearly at whole steps and not at them: a moment must never have two positions on one clock.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -119,3 +123,48 @@ def _from(start: float, late: int, clock: Clock) -> float:
     """Return the start of sequences; without the part of a step by which rows are late, if it is as late as they."""
     earlier = start - (late - clock.forgiven) / clock.ticks
     return float(round(earlier)) if abs(earlier - round(earlier)) <= _NEAR else start
+
+
+_BLOCK: Final = 64
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The distinct values of the column `position`, and the places of all of them."""
+
+    table: pl.DataFrame
+    places: Places
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, scenario: Scenario) -> Self:
+        """Return the moments in a table of distinct ones."""
+        return cls(table, positions_of(table["position"], scenario))
+
+    def at(self, moments: pl.Series) -> Places:
+        """Return the places of some of the moments."""
+        table = self.table.with_columns(pl.Series("place", self.places.values))
+        joined = moments.to_frame("position").join(table, on="position", how="left", maintain_order="left")
+        return self.places._replace(values=joined["place"].to_numpy())
+
+    def relative(self, rows: pl.LazyFrame, within: Sequence[str], period: int | None) -> pl.LazyFrame:
+        """Return rows with their `place`: since the start, or in normal form up to shifts by multiples of a period."""
+        values = self.places.values
+        placed = rows.join(self.table.lazy().with_columns(pl.Series("place", values)), on="position")
+        if period is None:
+            return placed
+        away = self.table.lazy().with_columns(pl.Series("away", self.places.away(values, period)))
+        first = rows.group_by(within).agg(pl.col("position").min()).join(away, on="position").drop("position")
+        return placed.join(first, on=within, nulls_equal=True).with_columns(place=pl.col("place") - pl.col("away"))
+
+    def repeated(self, rows: pl.LazyFrame, within: Sequence[str]) -> pl.LazyFrame:
+        """Return something for each group with two rows at one place.
+
+        Of numbers below 64 that differ, the sum of the powers of two has as many ones as there are numbers, and of
+        others fewer.
+        """
+        _, number = np.unique(self.places.values, return_inverse=True)
+        bits = np.left_shift(np.uint64(1), (number % _BLOCK).astype(np.uint64))
+        numbered = self.table.lazy().with_columns(pl.Series("block", number // _BLOCK), pl.Series("bit", bits))
+        blocks = rows.join(numbered, on="position").group_by(*within, "block").agg(pl.len(), pl.col("bit").sum())
+        return blocks.filter(pl.col("bit").bitwise_count_ones() != pl.col("len"))

@@ -24,9 +24,8 @@ from pufferflow.core.progress import working
 from pufferflow.engines.backend import Backend, Query, columns_read
 from pufferflow.engines.polars_engine import PolarsEngine
 from pufferflow.engines.remote import RemoteEngine
-from pufferflow.models.domain import MISSING, SKIP, Bins, Domain, Interval, Listed, skipping
+from pufferflow.models.domain import MISSING, SKIP, Bins, Domain, Interval, Listed, Product, skipping
 from pufferflow.models.priors.simple import Independent
-from pufferflow.models.product import Product
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Secret
 from pufferflow.queries.engine_interface import (

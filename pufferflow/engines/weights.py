@@ -1,31 +1,86 @@
-"""Public weights: rows are grouped by them as well, and what an engine adds up is multiplied afterwards.
+"""Public weights of rows: kinds of rows, bounded weights, and measures that are multiplied by them.
+
+Weights of rows whose presence is the secret: read within declared bounds, since they are as private as the rows.
+
+A weight outside is read as the nearest bound, null and NaN as 0: such a row adds nothing. Whatever rows there are,
+nothing fails, and what a row adds to a sum is a whole number of steps between those of the bounds.
+
+Public weights: rows are grouped by them as well, and what an engine adds up is multiplied afterwards.
 
 So engines need no weights, and all of them give equal answers. Weights are rounded to whole steps of a grid, whose
 width is a power of two: then sums are sums of whole numbers, exact in any order.
+
+Public weights of 0 and 1, which say of what kinds rows are: how many rows of each kind a group has, cell by cell.
+
+For other weights their size is enough. Kinds are distinguished, since rows of different kinds move different sums: rows
+that move together move none of them as far as if all were of one kind.
+
+Public weights of rows that depend on each other in known ways: the largest at each position, and by rank in a group.
+
+What rows reveal, and how far translated rows move a sum, grows with the size of each weight. So weights may be rounded
+up: rows at one position have the largest weight that any row has there, in whichever group; and rows without a position
+have the weights of a group that has as many rows of each size, or larger, as any other.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import polars as pl
 
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import SourceError, UsageError
-from pufferflow.engines.bounded_weights import bounded_grids
+from pufferflow.core.rounding import float_above, float_below
 from pufferflow.engines.one_pass import runs_of
 from pufferflow.engines.pattern_columns import PublicRows
 from pufferflow.engines.patterns import find_patterns
+from pufferflow.engines.row_positions import positions_of
 from pufferflow.models.scenario import Scenario
 from pufferflow.queries.engine_interface import COPIES, UNORDERED, Engine, Measure, Pattern, Patterns, Selection, Tally
 from pufferflow.queries.expressions.tree import named
-from pufferflow.queries.expressions.values import Weight
-from pufferflow.queries.key_columns import places_of, published, unused
+from pufferflow.queries.expressions.values import Weight, fitting_unit
+from pufferflow.queries.keys import places_of, published, unused
 
 _BITS: Final = 30
+
+
+@final
+@dataclass(frozen=True)
+class BoundedGrid:
+    """The grid of a weight with bounds, and these in steps."""
+
+    unit: Fraction
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, bounds: tuple[Fraction, Fraction]) -> "BoundedGrid":
+        """Return the grid of 2^30 steps for the bound that is farther from 0; of 1 for bounds that are 0.
+
+        >>> BoundedGrid.of((Fraction(0), Fraction(1))).steps(np.array([0.5, 7.0, -1.0, np.nan])) / 2**30
+        array([0.5, 1. , 0. , 0. ])
+        """
+        unit = fitting_unit(max(map(abs, bounds)), _BITS)
+        return cls(unit, round(bounds[0] / unit), round(bounds[1] / unit))
+
+    def steps(self, weights: Floats) -> Array:
+        """Return weights in whole steps, each rounded to the nearest within the bounds; NaN is 0."""
+        exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
+        ends = float_below(self.least * self.unit), float_above(self.most * self.unit)
+        inside = np.clip(np.nan_to_num(weights, nan=0.0, posinf=np.inf, neginf=-np.inf), *ends)
+        steps = np.clip(np.rint(np.ldexp(inside, -exponent)), self.least, self.most)
+        return np.where(np.isnan(weights), 0, steps).astype(np.int64)
+
+
+def bounded_grids(measures: Sequence[Measure | None]) -> dict[Weight, BoundedGrid]:
+    """Return the grids of the weights that have declared bounds."""
+    found = (measure.values.weight for measure in measures if measure is not None)
+    return {one: BoundedGrid.of(one.bounds) for one in found if one is not None and one.bounds is not None}
+
+
 _MOST_PATTERNS: Final = 100
 _MOST_TOGETHER: Final = 256
 _BEYOND: Final = 300
@@ -286,3 +341,184 @@ def _not_finite(weight: Weight) -> UsageError:
         allowed="a finite number in every selected row; weights are public, so no row is secret by them",
         instead=".fill_null(0) on the columns of the weight, or a filter that leaves out such rows",
     )
+
+
+_MOST_MEMBERSHIPS: Final = 64
+
+
+def membership_patterns(  # noqa: PLR0913 - a selection of rows, and what is read of them
+    engine: Engine,
+    selection: Selection,
+    scenario: Scenario,
+    measures: Sequence[Measure | None],
+    grids: Grids,
+    *,
+    free: bool = False,
+) -> Patterns | None:
+    """Return the patterns of selected rows whose order does not matter, each row with its exact share of each sum.
+
+    Of very different units what covers them; where rows are `free` to move in any way, as many rows of any one kind as
+    a unit has together: these move at least as far. None where some weight is neither 0 nor the largest, or where one
+    cell has rows of several kinds.
+    """
+    within = [named(name) for name in scenario.within]
+    names = tuple(dict.fromkeys((*scenario.within, *selection.by)))
+    rows = WeightedRows.of(engine, selection, [*grids], within=names)
+    steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in grids.items()}
+    if not len(rows.rows):
+        return Patterns((), 0)
+    if any(((own != 0) & (own != grids[weight].largest)).any() for weight, own in steps.items()):
+        return None
+    cells = runs_of(rows.frame.select(named(name) for name in names)) if names else np.zeros(len(rows.rows), np.intp)
+    if len(np.unique(cells)) < len(cells):
+        return None
+    flags, kinds = np.unique(np.stack([own > 0 for own in steps.values()]), axis=1, return_inverse=True)
+    of_weight = dict(zip(steps, flags.astype(np.float64), strict=True))
+    weights = [None if measure is None else measure.values.weight for measure in measures]
+    shares = np.stack([np.ones(flags.shape[1]) if one is None else of_weight[one] for one in weights])
+    units = runs_of(rows.frame.select(within)) if within else np.zeros(len(cells), dtype=np.intp)
+    cells_of_units = pl.DataFrame({"unit": units, "kind": kinds.reshape(-1), "rows": rows.rows})
+    distinct = _distinct(cells_of_units, shares)
+    covering = distinct or (
+        _of_one_kind_each(cells_of_units, shares) if free else _of_all_kinds(cells_of_units, shares)
+    )
+    return Patterns(tuple(covering), cells_of_units["unit"].n_unique())
+
+
+def with_others(pattern: Pattern, others: int) -> Pattern:
+    """Return a pattern with `others` further rows that are not selected and have no share in any sum."""
+    if not others or pattern.shares is None:
+        return pattern
+    cells, counts = np.append(pattern.cells, -1), np.append(pattern.counts, others)
+    return replace(pattern, cells=cells, counts=counts, shares=np.pad(pattern.shares, ((0, 0), (0, 1))))
+
+
+def _distinct(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
+    """Return the patterns of units by their cells, or by how many rows of each kind they have; none if too many."""
+    for table, covers in ((cells, False), (_by_kind(cells), True)):
+        of_units = table.sort("unit", "kind", "rows").group_by("unit", maintain_order=True).agg("kind", "rows")
+        distinct = of_units.group_by("kind", "rows").agg(pl.len().alias("groups"))
+        if distinct.height <= _MOST_MEMBERSHIPS:
+            patterns = (_pattern(kinds, rows, number, shares) for kinds, rows, number in sorted(distinct.rows()))
+            return [replace(one, covers=covers) for one in patterns]
+    return []
+
+
+def _by_kind(cells: pl.DataFrame) -> pl.DataFrame:
+    return cells.group_by("unit", "kind").agg(pl.col("rows").sum())
+
+
+def _of_one_kind_each(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
+    """Return for each kind the pattern of as many rows of it as any unit has of all kinds."""
+    most: int = cells.group_by("unit").agg(pl.col("rows").sum())["rows"].to_numpy().max()
+    groups = cells["unit"].n_unique()
+    kinds = cells["kind"].unique().sort().to_list()
+    return [replace(_pattern([kind], [most], groups, shares), covers=True) for kind in kinds]
+
+
+def _of_all_kinds(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
+    """Return the pattern of as many rows of each kind as any unit has of it."""
+    most = _by_kind(cells).group_by("kind").agg(pl.col("rows").max()).sort("kind")
+    cover = _pattern(most["kind"].to_list(), most["rows"].to_list(), cells["unit"].n_unique(), shares)
+    return [replace(cover, covers=True)]
+
+
+def _pattern(kinds: list[int], rows: list[int], groups: int, shares: Floats) -> Pattern:
+    """Return the pattern of units with `rows` rows of `kinds`, each kind in a cell of its own."""
+    return Pattern(np.arange(len(kinds)), np.array(rows, dtype=np.int64), groups=groups, shares=shares[:, kinds])
+
+
+_MOST_KINDS: Final = 48
+_FINE: Final = 16
+_LEAST: Final = 2.0**-5
+"""Where sizes are more than that, they are rounded up to sixteenths of the next power of 2; the smallest to one."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StepWeights:
+    """The largest weight at each position as a share of the largest of all, for each weight; none without a clock."""
+
+    clock: str | None
+    positions: Floats
+    shares: dict[Weight, Floats]
+
+    @classmethod
+    def of(cls, engine: Engine, selection: Selection, scenario: Scenario, grids: Grids) -> Self:
+        """Read the weights of the selected rows by their positions; none where these are not known."""
+        order = scenario.order_by
+        if order is None or order in dict(selection.derived):
+            return cls(None, np.zeros(0), {})
+        rows = WeightedRows.of(engine, selection, [*grids], within=tuple(dict.fromkeys((order, *selection.by))))
+        if not len(rows.rows):
+            return cls(None, np.zeros(0), {})
+        try:
+            places = positions_of(rows.frame.select(named(order)).to_series(), scenario)
+        except UsageError:  # as reading of patterns says too
+            return cls(None, np.zeros(0), {})
+        positions, at = np.unique(places.positions(places.values), return_inverse=True)
+        shares = dict[Weight, Floats]()
+        for weight, grid in grids.items():
+            largest = np.zeros(len(positions), dtype=np.int64)
+            np.maximum.at(largest, at.reshape(-1), np.abs(grid.steps(rows.numbers(weight))))
+            shares[weight] = _shares(largest, grid.largest)
+        return cls(places.clock, positions, shares)
+
+    @property
+    def one_kind_each(self) -> bool:
+        """Whether at no position there are rows with different weights above 0."""
+        return bool((np.count_nonzero([*self.shares.values()], axis=0) <= 1).all())
+
+    def at(self, positions: Floats, clock: str) -> dict[Weight, Floats]:
+        """Return the shares of rows at some positions of a clock: 1 where nothing is known."""
+        if self.clock != clock:
+            return {}
+        near = np.minimum(np.searchsorted(self.positions, positions), len(self.positions) - 1)
+        known = self.positions[near] == positions
+        return {weight: np.where(known, shares[near], 1.0) for weight, shares in self.shares.items()}
+
+
+def weights_by_rank(engine: Engine, selection: Selection, scenario: Scenario, grids: Grids) -> tuple[Floats, Array]:
+    """Return shares of the largest weight, falling, and how many rows of a group have each, at most.
+
+    A row counts by its largest share of any weight. The n-th row of each group, by size, has no larger one than the
+    n-th of these rows.
+    """
+    names = tuple(dict.fromkeys((*scenario.within, *selection.by)))
+    rows = WeightedRows.of(engine, selection, [*grids], within=names)
+    if not len(rows.rows):
+        return np.ones(1), np.ones(1, dtype=np.int64)
+    share = np.zeros(len(rows.rows))
+    for weight, grid in grids.items():
+        share = np.maximum(share, _shares(np.abs(grid.steps(rows.numbers(weight))), grid.largest))
+    sizes, kind = np.unique(_few(share), return_inverse=True)
+    within = [named(name) for name in scenario.within]
+    group = runs_of(rows.frame.select(within)) if within else np.zeros(len(share), dtype=np.intp)
+    counts = np.zeros((int(group.max()) + 1, len(sizes)), dtype=np.int64)
+    np.add.at(counts, (group, kind.reshape(-1)), rows.rows)
+    most = np.cumsum(counts[:, ::-1], axis=1).max(axis=0)
+    number = np.diff(most, prepend=0)
+    return sizes[::-1][number > 0], number[number > 0]
+
+
+def pattern_of(shares: Sequence[Floats], counts: Array, others: int) -> Pattern:
+    """Return the pattern of a group with `counts` rows of each size, each sum with its own shares, and with others."""
+    rows = np.stack(shares)
+    cells = np.zeros(len(counts), dtype=np.int64)
+    if others:
+        rows, counts, cells = np.pad(rows, ((0, 0), (0, 1))), np.append(counts, others), np.append(cells, -1)
+    return Pattern(cells, counts, covers=True, shares=rows)
+
+
+def _shares(sizes: Array, largest: int) -> Floats:
+    """Return whole numbers over the largest, rounded up."""
+    shares = sizes / largest
+    return np.where(sizes == largest, 1.0, np.where(sizes == 0, 0.0, np.nextafter(shares, 1.0)))
+
+
+def _few(shares: Floats) -> Floats:
+    """Return shares as they are, or rounded up to few sizes, exactly, so that every machine has the same."""
+    if len(np.unique(shares)) <= _MOST_KINDS:
+        return shares
+    digits, exponent = np.frexp(shares)
+    return np.where(shares > 0, np.maximum(np.ldexp(np.ceil(digits * _FINE) / _FINE, exponent), _LEAST), 0.0)

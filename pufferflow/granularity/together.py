@@ -1,4 +1,4 @@
-"""What mechanisms that read parts of a data set keep together, by enumeration of a finite class (GRAN IV, V, VI, A.12).
+"""What several mechanisms guarantee together if each reads a part of the data, by enumeration of a finite class.
 
 A part is a function of the whole. Its mechanism is private for the parts (`space` is theirs), or for the whole data
 sets (common domain). In the first case its loss between D and D' is that between f(D) and f(D'); in the second that

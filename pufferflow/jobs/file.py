@@ -1,25 +1,152 @@
-"""The keys of a `job.toml`, typed: the queries, the rows, the guarantee, the account, and the sink."""
+"""The keys of a `job.toml`, typed: queries, rows, guarantee, account, and the kinds of sources and sinks."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast, final, get_args
 
 import msgspec
 from cronsim import CronSim, CronSimError
 from msgspec import Meta
 
 from pufferflow.accounting.ledger.address import check_scheme
+from pufferflow.calibration.bound import Bound
+from pufferflow.calibration.bound_names import BOUNDS, BoundName
+from pufferflow.calibration.distance_bounds import GAWM
+from pufferflow.core.entry_points import Group, load, names_in
 from pufferflow.core.errors import UsageError
-from pufferflow.jobs.file_source import Call, FileSource
-from pufferflow.jobs.folder_sink import FolderTable
-from pufferflow.jobs.kinds import SINKS, SOURCES
-from pufferflow.jobs.names import BoundNames, BoundTable, Noises, NoiseTable, meant
 from pufferflow.jobs.period import Every, check_zone
+from pufferflow.jobs.sink import FolderTable
+from pufferflow.jobs.sources import Call, FileSource
 from pufferflow.jobs.toml import TomlTable, decode, named, resolved
 from pufferflow.jobs.toml import read_file as read_toml
+from pufferflow.noise.cauchy import GeneralizedCauchy
+from pufferflow.noise.names import NOISES, NoiseName
+from pufferflow.noise.staircase import Staircase
 from pufferflow.privacy.by_name import guarantee_of
 from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily
 from pufferflow.release.planning.options import Within
+
+Noises = Literal["auto", NoiseName]
+BoundNames = Literal["auto", BoundName]
+_OF_FAMILY = {"cauchy": ("k",), "staircase": ("epsilon", "gamma")}
+
+
+class NoiseTable(TomlTable, frozen=True):
+    """A family with its parameters: k of generalized Cauchy noise, epsilon and gamma of a staircase."""
+
+    family: NoiseName
+    k: Annotated[float, Meta(gt=1, description="a number > 1")] | None = None
+    epsilon: Annotated[float, Meta(gt=0, description="a number > 0")] | None = None
+    gamma: Annotated[float, Meta(ge=0, le=1, description="a number with 0 <= gamma <= 1")] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that the family does not have."""
+        own = _OF_FAMILY.get(self.family, ())
+        for name in ("k", "epsilon", "gamma"):
+            if getattr(self, name) is not None and name not in own:
+                raise UsageError(
+                    f"{self.family.capitalize()} noise has no parameter {name!r}.",
+                    allowed=f"{', '.join(own)} for {self.family} noise" if own else "the family alone",
+                    instead=f'noise = "{self.family}"',
+                )
+
+    @property
+    def meant(self) -> Any:
+        """The family as `plan` takes it."""
+        if self.family == "staircase":
+            return Staircase.of(self.epsilon, self.gamma)
+        return NOISES[self.family] if self.k is None else GeneralizedCauchy.of(self.k)
+
+
+class BoundTable(TomlTable, frozen=True):
+    """A bound with its numbers: delta is the share of the probability that gawm leaves out."""
+
+    name: BoundName
+    delta: Annotated[float, Meta(gt=0, lt=1, description="a number with 0 < delta < 1")] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a number that the bound does not have."""
+        if self.delta is not None and not BOUNDS[self.name].takes_delta:
+            takes = [f'"{name}"' for name in get_args(BoundName) if BOUNDS[name].takes_delta]
+            raise UsageError(
+                f'The bound "{self.name}" has no delta.',
+                allowed=f"a delta for {', '.join(takes)}",
+                instead=f'bound = "{self.name}"',
+            )
+
+    @property
+    def meant(self) -> Bound | str:
+        """The bound as `plan` takes it."""
+        return self.name if self.delta is None else GAWM(self.delta)
+
+
+def meant(given: "str | NoiseTable | BoundTable") -> Any:
+    """Return a noise or a bound as `plan` takes it."""
+    return given if isinstance(given, str) else given.meant
+
+
+@final
+@dataclass(frozen=True)
+class Kinds:
+    """The kinds of one table, such as `[source]`; its key `kind` says which, and is left out for the library's own."""
+
+    table: str
+    group: Group
+    own: tuple[str, type[TomlTable]]
+    implied: tuple[tuple[str, str], ...] = ()
+    """Keys that say which kind it is, where `kind` is left out."""
+
+    def read(self, values: object) -> type[TomlTable]:
+        """Return the keys of a table, given its plain values; `kind`, which chooses them, is taken out."""
+        name, own = self.own
+        given = cast(dict[str, object], values) if isinstance(values, dict) else {}
+        kind = given.pop("kind", next((other for key, other in self.implied if key in given), name))
+        if kind == name:
+            return own
+        if not isinstance(kind, str):
+            raise UsageError(
+                "The kind is no text.", allowed=", ".join((name, *self._others())), instead=f'kind = "{name}"'
+            )
+        return self._of_package(kind)
+
+    def _of_package(self, kind: str) -> type[TomlTable]:
+        table = load(self.group, kind)
+        if isinstance(table, type) and issubclass(table, TomlTable):
+            return table
+        raise UsageError(
+            f"What is installed as the {self.table} {kind[:60]!r} has no keys for [{self.table}].",
+            allowed="an entry point that names a TomlTable",
+            instead="another version of the package that brings it",
+        )
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """Return what a schema says of the table: one of the installed kinds; adds what they are to the definitions.
+
+        Kinds whose packages lack something are left out: nothing of them could be run here.
+        """
+        tables: dict[str, type[TomlTable]] = dict([self.own])
+        for kind in self._others():
+            try:
+                tables[kind] = self._of_package(kind)
+            except UsageError:
+                continue
+        references, described = msgspec.json.schema_components(tables.values(), ref_template="#/$defs/{name}")
+        for kind, reference in zip(tables, references, strict=True):
+            own = described[reference["$ref"].rpartition("/")[2]]
+            own["properties"] = {"kind": {"const": kind}, **own["properties"]}
+            if kind != self.own[0] and kind not in dict(self.implied).values():
+                own["required"] = ["kind", *own.get("required", [])]
+        definitions.update(described)
+        return {"anyOf": list(references)}
+
+    def _others(self) -> tuple[str, ...]:
+        return tuple(name for name in names_in(self.group) if name != self.own[0])
+
+
+SINKS: Final = Kinds("sink", "pufferflow.sinks", ("folder", FolderTable))
+SOURCES: Final = Kinds("source", "pufferflow.sources", ("files", FileSource), (("engine", "table"),))
+
 
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(gt=0, lt=1)]

@@ -1,4 +1,10 @@
-"""The periods to release, or to write again: the history of the account compared with the sink."""
+"""The periods to release, or to write again: the account and the sink compared, and the report beside a release.
+
+Checks of what is published in a sink against the ledger, and the report beside a release.
+
+A sink with which a job would pay twice, or publish into another job's place, is refused before anything is drawn. So is
+another time zone than that of earlier periods: a period of the same name would have other rows.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,8 +13,15 @@ from itertools import islice, takewhile
 from typing import final
 
 from pufferflow.accounting.ledger.account import Account
-from pufferflow.core.errors import UsageError
+from pufferflow.accounting.ledger.ledger import Ledger
+from pufferflow.core.errors import InternalError, PufferflowError, UsageError
+from pufferflow.core.sandbox import sandboxed
+from pufferflow.jobs.file import JobFile
 from pufferflow.jobs.period import Every, Period
+from pufferflow.jobs.sink import PAGE, Sink
+from pufferflow.published.files import EVIDENCE
+from pufferflow.published.release import Release
+from pufferflow.reports.evidence import Evidence
 
 _MOST = 20_000
 _REVISION = re.compile(r"\.[0-9]+$")
@@ -100,3 +113,108 @@ def _is_label(label: str, every: Every) -> bool:
     except UsageError:
         return False
     return True
+
+
+def check_known(sink: Sink, label: str) -> None:
+    """Refuse a place with a release that the account does not know."""
+    if sink.has(label):
+        raise UsageError(
+            f"The {sink.noun} {sink.place(label)[-200:]!r} has a release that the account does not know. "
+            "Nothing was drawn.",
+            allowed="the ledger and the account that paid for what is published; a sink for each job",
+            instead="checking [ledger]: is its address right, was the file moved? Is the [sink] another job's?",
+        )
+
+
+def check_not_lost(sink: Sink) -> None:
+    """Refuse a new ledger for a sink with releases that another ledger paid for: it would lack their costs."""
+    if next(sink.newest(), None) is not None:
+        raise UsageError(
+            f"The ledger is not there, and {sink.root[-200:]!r} has releases that one paid for. Nothing was drawn.",
+            allowed="the ledger that paid for them",
+            instead="checking [ledger] address: was the file moved? Or another [sink], to start anew",
+        )
+
+
+def check_not_older(sink: Sink, ledger: Ledger) -> None:
+    """Refuse a ledger without the entries that the newest certificates of the sink name: it would lack their costs."""
+    for place, entry in sink.newest():
+        if entry and not ledger.knows(entry):
+            raise UsageError(
+                f"The release in {place[-200:]!r} was paid for by entry {entry[:30]}…, and the ledger has no "
+                "such entry: it is an older copy, restored from a backup, or another. Nothing was drawn or charged.",
+                allowed="the ledger that paid for what is published, with all its entries",
+                instead="the newest copy of the ledger (pufferflow verify, on the sink, says what a copy lacks); or "
+                "another [sink] for another ledger",
+            )
+
+
+def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
+    """Yield a note if a stored release has another guarantee than the job has today."""
+    today, released = file.guarantee and file.guarantee.guarantee, release.certificate.promise
+    if today is not None and today != released:
+        yield f"it was released with {released!r}, before the job had {today!r}"
+
+
+def _zone_released(account: Account | None, job: str, every: Every) -> tuple[str, str] | None:
+    """Return a period that a job released, the newest, and its time zone; None if no certificate says one."""
+    release = None if account is None else account.newest(lambda name: bool(period_of(name, f"{job}-", every)))
+    period = None if release is None else release.certificate.period
+    return None if period is None else (period.name, period.zone)
+
+
+def zone_changed(account: Account | None, job: str, every: Every, zone: str) -> str:
+    """Return a sentence if a job released its last period in another time zone; else an empty text."""
+    released = _zone_released(account, job, every)
+    if released is None or released[1] == zone:
+        return ""
+    return f"The period {released[0]} was released in the time zone {released[1]!r}, and the job now has {zone!r}."
+
+
+def check_same_zone(account: Account | None, job: str, every: Every, zone: str) -> None:
+    """Refuse to release a period in another time zone than those before: some rows would be in two, or in none."""
+    if problem := zone_changed(account, job, every, zone):
+        raise UsageError(
+            f"{problem} Some rows would be in two periods, or in none. Nothing was drawn or charged.",
+            allowed="one time zone for all periods of a job",
+            instead="the time zone of before; or another name and another sink for the job, whose periods are others",
+        )
+
+
+def zone_note(release: Release, zone: str) -> list[str]:
+    """Return a note if a stored release is of a period in another time zone than the job has today."""
+    period = release.certificate.period
+    if period is None or period.zone == zone:
+        return []
+    return [f"it is of the period in {period.zone!r}, before the job had {zone!r}"]
+
+
+def write_page(
+    sink: Sink, label: str, gather: Callable[[], Evidence], draw: Callable[[Evidence | None], str]
+) -> list[str]:
+    """Write the report of a release and its evidence beside it, unless they are there; a failure becomes a note.
+
+    If rows or priors are no longer available, the report is written without evidence.
+    """
+    if not sink.lacks_page(label):
+        return []
+    notes, evidence = list[str](), None
+
+    def add_evidence() -> Evidence:
+        gathered = gather()
+        sink.add(label, EVIDENCE, gathered.to_json())
+        return gathered
+
+    try:
+        evidence = sandboxed(add_evidence, _failed)
+    except PufferflowError as error:
+        notes.append(f"the report has no evidence: {error.problem}")
+    try:
+        sandboxed(lambda: sink.add(label, PAGE, draw(evidence).encode()), _failed)
+    except PufferflowError as error:
+        notes.append(f"the report could not be written: {error.problem}")
+    return notes
+
+
+def _failed(kind: str) -> InternalError:
+    return InternalError(f"its making stopped with {kind}.", instead="reporting it to the maintainers")

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, Protocol
 import polars as pl
 from msgspec import Meta
 
-from pufferflow.core.addresses import scheme_of
 from pufferflow.core.errors import UsageError
+from pufferflow.core.paths import scheme_of
 from pufferflow.jobs.period import Period
 from pufferflow.jobs.toml import with_variables
 

@@ -10,16 +10,14 @@ the loss of the last iterate is far below that of all of them.
 Approx(epsilon=0.04..., delta=1e-06)
 """
 
-from pufferflow.learning.along_chain import ChainRows
+from pufferflow.learning.dependent_rows import ChainRows, GaussianRows
 from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Displacements, Marginals, Trajectories
-from pufferflow.learning.gaussian_rows import GaussianRows
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.iteration_loss import IterationLoss, iteration_loss
+from pufferflow.learning.losses import TrajectoryLaws
 from pufferflow.learning.model_plan import ModelPlan
-from pufferflow.learning.ridge import PrivateRidge
-from pufferflow.learning.sgd import PrivateSGDClassifier, PrivateSGDRegressor
-from pufferflow.learning.trajectory_laws import TrajectoryLaws
+from pufferflow.learning.private_models import PrivateRidge, PrivateSGDClassifier, PrivateSGDRegressor
 
 __all__ = [
     "ChainRows",

@@ -8,12 +8,10 @@ from typing import Any, cast, final
 from pufferflow.calibration.calibrate import read_kind
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import instance
-from pufferflow.learning.along_chain import ChainRows
+from pufferflow.learning.dependent_rows import ChainRows, GaussianRows
 from pufferflow.learning.displacements import Displacements, Marginals, Proofs, Trajectories
-from pufferflow.learning.gaussian_rows import GaussianRows
 from pufferflow.learning.iteration import Iteration
-from pufferflow.learning.losses import largest_displacement, likely_pairs
-from pufferflow.learning.trajectory_laws import TrajectoryLaws
+from pufferflow.learning.losses import TrajectoryLaws, largest_displacement, likely_pairs
 from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Guarantee, GuaranteeFamily, Pure
 
 

@@ -1,22 +1,114 @@
-"""The columns of a model: features and the target, each scaled to [−1, 1] by public bounds.
+"""The columns of a model, scaled by public bounds, the private rows read once, and losses of linear models on them.
+
+Losses of linear models on scaled rows, with constants that follow from declared bounds alone (M33).
+
+A row is (z, y): features within [−1, 1], with a 1 for the intercept, of length at most B; a target in [−1, 1], or −1
+and 1 for two classes. Weights are in the ball of radius W. Each loss is convex and β-smooth; its gradient has at most
+the length `lipschitz` and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
+
+A gradient is a slope times z, so cutting its length to c cuts the slope to c/‖z‖. That is still a slope that rises with
+w·z: of a loss that becomes linear, as Huber's does. So it stays convex and as smooth, and the cut gradient is the
+projection of the gradient onto a ball, which does not increase distances.
+
+The columns of a model: features and the target, each scaled to [−1, 1] by public bounds.
 
 A sensitive column has the bounds of its domain in the scenario, a public one those declared in `bounds`; none is ever
 taken from the rows. Values outside are read as the nearest bound.
+
+The private rows of a model as its mechanism reads them: once, scaled to [−1, 1], and only if they are those planned.
+
+Sums read them in any order, some at a time. A descent reads them in the order of its steps, from memory or from a
+private file (`engines.model_rows`).
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final, cast, final
+from typing import Any, Final, Literal, Protocol, cast, final
 
 import numpy as np
 
-from pufferflow.core.arrays import Floats
+from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import finite_number, quoted
-from pufferflow.engines.model_rows import NumberColumn
+from pufferflow.engines.model_rows import ModelRows, NumberColumn, PublicOrder
 from pufferflow.models.domain import Bins, Domain, Interval, Label
 from pufferflow.models.secret import Presence
 from pufferflow.queries.request import Request
+
+Name = Literal["squared", "huber", "logistic"]
+_SLACK = 1 + 16 * UNIT
+
+
+@final
+@dataclass(frozen=True)
+class Objective:
+    """A loss by its name, for rows of the given `length` and weights up to `radius`; Huber's is linear beyond `width`.
+
+    Gradients are cut to the length `clip`; no row is shorter than `shortest`, which is 1 with an intercept.
+
+    >>> Objective("logistic", length=2.0, radius=5.0).smoothness
+    1.0
+    """
+
+    name: Name
+    length: float
+    radius: float
+    width: float = 0.5
+    clip: float = math.inf
+    shortest: float = 0.0
+
+    @property
+    def lipschitz(self) -> float:
+        """The longest gradient."""
+        return min(self._slope * self.length, self.clip) * _SLACK
+
+    @property
+    def smoothness(self) -> float:
+        """β: how fast gradients change with the weights."""
+        return (self.length**2 / 4 if self.name == "logistic" else self.length**2) * (
+            _SLACK if self.length != 2.0 else 1.0
+        )
+
+    @property
+    def by_features(self) -> float:
+        """The change of gradients with the features: those that are not cut have a slope of `clip` over a length."""
+        bend = 0.25 if self.name == "logistic" else 1.0
+        steepest = min(self._slope, self.clip / self.shortest) if self.shortest else self._slope
+        return (steepest + bend * self.length * self.radius) * _SLACK
+
+    @property
+    def by_target(self) -> float:
+        """The change of gradients with the target: from −1 to 1 a logistic one by z."""
+        if self.name == "logistic":
+            return self.length / 2 * _SLACK
+        return self.length * _SLACK
+
+    @property
+    def _slope(self) -> float:
+        """The largest |derivative| of the loss in w·z."""
+        reach = self.length * self.radius
+        if self.name == "logistic":
+            return 1 / (1 + math.exp(-min(reach, 700.0)))
+        return min(reach + 1, self.width) if self.name == "huber" else reach + 1
+
+    def derivatives(self, scores: Floats, targets: Floats, lengths: Floats | float = 0.0) -> Floats:
+        """Return the derivative of each row's loss in w·z, cut if gradients of such rows would be too long."""
+        if self.name == "logistic":
+            slopes = -targets / (1 + np.exp(np.clip(targets * scores, -700, 700)))
+        else:
+            slopes = scores - targets
+        if self.name == "huber":
+            slopes = np.clip(slopes, -self.width, self.width)
+        return slopes if self.clip == math.inf else slopes / np.maximum(np.abs(slopes) * lengths / self.clip, 1.0)
+
+    def moved(self, features: Floats, targets: Floats) -> Floats:
+        """Return how far the gradient of a row moves with it, at most."""
+        most = 2 * self.lipschitz
+        return np.minimum(self.by_features * features + self.by_target * targets, most) * _SLACK
+
 
 _AT_ONCE = 1 << 12
 _BOUNDS = "a pair (low, high) with low < high for each public feature, such as bounds={'age': (0, 120)}"
@@ -258,3 +350,44 @@ def value_handling_of(columns: ModelColumns) -> tuple[str, ...]:
             classes = " (a class each)" if isinstance(column.domain, Bins) else ""
             lines.append(f"{where}; others as the nearest of {len(column.domain.points)} values{classes}")
     return tuple(lines)
+
+
+class RowsInOrder(Protocol):
+    """Rows in the order in which they are visited."""
+
+    @property
+    def columns(self) -> int:
+        """The number of numbers of a row."""
+        ...
+
+    def read(self, low: int, high: int) -> Floats:
+        """Return the rows from one place up to another; they are not to be changed."""
+        ...
+
+
+class ScaledRows(Protocol):
+    """All rows of a model, scaled; a source whose rows are not those planned is refused."""
+
+    def each(self, take: Callable[[Floats], None]) -> None:
+        """Hand all rows to `take`, some at a time, in any order."""
+        ...
+
+    def in_order(self, visits: Indices | None) -> AbstractContextManager[RowsInOrder]:
+        """Return the rows in the order of visits; None for rows that are visited in their own order."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowsOfTable(ScaledRows):
+    """The rows of a table whose groups and positions are `known`."""
+
+    rows: ModelRows
+    columns: ModelColumns
+    known: PublicOrder
+
+    def each(self, take: Callable[[Floats], None]) -> None:
+        self.rows.each(self.known, lambda numbers: take(self.columns.scaled(numbers)))
+
+    def in_order(self, visits: Indices | None) -> AbstractContextManager[RowsInOrder]:
+        return self.rows.in_order(self.known, visits, self.columns.scaled)

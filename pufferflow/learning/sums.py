@@ -22,10 +22,10 @@ from pufferflow.core.arrays import Array, Flags, Floats, Indices
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.engines.model_rows import PublicOrder
-from pufferflow.learning.budget import DRAWN, FINE
-from pufferflow.learning.couplings import Coupling
-from pufferflow.learning.model_belief import Carried, ModelBelief
-from pufferflow.learning.scaled_rows import ScaledRows
+from pufferflow.learning.displacements import Coupling
+from pufferflow.learning.iteration import DRAWN, FINE
+from pufferflow.learning.model_columns import ScaledRows
+from pufferflow.learning.model_plan import Carried, ModelBelief
 from pufferflow.noise.base import Noise
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace

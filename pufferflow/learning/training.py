@@ -19,15 +19,12 @@ import numpy as np
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.progress import working
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.engines.model_rows import PublicOrder
-from pufferflow.engines.stored_rows import inverse
-from pufferflow.learning.budget import DRAWN, FINE
-from pufferflow.learning.couplings import Coupling
+from pufferflow.engines.model_rows import PublicOrder, inverse
 from pufferflow.learning.descent import Descent
-from pufferflow.learning.displacements import Displacements
-from pufferflow.learning.model_belief import Carried, ModelBelief
-from pufferflow.learning.objectives import Objective
-from pufferflow.learning.scaled_rows import RowsInOrder, ScaledRows
+from pufferflow.learning.displacements import Coupling, Displacements
+from pufferflow.learning.iteration import DRAWN, FINE
+from pufferflow.learning.model_columns import Objective, RowsInOrder, ScaledRows
+from pufferflow.learning.model_plan import Carried, ModelBelief
 from pufferflow.learning.shifts import deviations
 from pufferflow.learning.sums import TYPICAL
 from pufferflow.noise.gaussian import Gaussian

@@ -12,10 +12,9 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.core.arrow import ArrowTable, unnamed_index, with_index
 from pufferflow.core.errors import SourceError, UsageError
-from pufferflow.core.source_version import SourceVersion, versions_in
 from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.tables import ArrowTable, SourceVersion, unnamed_index, versions_in, with_index
 from pufferflow.core.validate import set_fields
 from pufferflow.models.stored import Stored
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from pufferflow.core.errors import InternalError, UsageError
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import quoted, read_name, set_fields, whole_number
-from pufferflow.models.domain import MISSING, Domain, Interval, Label, listed_values, read_domain, skipping
-from pufferflow.models.product import Product
+from pufferflow.models.domain import MISSING, Domain, Interval, Label, Product, listed_values, read_domain, skipping
 from pufferflow.models.secret_pairs import Rule, WithinDistance, near_places, read_rule, rule_in_words, value_pairs
 from pufferflow.models.stored import ADDED, Stored
 

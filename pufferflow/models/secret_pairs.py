@@ -12,8 +12,7 @@ from pufferflow.core.arrays import Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.suggestions import nearest, suggests_arguments
 from pufferflow.core.validate import finite_number, quoted, set_fields
-from pufferflow.models.domain import MISSING, Domain, Interval, Label
-from pufferflow.models.product import ONE_COLUMN, OneColumn, Product
+from pufferflow.models.domain import MISSING, ONE_COLUMN, Domain, Interval, Label, OneColumn, Product
 from pufferflow.models.stored import Stored, stored_as
 
 

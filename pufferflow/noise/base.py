@@ -20,7 +20,7 @@ from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import InternalError, PufferflowError, Refused, UsageError
 from pufferflow.core.rounding import SMALLEST, float_below, quotient_above
 from pufferflow.core.validate import finite_number, finite_number_above, finite_number_at_least_zero, order_above_one
-from pufferflow.noise import sampler as drawing
+from pufferflow.noise import sampler
 from pufferflow.noise.sampler import Noisy
 from pufferflow.privacy.conversions import pure_to_gdp, pure_to_zcdp
 from pufferflow.privacy.guarantee import Guarantee
@@ -334,7 +334,7 @@ class Noise(abc.ABC):
         (3,)
         """
         self.check_drawable()
-        return drawing.sample(self, size, rng)
+        return sampler.sample(self, size, rng)
 
     def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, grid: Any = None) -> Noisy:
         """Return the answers with noise added, all on one grid that does not depend on them (M13).
@@ -349,7 +349,7 @@ class Noise(abc.ABC):
         ((2,), True, Fraction(1, 1024))
         """
         self.check_drawable()
-        return drawing.release(self, answers, rng, grid)
+        return sampler.release(self, answers, rng, grid)
 
     def check_drawable(self) -> None:  # noqa: B027 - most noises can be drawn whatever their parameters
         """Refuse to draw where that makes no sense."""

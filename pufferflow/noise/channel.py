@@ -1,4 +1,12 @@
-"""A mechanism with finitely many outputs, as a frozen value: the columns it reads, and the output probabilities.
+"""Channels: mechanisms with finitely many outputs, their labels, probabilities, draws, ε and η.
+
+Draws with exactly the probabilities of a table of rational numbers, many at a time.
+
+A uniform number in [0, 1) is read bit by bit, and the output is the number of cumulative probabilities that are not
+above it. 32 bits decide that, unless a cumulative probability lies between the same two multiples of 2⁻³² as the
+number; then more bits are read until they decide.
+
+A mechanism with finitely many outputs, as a frozen value: the columns it reads, and the output probabilities.
 
 All probabilities are rational, so that losses of channels are exact, and draws have exactly these probabilities.
 """
@@ -10,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
+from itertools import accumulate, pairwise
 from typing import Any, Final, Self, cast, final
 
 import numpy as np
@@ -18,24 +27,210 @@ from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, float_above, log_above, upwards
 from pufferflow.core.suggestions import HelpfulAttributes, suggests_arguments
-from pufferflow.core.validate import finite_number, instance, quoted, set_fields
+from pufferflow.core.validate import decimal_reading, finite_number, instance, quoted, set_fields
 from pufferflow.noise.base import Noise
-from pufferflow.noise.channel_cells import rounded_to
-from pufferflow.noise.channel_labels import (
-    INSTEAD,
-    Label,
-    Values,
-    as_plain,
-    columns_of,
-    label,
-    listed,
-    read_inputs,
-    read_rows,
-    stored_probability,
-    unwrapped,
-)
-from pufferflow.noise.channel_sampler import Ladder
 from pufferflow.noise.sampler import Bits, bit_source
+
+Label = str | int | float | bool
+Values = tuple[Label, ...]
+_TOLERANCE = Fraction(1, 10**9)
+_LONGEST = 4000
+INSTEAD: Final = (
+    'pf.confounding.Channel("x", inputs=[0, 1], outputs=["no", "yes"], probabilities=[[0.7, 0.3], [0.3, 0.7]])'
+)
+
+
+def columns_of(reads: Any) -> tuple[str, ...]:
+    """Return the names of the columns that something reads."""
+    listed = cast(Sequence[Any], reads) if isinstance(reads, list | tuple) else [reads]
+    names: tuple[Any, ...] = tuple(listed)
+    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise UsageError(
+            f"reads is {quoted(cast(object, reads))}.",
+            allowed="the name of a column, or a list of different ones",
+            instead='reads="score", or reads=["first", "second"]',
+        )
+    return cast(tuple[str, ...], names)
+
+
+def label(given: Any, name: str) -> Any:
+    """Return a label: a text, a number or a truth value, or a tuple of such."""
+    plain = as_plain(given)
+    if isinstance(plain, list | tuple):
+        return tuple(label(one, name) for one in cast(Sequence[Any], plain))
+    if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not math.isfinite(plain)):
+        raise UsageError(
+            f"{name} is {quoted(cast(object, given))}.",
+            allowed="texts and finite numbers, or tuples of them",
+            instead='"yes", or 3',
+        )
+    return plain
+
+
+def read_inputs(given: Any, columns: int) -> tuple[Values, ...]:
+    """Return what is read as tuples, with a value for each of so many columns."""
+    try:
+        plain: Any = given.tolist() if hasattr(given, "tolist") else given
+        listed: list[Any] = [label(one, "An input") for one in plain]
+    except TypeError:
+        raise UsageError(
+            f"inputs is {quoted(given)}.", allowed="a list of values", instead="inputs=[0, 1, 2]"
+        ) from None
+    points = tuple(cast(Values, one if isinstance(one, tuple) else (one,)) for one in listed)
+    if any(len(point) != columns for point in points):
+        raise UsageError(
+            f"An input has not {columns} values, one for each column that is read.",
+            allowed="a value for every column that is read",
+            instead="tuples in the order of reads",
+        )
+    return points
+
+
+def unwrapped(points: Sequence[Values]) -> tuple[Any, ...]:
+    """Return the values of a single column as they are, of several as tuples."""
+    return tuple(point[0] if len(point) == 1 else point for point in points)
+
+
+def listed(given: Any, name: str) -> list[Any]:
+    """Return a list; a single label stands for itself."""
+    if isinstance(given, str | int | float | Fraction):
+        return [given]
+    try:
+        return list(given.tolist() if hasattr(given, "tolist") else given)
+    except TypeError:
+        raise UsageError(f"{name} is of type {type(given).__name__}.", allowed="a list", instead=INSTEAD) from None
+
+
+def read_rows(given: Any, inputs: int, outputs: int) -> tuple[tuple[Fraction, ...], ...]:
+    """Return the rows of probabilities as rationals with sum 1."""
+    rows = [listed(row, "A row of probabilities") for row in listed(given, "probabilities")]
+    if len(rows) != inputs or any(len(row) != outputs for row in rows):
+        raise UsageError(
+            f"probabilities has {len(rows)} rows of {sorted({len(row) for row in rows})} numbers, for {inputs} inputs "
+            f"and {outputs} outputs.",
+            allowed="a row for every input, and in it a number for every output",
+            instead=INSTEAD,
+        )
+    return tuple(_read_row(row) for row in rows)
+
+
+def _read_row(given: list[Any]) -> tuple[Fraction, ...]:
+    allowed = "numbers >= 0, with sum 1 in every row (within 1e-9)"
+    for one in given:
+        finite_number(as_plain(one), "A probability", allowed=allowed, instead=INSTEAD, fits=lambda p: p >= 0)
+    row = [decimal_reading(as_plain(one)) for one in given]
+    total = sum(row, Fraction(0))
+    if abs(total - 1) > _TOLERANCE:
+        raise UsageError(f"A row of probabilities has the sum {float(total):.12g}.", allowed=allowed, instead=INSTEAD)
+    return tuple(row) if total == 1 else tuple(one / total for one in row)
+
+
+def as_plain(given: Any) -> Any:
+    """Return a number of NumPy as one of Python."""
+    return cast(Any, given).item() if isinstance(given, np.generic) else given
+
+
+def stored_probability(text: str) -> Fraction:
+    """Return a stored probability: digits over digits, of limited length."""
+    if len(text) > _LONGEST or not set(text) <= set("0123456789/"):
+        raise ValueError
+    return Fraction(text)
+
+
+BITS: Final = 32
+_FURTHER: Final = 64
+_FEW: Final = 16
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """The cumulative probabilities of every row, without the last ones, and their first 32 bits."""
+
+    exact: tuple[tuple[Fraction, ...], ...]
+    below: Array
+    """⌊2³²·c⌋ for every cumulative probability c, of shape (rows, outputs − 1)."""
+    above: Array
+    """⌈2³²·c⌉."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[Fraction]]) -> "Ladder":
+        """Return the ladder of rows of probabilities."""
+        exact = tuple(tuple(accumulate(row))[:-1] for row in rows)
+        floors = [[(one.numerator << BITS) // one.denominator for one in row] for row in exact]
+        ceilings = [[-((-one.numerator << BITS) // one.denominator) for one in row] for row in exact]
+        return cls(exact, np.array(floors, dtype=np.int64), np.array(ceilings, dtype=np.int64))
+
+    def draw(self, places: Indices, bits: Bits = os.urandom) -> Indices:
+        """Return indices of outputs drawn for indices of rows, with fresh random bits for each."""
+        words = np.frombuffer(bits(BITS // 8 * len(places)), dtype="<u4").astype(np.int64)
+        drawn = _not_above(self.above, places, words)
+        if (self.below != self.above).any():
+            for at in np.flatnonzero(_not_above(self.below, places, words) != drawn).tolist():
+                drawn[at] = self._decided(int(places[at]), int(words[at]), bits)
+        return drawn
+
+    def _decided(self, place: int, word: int, bits: Bits) -> int:
+        """Return the output of a number whose first 32 bits do not decide it."""
+        known = BITS
+        while any(word < one * 2**known < word + 1 for one in self.exact[place]):
+            word = (word << _FURTHER) | int.from_bytes(bits(_FURTHER // 8), "little")
+            known += _FURTHER
+        return sum(one * 2**known <= word for one in self.exact[place])
+
+
+def _not_above(steps: Array, places: Indices, words: Array) -> Indices:
+    """Return how many steps of its row are not above each word."""
+    count = steps.shape[1]
+    if count < _FEW:
+        found = np.zeros(len(places), dtype=np.intp)
+        for step in steps.T:
+            found += words >= step[places]
+        return found
+    starts = np.arange(len(steps), dtype=np.int64)[:, None] << BITS
+    return np.searchsorted((steps + starts).ravel(), (places << BITS) | words, side="right") - places * count
+
+
+_TAIL_ERROR = 2e-13
+
+
+def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, float]:
+    """Return the masses of cells, those at the ends unbounded, and their relative error.
+
+    Each is a difference of tails on one side of the answer, which is relatively exact where tails fall fast.
+    """
+    at = edges[None, :] - answers[:, None]
+    above = np.asarray(noise.tail(at.ravel())).reshape(at.shape)
+    below = np.asarray(noise.tail(-at.ravel())).reshape(at.shape)
+    right, left = above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1]
+    mirrored = at[:, 1:] + at[:, :-1] < 0
+    inner = np.where(mirrored, left, right)
+    used = np.where(mirrored, below[:, 1:] + below[:, :-1], above[:, :-1] + above[:, 1:])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.where(used > 0, used / inner, 1.0)
+    masses = np.concatenate([below[:, :1], inner, above[:, -1:]], axis=1)
+    off = _TAIL_ERROR * (1 + float(error.max(initial=0.0)))
+    if not off < 1e-4:
+        raise Refused(
+            "The answers lie too many scales apart for the cells of this noise.",
+            allowed="answers within a few hundred scales of each other",
+            instead="a larger scale, or a channel that is written down",
+        )
+    return masses, off
+
+
+def rounded_to(grid: Sequence[float], answers: Sequence[float], noise: Noise) -> list[list[Fraction]]:
+    """Return for every answer the probabilities with which answer and noise are next to each point of a sorted grid."""
+    edges = np.array([(low + high) / 2 for low, high in pairwise(grid)])
+    if not len(edges):
+        return [[Fraction(1)] for _ in answers]
+    if noise.scale == 0:
+        nearest = np.searchsorted(edges, np.array(answers), side="left").tolist()
+        return [[Fraction(int(at == place)) for at in range(len(grid))] for place in nearest]
+    masses, _ = cell_masses(noise, edges, np.array(answers))
+    rows = [[Fraction(one) for one in row] for row in masses.tolist()]
+    return [[one / sum(row) for one in row] for row in rows]
+
 
 ERASED: Final = None
 """The output that says nothing; null in a column."""

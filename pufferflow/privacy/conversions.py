@@ -10,8 +10,7 @@ import numpy as np
 import scipy  # imports its parts when first used
 
 from pufferflow.core.arrays import Floats
-from pufferflow.core.roots import smallest
-from pufferflow.core.rounding import SMALLEST, UNIT, float_above
+from pufferflow.core.rounding import SMALLEST, UNIT, float_above, smallest
 
 DEFAULT_ORDERS: tuple[float, ...] = (
     *(1.0 + n / 64 for n in range(1, 64)),

@@ -8,11 +8,10 @@ import msgspec
 
 from pufferflow.core.errors import UsageError, escape_controls
 from pufferflow.core.rounding import agree
-from pufferflow.core.source_version import SourceVersion
+from pufferflow.core.tables import SourceVersion
 from pufferflow.privacy.by_name import StoredGuarantee
 from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.published.cost import Cost
-from pufferflow.published.exact_sums import Answered
+from pufferflow.published.cost import Answered, Cost
 from pufferflow.reports.numbers import at_most, counted, promise_in_words
 
 VERSION = 1

@@ -10,25 +10,20 @@ from typing import Any, cast, final
 
 import polars as pl
 
-from pufferflow.core.dtypes import exactly, type_name, with_texts
 from pufferflow.core.errors import Refused, UsageError
-from pufferflow.models.domain import Domain, Label
-from pufferflow.models.missing_columns import DeclaredColumns
-from pufferflow.models.product import Product
-from pufferflow.models.scenario import Scenario
+from pufferflow.core.tables import exactly, type_name, with_texts
+from pufferflow.models.domain import Domain, Label, Product
+from pufferflow.models.scenario import DeclaredColumns, Scenario
 from pufferflow.models.secret import ROW, Presence, Secret
 from pufferflow.queries.aggregates import Count, MeanOfUnknown
 from pufferflow.queries.engine_interface import Engine, Measure, Selection, Tally, UnitLimit
-from pufferflow.queries.expressions.hints import fitting, like
 from pufferflow.queries.expressions.public import identity, public_words, read_public
 from pufferflow.queries.expressions.tree import read_tree
 from pufferflow.queries.expressions.values import Values, Weight
-from pufferflow.queries.expressions.weight_bounds import bounds_of_product
-from pufferflow.queries.expressions.weighted import factors_of, multiplied
-from pufferflow.queries.key_columns import published, unused
-from pufferflow.queries.keys import DISCOVER, check_discoverable, read_keys
-from pufferflow.queries.other_keys import OtherKeys, with_others
-from pufferflow.queries.query import Query
+from pufferflow.queries.expressions.weights import bounds_of_product, factors_of, multiplied
+from pufferflow.queries.expressions.words import fitting, like
+from pufferflow.queries.keys import DISCOVER, OtherKeys, check_discoverable, published, read_keys, unused, with_others
+from pufferflow.queries.statistic import Query
 
 _LARGEST = Fraction(2) ** 300
 ENDS = ("low", "high", "least", "most")

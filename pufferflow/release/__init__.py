@@ -1,1 +1,1 @@
-"""From a batch of queries to its release: plan, explain, reserve the cost, read the rows once, add noise, commit."""
+"""From a batch to its release: plan, explain, reserve the cost, read the rows once, add noise, commit."""

@@ -8,34 +8,40 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 import polars as pl
 
 from pufferflow.calibration.calibrate import Bounds
-from pufferflow.core.arrow import ArrowStream
 from pufferflow.core.errors import Refused, UsageError, escape_controls
-from pufferflow.core.other_libraries import EXAMPLES
-from pufferflow.core.suggestions import HelpfulAttributes, suggests_arguments
+from pufferflow.core.suggestions import EXAMPLES, HelpfulAttributes, suggests_arguments
+from pufferflow.core.tables import ArrowStream
 from pufferflow.core.validate import finite_number, instance, quoted
 from pufferflow.engines.backend import Backend
+from pufferflow.engines.column_measures import check_column
 from pufferflow.engines.connect import RemoteTable, checked_engine
-from pufferflow.engines.value_classes import check_column
-from pufferflow.models.domain import Domain, Interval
-from pufferflow.models.product import TIMES
+from pufferflow.models.domain import TIMES, Domain, Interval
 from pufferflow.models.scenario import Scenario
 from pufferflow.noise.base import Family
 from pufferflow.noise.channel import Channel
 from pufferflow.noise.joint_gaussian import JointGaussian
 from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Guarantee
 from pufferflow.published.release import Release
-from pufferflow.queries.aggregates import Count, Counted, Histogram, Mean, MeanOfUnknown, Quantile, Sum, Variance
-from pufferflow.queries.bounded import Bounded, BoundedMean, BoundedSum, bounded
-from pufferflow.queries.covariance import Covariance
-from pufferflow.queries.examples import examples_of
-from pufferflow.queries.expressions.compiler import read_values
-from pufferflow.queries.expressions.indicators import classes, indicators
+from pufferflow.queries.aggregates import (
+    Count,
+    Counted,
+    Covariance,
+    Histogram,
+    Mean,
+    MeanOfUnknown,
+    Quantile,
+    Sum,
+    Variance,
+    WeightedMean,
+    WeightedSum,
+)
+from pufferflow.queries.expressions.compiler import classes, indicators, read_values
 from pufferflow.queries.expressions.values import Values
-from pufferflow.queries.expressions.weighted import has_weight, split_weight, with_weight
-from pufferflow.queries.names import answer_name, column_name, named_columns, one_by_one, read_name
-from pufferflow.queries.query import Query
+from pufferflow.queries.expressions.weights import has_weight, split_weight, with_weight
+from pufferflow.queries.group_bounds import Bounded, BoundedMean, BoundedSum, bounded
+from pufferflow.queries.names import answer_name, column_name, examples_of, named_columns, one_by_one, read_name
 from pufferflow.queries.request import Request
-from pufferflow.queries.weighted import WeightedMean, WeightedSum
+from pufferflow.queries.statistic import Query
 from pufferflow.release.local.plan import LocalBatch, local_batch
 from pufferflow.release.optimal_channel import DesignedPlan, designed_plan
 from pufferflow.release.plan import Plan, plan_of

@@ -10,7 +10,7 @@ from msgspec import structs
 from pufferflow.accounting.next_release import NextRelease, Past, design_next
 from pufferflow.calibration.calibrate import Calibration
 from pufferflow.calibration.distance_bounds import Group
-from pufferflow.calibration.law_pairs import Place
+from pufferflow.calibration.laws import Place
 from pufferflow.core.errors import LimitReached, Refused, UsageError, escape_controls
 from pufferflow.core.validate import instance
 from pufferflow.distributions.coupling import Certainty
@@ -19,15 +19,14 @@ from pufferflow.noise.channel import Channel
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Approx, Guarantee, Pure
 from pufferflow.published.certificate import Certificate
-from pufferflow.published.exact_sums import ExactSums
+from pufferflow.published.cost import ExactSums
 from pufferflow.published.release import Release
-from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
+from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.sentences import queries_in_words
 from pufferflow.release.plan import PlanOfDecision, certificate_of
 from pufferflow.release.planning.decision import Decision
-from pufferflow.release.planning.designed_channel import DesignedChannel
-from pufferflow.release.planning.exact import exact_sums, reads_exactly
+from pufferflow.release.planning.exact_sums import DesignedChannel, exact_sums, reads_exactly
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import tables_of

@@ -11,8 +11,8 @@ import polars as pl
 from msgspec import structs
 
 from pufferflow.calibration.calibrate import Calibration
-from pufferflow.core.addresses import local_path
 from pufferflow.core.errors import UsageError, escape_controls, warn_of_use
+from pufferflow.core.paths import local_path
 from pufferflow.core.sandbox import check_threads
 from pufferflow.core.suggestions import HelpfulAttributes
 from pufferflow.noise.base import Noise
@@ -20,7 +20,7 @@ from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.published.certificate import AskedQuery, Certificate, CoveredPeriod, NoisySum, QuieterGroups
 from pufferflow.published.cost import Cost
 from pufferflow.published.release import Release, put_text
-from pufferflow.queries.examples import examples_of
+from pufferflow.queries.names import examples_of
 from pufferflow.queries.request import Request
 from pufferflow.release.explain.check import check, useless_outputs
 from pufferflow.release.explain.compare import compare, summary

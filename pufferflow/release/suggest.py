@@ -11,8 +11,8 @@ from typing import Any, Literal, final
 
 import polars as pl
 
-from pufferflow.core.addresses import local_path
 from pufferflow.core.errors import PufferflowError, Refused, UsageError, escape_controls
+from pufferflow.core.paths import local_path
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import instance
 from pufferflow.models.domain import Domain
@@ -31,7 +31,7 @@ from pufferflow.release.batch import Batch
 from pufferflow.release.explain.what_if import under_group
 from pufferflow.release.plan import Plan
 from pufferflow.reports.numbers import at_most, plain, promise_in_words
-from pufferflow.reports.prior_page import BeliefRow, beliefs_page
+from pufferflow.reports.pages import BeliefRow, beliefs_page
 
 _MOST_STATES = 10
 _MOST_CLASSES = 3

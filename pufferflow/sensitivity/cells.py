@@ -1,24 +1,38 @@
-"""How far answers about several cells move if every row of a group may change (M7), without an array of all answers.
+"""How far answers about several cells, many or unknown ones, and all rows of a group move (M7).
+
+How far answers about several cells move if every row of a group may change (M7), without an array of all answers.
 
 For rows that may be absent: the most that they can add to the answers, compared with nothing.
+
+Movements of answers with unknown or many cells, and of rows that are rounded to whole steps; no laws are listed.
+
+For many or unknown cells, the movement of all rows of the group is a bound (M7, M20). Rounding rows one by one, as
+answers about an interval need, adds at most a step for each row that moves (M1, M13).
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from functools import cached_property, partial, wraps
+from typing import Any, cast, final
 
 import numpy as np
 
+from pufferflow.calibration.laws import DependentRows, Laws, Pair, Place, Reach, WorkEstimate
 from pufferflow.core.arrays import Floats
-from pufferflow.core.rounding import UNIT, distances_above, float_above, upwards
+from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.rounding import UNIT, distances_above, float_above, products_above, upwards
 from pufferflow.distributions.coupling import Certainty
+from pufferflow.distributions.finite_law import Law
+from pufferflow.models.domain import Interval
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.secret import AnySecret, Presence
+from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
 from pufferflow.queries.engine_interface import Pattern
-from pufferflow.queries.statistic import Kinds
-from pufferflow.sensitivity.movement import Movement
-from pufferflow.sensitivity.row_query import norms_above, row_norms
+from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
+from pufferflow.sensitivity.gaussian_mixture import MixtureRows
+from pufferflow.sensitivity.movement import ConstantLaws, Movement, MovementLaws, group_movement, two_points
+from pufferflow.sensitivity.row_query import Question, norms_above, row_norms
 
 PRESENCE = ("there", "not there")
 
@@ -124,3 +138,299 @@ def moves_of(prior: Prior, secret: AnySecret, tables: Floats) -> Floats:
     points = with_nothing(tables) if isinstance(secret, Presence) else tables
     first, second = np.triu_indices(points.shape[1], 1)
     return distances_above(points[:, first], points[:, second])
+
+
+Method = Callable[[Any, Statistic, AnySecret], Laws]
+
+
+def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certainty) -> Laws:
+    """Return the movement of all rows over all values; `certainty` says whether the prior allows it."""
+    tables = tables_of(prior, statistic, secret)
+    tables = with_nothing(tables) if isinstance(secret, Presence) else tables
+    columns, counts = columns_of(statistic.weights, statistic.counts)
+
+    def length(norm: float) -> float:
+        return group_movement(columns, counts, tables, norm)
+
+    if len(tables) == 1:
+        return MovementLaws(prior, Movement.of_one(length(1), certainty, values_of(secret)))
+    steps = [group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))]
+    return MovementLaws(prior, Movement(np.array(steps), length, Certainty.UPPER_BOUND, values_of(secret)))
+
+
+def row_by_row(method: Method) -> Method:
+    """Apply a method to every row by itself; where there are too many rows, all of them may change (M7)."""
+
+    @wraps(method)
+    def laws(prior: Any, statistic: Statistic, secret: AnySecret) -> Laws:
+        listed = statistic.listed()
+        if listed is None:
+            return free(prior, statistic, secret, Certainty.UPPER_BOUND)
+        return method(prior, listed, secret)
+
+    return laws
+
+
+def values_of(secret: AnySecret) -> tuple[Any, Any]:
+    """Return two values of a secret that stand for all."""
+    if isinstance(secret, Presence):
+        return PRESENCE
+    return secret.value_pairs()[0] if isinstance(secret, Secret | Initial) else ("any value", "any other")
+
+
+def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
+    """Return φ at all points; where no column is named, the numbers that a row may add, 1 if none are given."""
+    if secret.reads is not None or prior.columns or statistic.column is not None:
+        _, domain = column_and_domain(prior, statistic, secret)
+        return statistic.on(domain)
+    given = statistic.values
+    if given is None:
+        if not isinstance(secret, Presence):
+            raise UsageError(
+                "The statistic adds up values of a column, and neither secret nor prior declare its domain.",
+                allowed="a secret with a column and its domain, or the numbers that a row may add",
+                instead="pf.Derived(name, column=..., domain=...), or pf.Statistic(weights, values=[0, 1])",
+            )
+        given = np.ones((1, 1))
+    elif not isinstance(given, np.ndarray):
+        given = np.array([[float(value) for value in given.values()]])
+    table = np.atleast_2d(given)
+    return np.broadcast_to(table, (statistic.answers, table.shape[1]))
+
+
+_MOST_LISTED = 20_000
+
+
+@final
+class SingleRow:
+    """Rows of which only the secret one moves (M2): every kind of row with every pair of values."""
+
+    def __init__(self, prior: Prior, question: Question) -> None:
+        self.prior, self.question = prior, question
+
+    @cached_property
+    def columns(self) -> Floats:
+        """The distinct columns of weights that a secret row can have."""
+        if not self.question.first:
+            return self.question.kinds.columns
+        start = self.question.starts
+        return self.question.weights[:, start] if start.any() else np.zeros((self.question.answers, 1))
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """A row that has each of them."""
+        return [0] if self.question.first else self.question.kinds.first.tolist()
+
+    def laws(self) -> Laws:
+        """Return the pairs one by one, or their longest movement if they are many."""
+        if self.columns.size * len(self.question.pairs) > _MOST_LISTED:
+            return MovementLaws(self.prior, self.movement())
+        steps = products_above(self.columns[:, :, None], self.question.differences[:, None, :])
+        signs = np.array([[float((b > a) - (b < a)) for a, b in pairs] for pairs in self._values])
+        signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * signs[:, None, :])
+        flat = signed.reshape(len(signed), -1).T + 0.0
+        leading = flat[np.arange(len(flat)), (flat != 0).argmax(axis=1)]
+        _, chosen = np.unique(flat * np.where(leading < 0, -1.0, 1.0)[:, None], axis=0, return_index=True)
+        if len(chosen) > 1:
+            chosen = chosen[flat[chosen].any(axis=1)]
+        chosen = np.sort(chosen)
+        pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
+        lengths = np.abs(flat[chosen]).T
+        return ConstantLaws(pairs, partial(_lengths_above, lengths))
+
+    def movement(self) -> Movement:
+        """Return the longest movement of one row."""
+        longest, which = row_norms(self.columns, self.question.differences, 1)
+        place = int(longest.argmax())
+        witness = self.question.pairs[int(which[place])], self.rows[place]
+        if self.question.answers == 1:
+            return Movement.of_one(float(longest[place]), Certainty.EXACT, *witness)
+        steps = products_above(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
+        return Movement(steps, self.length, Certainty.EXACT, *witness)
+
+    def length(self, norm: float) -> float:
+        """Return the longest movement in a norm."""
+        return float(row_norms(self.columns, self.question.differences, norm)[0].max())
+
+    @cached_property
+    def _values(self) -> list[list[tuple[Fraction, Fraction]]]:
+        """φ at both values of every pair, exactly, for every answer."""
+        domain = self.question.domain
+
+        def at(table: Sequence[Fraction], value: Any) -> Fraction:
+            if not isinstance(domain, Interval):
+                return table[domain.place(value, "a value")]
+            low, high = Fraction(domain.low), Fraction(domain.high)
+            return table[0] + (table[1] - table[0]) * (Fraction(value) - low) / (high - low)
+
+        tables = [[Fraction(value) for value in table] for table in self.question.tables.tolist()]
+        return [[(at(table, a), at(table, b)) for a, b in self.question.pairs] for table in tables]
+
+    def _pair(self, kind: int, pair: int) -> Pair:
+        weights = [Fraction(weight) for weight in self.columns[:, kind].tolist()]
+        mu, nu = (
+            Law.point([weight * values[pair][end] for weight, values in zip(weights, self._values, strict=True)])
+            for end in (0, 1)
+        )
+        return Pair(mu, nu, self.prior, self.question.pairs[pair], self.rows[kind])
+
+
+def _lengths_above(lengths: Floats, norm: float) -> Floats:
+    """Return the distance in a norm between the answers of each pair, rounded up."""
+    return np.atleast_1d(norms_above(lengths, norm))
+
+
+_MOST_STEPS = 10_000
+
+
+@final
+class CoveringLaws(Laws):
+    """Bounds for all patterns whose rows are among those given, whatever their cells.
+
+    `one` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs depend on a
+    row only through its exposure ℓ_t, a sum over the answers that the row touches (M20), and each row touches the
+    answers of one cell, with the same weights in all cells.
+
+    The walks are valid for every smaller pattern, too. Rows that a pattern does not have, or that are not queried, have
+    the exposure 0 along the same chain. Its kernels over gaps are products of its own, and its marginals do not depend
+    on which rows are there. Messages grow with exposures, and there are fewer secret rows. So all groups have to begin
+    at the same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions,
+    n rows reveal no more of the class than n queried rows, and a secret row that is not queried leaves n − 1 others.
+
+    Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther.
+    """
+
+    movement_only = True
+
+    def __init__(  # noqa: PLR0913 - prior, secret and two bounds
+        self, prior: Prior, secret: AnySecret, of_one_cell: Laws, cells: Cells, dimension: int, *, scattered: bool
+    ) -> None:
+        self._prior, self._secrets, self._of_one_cell, self._cells = prior, values_of(secret), of_one_cell, cells
+        self._dimension, self._scattered = dimension, scattered
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        if not self.small:
+            raise Refused(
+                f"Listing the movements of up to {self._dimension} answers about cells that are unknown, or too many.",
+                allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
+                instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
+            )
+        return [two_points(self._cells.steps, self._prior, self._secrets)]
+
+    @property
+    def dimension(self) -> int:
+        """The largest number of answers, if the cells of rows are unknown."""
+        return self._dimension
+
+    @property
+    def certainty(self) -> Certainty:
+        return Certainty.UPPER_BOUND
+
+    @cached_property
+    def small(self) -> bool:
+        """Whether there is a pair to list: not where it would represent other numbers of answers."""
+        return self._dimension == len(self._cells.steps) <= _MOST_STEPS
+
+    def walks(self) -> Sequence[DependentRows]:
+        """Return the walks of one cell for this number of answers, each with independent noise."""
+        return [replace(cast(Any, walk), answers=self._dimension) for walk in self._of_one_cell.walks()]
+
+    @cached_property
+    def work(self) -> WorkEstimate:
+        """The work of one cell, along its walks and for its comparisons."""
+        single_cell = self._of_one_cell.work
+        known = WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self._scattered else ()))
+        return known._replace(coarse=single_cell.coarse)
+
+    def winf(self, norm: float) -> Reach:
+        whole = self.span(norm)
+        if not self._scattered:
+            return whole
+        return replace(whole, length=min(whole.length, self._of_one_cell.winf(norm).length))
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the movement: how much of the mass moves less is not known."""
+        return self.winf(norm)
+
+    def span(self, norm: float) -> Reach:
+        place = Place(self._dimension, self._prior, self._secrets, 0)
+        return Reach(self._cells.length(norm), Certainty.UPPER_BOUND, place)
+
+
+@final
+class Rounded(Laws):
+    """Laws of linear φ, whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
+
+    A row that moves in the linear answers moves by up to a step more in the rounded ones,
+    |k(a) − k(b)| ≤ |φ(a) − φ(b)| + 1 step; a row that does not move stays. So every coupling that moves the linear
+    answers by z moves the rounded ones by at most z plus the rounding of all rows that can move (M1). They never move
+    by more than the group, whose ends are whole steps: k and φ have the same ends. `growth` is the rounding, `group`
+    the movement of all rows between the ends.
+    """
+
+    movement_only = True
+
+    def __init__(self, laws: Laws, growth: Cells, group: Cells) -> None:
+        self._laws, self._growth, self._group = laws, growth, group
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """Two points as far apart as each linear answer moves in any pair, with its rounding."""
+        linear = list(self._laws)
+        moved = np.max([_distances(pair) for pair in linear], axis=0)
+        grown = np.minimum(np.nextafter(moved + self._growth.steps, np.inf), self._group.steps)
+        return [two_points(grown, linear[0].prior, linear[0].secrets, linear[0].row)]
+
+    @property
+    def dimension(self) -> int:
+        return self._laws.dimension
+
+    @property
+    def certainty(self) -> Certainty:
+        return self._laws.certainty
+
+    @cached_property
+    def work(self) -> WorkEstimate:
+        return self._laws.work
+
+    @cached_property
+    def small(self) -> bool:
+        return self._laws.small
+
+    def winf(self, norm: float) -> Reach:
+        return self._grown(self._laws.winf, norm)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        return self._grown(lambda norm: self._laws.near(delta, norm), norm)
+
+    def span(self, norm: float) -> Reach:
+        return self._grown(self._laws.span, norm)
+
+    def walks(self) -> Sequence[DependentRows]:
+        """Return walks by movements of whole answers, increased by the rounding; other walks follow single rows."""
+        walks = self._laws.walks()
+        if not all(isinstance(walk, MixtureRows) for walk in walks):
+            return super().walks()
+        return [cast(MixtureRows, walk).grown(self._growth.length, self._group.length) for walk in walks]
+
+    def least_winf(self, norm: float) -> Reach:
+        """Return the least loss of the linear answers, a lower bound, since rounding only adds to it."""
+        return self._laws.least_winf(norm)
+
+    def least_near(self, delta: float, norm: float) -> Reach:
+        return self._laws.least_near(delta, norm)
+
+    def _grown(self, measure: Callable[[float], Reach], norm: float) -> Reach:
+        reach, whole = measure(norm), self._group.length(norm)
+        if reach.length >= whole:
+            return replace(reach, length=whole)
+        grown = float_above(Fraction(reach.length) + Fraction(self._growth.length(norm)))
+        certainty = reach.certainty if grown == reach.length else Certainty.UPPER_BOUND
+        return replace(reach, length=min(grown, whole), certainty=certainty)
+
+
+def _distances(pair: Pair) -> list[float]:
+    """Return how far apart the points of a pair are, coordinate by coordinate, rounded up."""
+    left, right = (np.atleast_1d(np.asarray(law.values)[0]) for law in pair if isinstance(law, Law))
+    return [float_above(abs(Fraction(a) - Fraction(b))) for a, b in zip(left, right, strict=True)]

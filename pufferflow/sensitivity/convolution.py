@@ -20,8 +20,7 @@ from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.validate import decimal_reading
-from pufferflow.distributions.atoms import as_fractions
-from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.finite_law import Law, as_fractions
 from pufferflow.distributions.lattice import SPAN, DistanceInterval, Precision, convolve, gap, levels, rescale
 from pufferflow.models.domain import Domain
 from pufferflow.queries.statistic import Kinds, Statistic

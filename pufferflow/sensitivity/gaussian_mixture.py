@@ -14,9 +14,7 @@ from typing import NoReturn, final
 
 import numpy as np
 
-from pufferflow.calibration.dependent_rows import DependentRows
-from pufferflow.calibration.law_pairs import Place
-from pufferflow.calibration.laws import Laws, Reach
+from pufferflow.calibration.laws import DependentRows, Laws, Place, Reach
 from pufferflow.core.arrays import Floats, log_sum
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, lifted, products_above

@@ -1,22 +1,25 @@
-"""Markov chains: the laws of sums by forward and backward steps (M18), and the chain itself for messages (M20).
+"""Markov chains and classes of them: laws of sums by forward and backward steps (M18), rows and their kinds.
+
+Markov chains: the laws of sums by forward and backward steps (M18), and the chain itself for messages (M20).
 
 For a class of chains no laws are listed: messages and group privacy hold for every member.
 """
 
+import abc
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import NoReturn, cast, final
+from typing import Any, Generic, NoReturn, TypeVar, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.law_pairs import Pair, Witness
-from pufferflow.calibration.laws import Laws, Reach, WorkEstimate
-from pufferflow.core.arrays import Flags
-from pufferflow.core.errors import Refused
-from pufferflow.core.rounding import float_above
+from pufferflow.calibration.laws import DependentChain, DependentRows, Laws, Pair, Place, Reach, Witness, WorkEstimate
+from pufferflow.core.arrays import Flags, Floats, Indices
+from pufferflow.core.errors import InternalError, Refused
+from pufferflow.core.rounding import UNIT, float_above
+from pufferflow.core.validate import decimal_reading
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.markov.chain import Chain
@@ -25,13 +28,337 @@ from pufferflow.distributions.markov.near_of_sums import nearest
 from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.distributions.markov.sums import Farthest, Sums, lattice
 from pufferflow.distributions.markov.winf_of_sums import farthest, listed, most_points, pair_of
+from pufferflow.models.domain import Domain
 from pufferflow.models.priors.markov import ChainsBetween, MarkovChain
-from pufferflow.models.secret import AnySecret, Initial
-from pufferflow.queries.statistic import Statistic, column_and_domain
-from pufferflow.sensitivity.group import row_by_row
+from pufferflow.models.secret import AnySecret, Initial, Secret
+from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
+from pufferflow.sensitivity.cells import row_by_row
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.markov_rows import AlongLaws, ChainRows, value_places
-from pufferflow.sensitivity.markov_sums import JointLaws, few_atoms, many_atoms, mean_difference, tail_loss
+from pufferflow.sensitivity.movement import group_movement
+
+_MOST_MULTIPLE = 10**6
+C = TypeVar("C", Chain, Chains)
+
+
+def value_places(secret: AnySecret, domain: Domain) -> Indices:
+    """Return the pairs of values that must be indistinguishable by their places in the domain, of shape (pairs, 2)."""
+    if not isinstance(secret, Secret | Initial):
+        raise InternalError("A chain was given a secret that it had refused.", instead="reporting it")
+    if secret.domain == domain:
+        return secret.pair_places
+    pairs = [[domain.place(value, "a value") for value in pair] for pair in secret.value_pairs()]
+    return np.array(pairs, dtype=np.intp)
+
+
+def shifts_of(weights: Floats, tables: Floats) -> Floats:
+    """Return how far rows with these weights move the answers they touch between two states: (kinds, …, k, k)."""
+    moves = np.abs(tables[:, :, None] - tables[:, None, :])
+    touched = (weights != 0) & np.asarray(moves.any(axis=(1, 2)))[:, None]
+    most = max(int(touched.sum(axis=0).max()), 1)
+    places = np.argsort(~touched, axis=0, kind="stable")[:most]
+    sizes = np.take_along_axis(np.abs(weights), places, axis=0)
+    return (sizes[:, :, None, None] * moves[places]).transpose(1, 0, 2, 3) * (1 + 4 * UNIT)
+
+
+def alike(shifts: Floats) -> tuple[Floats, Indices]:
+    """Return the distinct movements of kinds of rows, and which of them each kind has.
+
+    Messages depend on how far a row moves answers, not on which ones (M20): windows of a sequence, each row in one of
+    them, repeat along it as a single sum does.
+    """
+    _, first, same = np.unique(shifts.reshape(len(shifts), -1), axis=0, return_index=True, return_inverse=True)
+    return shifts[first], same.reshape(-1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChainRows:
+    """The rows of a statistic along its sequence: rows with the same weights are of one kind."""
+
+    positions: Floats
+    weights: Floats
+    """Of shape (answers, kinds)."""
+    kinds: Indices
+    tables: Floats
+    """φ of each answer at each state."""
+    secret: Flags | None
+
+    @classmethod
+    def of(cls, statistic: Statistic, domain: Domain, *, first: bool) -> "ChainRows":
+        """Return the rows of a statistic; if the first value is the secret, the first step is one of them."""
+        positions, weights = statistic.positions, statistic.weights
+        if first and positions[0] > statistic.start:
+            positions = np.concatenate([[statistic.start], positions])
+            weights = np.concatenate([np.zeros((len(weights), 1)), weights], axis=1)
+        kinds = Kinds.of(weights)
+        secret = None
+        if first:
+            secret = np.zeros(len(positions), dtype=np.bool_)
+            secret[0] = True
+        return cls(positions, kinds.columns, kinds.of_row, statistic.on(domain), secret)
+
+    def along(self, start: int, length: int) -> "ChainRows":
+        """Return the same rows among all steps of a sequence; steps without a row add nothing and hold no secret."""
+        steps = self.positions.astype(np.intp) - start
+        weights = np.concatenate([self.weights, np.zeros((len(self.weights), 1))], axis=1)
+        kinds = np.full(length, self.weights.shape[1], dtype=np.intp)
+        kinds[steps] = self.kinds
+        secret = np.zeros(length, dtype=np.bool_)
+        secret[steps] = True if self.secret is None else self.secret
+        return ChainRows(np.arange(start, start + length, dtype=np.float64), weights, kinds, self.tables, secret)
+
+    def group(self, norm: float) -> float:
+        """Return how far the answer moves if every row may change (M7)."""
+        counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
+        return group_movement(self.weights, counts, self.tables, norm)
+
+    @property
+    def disjoint_rows(self) -> Indices:
+        """The number of rows of each of some answers that share no row."""
+        counts = np.bincount(self.kinds, minlength=self.weights.shape[1])
+        row_counts, free = list[int](), np.ones(len(counts), dtype=np.bool_)
+        for weights, table in zip(self.weights, self.tables, strict=True):
+            moving = weights != 0
+            if np.ptp(table) > 0 and moving.any() and free[moving].all():
+                row_counts.append(int(counts[moving].sum()))
+                free &= ~moving
+        return np.array(row_counts, dtype=np.intp)
+
+    @property
+    def shifts(self) -> Floats:
+        """How far a row of each kind moves the answers it touches."""
+        return shifts_of(self.weights, self.tables)
+
+    @property
+    def unit(self) -> float:
+        """A weight of which all others are whole multiples; 1 if there is none."""
+        sizes = np.abs(self.weights[self.weights != 0])
+        least = Fraction(float(sizes.min(initial=np.inf))) if len(sizes) else Fraction(1)
+        multiples = [Fraction(size) / least for size in sizes.tolist()]
+        return (
+            float(least)
+            if all(multiple.denominator == 1 and multiple <= _MOST_MULTIPLE for multiple in multiples)
+            else 1.0
+        )
+
+    @property
+    def values(self) -> Floats:
+        """The contribution of a row of each kind and state to a single answer, in units, of shape (kinds, k)."""
+        weights = [decimal_reading(weight) for weight in (self.weights[0] / self.unit).tolist()]
+        table = [decimal_reading(value) for value in self.tables[0].tolist()]
+        return np.array([[float(weight * value) for value in table] for weight in weights])
+
+
+class AlongLaws(Laws, abc.ABC, Generic[C]):
+    """Laws of sums along a sequence, given two states of one of its rows."""
+
+    def __init__(self, prior: Any, chain: C, rows: ChainRows, pairs: Indices, labels: Sequence[Any]) -> None:
+        self._prior, self._chain, self._rows, self._pairs = prior, chain, rows, pairs
+        self._labels = tuple(labels)
+
+    @property
+    def dimension(self) -> int:
+        return len(self._rows.tables)
+
+    def walks(self) -> Sequence[DependentRows]:
+        rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
+        secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
+        return [
+            DependentChain(self.dimension, self._chain, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)
+        ]
+
+    def span(self, norm: float) -> Reach:
+        certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
+        return Reach(self._rows.group(norm), certainty, self._place(0, self._pairs[0].tolist()))
+
+    def _place(self, row: int, states: Sequence[int]) -> Place:
+        first, second = (self._labels[state] for state in states)
+        return Place(self.dimension, self._prior, (first, second), row)
+
+
+_MOST_ATOMS = 20_000
+_MOST_WORK = 30_000_000
+_LEAST_MASS = 1e-290
+_MOST_COMPARED = 6_000_000
+
+
+@final
+class JointLaws:
+    """Vectors Σ_t steps[kinds[t], X_t] along a chain: their laws given the state of any one row.
+
+    Where the first row may have several laws, a state has a law of the past for each of them; any mixture of these is
+    then possible, and W_∞ of two mixtures is not above that of their worst parts.
+    """
+
+    def __init__(self, chain: Chain, steps: Floats, kinds: Indices) -> None:
+        self._chain, self._steps, self._kinds = chain, steps, kinds
+        self._work = 0
+
+    def given(self, rows: Flags | None) -> Iterator[tuple[int, list[list[Law]]]]:
+        """Yield each row with the laws of the answer for each of its states; a state it cannot have has none."""
+        futures = self._futures()
+        possible = self._chain.masks[self._chain.mask_of]
+        for row, past in enumerate(self._pasts()):
+            if rows is not None and not rows[row]:
+                continue
+            yield (
+                row,
+                [
+                    [self._total(before, futures[row][state], row, state) for before in past[state]]
+                    if possible[row, state]
+                    else []
+                    for state in range(self._chain.states)
+                ],
+            )
+
+    def _total(self, before: Law, after: Law, row: int, state: int) -> Law:
+        self._count(len(before) * len(after))
+        return self._check_size(before.convolve(after).shift(self._step(row, state)))
+
+    def _futures(self) -> list[list[Law]]:
+        laws = [[self._nothing()] * self._chain.states]
+        for row in range(self._chain.length - 1, 0, -1):
+            kernel = self._chain.kernels[self._chain.order[row - 1]]
+            moved = [law.shift(self._step(row, state)) for state, law in enumerate(laws[-1])]
+            laws.append([self._mix(moved, weights) for weights in kernel])
+        return laws[::-1]
+
+    def _pasts(self) -> Iterator[list[list[Law]]]:
+        """Yield for each row and state the laws of the sum before it, one for each law of the first row."""
+        law, before = self._chain.initial, [[self._nothing()] * self._chain.states for _ in self._chain.initial]
+        yield self._by_state(law, before, first=True)
+        for row, kernel in enumerate(self._chain.order):
+            matrix = self._chain.kernels[kernel]
+            following: list[list[Law]] = []
+            for weights, laws in zip(law, before, strict=True):
+                moved = [past.shift(self._step(row, state)) for state, past in enumerate(laws)]
+                joint = weights[:, None] * matrix
+                following.append([self._mix(moved, column) for column in joint.T])
+            law, before = law @ matrix, following
+            yield self._by_state(law, before, first=False)
+
+    def _by_state(self, law: Floats, before: list[list[Law]], *, first: bool) -> list[list[Law]]:
+        """Return the laws of the past that a state can have; the first row has none before it."""
+        if first:
+            return [[self._nothing()] for _ in range(self._chain.states)]
+        return [
+            list(dict.fromkeys(before[i][state] for i in range(len(law)) if law[i, state] > 0))
+            for state in range(self._chain.states)
+        ]
+
+    def _mix(self, laws: list[Law], weights: Floats) -> Law:
+        """Return the mixture with these weights, which need not add up to 1; the law of 0 where they are all 0."""
+        total = weights.sum()
+        if total == 0:
+            return self._nothing()
+        used = [(law, weight) for law, weight in zip(laws, (weights / total).tolist(), strict=True) if weight > 0]
+        self._count(sum(len(law) for law, _ in used))
+        return self._check_size(Law.mixture([law for law, _ in used], [weight for _, weight in used]))
+
+    def _check_size(self, law: Law) -> Law:
+        if len(law) > _MOST_ATOMS or law.probabilities.min() < _LEAST_MASS:
+            raise _too_large()
+        return law
+
+    def _count(self, steps: int) -> None:
+        self._work += steps
+        if self._work > _MOST_WORK:
+            raise _too_large()
+
+    def _step(self, row: int, state: int) -> object:
+        step = self._steps[self._kinds[row], state]
+        return float(step[0]) if len(step) == 1 else step
+
+    def _nothing(self) -> Law:
+        width = self._steps.shape[2]
+        return Law.point(0.0 if width == 1 else np.zeros(width))
+
+
+def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
+    """Return whether laws are too large to be compared, before any is listed.
+
+    `disjoint_rows` counts the rows of each of some answers that share no row. n such rows have n + 1 sums or more, one
+    less given a row of them, and answers together have the product; fewer only where a transition is impossible.
+    """
+    log_atoms = float(np.log1p(disjoint_rows).sum()) - math.log(2)
+    every = bool((chain.kernels > 0).all())
+    return every and 2 * log_atoms + math.log(chain.length) > math.log(_MOST_COMPARED)
+
+
+def few_atoms(pairs: Sequence[Pair]) -> bool:
+    """Return whether laws are small enough to be compared pair by pair; only vectors take the product of sizes."""
+    laws = [(mu, nu) for mu, nu in pairs if isinstance(mu, Law) and isinstance(nu, Law)]
+    sizes = [len(mu) + len(nu) if mu.dimension == 1 else len(mu) * len(nu) for mu, nu in laws]
+    return sum(sizes) <= _MOST_COMPARED
+
+
+def _too_large() -> Refused:
+    return Refused(
+        "The joint law of these answers along a chain has too many values, or some too unlikely for a float.",
+        allowed="joint laws of at most 20000 values",
+        instead="bound=pf.Messages() for a pure guarantee (which also keeps a Rényi or (epsilon, delta) one), "
+        "or pf.Group()",
+    )
+
+
+_NOTHING = 1e-12
+
+
+def mean_difference(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Indices) -> float:
+    """Return max |E[sum | X_row = a] − E[sum | X_row = b]| over pairs (a, b): W_∞ is not below it (Jensen).
+
+    It only rules out bounds that cannot improve, so influences that fall by 1e-12 are left out.
+    """
+    own = values[kinds[row]]
+    back = chain.backward
+    ahead = _side(((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), values)
+    behind = _side(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), values)
+    total = own + ahead + behind
+    return float(np.abs(total[pairs[:, 0]] - total[pairs[:, 1]]).max())
+
+
+def tail_loss(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Indices) -> float:
+    """Return max |log E[e^sum | X_row = a] − log E[e^sum | X_row = b]| over pairs (a, b) that the row can have.
+
+    It only rules out bounds that cannot improve, as `mean_difference` does.
+    """
+    with np.errstate(under="ignore"):
+        grown, back = np.exp(values - values.max(axis=1, keepdims=True)), chain.backward
+    ahead = _grown(((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), grown)
+    behind = _grown(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), grown)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = values[kinds[row]] + np.log(ahead) + np.log(behind)
+        differences = np.abs(total[pairs[:, 0]] - total[pairs[:, 1]])
+    return float(differences.max()) if np.isfinite(differences).all() else 0.0
+
+
+@np.errstate(under="ignore")
+def _grown(steps: Iterable[tuple[Floats, int]], grown: Floats) -> Floats:
+    """Return E e^sum of the rows on one side for each state, up to a common factor."""
+    product = np.eye(grown.shape[1])
+    for kernel, kind in steps:
+        product = product @ (kernel * grown[kind])
+        known = product[product.any(axis=1)]  # without states that underflow or cannot occur
+        if not len(known):
+            break
+        product, known = product / known.max(), known / known.max()
+        shares = known / known.sum(axis=1, keepdims=True)
+        if np.ptp(shares, axis=0).max() < _NOTHING:
+            break
+    return np.asarray(product.sum(axis=1))
+
+
+def _side(steps: Iterable[tuple[Floats, int]], values: Floats) -> Floats:
+    """Return the expected sum of the rows on one side, for each state."""
+    states = values.shape[1]
+    law, total = np.eye(states), np.zeros(states)
+    for kernel, kind in steps:
+        law = law @ kernel
+        total += law @ values[kind]
+        if np.ptp(law, axis=0).max() < _NOTHING:
+            break
+    return total
+
 
 _MOST_LISTED = 20_000
 _SLIGHT = 1e-9

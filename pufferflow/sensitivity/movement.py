@@ -1,4 +1,4 @@
-"""Laws given by a movement: how far the answer moves from one value of the secret to the other (M1, M7)."""
+"""Laws of which only a movement is known: how far the answer moves from one secret value to the other (M1, M7)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,12 +9,10 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.calibration.dependent_rows import DependentRows
-from pufferflow.calibration.law_pairs import Pair
-from pufferflow.calibration.laws import Laws, Reach, WorkEstimate
+from pufferflow.calibration.laws import DependentRows, Laws, Pair, Reach, WorkEstimate
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import UNIT, float_above, upwards
-from pufferflow.distributions import common_units as masses
+from pufferflow.distributions import common_units
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.finite_law import Law
 
@@ -171,7 +169,7 @@ def group_movement(weights: Floats, counts: Indices, tables: Floats, norm: float
     parts = [_together(weights, counts, tables, norm, labels == label) for label in range(int(labels.max()) + 1)]
     if len(parts) == 1:
         return parts[0]
-    return upwards(float(masses.norms(np.array(parts), norm)), (len(parts) + 8) * UNIT)
+    return upwards(float(common_units.norms(np.array(parts), norm)), (len(parts) + 8) * UNIT)
 
 
 def _sharing(touched: Flags) -> Indices:
@@ -194,8 +192,8 @@ def _together(weights: Floats, counts: Indices, tables: Floats, norm: float, cho
     weights, counts, tables = weights[chosen][:, kinds], counts[kinds], tables[chosen]
     steps = np.array([_total(row, counts, table) for row, table in zip(weights, tables, strict=True)])
     moves = (tables[:, :, None] - tables[:, None, :]).reshape(len(tables), -1)
-    rows = [float(masses.norms(np.abs(column[:, None] * moves), norm).max()) for column in weights.T]
-    least = min(float(masses.norms(steps, norm)), float(np.dot(rows, counts)))
+    rows = [float(common_units.norms(np.abs(column[:, None] * moves), norm).max()) for column in weights.T]
+    least = min(float(common_units.norms(steps, norm)), float(np.dot(rows, counts)))
     return upwards(least, (weights.size + len(tables) + 8) * UNIT)
 
 

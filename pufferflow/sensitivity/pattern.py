@@ -15,8 +15,7 @@ from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
 from pufferflow.queries.engine_interface import COPIES, Pattern
 from pufferflow.queries.statistic import Statistic
-from pufferflow.sensitivity.cells import Cells, moves_of
-from pufferflow.sensitivity.covered_cells import CoveringLaws, Rounded
+from pufferflow.sensitivity.cells import Cells, CoveringLaws, Rounded, moves_of
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.shift import scattered
 

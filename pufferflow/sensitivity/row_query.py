@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.rounding import UNIT, distances_above, float_above, lifted, products_above
-from pufferflow.distributions import common_units as masses
+from pufferflow.distributions import common_units
 from pufferflow.models.domain import Bins, Domain, Interval, Label
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.secret import Initial, Secret
@@ -148,7 +148,7 @@ def norms_above(steps: Floats, norm: float) -> Floats:
         return np.abs(steps).max(axis=0)
     if norm == 1 and bool((steps == np.rint(steps)).all()):
         return np.abs(steps).sum(axis=0)
-    return lifted(masses.norms(steps, norm), (len(steps) + 8) * UNIT)
+    return lifted(common_units.norms(steps, norm), (len(steps) + 8) * UNIT)
 
 
 def row_norms(columns: Floats, moves: Floats, norm: float) -> tuple[Floats, Indices]:

@@ -8,8 +8,7 @@ from typing import NoReturn, final
 
 import numpy as np
 
-from pufferflow.calibration.law_pairs import Place
-from pufferflow.calibration.laws import Laws, Reach
+from pufferflow.calibration.laws import Laws, Place, Reach
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT, float_below
 from pufferflow.core.validate import decimal_reading, probability_below_one
@@ -20,7 +19,7 @@ from pufferflow.models.domain import Label
 from pufferflow.models.priors.simulator import Simulator
 from pufferflow.models.secret import AnySecret, Derived, Secret
 from pufferflow.queries.statistic import Kinds, Statistic
-from pufferflow.sensitivity.group import row_by_row
+from pufferflow.sensitivity.cells import row_by_row
 from pufferflow.sensitivity.implied_laws import implied
 
 

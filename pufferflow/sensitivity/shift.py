@@ -1,4 +1,4 @@
-"""Movements instead of laws: for rows that are independent, nearly so, translated together, or arbitrary.
+"""Priors whose rows move together or alone: independent, nearly so, Gaussian, or with any correlation.
 
 Each movement is by one coupling of whole data sets under the two values of a secret, so losses of several releases
 add, whatever the queries (M1, M24).
@@ -24,22 +24,19 @@ from pufferflow.core.rounding import (
     sums_above,
 )
 from pufferflow.distributions.coupling import Certainty
-from pufferflow.models.priors.across import check_rows, hidden_column, widths_in_deviations
+from pufferflow.models.domain import Product
 from pufferflow.models.priors.base import Prior, wrong_secret
-from pufferflow.models.priors.gaussian import GaussianPrior
+from pufferflow.models.priors.gaussian import GaussianPrior, check_rows, hidden_column, widths_in_deviations
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.simple import AnyCorrelation, Diffusion, Independent, WeaklyDependent
-from pufferflow.models.product import Product
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
 from pufferflow.queries.statistic import Statistic, column_and_domain
-from pufferflow.sensitivity.cells import departure
-from pufferflow.sensitivity.column_translation import ColumnTranslation
+from pufferflow.sensitivity.cells import SingleRow, departure, free, row_by_row, tables_of
 from pufferflow.sensitivity.gaussian_mixture import of_mixture
-from pufferflow.sensitivity.group import SingleRow, free, row_by_row, tables_of
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.movement import Movement, MovementLaws
 from pufferflow.sensitivity.row_query import Question, row_norms
-from pufferflow.sensitivity.translation import Translation, by_shares
+from pufferflow.sensitivity.translation import ColumnTranslation, Translation, by_shares
 
 
 @implied.register

@@ -13,8 +13,7 @@ independent given the secret, or the profiles are those of one (x, x') of a coup
 from pufferflow.tradeoff.composed import Composed, compose
 from pufferflow.tradeoff.curve import TradeOffCurve
 from pufferflow.tradeoff.events import from_dp_event
-from pufferflow.tradeoff.profile import Profile
-from pufferflow.tradeoff.regions import Mixture, as_profile, intersection, mixture, union
+from pufferflow.tradeoff.profile import Mixture, Profile, as_profile, intersection, mixture, union
 from pufferflow.tradeoff.sampling import dp_sgd, erased, fixed_size, poisson
 
 __all__ = [

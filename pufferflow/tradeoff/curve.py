@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
-from pufferflow.core.roots import largest
-from pufferflow.core.rounding import UNIT
+from pufferflow.core.rounding import UNIT, largest
 from pufferflow.core.validate import finite_number_at_least_zero, probability_below_one
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2

@@ -16,8 +16,7 @@ from pufferflow.core.validate import finite_number, whole_number
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.tradeoff.composed import Composed, compose
-from pufferflow.tradeoff.profile import Profile
-from pufferflow.tradeoff.regions import as_profile
+from pufferflow.tradeoff.profile import Profile, as_profile
 from pufferflow.tradeoff.sampling import fixed_size_profile, poisson_profile
 
 Neighbours = Literal["add_remove", "replace"]

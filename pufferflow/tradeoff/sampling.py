@@ -17,7 +17,7 @@ from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.core.validate import finite_number, instance, whole_number
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.tradeoff.composed import Composed, compose
-from pufferflow.tradeoff.hulls import of_deltas
+from pufferflow.tradeoff.dominating_pairs import of_deltas
 from pufferflow.tradeoff.losses import Atoms, ThreePoint
 from pufferflow.tradeoff.profile import Profile
 

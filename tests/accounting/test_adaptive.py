@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.exact_answers import JointAnswers
-from pufferflow.accounting.exact_budgets import Budgets
-from pufferflow.accounting.opening import Opening
+from pufferflow.accounting.reserved import Opening
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.accounting.rules.choice import RULES, least
-from pufferflow.accounting.rules.exact import exact_release
+from pufferflow.accounting.rules.exact import Budgets, exact_release
 
 SPENDING = Path(__file__).parents[2] / "docs" / "spending.md"
 UNITS = pl.DataFrame({"unit": [0, 1], "town": ["a", "b"], "x": [0, 1]})

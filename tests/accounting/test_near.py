@@ -7,8 +7,8 @@ import pytest
 from answers import asked, cost, largest_ratio
 
 import pufferflow as pf
-from pufferflow.accounting.rules.star import StarRule
-from pufferflow.accounting.rules.tables_near import NearRule
+from pufferflow.accounting.rules.latent_class import StarRule
+from pufferflow.accounting.rules.table import NearRule
 from pufferflow.models.priors.latent_class import LatentClassesNear
 from pufferflow.models.priors.near import Around
 from pufferflow.models.priors.table import LawsGiven, TablesNear

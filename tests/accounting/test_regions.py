@@ -10,7 +10,7 @@ import pytest
 from pufferflow.accounting import overlapping_regions as regions
 from pufferflow.accounting.overlapping_regions import overlapping
 from pufferflow.core.errors import UsageError
-from pufferflow.published.row_regions import Region
+from pufferflow.published.cost import Region
 
 
 def number(*labels):

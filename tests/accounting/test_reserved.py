@@ -10,8 +10,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
-from pufferflow.accounting.opening import Opening
-from pufferflow.accounting.reserved import ReleaseMovement, ReservedProfile, ReservedProfiles, read_reserved
+from pufferflow.accounting.reserved import Opening, ReleaseMovement, ReservedProfile, ReservedProfiles, read_reserved
 
 LIMIT = pf.Approx(9.0, 1e-6)
 ROWS = pl.DataFrame({"day": [0, 0, 1, 1], "level": [0, 3, 2, 1]})

@@ -10,8 +10,8 @@ from answers import asked, close_above, cost, largest_ratio
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.accounting.rules import star as stars
-from pufferflow.accounting.rules.star import StarRule
+from pufferflow.accounting.rules import latent_class as stars
+from pufferflow.accounting.rules.latent_class import StarRule
 from pufferflow.distributions.markov import star as touches
 from pufferflow.distributions.markov.star import class_leak
 

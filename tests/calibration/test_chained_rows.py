@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 import pufferflow as pf
-from pufferflow.calibration.chained_rows import ROW_BY_ROW, STEP_BY_STEP, ChainedRows
+from pufferflow.calibration.chain_bounds import ROW_BY_ROW, STEP_BY_STEP, ChainedRows
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.state_loss import Secrets
 

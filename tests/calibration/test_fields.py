@@ -11,9 +11,9 @@ import pufferflow as pf
 from pufferflow.calibration.exact import quadrature
 from pufferflow.calibration.exact import quadrature as cells
 from pufferflow.calibration.exact.cauchy import CauchyField
-from pufferflow.calibration.exact.field import PairAtoms
 from pufferflow.calibration.exact.gaussian import GaussianField
 from pufferflow.calibration.exact.laplace import LaplaceField
+from pufferflow.calibration.exact.quadrature import PairAtoms
 
 NOISES = {
     "laplace": (LaplaceField, pf.Laplace(1.0), lambda u: np.exp(-np.sqrt(u * u))),

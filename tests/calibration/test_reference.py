@@ -10,9 +10,9 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.calibration.exact import quadrature
-from pufferflow.calibration.exact.field import PairAtoms
 from pufferflow.calibration.exact.gaussian import GaussianField
 from pufferflow.calibration.exact.laplace import LaplaceField
+from pufferflow.calibration.exact.quadrature import PairAtoms
 
 FIELDS = {"gauss": GaussianField, "laplace": LaplaceField}
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "calibration.json").read_text(encoding="utf-8"))

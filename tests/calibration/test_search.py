@@ -13,10 +13,10 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.calibration import proof_search as search
 from pufferflow.calibration.bound import Bound, LossCurve, Worst
+from pufferflow.calibration.chain_bounds import Messages, PureLoss
 from pufferflow.calibration.exact.exact import Exact
-from pufferflow.calibration.kantorovich import Kantorovich
 from pufferflow.calibration.laws import Laws, ListedLaws
-from pufferflow.calibration.messages import Messages, PureLoss
+from pufferflow.calibration.transport_bounds import Kantorovich
 from pufferflow.core.parallel import Workers
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.markov.winf_of_sums import farthest, listed

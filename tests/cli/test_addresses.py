@@ -7,7 +7,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.core.addresses import local_path, scheme_of
+from pufferflow.core.paths import local_path, scheme_of
 from pufferflow.jobs import starter
 
 ELSEWHERE = [

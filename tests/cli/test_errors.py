@@ -9,8 +9,9 @@ import pufferflow as pf
 from pufferflow.cli.errors import EXITS, MEANINGS, exit_code, fault_of
 from pufferflow.cli.run import run_to_end
 from pufferflow.cli.screen import Screen
+from pufferflow.core import errors
 from pufferflow.core.errors import PufferflowError
-from pufferflow.jobs import folder_sink
+from pufferflow.jobs import sink as folder_sink
 
 PRIVATE = 987654321
 RAISED = {
@@ -144,7 +145,7 @@ def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_pat
 
 def test_the_table_has_every_kind():
     """Each kind of error in the public API has a code of the table, subclasses included; anything else is a bug."""
-    kinds = [kind for kind in vars(pf.errors).values() if isinstance(kind, type) and issubclass(kind, PufferflowError)]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, PufferflowError)]
     assert {exit_code(kind("x")) for kind in kinds} == {*MEANINGS} - {0, 130}
     assert set(EXITS.values()) == {*MEANINGS} - {0}
     assert exit_code(ValueError()) == 1

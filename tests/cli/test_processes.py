@@ -71,7 +71,7 @@ sys.stderr.write(repr([name for name in sys.modules if name.startswith("pufferfl
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stderr.startswith("[]")
     loaded = set(re.findall(r"'pufferflow\.([\w.]+)'", found.stderr))
-    assert loaded <= {"namespace", "core", "core.errors", "core.addresses", "core.sandbox"}
+    assert loaded <= {"namespace", "core", "core.errors", "core.paths", "core.sandbox"}
 
 
 @pytest.mark.slow

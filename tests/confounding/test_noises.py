@@ -73,7 +73,7 @@ def test_the_next_release_after_a_staircase():
 @pytest.fixture
 def coarse(monkeypatch):
     """Few cells, so that a test is quick; bounds stay bounds."""
-    monkeypatch.setattr("pufferflow.confounding.coordinates._MOST_TIED", 260)
+    monkeypatch.setattr("pufferflow.confounding.joint_law._MOST_TIED", 260)
 
 
 def tied_deltas(table, noises, rho, epsilons):

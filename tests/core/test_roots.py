@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pufferflow.core.roots import largest, smallest
+from pufferflow.core.rounding import largest, smallest
 
 
 @pytest.mark.parametrize("root", [5e-324, 1e-300, 0.3, 1.0, 7e11, 1.7e308])

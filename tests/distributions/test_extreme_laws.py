@@ -183,7 +183,7 @@ def test_sums_that_round_differently():
 @pytest.mark.parametrize("size", [400, 4000])
 def test_the_search_is_quick_on_atoms_of_all_scales(size, monkeypatch):
     """The number of trials does not grow with the number of atoms, be they spread over sixteen orders of magnitude."""
-    from pufferflow.distributions import near_1d as line_near
+    from pufferflow.distributions import wasserstein_1d as line_near
 
     trials, worst_set = [], line_near._worst_set
     monkeypatch.setattr(line_near, "_worst_set", lambda *a: trials.append(1) or worst_set(*a))

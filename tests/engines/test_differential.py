@@ -15,7 +15,7 @@ from pufferflow.engines.remote import RemoteEngine
 from pufferflow.models.domain import read_domain
 from pufferflow.queries.engine_interface import Measure, PositionMode, Selection, UnitLimit
 from pufferflow.queries.expressions.compiler import read_values
-from pufferflow.queries.other_keys import with_others
+from pufferflow.queries.keys import with_others
 
 PUBLIC = ("key", "share", "day", "flag", "cents", "group", "room", "t")
 ORDERS = [

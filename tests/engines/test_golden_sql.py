@@ -34,7 +34,7 @@ from pufferflow.plugins import (
     UnitLimit,
     WholeNumber,
 )
-from pufferflow.queries.expressions.formula import Formula, Segment
+from pufferflow.queries.expressions.values import Formula, Segment
 
 DIALECTS = {
     "duckdb": duckdb.DIALECT,

@@ -9,8 +9,7 @@ import pytest
 import pufferflow as pf
 from pufferflow.engines.connect import engine_of, remote_engine
 from pufferflow.engines.remote import RemoteEngine
-from pufferflow.engines.row_weights import StepWeights, weights_by_rank
-from pufferflow.engines.weights import grids_of, weighted_patterns, weighted_tally
+from pufferflow.engines.weights import StepWeights, grids_of, weighted_patterns, weighted_tally, weights_by_rank
 from pufferflow.release.planning.public_weights import PublicWeights
 
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 9))

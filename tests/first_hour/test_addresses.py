@@ -61,7 +61,7 @@ def test_two_slashes_name_a_host():
 def test_paths_of_a_job_are_relative_to_its_file(database, tmp_path_factory, monkeypatch, address, name):
     """Wherever it is run from: databases, and files that are named as tables."""
     from pufferflow.jobs.period import Period
-    from pufferflow.jobs.table_source import TableSource
+    from pufferflow.jobs.sources import TableSource
 
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     source = TableSource(engine="duckdb", table=name, address=address)

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pufferflow as pf
-from pufferflow.audit.event_losses import of_events
-from pufferflow.audit.power import WORSE, draws_needed
+from pufferflow.audit.event_losses import WORSE, draws_needed, of_events
 from pufferflow.cli.app import app
 from pufferflow.jobs import starter
 

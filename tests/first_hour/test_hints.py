@@ -7,7 +7,7 @@ import pytest
 from remedies import run, typed
 
 import pufferflow as pf
-from pufferflow.core import other_libraries as habits
+from pufferflow.core import suggestions as habits
 
 ROWS = pl.DataFrame(
     {

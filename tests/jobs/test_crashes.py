@@ -107,7 +107,7 @@ class Story:
 def stopped(story, places, *prepare):
     """Stop runs at places; only what stops the cleaning itself may leave something unfinished."""
     leaving = {place for place in places if story.stop(place, *prepare)}
-    assert {place.split(":")[0] for place in leaving} <= {"durable.py"}
+    assert {place.split(":")[0] for place in leaving} <= {"durable_files.py"}
     assert len(leaving) <= 4
     story.end(places)
 
@@ -122,7 +122,7 @@ def test_stopped_at_some_lines(tmp_path):
 def test_stopped_at_some_lines_while_it_is_sent_again(tmp_path):
     """Stopped by Ctrl-C while a folder is mended, a run is ended by the next, which draws nothing."""
     story = Story(tmp_path)
-    places = [place for place in story.places(story.sent_before) if place.startswith(("durable.py", "files.py"))]
+    places = [place for place in story.places(story.sent_before) if place.startswith(("durable_files.py", "files.py"))]
     stopped(story, places[::3], story.sent_before)
 
 
@@ -143,7 +143,7 @@ def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
         jobs.arrive(job, label)
     whole = pl.read_parquet(tmp_path / "data" / "2025-11-01.parquet")
     whole.filter(pl.col("hour").dt.hour() < 5).write_parquet(tmp_path / "data" / "2025-11-01.parquet")
-    with pytest.raises(KeyboardInterrupt), jobs.Tracer(jobs.stop, "publication.py:_draw_release"):
+    with pytest.raises(KeyboardInterrupt), jobs.Tracer(jobs.stop, "publish.py:_draw_release"):
         job.run("2025-11-01")
     jobs.arrive(job, "2025-11-01")
     with pytest.raises(pf.UsageError, match="another plan"):

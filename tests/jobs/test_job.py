@@ -9,7 +9,7 @@ import pytest
 import pufferflow as pf
 from pufferflow.jobs import job as room
 from pufferflow.jobs import starter
-from pufferflow.jobs.job_account import JobAccount
+from pufferflow.jobs.job import JobAccount
 from pufferflow.jobs.sink import PAGE
 from pufferflow.published.files import EVIDENCE
 from pufferflow.release import publish as releasing

@@ -12,19 +12,19 @@ import msgspec
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import folder_sink
 from pufferflow.jobs import job as running
+from pufferflow.jobs import sink as folder_sink
 from pufferflow.jobs.job import Job
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 """Stopped just when a file was opened, nobody has closed it."""
 FIRST = "2025-11-01"
 WORST = (
-    "job_account.py:release",
-    "publication.py:_draw_release",
+    "job.py:release",
+    "publish.py:_draw_release",
     "release.py:_as_bytes",
     "folder.py:send",
-    "durable.py:_move",
+    "durable_files.py:_move",
 )
 """Where a run has planned, reserved, drawn, kept, and written beside the place."""
 

@@ -12,8 +12,9 @@ import jobs
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs import folder_sink, scheduling
 from pufferflow.jobs import job as running
+from pufferflow.jobs import scheduling
+from pufferflow.jobs import sink as folder_sink
 from pufferflow.jobs.job import JobRun
 from pufferflow.jobs.scheduling import next_time
 from pufferflow.published import folder

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.jobs.file_source import FileSource as Source
+from pufferflow.jobs.sources import FileSource as Source
 from pufferflow.jobs.sources import call_safely, frame_of, functions_of, tracebacks
 
 DAY = pf.Period.read("2026-11-20")

@@ -117,7 +117,7 @@ def test_the_search_for_the_worst_row_finds_what_trying_all_rows_does(monkeypatc
     descent = learning.Descent(150, 0.1, 2.0, 1.0, 1.0, data_lipschitz=1.0, batch_size=batch, passes=passes)
     prior = pf.GaussianPrior(pf.AR1(phi))
     every = renyi(descent.iteration, learning.GaussianRows(prior, 1.0, descent))
-    monkeypatch.setattr("pufferflow.learning.gaussian_rows._DENSE", 1)
+    monkeypatch.setattr("pufferflow.learning.dependent_rows._DENSE", 1)
     searched = renyi(descent.iteration, learning.GaussianRows(prior, 1.0, descent))
     assert every * (1 - 1e-9) <= searched <= every * 1.0011
 

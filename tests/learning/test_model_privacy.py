@@ -8,11 +8,10 @@ import pytest
 from alarms import alarms_twice
 
 import pufferflow as pf
-from pufferflow.engines.model_rows import PublicOrder
-from pufferflow.engines.stored_rows import stored_rows
-from pufferflow.learning.couplings import Coupling, coupling_of
-from pufferflow.learning.model_belief import ModelBelief
-from pufferflow.learning.objectives import Objective
+from pufferflow.engines.model_rows import PublicOrder, stored_rows
+from pufferflow.learning.displacements import Coupling, coupling_of
+from pufferflow.learning.model_columns import Objective
+from pufferflow.learning.model_plan import ModelBelief
 from pufferflow.learning.sums import _SHARES, STEPS, ExactSums, SumsOfProducts, _place
 from pufferflow.learning.training import Training
 
@@ -227,7 +226,7 @@ def test_long_sequences_count_at_least_what_short_ones_do(monkeypatch):
     coupling = coupling_of(scenario.priors[0], scenario, ["x", "y"])
     training = training_of(Objective("squared", 1.5, 1.0), order_of(300), [coupling], (False, True), batches=10)
     exact = training.movement(coupling)
-    monkeypatch.setattr("pufferflow.learning.couplings._MOST_PAIRS", 300 * 40)
+    monkeypatch.setattr("pufferflow.learning.displacements._MOST_PAIRS", 300 * 40)
     again = replace(training, promise=PROMISE)
     assert exact <= again.scale / training.scale * exact <= 1.1 * exact
 

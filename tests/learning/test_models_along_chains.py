@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import norm
 
 import pufferflow as pf
-from pufferflow.calibration.chained_rows import ROW_BY_ROW, STEP_BY_STEP
-from pufferflow.learning.budget import pure_of
+from pufferflow.calibration.chain_bounds import ROW_BY_ROW, STEP_BY_STEP
+from pufferflow.learning.iteration import pure_of
 
 KERNEL = np.array([[0.8, 0.2], [0.3, 0.7]])
 CHAIN = pf.MarkovChain(KERNEL)

@@ -15,7 +15,8 @@ from alarms import alarms_twice
 from polars.io.plugins import register_io_source
 
 import pufferflow as pf
-from pufferflow.engines import model_rows, stored_rows
+from pufferflow.engines import model_rows
+from pufferflow.engines import model_rows as stored_rows
 from pufferflow.learning import sums, training
 from pufferflow.learning.sums import STEPS, ExactSums
 

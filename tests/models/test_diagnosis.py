@@ -8,8 +8,7 @@ import pytest
 from thinned import thinned
 
 from pufferflow.models.domain import Bins
-from pufferflow.models.fitting.diagnosis import diagnose
-from pufferflow.models.fitting.markov import fit_chain
+from pufferflow.models.fitting.markov import diagnose, fit_chain
 from pufferflow.models.fitting.sequences import read_sequences
 from pufferflow.models.reference import Reference
 

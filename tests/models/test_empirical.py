@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.models.priors.empirical import Empirical
+from pufferflow.models.priors.table import Empirical
 from pufferflow.models.reference import Reference, read_reference
 from pufferflow.models.secret import Derived, Presence, Secret
 

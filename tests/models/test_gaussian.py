@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.models.priors import kernel
-from pufferflow.models.priors.correlations import AR1, Exchangeable
+from pufferflow.models.priors import correlations as kernel
+from pufferflow.models.priors.correlations import AR1, Exchangeable, Kernel
 from pufferflow.models.priors.covariance import Matrix
 from pufferflow.models.priors.gaussian import GaussianPrior
-from pufferflow.models.priors.kernel import Kernel
 
 SMOOTH = Kernel(lambda lag: np.exp(-((lag / 3.0) ** 2)))
 WAVES = Kernel(lambda lag: np.cos(lag / 2.0) * np.exp(-lag / 6.0))

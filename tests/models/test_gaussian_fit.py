@@ -8,7 +8,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.core.errors import UsageError
-from pufferflow.models.fitting.row_correlations import Groups, Places, Sequences
+from pufferflow.models.fitting.gaussian import Groups, Places, Sequences
 from pufferflow.models.priors.correlations import AR1, Exchangeable
 from pufferflow.models.priors.covariance import Factors
 from pufferflow.models.priors.gaussian import GaussianPrior

@@ -9,7 +9,7 @@ from scipy.stats import beta
 
 import pufferflow as pf
 from pufferflow.core.errors import UsageError
-from pufferflow.models.fitting.law_counts import _ball, regions_around
+from pufferflow.models.fitting.table import _ball, regions_around
 from pufferflow.models.priors.latent_class import LatentClassesNear
 from pufferflow.models.priors.table import TablesNear
 

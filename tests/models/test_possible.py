@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.models.priors.kernels import possible_at_rest, possible_from
+from pufferflow.models.priors.transition_kernels import possible_at_rest, possible_from
 
 VALUES = ["working", "failing", "failed"]
 WEARS = [[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 1.0]]

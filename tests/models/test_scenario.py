@@ -1,5 +1,6 @@
 """Scenarios: parts that go together, plain words, a fingerprint that does not move, and a way through JSON."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -63,6 +64,37 @@ def test_the_fingerprint_is_the_same_in_every_process():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert found == _scenario().fingerprint == "pf1-492a055795008f3aff531d701ea9c55a"
+
+
+STORED = [
+    _scenario(prior=[pf.AnyCorrelation(), pf.Independent(), pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])]),
+    _scenario(prior=pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]])),
+    pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="t"),
+    pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 1)), pf.GaussianPrior(pf.Exchangeable(0.5)), within="family"),
+    pf.Scenario(pf.Derived("ill"), pf.Table({"ill": ["no", "yes"], "bmi": [0, 1], "probability": [0.9, 0.1]})),
+    pf.Scenario(pf.Presence("person"), pf.Independent()),
+]
+
+
+def test_a_process_that_has_made_nothing_reads_every_kind():
+    """Stored scenarios, guarantees and noises are read back, whichever of their modules were loaded before."""
+    guarantees = [pf.Gdp(0.5), pf.Zcdp(0.1), pf.TradeOff(0.5, 1e-6, 0.2), pf.ApproxRenyi(4, 0.3, 1e-3)]
+    code = (
+        "import json, sys, pufferflow as pf\nstored = json.load(sys.stdin)\n"
+        "print([pf.Scenario.from_json(text).fingerprint for text in stored[0]])\n"
+        "print([pf.Guarantee.from_json(text) for text in stored[1]])\n"
+        "print([pf.Noise.named(name).__name__ for name in stored[2]])\n"
+        "print(sorted(pf.Prior.kinds))"
+    )
+    noises = ["Laplace", "Gaussian", "GeneralizedCauchy", "Staircase"]
+    stored = [[one.to_json() for one in STORED], [one.to_json() for one in guarantees], noises]
+    command = [sys.executable, "-c", code]
+    out = subprocess.run(command, input=json.dumps(stored), capture_output=True, text=True, check=True).stdout
+    public = [getattr(pf, name) for name in dir(pf)]
+    kinds = {one.kind for one in public if isinstance(one, type) and issubclass(one, pf.Prior)} - {""}
+    own = [str([one.fingerprint for one in STORED]), str(guarantees), str(noises)]
+    assert out.splitlines()[:3] == own
+    assert kinds <= set(ast.literal_eval(out.splitlines()[3]))
 
 
 EVENING = datetime(2026, 1, 1, 18, 30, tzinfo=UTC)

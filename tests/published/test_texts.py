@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pufferflow.core.errors import UsageError
-from pufferflow.published.table_texts import READERS, WRITERS, TextTable
+from pufferflow.published.files import READERS, WRITERS, TextTable
 
 FORMS = sorted(WRITERS)
 UNITS = st.sampled_from(["ms", "us", "ns"])

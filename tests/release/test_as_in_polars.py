@@ -10,8 +10,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.calibration.bound_names import BOUNDS
-from pufferflow.jobs.file import JobFile
-from pufferflow.jobs.names import Noises
+from pufferflow.jobs.file import JobFile, Noises
 from pufferflow.noise.names import NOISES
 
 ROWS = pl.DataFrame(

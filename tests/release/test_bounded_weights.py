@@ -11,8 +11,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.core.errors import PufferflowError, UsageError
 from pufferflow.engines.weights import weighted_tally
-from pufferflow.queries.expressions.weight_bounds import bounds_of_product
-from pufferflow.queries.expressions.weighted import factors_of
+from pufferflow.queries.expressions.weights import bounds_of_product, factors_of
 
 ANY, INDEPENDENT = pf.AnyCorrelation(), pf.Independent()
 LISTED, INTERVAL = [-1, 0, 2], pf.Interval(-1, 2)

@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.queries.aggregates import Quantile
-from pufferflow.release.planning.error_bars import confidence_of_sum, half_widths, running_widths
+from pufferflow.release.planning.accuracy import confidence_of_sum, half_widths, running_widths
 
 WORLDS = 1200
 LEAST = 0.95 - 4 * math.sqrt(0.05 * 0.95 / WORLDS)

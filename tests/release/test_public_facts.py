@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.queries.engine_interface import BY_POSITION, Pattern, Patterns, PositionMode
-from pufferflow.queries.file_versions import NO_FILES, Snapshot
+from pufferflow.queries.engine_interface import BY_POSITION, NO_FILES, Pattern, Patterns, PositionMode, Snapshot
 from pufferflow.release.planning.public_metadata import SourceDigest
 
 ORDERS = {
@@ -174,7 +173,7 @@ def test_keys_are_those_that_the_answer_would_have():
 @pytest.mark.parametrize("name", ["rows.csv", "a, b.csv", "a].csv", "a\nb.csv", "a,b.csv", "naïve.csv"])
 def test_files_are_never_taken_for_others(name, tmp_path, monkeypatch):
     """A frame holds still only if the versions of all its files are known; odd names are read as what they are."""
-    monkeypatch.setattr("pufferflow.queries.file_versions.SETTLED", 0)
+    monkeypatch.setattr("pufferflow.queries.engine_interface.SETTLED", 0)
     (tmp_path / "b.csv").write_text("x\n1\n")
     (tmp_path / name).write_text("x\n1\n")
     found = Snapshot.of(pl.scan_csv(tmp_path / name))
@@ -185,7 +184,7 @@ def test_files_are_never_taken_for_others(name, tmp_path, monkeypatch):
 
 def test_several_files_do_not_hold_still(tmp_path, monkeypatch):
     """Of folders Polars does not name all files, so that nothing is known of more than one."""
-    monkeypatch.setattr("pufferflow.queries.file_versions.SETTLED", 0)
+    monkeypatch.setattr("pufferflow.queries.engine_interface.SETTLED", 0)
     for name in "abc":
         (tmp_path / f"{name}.csv").write_text("x\n1\n")
     assert not Snapshot.of(pl.scan_csv(tmp_path / "*.csv")).complete

@@ -9,7 +9,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.core.errors import PufferflowError
 from pufferflow.engines import polars_engine as engine
-from pufferflow.queries import file_versions as snapshot
+from pufferflow.queries import engine_interface as snapshot
 
 ON = pf.Secret("on", domain=[0, 1])
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 1))

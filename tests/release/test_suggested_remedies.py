@@ -17,7 +17,7 @@ import pytest
 from remedies import run, typed
 
 import pufferflow as pf
-from pufferflow.core import other_libraries as habits
+from pufferflow.core import suggestions as habits
 
 BERLIN = "Europe/Berlin"
 HOURS = [datetime.fromisoformat(f"2026-01-01T0{hour}:00") for hour in range(4)]

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import pufferflow as pf
-from pufferflow.accounting.rules.gaussian_mixture import MixtureRule
+from pufferflow.accounting.rules.latent_class import MixtureRule
 from pufferflow.models.priors.correlations import AR1, Exchangeable
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture

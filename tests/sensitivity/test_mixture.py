@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import pufferflow as pf
-from pufferflow.calibration.messages import Messages
+from pufferflow.calibration.chain_bounds import Messages
 from pufferflow.distributions.lattice import BITS
 from pufferflow.distributions.markov.star import others_class_leak, total_class_leak
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.secret import Derived, Secret
 from pufferflow.queries.statistic import Statistic
-from pufferflow.sensitivity import star
+from pufferflow.sensitivity import latent_class as star
 from pufferflow.sensitivity.convolution import Dense
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.latent_class import StarLaws

@@ -7,7 +7,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.sensitivity.covered_cells import CoveringLaws
+from pufferflow.sensitivity.cells import CoveringLaws
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.pattern import of_pattern
 from tests.support.chains import kernel

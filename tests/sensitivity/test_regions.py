@@ -11,7 +11,7 @@ import pufferflow as pf
 from pufferflow.models.priors.latent_class import LatentClassesNear
 from pufferflow.models.priors.near import Around
 from pufferflow.models.priors.table import LawsGiven, TablesNear
-from pufferflow.sensitivity.law_classes import posteriors
+from pufferflow.sensitivity.table import posteriors
 
 
 def corners(low, high):

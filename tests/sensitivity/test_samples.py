@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.calibration.messages import Messages
+from pufferflow.calibration.chain_bounds import Messages
 from pufferflow.models.priors.simulator import Simulator
 from pufferflow.models.secret import Derived, Secret
 from pufferflow.queries.statistic import Statistic

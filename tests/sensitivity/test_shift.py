@@ -9,10 +9,9 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.models.priors.correlations import AR1, Exchangeable
+from pufferflow.models.priors.correlations import AR1, Exchangeable, Kernel
 from pufferflow.models.priors.covariance import Matrix
 from pufferflow.models.priors.gaussian import GaussianPrior
-from pufferflow.models.priors.kernel import Kernel
 from pufferflow.models.priors.simple import AnyCorrelation, Independent
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.movement import MovementLaws

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import pufferflow as pf
-from pufferflow.calibration.messages import Messages
-from pufferflow.models.priors.empirical import Empirical
-from pufferflow.models.priors.table import Table
+from pufferflow.calibration.chain_bounds import Messages
+from pufferflow.models.priors.table import Empirical, Table
 from pufferflow.models.reference import Reference
 from pufferflow.models.secret import Derived, Secret
 from pufferflow.queries.statistic import Statistic
-from pufferflow.sensitivity import enumeration
+from pufferflow.sensitivity import table as enumeration
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.latent_class import StarLaws
 

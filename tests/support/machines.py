@@ -12,7 +12,7 @@ import polars.selectors as cs
 
 from pufferflow.engines.one_pass import at_most
 from pufferflow.plugins import Backend, ByLabels, CellTotals, GroupRows, GroupRuns
-from pufferflow.queries.key_columns import unsigned_zero
+from pufferflow.queries.keys import unsigned_zero
 
 
 class PolarsMachine(Backend):

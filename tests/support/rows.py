@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pufferflow.models.domain import Bins, Interval, read_domain
 from pufferflow.queries.engine_interface import Measure
-from pufferflow.queries.expressions.interval import OnInterval
+from pufferflow.queries.expressions.on_interval import OnInterval
 from pufferflow.queries.expressions.on_points import OnPoints
 
 WHOLE = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Int128]

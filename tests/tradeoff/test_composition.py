@@ -11,8 +11,7 @@ import tradeoffs
 
 import pufferflow as pf
 from pufferflow.tradeoff import Profile, compose, composed
-from pufferflow.tradeoff.inversion import Inversion
-from pufferflow.tradeoff.moments import Moments
+from pufferflow.tradeoff.inversion import Inversion, Moments
 
 # (ε, δ, η, k, j, δ at jε): computed independently by enumeration, the formula of TV's Theorem 2, and convolution
 EQUAL = [

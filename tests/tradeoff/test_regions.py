@@ -9,7 +9,7 @@ import tradeoffs
 
 import pufferflow as pf
 from pufferflow.tradeoff import Profile, as_profile, compose, intersection, mixture, union
-from pufferflow.tradeoff.hulls import of_deltas
+from pufferflow.tradeoff.dominating_pairs import of_deltas
 
 EPSILONS = np.linspace(0.0, 2.5, 11)
 

@@ -1,32 +1,120 @@
-"""An account: the limit on the total loss of all releases about one data set, and the total so far."""
+"""An account: the limit on the total loss of all releases about one data set, its total, and corrections.
+
+Entries whose recorded total is below the one proven today, since an older version counted too little.
+
+Totals are computed anew whenever a ledger is opened, so accounts go on with the corrected ones. The total recorded with
+an entry stays in the log, which only grows; here such entries are named.
+
+An older version took the least total over accounting methods after the answers were known. This concerns hidden classes
+and columns under Rényi limits, δ of keys that the data chooses, profiles of releases about rows that others had not
+seen, and designed releases after others or under limits of other kinds than `pf.Approx`. It also stored too short a
+movement of a row for sums with public weights under a `pf.Table`. Accounts that were opened since need no correction.
+"""
 
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any, NoReturn, Protocol, TypeVar, final
+from typing import Any, Final, NoReturn, Protocol, TypeVar, final
 
 from pufferflow.accounting.account_costs import AccountCosts, differential_privacy, group_privacy
 from pufferflow.accounting.forecast import AccountForecast, forecast
-from pufferflow.accounting.ledger.budget import Outlook, budget_of, outlook_of, over_time, read_ahead, spending_of
-from pufferflow.accounting.ledger.corrections import last_corrected
-from pufferflow.accounting.ledger.events import read_text
+from pufferflow.accounting.ledger.budget import (
+    Outlook,
+    budget_of,
+    outlook_of,
+    over_time,
+    places_among,
+    read_ahead,
+    spending_of,
+)
+from pufferflow.accounting.ledger.events import RULES, read_text
 from pufferflow.accounting.ledger.log import Log
 from pufferflow.accounting.ledger.reader import Entry, Reader
 from pufferflow.accounting.ledger.reserve import HeldReservation, ReservationRequest, check_fingerprint
 from pufferflow.accounting.ledger.state import AccountState
 from pufferflow.accounting.next_release import Past
 from pufferflow.accounting.reserved import ReservedProfile
+from pufferflow.accounting.rules.additive import is_understated
 from pufferflow.core.errors import PufferflowError, Refused, UsageError, escape_controls
+from pufferflow.models.priors.gaussian_mixture import GaussianMixture
+from pufferflow.models.priors.table import Empirical, Table
 from pufferflow.models.scenario import Scenario
-from pufferflow.privacy.guarantee import Guarantee
+from pufferflow.privacy.guarantee import Divergence, Guarantee
 from pufferflow.published.certificate import Reservable
-from pufferflow.published.cost import Cost
+from pufferflow.published.cost import Cost, digest_of
 from pufferflow.published.release import Release
 from pufferflow.queries.request import Request
 from pufferflow.reports.evidence import Budget
 from pufferflow.reports.numbers import SPENT, at_most
+
+_MORE: Final = 1e-5
+"""The relative difference that totals of two machines may have."""
+_MOST: Final = 200
+"""The most entries of an account that are examined; of more, some at even distances."""
+
+
+@final
+@dataclass(frozen=True)
+class Correction:
+    """An entry of an account, the total that was recorded with it, and the one that is proven today."""
+
+    account: str
+    number: int
+    release_id: str
+    recorded: float
+    total: float
+    """∞ where no rule bounds it."""
+
+
+def corrections(reader: Reader, name: str) -> tuple[Correction, ...]:
+    """Return the entries of an account whose totals are corrected, in order; of very many, some and the last."""
+    if not _may_differ(reader, name):
+        return ()
+    entries = reader.entries(name)
+    return _corrected(reader, name, [entries[place] for place in places_among(len(entries), _MOST)])
+
+
+def last_corrected(reader: Reader, name: str) -> Correction | None:
+    """Return the newest entry of an account if its total is corrected."""
+    found = _corrected(reader, name, reader.entries(name)[-1:]) if _may_differ(reader, name) else ()
+    return found[-1] if found else None
+
+
+def _corrected(reader: Reader, name: str, entries: Sequence[Entry]) -> tuple[Correction, ...]:
+    account, spent = reader.account(name), reader.spent(name)
+    views = {count: account.under(spent, count) for count in {account.scenarios_known(one.place) for one in entries}}
+    found = list[Correction]()
+    for entry in entries:
+        total = _total(views[account.scenarios_known(entry.place)], entry.place)
+        if not total <= entry.at_most * (1 + _MORE):
+            found.append(Correction(name, entry.number, entry.release_id, entry.at_most, total))
+    return tuple(found)
+
+
+def _may_differ(reader: Reader, name: str) -> bool:
+    """Return whether an older version may have counted too little."""
+    account = reader.account(name)
+    if account.rules >= RULES:
+        return False
+    spent = reader.spent(name)
+    known = list({id(cost.shape): cost.shape for cost in spent.costs}.values())
+    if any(is_understated(prior, digest_of(prior), shape) for prior in spent.priors for shape in known):
+        return True
+    if spent.limit.divergence is Divergence.LOG_RATIO:
+        return False
+    mixed = any(isinstance(prior, GaussianMixture | Table | Empirical) for prior in spent.priors)
+    special = bool(spent.keys_delta) or spent.reserved is not None or any(shape.exact_sums for shape in known)
+    return special or (mixed and spent.limit.divergence is Divergence.RENYI)
+
+
+def _total(spent: AccountCosts, place: int) -> float:
+    try:
+        return spent.first(place + 1).total().total
+    except Refused:
+        return float("inf")
+
 
 T = TypeVar("T")
 Designed_co = TypeVar("Designed_co", covariant=True)

@@ -17,8 +17,7 @@ from pufferflow.accounting.reserved import ReservedProfile
 from pufferflow.core.errors import InternalError, LedgerError, UsageError
 from pufferflow.core.validate import instance
 from pufferflow.privacy.by_name import StoredGuarantee
-from pufferflow.published.cost import COST_NAMES, Cost, Shape, canonical
-from pufferflow.published.row_regions import Region
+from pufferflow.published.cost import COST_NAMES, Cost, Region, Shape, canonical
 
 T = TypeVar("T")
 _HEAD = re.compile(r"(0|[1-9][0-9]{0,17}):([0-9a-f]{64})")

@@ -14,24 +14,31 @@ from typing import NoReturn, Self, final
 
 from pufferflow.accounting.account_costs import AccountCosts
 from pufferflow.accounting.ledger.account import Account, not_sent
-from pufferflow.accounting.ledger.address import read_address
+from pufferflow.accounting.ledger.address import check_elsewhere, read_address
 from pufferflow.accounting.ledger.database import Database
 from pufferflow.accounting.ledger.events import RULES, Opened, Superseded, read_text
 from pufferflow.accounting.ledger.log import Appender, Log
-from pufferflow.accounting.ledger.published import Published, check_places, compare, in_folder
 from pufferflow.accounting.ledger.reader import Reader
-from pufferflow.accounting.ledger.sqlite_files import check_elsewhere
 from pufferflow.accounting.ledger.state import AccountState
-from pufferflow.accounting.ledger.verify import Verified, copy, export, read_kept_head, verify
-from pufferflow.accounting.opening import Opening, read_keys_delta
-from pufferflow.accounting.reserved import ReservedProfiles, read_reserved
-from pufferflow.core.addresses import local_path
+from pufferflow.accounting.ledger.verify import (
+    Published,
+    Verified,
+    check_places,
+    compare,
+    copy,
+    export,
+    in_folder,
+    read_kept_head,
+    verify,
+)
+from pufferflow.accounting.reserved import Opening, ReservedProfiles, read_keys_delta, read_reserved
 from pufferflow.core.errors import LedgerError, UsageError
+from pufferflow.core.paths import local_path
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, instance
 from pufferflow.models.scenario import Scenario
 from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.published.copies import Copy
+from pufferflow.published.folder import Copy
 from pufferflow.published.release import put_text
 from pufferflow.reports.evidence import Budget, LedgerFacts
 

@@ -16,7 +16,7 @@ from pufferflow.accounting.ledger.events import Committed, Head, Reserved, Store
 from pufferflow.accounting.ledger.log import Appender, Log
 from pufferflow.accounting.ledger.reader import Reader, decode_release, digest_of_bytes, keep_payload, keep_shape
 from pufferflow.accounting.ledger.state import AccountState
-from pufferflow.accounting.refusals import KeyDeltaPassed, TotalVariationPassed
+from pufferflow.accounting.reserved import KeyDeltaPassed, TotalVariationPassed
 from pufferflow.core.errors import InternalError, LimitReached, Refused, UsageError
 from pufferflow.core.rounding import agree
 from pufferflow.core.sandbox import capture

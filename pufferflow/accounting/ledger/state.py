@@ -25,8 +25,7 @@ from pufferflow.accounting.ledger.events import (
     summarize,
 )
 from pufferflow.accounting.ledger.tables import LEAST, NEWS, Transaction
-from pufferflow.accounting.opening import Opening
-from pufferflow.accounting.reserved import ReservedProfiles
+from pufferflow.accounting.reserved import Opening, ReservedProfiles
 from pufferflow.core.errors import LedgerError, UsageError
 from pufferflow.core.suggestions import nearest
 from pufferflow.models.scenario import Scenario

@@ -1,4 +1,4 @@
-"""Losses that add: along one coupling of whole data sets, along one translation, or at one and the same row.
+"""Losses that add, as those of Gaussian releases of the same rows: along one coupling or translation, or at one row.
 
 Under a Gaussian prior, a diffusion or weak dependence, data under two secrets are coupled once, row by row, before the
 first query. Losses along this coupling add, adaptively (M1, M24). If the dependence of rows is unknown, or no better
@@ -42,8 +42,7 @@ from pufferflow.noise.base import Noise
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Pure
-from pufferflow.published.cost import Cost, Shape
-from pufferflow.published.row_regions import Region
+from pufferflow.published.cost import Cost, Region, Shape
 
 
 @final

@@ -9,12 +9,10 @@ from pufferflow.accounting.rules.additive import CouplingRule, GranularityRule, 
 from pufferflow.accounting.rules.autoregression import Movements
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from_gaussian, from_pure
 from pufferflow.accounting.rules.exact import ExactRule
-from pufferflow.accounting.rules.gaussian_mixture import MixtureRule
+from pufferflow.accounting.rules.latent_class import MixtureRule, StarRule
 from pufferflow.accounting.rules.markov import MessagesRule
 from pufferflow.accounting.rules.single_rows import SingleRowsRule
-from pufferflow.accounting.rules.star import StarRule
-from pufferflow.accounting.rules.table import ConditionalRule, JointRule
-from pufferflow.accounting.rules.tables_near import NearRule
+from pufferflow.accounting.rules.table import ConditionalRule, JointRule, NearRule
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.models.priors.base import Prior

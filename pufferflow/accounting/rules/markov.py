@@ -12,19 +12,26 @@ from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused, UsageError
 from pufferflow.core.validate import finite_number_above, whole_number
-from pufferflow.distributions.markov.alternatives import AnyOf, leak_of_any
-from pufferflow.distributions.markov.chain import Chain, stationary
+from pufferflow.distributions.markov.chain import LONG, Chain, stationary, tile
 from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.loss_windows import Window, exposures_of
-from pufferflow.distributions.markov.periods import LONG, tile
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets, continued_leak, endless_leak, leak
+from pufferflow.distributions.markov.state_loss import (
+    AnyOf,
+    Exposures,
+    Secrets,
+    Window,
+    continued_leak,
+    endless_leak,
+    exposures_of,
+    leak,
+    leak_of_any,
+)
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.kernels import read_initial, read_kernels
 from pufferflow.models.priors.markov import ChainPrior
+from pufferflow.models.priors.transition_kernels import read_initial, read_kernels
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import AnySecret, Initial, Secret
 from pufferflow.published.cost import Cost, Shape
-from pufferflow.sensitivity.markov_rows import value_places
+from pufferflow.sensitivity.markov import value_places
 
 _MOST_LOSS = 1e6
 _MOST_STEPS = 8_000_000

@@ -16,13 +16,12 @@ import numpy as np
 from pufferflow.accounting.rules.additive import squared_deviations, squares_of
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, added
 from pufferflow.accounting.rules.markov import chain_of, secrets_of, span_of
-from pufferflow.calibration.chained_rows import ChainedRows
+from pufferflow.calibration.chain_bounds import ChainedRows
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.markov.chain import Chain
-from pufferflow.distributions.markov.loss_windows import Window, exposures_of
-from pufferflow.distributions.markov.state_loss import Secrets
+from pufferflow.distributions.markov.state_loss import Secrets, Window, exposures_of
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.scenario import Scenario

@@ -1,4 +1,6 @@
-"""Releases about one row that is a draw from a table: the joint law of all that they read of it (M22, M23, M25).
+"""Releases about one row that is a draw from a table, or from some table of a class: their joint law.
+
+Releases about one row that is a draw from a table: the joint law of all that they read of it (M22, M23, M25).
 
 Losses of single releases do not add under a table: two columns without any loss each may together reveal everything.
 But the ratio of likelihoods of an output path at two points x, x' of all columns read is bounded by the losses of the
@@ -19,6 +21,12 @@ others, on every path of queries. So pure losses of parts add (M25). Rényi loss
 that is independent of all columns read before, the answer has the law that it has alone, whatever the earlier answers.
 The law of a later answer of the same part depends on the earlier answers, so it counts by its loss between any two
 values.
+
+Releases about one row that is a draw from some table of a class: their losses under every member (M22, M23).
+
+As under one table, the losses of the noises bound the ratio of likelihoods of an output path at two points of all
+columns read. The laws of these points under two secrets lie in regions, and the loss is the largest over all pairs of
+members, or more: the two members may come from different tables of the class.
 """
 
 import math
@@ -37,10 +45,10 @@ from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.distributions.finite_law import Law
+from pufferflow.distributions.markov.law_regions import LawRegions, region_log_ratio
 from pufferflow.distributions.markov.star import padded_log_ratio
 from pufferflow.models.domain import Domain
-from pufferflow.models.priors.empirical import released_column, table_of_rows
-from pufferflow.models.priors.table import PROBABILITY, Table, Values
+from pufferflow.models.priors.table import PROBABILITY, Table, TablesNear, Values, released_column, table_of_rows
 from pufferflow.models.secret import Derived, Secret, hidden_column
 from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily
 from pufferflow.published.cost import Shape
@@ -398,3 +406,52 @@ def _dependence(row: RowReadings, part: Sequence[str], rest: Sequence[str]) -> f
     ratios = joint[possible] / product[possible]
     farthest = max(ratios.max() - 1, 1 / ratios.min() - 1)
     return math.inf if farthest > (0 if row.exact else _SAME) else float_above(farthest)
+
+
+@final
+class NearRule(CompositionRule):
+    """A row that is one draw of all columns read, from a table that is known up to a region."""
+
+    name = "the joint laws of all answers about a row, near those counted (M23)"
+    why = "only pure totals, which bound the ratio of likelihoods on each path under every table of the class (M23)"
+
+    def pure(self, releases: UnitReleases) -> float:
+        prior, secret = releases.prior, releases.scenario.secret
+        if not isinstance(prior, TablesNear) or not isinstance(secret, Secret | Derived):
+            return math.inf
+        readings = readings_of(releases)
+        if readings is None:
+            return math.inf
+        hidden = secret.column if isinstance(secret, Secret) else secret.name
+        values = prior.values_of(hidden)
+        points, laws = _laws(prior, hidden, columns_read(readings))
+        if len(points) > _MOST_POINTS:
+            return math.inf
+        limits = limits_of(readings, points)
+        if not np.isfinite(limits).all():
+            return math.inf
+        place = {value: at for at, value in enumerate(values)}
+        listed = secret.value_pairs() if isinstance(secret, Secret) else secret.value_pairs(values)
+        both = np.array([[place[a], place[b]] for a, b in [*listed, *((b, a) for a, b in listed)]], dtype=np.intp)
+        return float(region_log_ratio(laws.some(both[:, 0]), laws.some(both[:, 1]), limits).max())
+
+
+def _laws(prior: TablesNear, hidden: str, columns: Sequence[str]) -> tuple[list[Values], LawRegions]:
+    """Return the points of the columns read, and the regions of their laws given each value of the secret.
+
+    If a column is the secret itself, it has the given value.
+    """
+    others = [name for name in columns if name != hidden]
+    size = len(prior.values_of(hidden))
+    if not others:
+        return [(value,) for value in prior.values_of(hidden)], LawRegions.known(np.eye(size))
+    points, laws = prior.given(hidden, others)
+    if hidden not in columns:
+        return points, laws
+    at = list(columns).index(hidden)
+    whole = [(*point[:at], value, *point[at:]) for value in prior.values_of(hidden) for point in points]
+
+    def spread(masses: Floats) -> Floats:
+        return (np.eye(size)[:, :, None] * masses[:, None, :]).reshape(size, -1)
+
+    return whole, LawRegions(spread(laws.centre), spread(laws.low), spread(laws.high), laws.radius)

@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.calibration.exact.field import LineField, Mixture, PairAtoms, UniformField, in_rows
+from pufferflow.calibration.exact.quadrature import LineField, Mixture, PairAtoms, UniformField, in_rows
 from pufferflow.core.arrays import Floats, log_sum
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT

@@ -8,13 +8,11 @@ from typing import cast, final
 import numpy as np
 
 from pufferflow.calibration.bound import Bound, LossCurve, Worst
-from pufferflow.calibration.dagwm import TransportLoss, ball_of
 from pufferflow.calibration.distance_bounds import GWM
-from pufferflow.calibration.exact import cauchy, gaussian, laplace, piecewise_constant, quadrature, staircase
-from pufferflow.calibration.exact.field import Field, LineField, PairAtoms
-from pufferflow.calibration.law_pairs import Pair
-from pufferflow.calibration.laws import WorkEstimate, as_laws
-from pufferflow.calibration.turning_scales import HAIR
+from pufferflow.calibration.exact import cauchy, gaussian, laplace, quadrature, staircase
+from pufferflow.calibration.exact.quadrature import Field, LineField, PairAtoms
+from pufferflow.calibration.laws import Pair, WorkEstimate, as_laws
+from pufferflow.calibration.transport_bounds import HAIR, TransportLoss, ball_of
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.suggestions import suggests_arguments
@@ -108,7 +106,7 @@ class FiniteLoss(LossCurve):
             return _both(field, _supremum)
 
         if noise.scale == 0:
-            return _of_both_orders(self.pair, piecewise_constant.pure_without_noise)
+            return _of_both_orders(self.pair, staircase.pure_without_noise)
         if isinstance(noise, Staircase):
             return staircase.worst_order(self.pair, lambda one: one.pure(noise))
         return self._on_field(noise, on_field, lambda: self.ceiling.pure(noise))
@@ -123,7 +121,7 @@ class FiniteLoss(LossCurve):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         if noise.scale == 0:
-            return _of_both_orders(self.pair, lambda pair: piecewise_constant.without_noise(pair).renyi(alpha))
+            return _of_both_orders(self.pair, lambda pair: staircase.without_noise(pair).renyi(alpha))
         if isinstance(noise, Staircase):
             return staircase.worst_order(self.pair, lambda one: one.renyi(noise, alpha))
         return self._on_field(
@@ -148,7 +146,7 @@ class FiniteLoss(LossCurve):
             return _both(field, of_order)
 
         if noise.scale == 0:
-            return _of_both_orders(self.pair, lambda pair: piecewise_constant.without_noise(pair).delta(epsilon))
+            return _of_both_orders(self.pair, lambda pair: staircase.without_noise(pair).delta(epsilon))
         if isinstance(noise, Staircase):
             return staircase.worst_order(self.pair, lambda one: one.delta(noise, epsilon))
         return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.calibration.exact.field import LineField, Mixture, in_rows
+from pufferflow.calibration.exact.quadrature import LineField, Mixture, in_rows
 from pufferflow.core.arrays import Floats, log_sum
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.gaussian_law import GaussianLaw

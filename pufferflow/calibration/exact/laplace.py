@@ -7,7 +7,7 @@ from typing import Self, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.exact.field import Mixture, PairAtoms, UniformField
+from pufferflow.calibration.exact.quadrature import Mixture, PairAtoms, UniformField
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT

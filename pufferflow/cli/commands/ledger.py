@@ -16,8 +16,7 @@ from pufferflow.cli.screen import Screen
 from pufferflow.core.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
-    from pufferflow.accounting.ledger.account import Account
-    from pufferflow.accounting.ledger.corrections import Correction
+    from pufferflow.accounting.ledger.account import Account, Correction
     from pufferflow.accounting.ledger.reader import Entry
     from pufferflow.reports.evidence import Charge
 
@@ -187,7 +186,7 @@ def _minute(at: str | None) -> str | None:
 
 
 if TYPE_CHECKING:
-    from pufferflow.accounting.ledger.published import Published
+    from pufferflow.accounting.ledger.verify import Published
     from pufferflow.jobs.job import Job
 
 Compared = Annotated[

@@ -24,8 +24,7 @@ import numpy as np
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.message_steps import SAME
+from pufferflow.distributions.markov.chain import SAME, Chain, stationary
 from pufferflow.distributions.markov.state_loss import Secrets
 
 Cost = Callable[[Floats], Floats]

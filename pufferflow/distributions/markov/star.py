@@ -34,8 +34,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import SMALLEST, UNIT
-from pufferflow.distributions.markov.law_regions import LawRegions, region_log_ratio
-from pufferflow.distributions.markov.lipschitz_ratio import largest_log_ratio
+from pufferflow.distributions.markov.law_regions import LawRegions, largest_log_ratio, region_log_ratio
 
 
 def padded_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:

@@ -4,8 +4,8 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from pufferflow.core.addresses import local_path
 from pufferflow.core.errors import UsageError
+from pufferflow.core.paths import local_path
 from pufferflow.jobs.file import schema
 from pufferflow.published.release import written
 

@@ -21,9 +21,9 @@ from pufferflow.core.errors import UsageError
 from pufferflow.core.validate import quoted, read_name
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Domain, Interval, Label, read_domain
-from pufferflow.models.fitting.diagnosis import LEAST_EFFECT
-from pufferflow.models.fitting.law_counts import HALF, regions_around, smoothed
+from pufferflow.models.fitting.markov import LEAST_EFFECT
 from pufferflow.models.fitting.sequences import read_states
+from pufferflow.models.fitting.table import HALF, regions_around, smoothed
 from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
 
 _SURE = 3.3

@@ -1,4 +1,6 @@
-"""Sequences of states in a public reference, and counts of which state follows which.
+"""Sequences of states in a public reference, of one column or of tuples, and counts of which state follows which.
+
+Sequences of states in a public reference, and counts of which state follows which.
 
 Positions are values of `order_by` counted in steps: numbers from 0, dates and times from 1970-01-01 (those with a time
 zone in UTC, unless steps are whole days, which local clocks count). Phases of a period are positions modulo the period,
@@ -14,9 +16,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pufferflow.core.arrays import Flags, Indices
-from pufferflow.core.dtypes import type_name
 from pufferflow.core.errors import UsageError
-from pufferflow.models.domain import Bins, Domain, Interval, read_domain
+from pufferflow.core.tables import type_name
+from pufferflow.core.validate import quoted
+from pufferflow.models.domain import Bins, Domain, Interval, Product, read_domain
 from pufferflow.models.time_steps import UNITS, read_step
 
 MOST_VALUES = 50
@@ -305,3 +308,44 @@ def _numbers_of(values: pl.Series) -> tuple[npt.NDArray[np.float64], Flags]:
 
 def _series(places: Indices, known: Flags) -> pl.Series:
     return pl.select(pl.when(pl.Series(known)).then(pl.Series(places, dtype=pl.Int32))).to_series()
+
+
+def with_tuples(frame: pl.DataFrame, columns: Sequence[str], domains: object) -> tuple[pl.DataFrame, str, list[str]]:
+    """Return a frame with a column of tuples, its name and all its values; null where one of the values is missing.
+
+    Values are read into the domain of their own column, as those of private rows are; None is for those that occur.
+
+    >>> frame, name, _ = with_tuples(pl.DataFrame({"a": [0, 1], "b": [7, None]}), ["a", "b"], [[0, 1], [7, 8]])
+    >>> name, frame[name].to_list()
+    ('a × b', ['a = 0, b = 7', None])
+    """
+    given: list[object] = [None] * len(columns)
+    if domains is not None:
+        given = _domain_of_each(domains, columns)
+    read = [read_states(frame[column], domain)[:2] for column, domain in zip(columns, given, strict=True)]
+    product = Product(tuple(columns), tuple(domain for _, domain in read), tuple(one.points[0] for _, one in read))
+    known = pl.all_horizontal([states.is_not_null() for states, _ in read])
+    places = np.ravel_multi_index(
+        [states.fill_null(0).to_numpy().astype(np.intp) for states, _ in read],
+        [len(domain.points) for _, domain in read],
+    )
+    words = pl.Series(product.points, dtype=pl.String).gather(places)
+    labels = pl.select(pl.when(known).then(words)).to_series().rename(product.name)
+    return frame.with_columns(labels), product.name, cast(list[str], list(product.points))
+
+
+def _domain_of_each(domains: object, columns: Sequence[str]) -> list[object]:
+    given: list[object] = list(cast(Any, domains)) if isinstance(domains, list | tuple) else []
+    if len(given) != len(columns):
+        raise UsageError(
+            f"domain is {quoted(cast(object, domains))} for {len(columns)} columns.",
+            allowed="a list with the domain of each column, in their order",
+            instead=f"domain=[{', '.join('[0, 1, 2]' for _ in columns)}]",
+        )
+    if all(isinstance(one, int | float | str) for one in given):
+        raise UsageError(
+            f"domain is one list of {len(given)} values, and there are {len(columns)} columns.",
+            allowed="a list with the domain of each column, in their order",
+            instead=f"domain=[{', '.join('[0, 1, 2]' for _ in columns)}]",
+        )
+    return given

@@ -1,10 +1,8 @@
 """The priors of an adversary; one family per file, the smallest ones together. All are loaded, to read stored ones."""
 
 from pufferflow.models.priors import correlations as correlations
-from pufferflow.models.priors import empirical as empirical
 from pufferflow.models.priors import gaussian as gaussian
 from pufferflow.models.priors import gaussian_mixture as gaussian_mixture
-from pufferflow.models.priors import kernel as kernel
 from pufferflow.models.priors import latent_class as latent_class
 from pufferflow.models.priors import markov as markov
 from pufferflow.models.priors import simple as simple

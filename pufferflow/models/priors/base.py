@@ -17,8 +17,7 @@ from pufferflow.core.arrays import Array
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import finite_number
-from pufferflow.models.domain import Domain, Label
-from pufferflow.models.product import Product
+from pufferflow.models.domain import Domain, Label, Product
 from pufferflow.models.reference import Provenance
 from pufferflow.models.secret import AnySecret
 from pufferflow.models.stored import Stored

@@ -19,17 +19,20 @@ from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.models.domain import Label
 from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance
-from pufferflow.models.priors.chain_products import check_factors, joint_source, product_of_kernels, product_of_starts
-from pufferflow.models.priors.kernels import (
+from pufferflow.models.priors.transition_kernels import (
     SUM_TOLERANCE,
     Possible,
     Rows,
+    check_factors,
     check_period,
     check_possible,
     check_states,
+    joint_source,
     normalised,
     possible_at_rest,
     possible_from,
+    product_of_kernels,
+    product_of_starts,
     read_bounds,
     read_initial,
     read_kernels,

@@ -1,4 +1,4 @@
-"""Classes of laws around what a public reference counted: the regions as they are stored, and words for them."""
+"""Regions of laws around what a public reference counted, as priors store and describe them."""
 
 from dataclasses import dataclass
 from functools import cached_property

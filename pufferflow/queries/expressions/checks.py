@@ -7,22 +7,23 @@ from typing import Final
 
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import quoted
-from pufferflow.queries.expressions.functions import FUNCTIONS, kind, kinds_of, options
-from pufferflow.queries.expressions.hints import fitting
-from pufferflow.queries.expressions.kinds import (
+from pufferflow.queries.expressions.functions import (
     COMPARISONS,
+    FUNCTIONS,
     Types,
     ValueKind,
     castable,
     combined,
     dated,
+    kind,
+    kinds_of,
     mixable,
     mixed,
     no_unsigned_meets_negative,
+    options,
 )
-from pufferflow.queries.expressions.refusals import ALLOWED, mixes, refused_function
-from pufferflow.queries.expressions.tree import LISTS, Node
-from pufferflow.queries.expressions.words import subject, words
+from pufferflow.queries.expressions.tree import ALLOWED, LISTS, Node, mixes, refused_function
+from pufferflow.queries.expressions.words import fitting, subject, words
 
 _UNORDERED: Final = frozenset({"Categorical", "List", "Array", "Struct"})
 """Types whose values are, or may be, counted in the order in which the process has met them."""

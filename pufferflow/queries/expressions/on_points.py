@@ -11,12 +11,11 @@ from typing import Any, Final, Self, cast, final
 import numpy as np
 import polars as pl
 
-from pufferflow.core.dtypes import type_name
 from pufferflow.core.errors import Refused, UsageError
+from pufferflow.core.tables import type_name
 from pufferflow.core.validate import quoted
-from pufferflow.models.domain import MISSING, Domain, Label
-from pufferflow.models.product import Product
-from pufferflow.queries.expressions.refusals import short
+from pufferflow.models.domain import MISSING, Domain, Label, Product
+from pufferflow.queries.expressions.tree import short
 from pufferflow.queries.expressions.values import TABLE_LIMIT, Values, fitting_unit, grid
 from pufferflow.queries.expressions.words import LONGEST, number
 

@@ -21,8 +21,8 @@ from pufferflow.core.suggestions import did_you_mean
 from pufferflow.core.validate import finite_number, quoted
 from pufferflow.models.secret import ValueSecret
 from pufferflow.queries.aggregates import Histogram
-from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
+from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.compare import OutputErrors, group_names, output_errors
 from pufferflow.release.planning.decision import Decision
 from pufferflow.reports.numbers import counted

@@ -20,8 +20,7 @@ import polars as pl
 from pufferflow.calibration.bound import BallLoss, Bound
 from pufferflow.calibration.bound_names import named_bound
 from pufferflow.calibration.calibrate import calibrate
-from pufferflow.calibration.law_pairs import Pair, Place, Witness
-from pufferflow.calibration.laws import Laws
+from pufferflow.calibration.laws import Laws, Pair, Place, Witness
 from pufferflow.core.errors import PufferflowError, Refused
 from pufferflow.core.progress import working
 from pufferflow.core.validate import finite_number
@@ -29,8 +28,7 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.distances import near, wasserstein, winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.models.priors.base import Prior, belief_in_words
-from pufferflow.release.explain.one_number import Origin, origins_of
-from pufferflow.release.explain.worst_pair import NAMELESS, nameless
+from pufferflow.release.explain.worst_pair import NAMELESS, Origin, nameless, origins_of
 from pufferflow.release.planning.decision import Decision, sensitivity_unit
 
 BOUNDS: Final = ("gwm", "gawm", "dagwm", "exact")

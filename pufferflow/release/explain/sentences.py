@@ -17,7 +17,7 @@ import polars as pl
 from pufferflow.confounding.posterior import beliefs_after
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import escape_controls
-from pufferflow.engines.value_classes import clean_dtype, labelled
+from pufferflow.engines.column_measures import clean_dtype, labelled
 from pufferflow.models.domain import Bins, Domain, Interval, Label
 from pufferflow.models.priors.base import Prior, belief_in_words
 from pufferflow.models.priors.table import Table
@@ -29,14 +29,14 @@ from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown,
 from pufferflow.queries.expressions.on_points import OnPoints
 from pufferflow.queries.expressions.public import public_words
 from pufferflow.queries.expressions.values import Values
-from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
+from pufferflow.queries.statistic import Query
 from pufferflow.release.draw import of_no_rows
 from pufferflow.release.explain.check import findings
 from pufferflow.release.explain.what_if import what_if
 from pufferflow.release.explain.worst_pair import NAMELESS, nameless
+from pufferflow.release.planning.cell_noise import impossible_values
 from pufferflow.release.planning.decision import Decision, noises_at
-from pufferflow.release.planning.row_privacy import impossible_values
 from pufferflow.reports.numbers import at_most, promise_in_words
 
 _INSIDE = "values are assumed to be uniform within a class of bins, and the error bar reaches to its ends"

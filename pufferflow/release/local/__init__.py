@@ -11,10 +11,16 @@ between laws of rows a channel keeps (the TV paper, section VII).
 """
 
 from pufferflow.noise.channel import Channel
-from pufferflow.release.local.mechanisms import binary_erasure, randomized_response
+from pufferflow.release.local.mechanisms import (
+    LocalPrivacy,
+    binary_erasure,
+    kl_contraction,
+    largest_tv,
+    randomized_response,
+    total_variation,
+)
 from pufferflow.release.local.plan import LocalBatch, LocalPlan, local_batch
 from pufferflow.release.local.release import LocalRelease, read
-from pufferflow.release.local.setting import LocalPrivacy, kl_contraction, largest_tv, total_variation
 
 __all__ = [
     "Channel",

@@ -1,24 +1,118 @@
-"""The noise that an accuracy allows, and the strongest guarantee that such noise keeps where it differs by cell."""
+"""Error bars, the noise that an accuracy allows, and the strongest guarantee that such noise keeps.
 
+Error bars: how far noise may move an answer from its value without noise; they depend on published numbers only.
+
+An output that is a noisy sum times a public factor has the error of its noise. The error of other outputs depends on
+the sums. Those of a variance, or of a mean of an unknown number of rows, are all within a half width with the given
+confidence (Bonferroni), and the bars are the ends that the output reaches within these. A quantile is one of the values
+that the running sums of a histogram do not rule out, each by a test that errs no more often than that.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import scipy  # loads its parts when first used
 
 from pufferflow.calibration.calibrate import Calibration, calibrate_each, loss
 from pufferflow.calibration.laws import Laws
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
-from pufferflow.noise.base import Family
+from pufferflow.noise.base import Family, Noise
+from pufferflow.noise.sampler import STEPS_PER_SCALE
 from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.release.planning.cell_noise import CellNoise, Demand, noise_by_cell
+from pufferflow.queries.statistic import Query
+from pufferflow.release.planning.cell_noise import CellNoise, Demand, least_scale, noise_by_cell, not_silent
 from pufferflow.release.planning.decision import Decision
-from pufferflow.release.planning.error_bars import half_width
 from pufferflow.release.planning.options import Within
 from pufferflow.release.planning.public_metadata import PublicMetadata
-from pufferflow.release.planning.row_privacy import least_scale, not_silent
+
+CONFIDENCE = 0.95
+_DRAWS, _FEWEST_DRAWS = 20_000, 4_000
+_MOST_NUMBERS = 1_000_000
+_NEVER = 1e-9
+_SEED = 20
+
+
+def half_width(query: Query, noise: Noise, size: Floats | None, confidence: float = CONFIDENCE) -> Floats:
+    """Return half the width of the interval that a linear output's noise is in with this probability, by cell."""
+    return np.atleast_1d(query.factor(size)) * own_width(noise, confidence)
+
+
+def own_width(noise: Noise, confidence: float) -> float:
+    """Return half the width of the interval that the noise is in, rounded to its grid, with this probability."""
+    return noise.interval(confidence)[1] + noise.scale / (2 * STEPS_PER_SCALE)
+
+
+def expected_error(query: Query, noise: Noise, size: Floats | None) -> Floats:
+    """Return the mean absolute error of a linear output, by cell."""
+    return np.atleast_1d(query.factor(size)) * noise.expected_error
+
+
+def error_bars(
+    query: Query, noises: Sequence[Noise], sums: Floats, size: Floats | None, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats]:
+    """Return the ends of the bars of a query's outputs, of shape (cells, outputs)."""
+    shares = query.running(counts_are_public=size is not None)
+    half = half_widths(query, noises, confidence) if shares is None else running_widths(noises, shares, confidence)
+    return query.ends(sums, half, size)
+
+
+def half_widths(query: Query, noises: Sequence[Noise], confidence: float = CONFIDENCE) -> Floats:
+    """Return how far each sum of a query is off at most, all sums of one output at once with this probability."""
+    of_sum = confidence_of_sum(query, len(noises), confidence)
+    return np.array([own_width(noise, of_sum) for noise in noises])
+
+
+def confidence_of_sum(query: Query, sums: int, confidence: float = CONFIDENCE) -> float:
+    """Return the confidence of each of so many sums with which those of one output are all within their widths."""
+    return confidence if query.linear else 1 - (1 - confidence) / sums
+
+
+def running_widths(noises: Sequence[Noise], shares: Floats, confidence: float) -> Floats:
+    """Return a bound on each running sum of noises, less a share of their total, to either side; last on the total.
+
+    It is exceeded with probability 1 − confidence at most, so by symmetry to one side with half of that.
+    """
+    scales = np.array([noise.scale for noise in noises])
+    largest = float(scales.max())
+    if largest == 0:
+        return np.zeros(len(noises) + 1)
+    unit, parts = noises[0].at(1.0), tuple((scales / largest).tolist())
+    grid = np.append((1 - shares) * np.cumsum(scales) + shares * np.cumsum(scales[::-1])[::-1], scales.sum())
+    return largest * np.array(_widths(unit, parts, tuple(shares.tolist()), confidence)) + grid / (2 * STEPS_PER_SCALE)
+
+
+@lru_cache(maxsize=64)
+def _widths(noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], confidence: float) -> Sequence[float]:
+    """Return order statistics of draws that, but for one chance in 10⁹ each, are no less than the true quantiles."""
+    rng = np.random.default_rng(_SEED)  # for the widths of bars only: the sums are noisy already
+    outside = 1 - confidence
+    draws = max(min(_DRAWS, _MOST_NUMBERS // len(scales)), _FEWEST_DRAWS, math.ceil(200 / outside))
+    place = _fewest(draws, outside)  # so many draws, or more, lie beyond the true quantile
+    parts = np.stack([_draw(noise, draws, rng) * scale for scale in scales])
+    running = np.cumsum(parts, axis=0)
+    sums = np.vstack([running - np.array(shares)[:, None] * running[-1], running[-1:]])
+    return np.partition(np.abs(sums), draws - place, axis=1)[:, draws - place].tolist()
+
+
+def _fewest(draws: int, share: float) -> int:
+    """Return the least number of events in so many draws that is not passed with a chance of 10⁻⁹; each has a `share`.
+
+    The binomial quantile: SciPy's own would load all of its statistics.
+    """
+    place = math.ceil(float(scipy.special.bdtrik(_NEVER, draws, share)))
+    return place - 1 if place > 0 and scipy.special.bdtr(place - 1, draws, share) >= _NEVER else place
+
+
+def _draw(noise: Noise, draws: int, rng: np.random.Generator) -> Floats:
+    """Draw a noise before it is rounded to its grid, quickly and to a dozen digits."""
+    return noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws)
+
 
 DIGITS: Final = 16 * UNIT
 """The relative margin by which noise may exceed its target; the widest scale is reduced by it, against rounding."""

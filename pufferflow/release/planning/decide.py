@@ -26,15 +26,19 @@ from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily, Pure
 from pufferflow.published.certificate import Certificate
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.accuracy import DIGITS, strongest_by_cell, widest
-from pufferflow.release.planning.cell_noise import Demand, noise_by_cell
-from pufferflow.release.planning.combined import proposed
+from pufferflow.release.planning.cell_noise import (
+    Demand,
+    least_scale,
+    noise_by_cell,
+    not_silent,
+    row_laws,
+    weights_by_kind,
+)
+from pufferflow.release.planning.combined import balanced, distinct, longest_move, proposed, read_shares
 from pufferflow.release.planning.decision import Decision, noises_at
 from pufferflow.release.planning.key_threshold import for_sums
-from pufferflow.release.planning.kind_weights import weights_by_kind
 from pufferflow.release.planning.options import PlanOptions, Within, heavy_tails, wants_joint
 from pufferflow.release.planning.public_metadata import PublicMetadata
-from pufferflow.release.planning.row_privacy import least_scale, not_silent, row_laws
-from pufferflow.release.planning.shares import balanced, distinct, longest_move, read_shares
 from pufferflow.release.planning.sum_tables import Tables, on_interval, tables_of
 
 _CLOSER = 1e-7

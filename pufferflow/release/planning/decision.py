@@ -28,14 +28,12 @@ from pufferflow.models.secret import Presence
 from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.published.certificate import Certificate, ChosenKeys
-from pufferflow.published.cost import Cost
-from pufferflow.published.exact_sums import Answered
+from pufferflow.published.cost import Answered, Cost
 from pufferflow.queries.engine_interface import GroupSize, Measure
-from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
+from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.cell_noise import CellNoise, Proof, shortened
-from pufferflow.release.planning.designed_channel import DesignedChannel
-from pufferflow.release.planning.exact import exact_sums
+from pufferflow.release.planning.exact_sums import DesignedChannel, exact_sums
 from pufferflow.release.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata, SourceDigest

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pufferflow.accounting.rules.gaussian_mixture import class_digest
+from pufferflow.accounting.rules.latent_class import class_digest
 from pufferflow.calibration.laws import Laws
 from pufferflow.core.arrays import Floats, Whole
 from pufferflow.core.errors import InternalError
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.engines.bounded_weights import bounded_grids
+from pufferflow.engines.weights import bounded_grids
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.markov import ChainPrior

@@ -27,7 +27,7 @@ from typing import Final, final
 
 from msgspec import structs
 
-from pufferflow.accounting.opening import LEAST_KEYS_DELTA
+from pufferflow.accounting.reserved import LEAST_KEYS_DELTA
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import SMALLEST
 from pufferflow.noise.base import Noise

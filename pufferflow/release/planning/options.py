@@ -1,4 +1,4 @@
-"""The terms of a plan.
+"""The options of a plan: guarantee or accuracy, noise, bound, shares of the sums, and row privacy.
 
 A guarantee or an accuracy (`Within`), and the choices of noise, bound, shares and row privacy.
 """
@@ -9,8 +9,7 @@ from typing import Final, final
 
 from pufferflow.calibration.calibrate import Bounds, read_kind
 from pufferflow.core.errors import UsageError
-from pufferflow.core.other_libraries import EXAMPLES
-from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.core.suggestions import EXAMPLES, suggests_arguments
 from pufferflow.core.validate import finite_number, instance, quoted
 from pufferflow.models.priors.table import Table
 from pufferflow.noise.base import Family

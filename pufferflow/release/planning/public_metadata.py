@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import polars as pl
@@ -23,32 +23,92 @@ import polars as pl
 from pufferflow.calibration.laws import Laws, SeveralLaws
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import SourceError, UsageError
+from pufferflow.engines.column_measures import WIDE
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import AnySecret, Initial, Presence
 from pufferflow.queries.engine_interface import (
     BY_POSITION,
     COPIES,
+    NO_FILES,
     UNORDERED,
     CellGroups,
     GroupSize,
     Pattern,
     Patterns,
     PositionMode,
+    Snapshot,
     Tally,
     changed_source,
 )
-from pufferflow.queries.file_versions import NO_FILES, Snapshot
-from pufferflow.queries.query import Query
 from pufferflow.queries.request import Request
+from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.combined import Combined
-from pufferflow.release.planning.digests import digest_of_groups, digest_of_keys, digest_of_patterns, digest_of_weights
-from pufferflow.release.planning.functions import SumFunctions
 from pufferflow.release.planning.public_weights import PublicWeights
-from pufferflow.release.planning.sum_tables import Tables
+from pufferflow.release.planning.sum_tables import SumFunctions, Tables
 from pufferflow.release.planning.units import more_may_leave, present
 from pufferflow.sensitivity.movement import ShortestMovement
 from pufferflow.sensitivity.pattern import of_pattern, window
+
+
+def digest_of_patterns(patterns: Patterns | UsageError) -> str:
+    """Return a text that depends on the distinct patterns only, not on their order or the number of groups of each."""
+    if isinstance(patterns, UsageError):
+        return "none"
+    kinds = sorted(_digest_of_pattern(pattern) for pattern in patterns.distinct)
+    return repr((patterns.reach, patterns.clock, kinds))
+
+
+def _digest_of_pattern(pattern: Pattern) -> str:
+    positions, shares = (np.zeros(0) if one is None else one + 0.0 for one in (pattern.positions, pattern.shares))
+    digest = hashlib.sha256(repr((len(pattern.cells), len(positions), pattern.start + 0.0, pattern.covers)).encode())
+    for values, dtype in ((shares, "<f8"), (pattern.cells, "<i8"), (pattern.counts, "<i8"), (positions, "<f8")):
+        digest.update(np.ascontiguousarray(values, dtype=dtype).data)
+    return digest.hexdigest()
+
+
+def digest_of_groups(groups: CellGroups | None) -> str:
+    """Return a text that depends on the sizes of the groups in each cell; on their number it does not."""
+    if groups is None:
+        return "none"
+    kinds = [[tuple(size) for size in sizes] for sizes in groups.kinds]
+    digest = hashlib.sha256(repr((len(groups.kind_of_cell), kinds)).encode())
+    digest.update(np.ascontiguousarray(groups.kind_of_cell, dtype="<i8").data)
+    return digest.hexdigest()
+
+
+def digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
+    """Return a text that depends on the largest weights and, where rows depend on each other, on those of groups."""
+    largest = weights.largest()
+    known = largest and of_groups
+    groups = f"{digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if known else ""
+    return f"weights {largest} {groups}" if largest else ""
+
+
+def digest_of_keys(keys: pl.DataFrame) -> str:
+    """Return a text that depends on the keys, their order, their names and their types."""
+    digest = hashlib.sha256(repr(keys.shape).encode())
+    for column in keys:
+        digest.update(f"\n{column.name!r} {column.dtype!r}\n".encode())
+        for part in _canonical_bytes(column):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _canonical_bytes(column: pl.Series) -> list[Any]:
+    """Return bytes that columns of one dtype share only if they are equal; for most dtypes without Python values."""
+    if isinstance(column.dtype, pl.Enum):
+        column = column.cast(pl.String)
+    missing = column.is_null().to_numpy()
+    if column.dtype == pl.String:
+        text = column.fill_null("")
+        lengths = text.str.len_bytes().to_numpy()
+        return [missing.data, np.ascontiguousarray(lengths).data, "".join(text.to_list()).encode()]
+    numbers = column.cast(pl.UInt8) if column.dtype == pl.Boolean else column.to_physical()
+    if numbers.dtype.is_integer() and type(numbers.dtype) not in WIDE:
+        return [missing.data, np.ascontiguousarray(numbers.fill_null(0).to_numpy()).data]
+    return [repr(column.to_list()).encode()]
+
 
 ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
 

@@ -18,25 +18,28 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Flags, Floats
 from pufferflow.core.errors import InternalError
-from pufferflow.engines.memberships import membership_patterns, with_others
-from pufferflow.engines.row_weights import StepWeights, pattern_of, weights_by_rank
 from pufferflow.engines.weights import (
+    StepWeights,
     WeightGrid,
     by_weight,
     grids_of,
     largest_together,
+    membership_patterns,
+    pattern_of,
     weighted_patterns,
     weighted_tally,
+    weights_by_rank,
     weights_of,
+    with_others,
 )
 from pufferflow.models.priors.base import Prior
+from pufferflow.queries.aggregates import WeightedMean
 from pufferflow.queries.engine_interface import BY_POSITION, Measure, Pattern, Patterns, PositionMode, Selection, Tally
 from pufferflow.queries.expressions.values import Weight
 from pufferflow.queries.request import Request
-from pufferflow.queries.weighted import WeightedMean
-from pufferflow.release.planning.bounded_weights import width
+from pufferflow.release.planning.row_movements import width
 from pufferflow.release.planning.sum_tables import Tables
-from pufferflow.release.planning.units_of_kinds import UnitsOfKinds, partition_of
+from pufferflow.release.planning.units import UnitsOfKinds, partition_of
 
 _SEVERAL: Final = 2
 _DIGITS: Final = 40

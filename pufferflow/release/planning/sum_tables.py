@@ -1,30 +1,422 @@
-"""The functions that a batch adds up, as tables for a prior and a secret: what laws are derived from.
+"""The functions that a batch adds up, of one column or of tuples, as tables for a prior and a secret.
+
+The functions of a batch about several columns, as tables over tuples of values (M53).
+
+A sum reads one column, or a function of some of them. On lists of values its table has a number at every tuple. Where a
+column fills an interval, the tuples are those of corners, between which a row moves all sums jointly (M7): a row may go
+from any corner of each column to any other.
+
+The functions that a batch adds up, as numbers in whole steps: at the points of the domain, and as a row moves them.
+
+Of a listed domain the points are its values; over an interval they are the corners between which a row moves all sums
+jointly.
+
+The functions that a batch adds up, as tables for a prior and a secret: what laws are derived from.
 
 Over an interval the points are the corners between which a row moves all sums jointly.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple, cast
+from functools import cached_property
+from typing import Final, NamedTuple, Self, cast, final
 
 import numpy as np
 
-from pufferflow.core.arrays import Floats
-from pufferflow.engines.bounded_weights import bounded_grids
-from pufferflow.models.domain import Interval
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import InternalError, Refused
+from pufferflow.engines.weights import bounded_grids
+from pufferflow.models.domain import ONE_COLUMN, Domain, Interval, Product
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.simple import AnyCorrelation
-from pufferflow.models.product import ONE_COLUMN, Product
-from pufferflow.models.secret import AnySecret, Presence, Secret, ValueSecret
-from pufferflow.models.secret_pairs import WithinDistance
-from pufferflow.queries.expressions.interval import OnInterval
+from pufferflow.models.secret import AnySecret, Initial, Presence, Secret, ValueSecret
+from pufferflow.models.secret_pairs import WithinDistance, windows
+from pufferflow.queries.engine_interface import Measure
+from pufferflow.queries.expressions.on_interval import OnInterval
+from pufferflow.queries.expressions.on_points import OnPoints
 from pufferflow.queries.request import Request
-from pufferflow.release.planning.folding import Folding
-from pufferflow.release.planning.functions import SumFunctions, lined
-from pufferflow.release.planning.one_row import pairs_that_decide
-from pufferflow.release.planning.tuple_tables import TupleTables
+from pufferflow.release.planning.row_movements import (
+    MOST_CORNERS,
+    FewAtOnce,
+    Folding,
+    corners,
+    ends_of,
+    extreme_points,
+    undominated,
+    with_bounds,
+    with_states,
+)
+
+_MOST_PLACES: Final = MOST_CORNERS * 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TupleTables:
+    """The sums of a batch at the points of a product of domains, or at the corners of one with intervals."""
+
+    measures: Sequence[Measure | None]
+    product: Product
+    folding: Folding
+    from_nothing: bool = False
+    """Whether rows come and go, so that 0 is a value of every sum."""
+    as_rows_move: bool = False
+    """Whether tuples may be left out, or stand in for others, between which rows move no farther."""
+
+    @property
+    def values(self) -> Floats:
+        """The rows of all functions at all tuples, in steps, of shape (rows, tuples); None is always 1."""
+        one = np.ones(len(self._places[0]))
+        alone = [(place, self.measures[place]) for place in self.folding.places]
+        rows = [one if measure is None else self._row(place, measure) for place, measure in alone]
+        for own in self.folding.sets:
+            at, rows_of_set = self._place_of_set(own)
+            rows += list(self._tables[at][rows_of_set][:, self._places[at]])
+        return np.stack(rows)
+
+    def at_ends(self, ends: Floats) -> Floats:
+        """Return lines on intervals at all corners of the product, each by its values at both ends of its column."""
+        corners = np.indices((2,) * len(self.product.columns)).reshape(len(self.product.columns), -1)
+        rows = np.ones((len(self.measures), corners.shape[1]))
+        for at in range(len(self.product.columns)):
+            for place in self._of_column(at):
+                rows[place] = ends[place][corners[at]]
+        return rows
+
+    def secret(self, column: str, *, one_column: bool) -> Secret:
+        """Return the secret whose values are the corners: any two are a pair, or any two that differ in one column."""
+        count = len(self._places[0])
+        if not one_column:
+            return Secret(column, list(range(count)))
+        first, second = np.triu_indices(count, 1)
+        differ = sum((own[first] != own[second]).astype(int) for own in self._places)
+        chosen = np.flatnonzero(differ == 1)
+        pairs = list(zip(first[chosen].tolist(), second[chosen].tolist(), strict=True))
+        return Secret(column, list(range(count)), pairs or "all")
+
+    def _row(self, place: int, measure: Measure) -> Floats:
+        values, known = measure.values, self.product.columns
+        if other := [column for column in values.columns if column not in known]:
+            raise Refused(
+                f"A sum of {other[0]!r} where the secrets are about {', '.join(map(repr, known))}.",
+                allowed="sums of the columns of the secrets",
+                instead=f"a secret about {other[0]!r} too, or an account of its own for the scenario with that secret",
+            )
+        where = [known.index(column) for column in values.columns]
+        if not isinstance(values.domain, Product):
+            (at,) = where
+            return self._tables[at][self._alone_in(at).index(place)][self._places[at]]
+        shape = [len(domain.points) for domain in values.domain.domains]
+        flat = np.ravel_multi_index([self._places[at] for at in where], shape)
+        return np.array(cast(OnPoints, values).steps, dtype=np.float64)[flat]
+
+    @cached_property
+    def _places(self) -> list[Indices]:
+        """For each column the place among its own corners, tuple by tuple."""
+        sizes = [table.shape[1] for table in self._tables]
+        if math.prod(sizes) > (3**10 if self.from_nothing else _MOST_PLACES):
+            raise Refused(
+                f"Sums of {sum(size > 1 for size in sizes)} columns in one batch: all corners of them are compared.",
+                allowed="sums of at most 10 columns on intervals",
+                instead="batches of fewer columns, each with a share of the budget; or pf.learning.PrivateRidge",
+            )
+        places = [one.ravel() for one in np.indices(sizes)]
+        return places if len(places[0]) > 1 else [np.repeat(one, 2) for one in places]
+
+    @cached_property
+    def _tables(self) -> list[Floats]:
+        """For each column its functions at its own points, or corners."""
+        tables = [self._own_table(at) for at in range(len(self.product.columns))]
+        if self.product.finite and not self.as_rows_move:
+            return tables
+        if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
+            return tables
+        tables = [table if self._in_products(at) else self._extremes(table) for at, table in enumerate(tables)]
+        if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
+            return tables
+        # only the ends of each function's range, all of a column together: they move at least as far
+        return [table if self._in_products(at) else self._ends_of(at, table) for at, table in enumerate(tables)]
+
+    def _extremes(self, table: Floats) -> Floats:
+        """Return the points of one column between which its functions move as far as between any two."""
+        chosen = extreme_points(table, from_nothing=self.from_nothing)
+        return table if chosen is None else table[:, chosen]
+
+    def _ends_of(self, at: int, table: Floats) -> Floats:
+        """Return the ends of the functions of one column; sets move between their two states."""
+        alone, states = len(self._alone_in(at)), self._folding_in(at).states()
+        columns = ends_of(table[:alone], from_nothing=self.from_nothing)
+        return np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
+
+    def _own_table(self, at: int) -> Floats:
+        """Return the functions of one column; of a column that none reads, nothing at its points, or at one of them."""
+        domain, own, folding = self.product.domains[at], self._alone_in(at), self._folding_in(at)
+        values = [cast(Measure, self.measures[place]).values for place in own]
+        if not domain.finite and (own or folding.sets):
+            return corners([cast(OnInterval, one) for one in values], folding, from_nothing=self.from_nothing)
+        if self.product.finite or own or folding.sets or self._in_products(at):
+            steps = np.array([cast(OnPoints, one).steps for one in values], dtype=np.float64)
+            return with_states(steps.reshape(len(own), len(domain.points)), folding.states())
+        return np.zeros((0, 1))
+
+    def _of_column(self, at: int) -> list[int]:
+        """Return the places of the measures that read one column alone."""
+        name = (self.product.columns[at],)
+        return [place for place, one in enumerate(self.measures) if one is not None and one.values.columns == name]
+
+    def _alone_in(self, at: int) -> list[int]:
+        """Return the places of those that have a row each."""
+        alone = set(self.folding.places)
+        return [place for place in self._of_column(at) if place in alone]
+
+    def _folding_in(self, at: int) -> Folding:
+        """Return the rows of the functions of one column."""
+        own = set(self._of_column(at))
+        sets = tuple(some for some in self.folding.sets if own.issuperset(some.sums.tolist()))
+        return Folding(np.arange(len(self._alone_in(at))), sets)
+
+    def _place_of_set(self, own: FewAtOnce) -> tuple[int, slice]:
+        """Return the column that a set reads, and the rows of the set in its table."""
+        for at in range(len(self.product.columns)):
+            folding = self._folding_in(at)
+            if own in folding.sets:
+                start = folding.starts[folding.sets.index(own)]
+                return at, slice(start, start + own.rows)
+        raise InternalError("Sums of several columns share rows of a table.", instead="reporting it")
+
+    def _in_products(self, at: int) -> bool:
+        """Return whether a function of several columns reads a column."""
+        several = (one.values.columns for one in self.measures if one is not None and len(one.values.columns) > 1)
+        return any(self.product.columns[at] in columns for columns in several)
+
+
+MANY_POINTS: Final = 64
+"""The number of listed values from which on sums share rows of a table and pairs are not compared one by one."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SumFunctions:
+    """The functions of all sums of a batch.
+
+    Sums may share rows of a table, as `folding` says. Numbers are multiplied by `factors`, if there are any, which are
+    the largest weights.
+    """
+
+    measures: Sequence[Measure | None]
+    domain: Domain | None
+    folding: Folding
+    from_nothing: bool
+    """Whether rows come and go, so that 0 is a value of every sum."""
+    factors: Floats | None = None
+    combinations: Floats | None = None
+    """Factors of all sums for each combination of them, of which these are the functions then."""
+
+    @classmethod
+    def of(cls, request: Request, factors: Floats | None = None) -> Self:
+        """Return the functions of a request."""
+        from_nothing = isinstance(request.scenario.secret, Presence)
+        measures, domain = request.measures, request.domain
+        folding = Folding.none(len(measures))
+        if factors is None and not bounded_grids(measures) and _has_many_points(domain):
+            folding = Folding.of(measures, request.places)
+        return cls(measures, domain, folding, from_nothing, factors)
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Numbers between which a row of data moves all sums, of shape (rows, points)."""
+        rows = self._rows(self.folding, as_rows_move=_has_many_points(self.domain))
+        return self._as_asked(rows if self.factors is not None else with_bounds(self.measures, rows))
+
+    @property
+    def listed(self) -> bool:
+        """Whether there is a number for every value of the domain."""
+        return not any(lined(self.measures)) and (self.domain is None or self.domain.finite)
+
+    @cached_property
+    def at_values(self) -> Floats:
+        """The functions of all sums at every value of a listed domain, of shape (sums, values)."""
+        if not self.folding.sets and not isinstance(self.domain, Product):
+            return self.rows
+        return self._as_asked(self._rows(Folding.none(len(self.measures)), as_rows_move=False))
+
+    @cached_property
+    def alone(self) -> Floats:
+        """The functions of the sums that have a row each, at every value of a listed domain."""
+        if isinstance(self.domain, Product):
+            return self.at_values[self.folding.alone]
+        return self.rows[: len(self.folding.alone), : self._points]
+
+    @property
+    def _points(self) -> int:
+        return 1 if self.domain is None else len(self.domain.points)
+
+    @property
+    def many_points(self) -> bool:
+        """Whether there are so many points that pairs of them are not compared one by one."""
+        return self.rows.shape[1] > MANY_POINTS
+
+    @cached_property
+    def extreme_rows(self) -> Floats:
+        """The rows at those points between which a row of data moves the sums farthest; at all, if they are few."""
+        if not self.many_points:
+            return self.rows
+        chosen = extreme_points(self.rows, from_nothing=self.from_nothing)
+        rows = self._ends if chosen is None else self.rows[:, chosen]
+        return np.repeat(rows, 2, axis=1) if rows.shape[1] == 1 else rows
+
+    @property
+    def _ends(self) -> Floats:
+        states, alone = self.folding.states(), len(self.folding.alone)
+        columns = ends_of(self.rows[:alone], from_nothing=self.from_nothing)
+        return np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
+
+    @property
+    def tuple_tables(self) -> TupleTables:
+        """The functions of several columns, as a row moves them."""
+        return TupleTables(
+            self.measures,
+            cast(Product, self.domain),
+            self.folding,
+            from_nothing=self.from_nothing,
+            as_rows_move=_has_many_points(self.domain),
+        )
+
+    @cached_property
+    def ranges(self) -> Floats:
+        """How far apart the least and the largest value of each function are."""
+        return self.folding.of_sums(np.ptp(self.rows, axis=1))
+
+    def row(self, place: int) -> Floats:
+        """Return the function of a sum."""
+        return self.rows[int(self.folding.row_of_sum[place])]
+
+    def unweighted(self) -> "SumFunctions":
+        """Return the functions without the largest weights."""
+        return replace(self, factors=None)
+
+    def combining(self, combinations: Floats) -> "SumFunctions":
+        """Return the functions of combinations of the sums, each of which has a row."""
+        return replace(self, combinations=combinations)
+
+    def _as_asked(self, rows: Floats) -> Floats:
+        rows = rows if self.factors is None else rows * self.factors[:, None]
+        return rows if self.combinations is None else self.combinations @ rows
+
+    def _rows(self, folding: Folding, *, as_rows_move: bool) -> Floats:
+        measures, domain = self.measures, self.domain
+        if isinstance(domain, Product):
+            tables = TupleTables(measures, domain, folding, from_nothing=self.from_nothing, as_rows_move=as_rows_move)
+            return tables.values
+        functions, points = lined(measures), self._points
+        if any(functions):
+            return corners(functions, folding, from_nothing=self.from_nothing)
+        alone = [measures[place] for place in folding.places]
+        columns = [np.ones(points) if one is None else _steps(one) for one in alone]
+        return with_states(np.stack(columns) if columns else np.zeros((0, 1)), folding.states())
+
+
+def lined(measures: Sequence[Measure | None]) -> list[OnInterval | None]:
+    """Return the functions of a batch on an interval; nothing but None on a finite domain."""
+    return [measure.values if measure and isinstance(measure.values, OnInterval) else None for measure in measures]
+
+
+def _has_many_points(domain: Domain | None) -> bool:
+    return domain is not None and (not domain.finite or len(domain.points) > MANY_POINTS)
+
+
+def _steps(measure: Measure) -> Floats:
+    return np.array(cast(OnPoints, measure.values).steps, dtype=np.float64)
+
+
+_MOST_MOVES_OF_ROW: Final = 1 << 24
+
+
+def pairs_that_decide(secret: AnySecret, functions: SumFunctions) -> tuple[AnySecret, Floats]:
+    """Return the secret with only those pairs of a listed domain that others do not dominate, and the rows there.
+
+    Where sums share rows, or pairs are too many, the values have no names, and are numbered.
+    """
+    if not isinstance(secret, Secret | Initial):
+        return secret, functions.at_values
+    alone, states = functions.alone, functions.folding.states()
+    pairs = _pairs(secret, alone)
+    if pairs is None:
+        return _any_two(secret, functions)
+    if len(states) or isinstance(secret.domain, Product) or secret.domain.skips:
+        rows = np.concatenate([alone[:, pairs.ravel()], np.tile(states, len(pairs))])
+        return _numbered(secret, rows), rows
+    places = np.unique(pairs)
+    chosen: list[int] = places.tolist()
+    points = [secret.domain.points[place] for place in chosen]
+    listed: list[list[int]] = pairs.tolist()
+    named = [(secret.domain.points[a], secret.domain.points[b]) for a, b in listed]
+    return type(secret)(secret.column, points, named), alone[:, places]
+
+
+def _numbered(secret: ValueSecret, rows: Floats) -> ValueSecret:
+    """Return the secret whose values are numbers, of which each even one and the next one are a pair."""
+    numbers = list(range(rows.shape[1]))
+    return type(secret)(secret.column, numbers, list(zip(numbers[::2], numbers[1::2], strict=True)))
+
+
+def _any_two(secret: ValueSecret, functions: SumFunctions) -> tuple[ValueSecret, Floats]:
+    """Return all functions as they move between any two values; of near ones each as far as it moves between these."""
+    rows = functions.extreme_rows
+    if not isinstance(secret.pairs, WithinDistance):
+        return type(secret)(secret.column, list(range(rows.shape[1]))), rows
+    order, ends = windows(secret.pairs, secret.domain)
+    moves = [_farthest_within(function[order], ends) for function in functions.alone]
+    alone = np.array([(0.0, move) for move in moves]).reshape(-1, 2)
+    rows = np.concatenate([alone, functions.folding.states()])
+    return _numbered(secret, rows), rows
+
+
+def _farthest_within(function: Floats, ends: Indices) -> float:
+    """Return the largest distance from a value to one of those behind it, up to an end of its own.
+
+    Ranges of powers of two many values are put together, two for each window.
+    """
+    starts, longest = np.arange(len(function)), 0.0
+    level, low, high = np.floor(np.log2(np.maximum(ends - starts, 1))).astype(np.intp), function, function
+    for power in range(int(level.max()) + 1):
+        own = np.flatnonzero(level == power)
+        tail = ends[own] - (1 << power)
+        most, least = np.maximum(high[own], high[tail]), np.minimum(low[own], low[tail])
+        moves = np.maximum(most - function[own], function[own] - least)
+        longest = max(longest, float(moves.max(initial=0.0)))
+        step = 1 << power
+        low, high = np.minimum(low[:-step], low[step:]), np.maximum(high[:-step], high[step:])
+    return longest
+
+
+def _pairs(secret: ValueSecret, alone: Floats) -> Array | None:
+    """Return the pairs by the places of their values, of shape (pairs, 2); None if there are too many."""
+    count = _number_of_pairs(secret)
+    if secret.pairs == "all":
+        chosen = extreme_points(alone)
+        if chosen is None:
+            return None
+        first, second = np.triu_indices(len(chosen), 1)
+        pairs = np.stack([chosen[first], chosen[second]], axis=1) if len(first) else np.array([[0, 1]])
+    elif count * max(len(alone), 1) > _MOST_MOVES_OF_ROW:
+        return None
+    else:
+        pairs = secret.pair_places
+    if not len(alone):
+        return pairs[:1]
+    return pairs[undominated(np.abs(alone[:, pairs[:, 0]] - alone[:, pairs[:, 1]]))]
+
+
+def _number_of_pairs(secret: ValueSecret) -> int:
+    if isinstance(secret.pairs, WithinDistance):
+        order, ends = windows(secret.pairs, secret.domain)
+        return int((ends - np.arange(len(order)) - 1).sum())
+    return len(secret.pairs) if isinstance(secret.pairs, tuple) else len(secret.domain.points)
+
 
 NO_SLOPE = (
     "what jumps on an interval has no slope, so rows of a group were taken to move in any way; a batch without counts, "

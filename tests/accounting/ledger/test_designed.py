@@ -13,7 +13,7 @@ import pufferflow as pf
 from pufferflow.accounting.exact_answers import ExactRelease, JointAnswers
 from pufferflow.accounting.next_release import Past, design_next
 from pufferflow.confounding import Channel
-from pufferflow.published.exact_sums import Answered, ExactSum, ExactSums
+from pufferflow.published.cost import Answered, ExactSum, ExactSums
 
 LAW = {"ill": ["no", "no", "yes", "yes"], "test": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]}
 SCENARIO = pf.Scenario(pf.Derived("ill"), pf.Table(LAW), public=["ward"])

@@ -11,8 +11,7 @@ from ledgers import ready
 import pufferflow as pf
 from pufferflow.accounting.ledger import events
 from pufferflow.accounting.ledger.events import EMPTY, Committed, Head, Opened, Reserved, StoredCost, Superseded
-from pufferflow.published.cost import Cost
-from pufferflow.published.row_regions import Region
+from pufferflow.published.cost import Cost, Region
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -13,9 +13,9 @@ from ledgers import SCENARIO, ready, release
 from thinned import thinned
 
 import pufferflow as pf
+from pufferflow.accounting.ledger import address as files
 from pufferflow.accounting.ledger import address as places
 from pufferflow.accounting.ledger import reserve as reserving
-from pufferflow.accounting.ledger import sqlite_files as files
 from pufferflow.accounting.ledger.ledger import Ledger
 
 

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 def holds(*stories, timeout=900):
     """Run stories in processes of their own: what happens, where, how often; all end with no guarantee broken."""
-    path = os.pathsep.join([str(HERE.parent / "support"), str(HERE.parents[1])])
+    path = os.pathsep.join([str(HERE.parents[1] / "support"), str(HERE.parents[2])])
     words = [str(word) for story in stories for word in story]
     command = [
         sys.executable,

@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pufferflow.distributions.markov.alternatives import AnyOf, leak_of_any
 from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets, leak
+from pufferflow.distributions.markov.state_loss import AnyOf, Exposures, Secrets, leak, leak_of_any
 
 
 def random_case(rng):

@@ -8,7 +8,9 @@ import pytest
 from thinned import thinned
 
 from pufferflow.core.errors import UsageError
-from pufferflow.distributions.markov.bounded_steps import (
+from pufferflow.distributions.markov.chain import Chain, stationary
+from pufferflow.distributions.markov.chain_class import (
+    Chains,
     corners,
     future_extremes,
     invariant_marginals,
@@ -16,10 +18,8 @@ from pufferflow.distributions.markov.bounded_steps import (
     marginals_hull,
     past_extremes,
 )
-from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.lipschitz_ratio import largest_log_ratio, members
-from pufferflow.distributions.markov.recursion import run
+from pufferflow.distributions.markov.law_regions import largest_log_ratio, members
+from pufferflow.distributions.markov.messages import run
 from pufferflow.distributions.markov.state_loss import Exposures, Secrets, endless_leak, leak
 
 HAIR = 1 + 1e-11

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from thinned import thinned
 
-from pufferflow.distributions.markov.lipschitz_ratio import largest_log_ratio, shortest
+from pufferflow.distributions.markov.law_regions import largest_log_ratio, shortest
 
 
 def by_linear_program(top, bottom, limits):

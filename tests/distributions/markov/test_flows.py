@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.lipschitz_ratio import (
+from pufferflow.distributions.markov.chain import Chain, Steps, stationary
+from pufferflow.distributions.markov.law_regions import (
     bounds_by_plans,
     bounds_by_plans_or_vertices,
     largest_log_ratio,
     shortest,
 )
-from pufferflow.distributions.markov.message_steps import Steps
 from pufferflow.distributions.markov.state_loss import Exposures, Secrets, endless_leak, leak
 
 

@@ -8,8 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pufferflow.distributions.markov.law_regions import LawRegions, region_log_ratio
-from pufferflow.distributions.markov.lipschitz_ratio import largest_log_ratio
+from pufferflow.distributions.markov.law_regions import LawRegions, largest_log_ratio, region_log_ratio
 
 
 def vertices(low, high):

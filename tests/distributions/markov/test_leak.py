@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.message_steps import Steps
+from pufferflow.distributions.markov.chain import Chain, Steps, stationary
 from pufferflow.distributions.markov.state_loss import Exposures, Secrets, endless_leak, leak
 
 

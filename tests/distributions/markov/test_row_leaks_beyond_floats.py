@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.calibration.chained_rows import ChainedRows
-from pufferflow.calibration.gdp_along_chain import RowBridge
+from pufferflow.calibration.chain_bounds import ChainedRows, RowBridge
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.row_mechanisms import leak_of_rows
 from pufferflow.distributions.markov.state_loss import Secrets

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pufferflow.calibration.gdp_along_chain import RowBridge
+from pufferflow.calibration.chain_bounds import RowBridge
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.row_mechanisms import leak_of_order, leak_of_rows, leak_with_delta

@@ -10,9 +10,16 @@ from thinned import thinned
 from pufferflow.distributions.markov.chain import Chain
 from pufferflow.distributions.markov.chain import stationary as stationary_law
 from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.loss_windows import Window, exposures_of
-from pufferflow.distributions.markov.recursion import run
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets, continued_leak, endless_leak, leak
+from pufferflow.distributions.markov.messages import run
+from pufferflow.distributions.markov.state_loss import (
+    Exposures,
+    Secrets,
+    Window,
+    continued_leak,
+    endless_leak,
+    exposures_of,
+    leak,
+)
 
 APART = 1 - np.eye(2)
 STAY = np.array([[[0.9, 0.1], [0.1, 0.9]]])

@@ -8,8 +8,7 @@ import pytest
 import pufferflow as pf
 from pufferflow.distributions.distances import near
 from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.near_of_sums import View, Windows, law_labels, nearest
-from pufferflow.distributions.markov.nearness import LawPairs
+from pufferflow.distributions.markov.near_of_sums import LawPairs, View, Windows, law_labels, nearest
 from pufferflow.distributions.markov.sums import Sums, lattice, read_secrets
 from pufferflow.distributions.markov.winf_of_sums import listed
 

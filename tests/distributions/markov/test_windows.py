@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pufferflow.core.errors import Refused, UsageError
-from pufferflow.distributions.markov.loss_windows import Window, exposures_of
+from pufferflow.distributions.markov.state_loss import Window, exposures_of
 
 DAY = Window(0.1 * (1 - np.eye(2)), ((0, 24),))
 

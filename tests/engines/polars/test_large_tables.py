@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import pufferflow as pf
 from pufferflow.core.errors import UsageError
-from pufferflow.engines import cell_sizes, groups
-from pufferflow.engines import group_kinds as fingerprints
-from pufferflow.engines import ordered_patterns as ordered
-from pufferflow.engines import unordered_patterns as unordered
+from pufferflow.engines import groups
+from pufferflow.engines import groups as fingerprints
+from pufferflow.engines import groups_in_cells as cell_sizes
+from pufferflow.engines import patterns as ordered
+from pufferflow.engines import patterns as unordered
 from pufferflow.engines.connect import engine_of
 from pufferflow.engines.pattern_columns import PublicRows
 from pufferflow.engines.patterns import find_patterns

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import pufferflow as pf
 from pufferflow.core.errors import UsageError
-from pufferflow.engines import equal_runs as alike
-from pufferflow.engines import equal_runs as codes
 from pufferflow.engines import groups
-from pufferflow.engines import ordered_patterns as ordered
+from pufferflow.engines import groups as alike
+from pufferflow.engines import groups as codes
+from pufferflow.engines import patterns as ordered
 from pufferflow.engines.pattern_columns import PublicRows
 from pufferflow.engines.patterns import find_patterns
 from pufferflow.models.fitting.sequences import read_sequences

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from pufferflow.core.errors import UsageError
 from pufferflow.engines import column_measures as columns
+from pufferflow.engines.column_measures import check_column
 from pufferflow.engines.one_pass import tally
-from pufferflow.engines.value_classes import check_column
 from pufferflow.models.domain import Bins, Interval, read_domain
 from pufferflow.queries.engine_interface import Measure
-from pufferflow.queries.expressions.compiler import read_values
-from pufferflow.queries.expressions.indicators import indicators
+from pufferflow.queries.expressions.compiler import indicators, read_values
 from pufferflow.queries.keys import read_keys
 
 

@@ -15,8 +15,7 @@ from pufferflow.engines import column_measures as columns
 from pufferflow.engines.one_pass import at_most, tally
 from pufferflow.models.domain import Bins, Interval, read_domain
 from pufferflow.queries.engine_interface import Measure, UnitLimit
-from pufferflow.queries.expressions.compiler import read_values
-from pufferflow.queries.expressions.indicators import indicators
+from pufferflow.queries.expressions.compiler import indicators, read_values
 
 ONE_HIGH = [0] * 50 + [3] + [0] * 50
 LEVELS = read_domain([0, 1, 2, 3])

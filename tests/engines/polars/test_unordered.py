@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from key_values import KEYS
 
 import pufferflow as pf
-from pufferflow.engines import cell_sizes
-from pufferflow.engines import unordered_patterns as unordered
+from pufferflow.engines import groups_in_cells as cell_sizes
+from pufferflow.engines import patterns as unordered
 from pufferflow.engines.pattern_columns import PublicRows
 from pufferflow.engines.patterns import find_patterns
 from pufferflow.queries.engine_interface import BY_POSITION, PositionMode

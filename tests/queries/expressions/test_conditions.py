@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import polars as pl
 import pytest
 
-from pufferflow.queries.expressions.conditions import conditions, is_one_of
+from pufferflow.queries.expressions.public import conditions, is_one_of
 
 TYPES = {
     "n": pl.Int64(),

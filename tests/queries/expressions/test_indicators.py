@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pufferflow.core.errors import UsageError
 from pufferflow.models.domain import Bins, Interval, read_domain
-from pufferflow.queries.expressions.indicators import classes, indicators
-from pufferflow.queries.expressions.interval import OnInterval
+from pufferflow.queries.expressions.compiler import classes, indicators
+from pufferflow.queries.expressions.on_interval import OnInterval
 from pufferflow.queries.expressions.on_points import OnPoints
 
 

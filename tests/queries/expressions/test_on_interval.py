@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pufferflow.core.errors import PufferflowError, Refused
 from pufferflow.models.domain import Interval
 from pufferflow.queries.expressions.compiler import read_values
-from pufferflow.queries.expressions.interval import OnInterval
+from pufferflow.queries.expressions.on_interval import OnInterval
 
 x = pl.col("x")
 HAIR = 1 + Fraction(1, 2**16)

@@ -7,8 +7,7 @@ from typing import final
 
 from pufferflow.calibration.bound import BallLoss, Bound
 from pufferflow.calibration.distance_bounds import norm_for
-from pufferflow.calibration.law_pairs import Pair
-from pufferflow.calibration.laws import WorkEstimate, as_laws
+from pufferflow.calibration.laws import Pair, WorkEstimate, as_laws
 from pufferflow.core.errors import Refused
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.distributions.coupling import Certainty

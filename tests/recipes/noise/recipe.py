@@ -6,6 +6,7 @@ ROW = "a noise"
 ADDED = {"logistic.py": "pufferflow/noise/logistic.py"}
 CHANGED = {
     **with_public_name("noise.logistic", "Logistic"),
+    "pufferflow/noise/__init__.py": after("\n\n", "from pufferflow.noise import logistic as logistic\n"),
     "pufferflow/noise/names.py": each(
         after("from pufferflow.noise.laplace import Laplace\n", "from pufferflow.noise.logistic import Logistic\n"),
         after('Literal["laplace", "gaussian"', ', "logistic"'),

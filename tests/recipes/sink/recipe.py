@@ -6,7 +6,7 @@ ROW = "a sink of jobs"
 ADDED = {"database_sink.py": "connectors/pufferflow_connectors/sinks/database_sink.py"}
 CHANGED = {
     "pyproject.toml": after(
-        'folder = "pufferflow.jobs.folder_sink:FolderTable"\n',
+        'folder = "pufferflow.jobs.sink:FolderTable"\n',
         'database = "pufferflow_connectors.sinks.database_sink:DatabaseTable"\n',
     ),
     "tests/support/sinks.py": after(

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pufferflow as pf
-from pufferflow.release.local.estimates import Scores, estimated_frequencies, estimated_means
+from pufferflow.release.local.release import Scores, estimated_frequencies, estimated_means
 
 RESPONSE = pf.local.randomized_response([0, 1, 5], 1.0)
 LAWS = {0: 0.5, 1: 0.3, 5: 0.2}, {0: 0.2, 1: 0.3, 5: 0.5}

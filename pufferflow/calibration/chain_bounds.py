@@ -1,0 +1,397 @@
+"""The bounds Messages (M20) and Quilt (M19) for `bound=`, and those of rows with a loss each (M37, M38).
+
+From a mechanism that is μ-Gaussian in each row of a chain, all others fixed, to an (ε, δ) of the chain (M37).
+
+A mechanism whose trade-off for any one row is no worse than that of two normal laws μ standard deviations apart keeps
+(ε₀, δ₀) in each row for every ε₀, with δ₀ their hockey stick. Along the chain it keeps ε(ε₀) with δ = growth(ε₀)·δ₀.
+The ε₀ with the smallest ε for a δ is searched; the result is valid for any ε₀.
+
+The loss of a row of a chain, from the loss of each row while all others stay fixed (M37, M38).
+
+Answers whose trade-off for any one row is no worse than that of two normal laws μ standard deviations apart are
+μ-Gaussian in each row. Several releases are μ-Gaussian with the root of the sum of squares, adaptively. There are two
+ways from single rows to the chain. Their (ε₀, δ₀) travel along it (`RowBridge`). Or rows are coupled step by step, so
+that n rows differ with a known probability, and move all answers by at most n·μ standard deviations.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, final
+
+import numpy as np
+
+from pufferflow.calibration.bound import Bound, LossCurve, Worst, impossible
+from pufferflow.calibration.laws import DependentChain, Pair, Witness, WorkEstimate, as_laws
+from pufferflow.calibration.transport_bounds import mean_of_shifts
+from pufferflow.core.arrays import Floats
+from pufferflow.core.errors import Refused
+from pufferflow.core.rounding import UNIT, largest_without, smallest
+from pufferflow.core.suggestions import suggests_arguments
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.distributions.markov.chain import Chain
+from pufferflow.distributions.markov.chain_class import Chains
+from pufferflow.distributions.markov.differing_rows import DifferingRows
+from pufferflow.distributions.markov.quilts import Quilts, approximate_quilts, exact_quilts
+from pufferflow.distributions.markov.row_mechanisms import RowLeak, leak_of_rows
+from pufferflow.distributions.markov.state_loss import Secrets
+from pufferflow.noise.base import Family, Noise
+from pufferflow.privacy.conversions import gaussian_deltas, two_point_delta
+from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
+
+_STEPS = 8
+"""The number of steps per octave of ε₀ in the search for the best one."""
+_LEAST, _MOST = -40 * _STEPS, 4 * _STEPS
+_FINE_TOLERANCE = 1e-9
+_TINY = 1e-300
+_SURELY = 1 + 64 * UNIT
+_LARGEST = 600.0
+_EVERYTHING = RowLeak(math.inf, math.inf, endless=False)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowBridge:
+    """The bridge from single rows to a chain; with `endless` it holds for sequences of any number of turns.
+
+    >>> chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> bridge = RowBridge(chain, Secrets(np.array([[0, 1], [1, 0]])), endless=True)
+    >>> round(1 / bridge.deviations(1.0, 1e-6), 5), round(bridge.epsilon(1 / 36.586640, 1e-6), 6)
+    (36.58664, 1.0)
+    """
+
+    chain: Chain | Chains
+    secrets: Secrets
+    endless: bool = False
+    _leaks: dict[float, RowLeak] = field(default_factory=dict[float, RowLeak], repr=False)
+
+    def epsilon(self, deviations: float, delta: float) -> float:
+        """Return an ε kept with a δ by mechanisms that are `deviations`-Gaussian in each row; ∞ if none is found."""
+        if deviations == 0:
+            return 0.0
+        if not (math.isfinite(deviations) and 0 < delta < 1):
+            return math.inf
+
+        def excess(epsilon: float) -> float:
+            return self._excess(deviations, delta, epsilon)
+
+        high = self._enough(excess)
+        return math.inf if high is None else self.leak(smallest(excess, high, _FINE_TOLERANCE)).loss
+
+    def deviations(self, epsilon: float, delta: float) -> float:
+        """Return the largest μ found that keeps an ε with a δ along the chain; 0 if none does."""
+        if not (0 < epsilon < math.inf and 0 < delta < 1):
+            return 0.0
+        own = self.row_loss(epsilon)
+        return largest_without(lambda one: self._excess(one, delta, own), 1.0, _FINE_TOLERANCE) if own else 0.0
+
+    def row_loss(self, epsilon: float) -> float:
+        """Return the largest pure loss found for each row that keeps an ε along the chain; 0 if none does."""
+        if not 0 < epsilon < math.inf:
+            return 0.0
+        # no row loses more than the chain
+        return largest_without(lambda one: self.leak(one).loss / epsilon - 1, epsilon, _FINE_TOLERANCE)
+
+    def _excess(self, deviations: float, delta: float, epsilon: float) -> float:
+        """Return the log of the factor by which the δ that follows from ε₀ exceeds the wanted one."""
+        own = min(float(gaussian_deltas(np.array([deviations]), epsilon)[0]), 1.0)
+        return math.log(max(self.leak(epsilon).growth * own * _SURELY, _TINY) / delta)
+
+    def leak(self, epsilon: float) -> RowLeak:
+        """Return the chain's loss for a loss ε₀ of each row, with the factor of its δ₀."""
+        if epsilon not in self._leaks:
+            self._leaks[epsilon] = self._leak(epsilon)
+        return self._leaks[epsilon]
+
+    def _leak(self, epsilon: float) -> RowLeak:
+        if not epsilon <= _LARGEST:  # beyond it nothing is hidden, and exponentials overflow
+            return _EVERYTHING
+        found = self._leak_along(self.chain, epsilon)
+        return self._leak_along(self._coarse, epsilon) if found is _EVERYTHING and self._coarse is not None else found
+
+    @cached_property
+    def _coarse(self) -> Chain | None:
+        """The same endless chain with coarser messages, which converge sooner; None if there is none."""
+        finer = self.endless and isinstance(self.chain, Chain) and self.chain.states > 2 and not self.chain.coarse
+        return replace(self.chain, coarse=True) if finer and isinstance(self.chain, Chain) else None
+
+    def _leak_along(self, chain: Chain | Chains, epsilon: float) -> RowLeak:
+        try:
+            found = leak_of_rows(chain, epsilon, self.secrets)
+        except Refused:  # a state with a probability too small for a float
+            return _EVERYTHING
+        known = (found.endless or not self.endless) and math.isfinite(found.loss) and math.isfinite(found.growth)
+        return found if known else _EVERYTHING
+
+    def _enough(self, excess: Callable[[float], float]) -> float | None:
+        """Return a step of ε₀ without excess that follows a step with excess; None if there is none."""
+        low, high = _LEAST, _MOST
+        while not excess(_at(high)) <= 0:
+            high -= _STEPS // 2
+            if high < -2 * _MOST:
+                return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if excess(_at(middle)) <= 0 else (middle, high)
+        return _at(high)
+
+
+def _at(place: int) -> float:
+    return 2.0 ** (place / _STEPS)
+
+
+ROW_BY_ROW: Final = "row by row along the chain (M37)"
+STEP_BY_STEP: Final = "rows of the chain coupled step by step (M38)"
+_TOLERANCE = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChainedRows:
+    """Rows along a chain, or a class of chains; with `endless` results hold for any number of further turns.
+
+    >>> chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(23, dtype=np.intp), np.array([[0.5, 0.5]]))
+    >>> rows = ChainedRows(chain, Secrets(np.array([[0, 1], [1, 0]])))
+    >>> loss, proof = rows.loss(Approx.of(delta=1e-6), 0.03)
+    >>> round(loss, 3), proof
+    (1.096, 'row by row along the chain (M37)')
+    """
+
+    chain: Chain | Chains
+    secrets: Secrets
+    endless: bool = False
+
+    def loss(self, kind: GuaranteeFamily, row: float, group: float = math.inf) -> tuple[float, str]:
+        """Return the loss of a kind, and the proof, of releases `row`-Gaussian in each row, `group`-Gaussian in all.
+
+        It is ∞ for guarantees that neither way proves: pure ones, and those of all orders together.
+        """
+        losses = [(self._coupled(kind, row, group), STEP_BY_STEP)]
+        delta = kind.example.delta
+        if kind.example.divergence is Divergence.HOCKEY_STICK and 0 < delta < 1:
+            epsilon = self.bridge.epsilon(row, delta)
+            losses.append((kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf, ROW_BY_ROW))
+        return min(losses)
+
+    def deviations(self, promise: Guarantee, group: float = math.inf) -> tuple[float, str]:
+        """Return the most standard deviations that a row may move answers under a guarantee, and the proof; 0 if none.
+
+        All rows of a group together move them by at most `group` times as many.
+        """
+        return min(
+            max((self._carried_over(one), ROW_BY_ROW), (self._of_pairs(one, group), STEP_BY_STEP))
+            for one in promise.singles
+        )
+
+    def pure_loss(self, row: float) -> float:
+        """Return the pure loss along the chain of releases with the pure loss `row` in each row (M35)."""
+        return self.bridge.leak(row).loss if row else 0.0
+
+    def pure_row(self, epsilon: float) -> float:
+        """Return the largest pure loss found for each row with which the chain's is at most epsilon."""
+        return self.bridge.row_loss(epsilon)
+
+    @cached_property
+    def bridge(self) -> RowBridge:
+        """The bridge from losses of single rows to that of the chain."""
+        return RowBridge(self.chain, self.secrets, self.endless)
+
+    def _carried_over(self, promise: Guarantee) -> float:
+        if promise.divergence is not Divergence.HOCKEY_STICK:
+            return 0.0
+        return self.bridge.deviations(promise.loss, promise.delta)
+
+    def _of_pairs(self, promise: Guarantee, group: float) -> float:
+        kind = promise.kind
+        if kind is None or kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI):
+            return 0.0
+
+        def excess(row: float) -> float:
+            return self._coupled(kind, row, group * row) / max(promise.loss, math.ulp(0.0)) - 1
+
+        return largest_without(excess, 1.0, _TOLERANCE)
+
+    def _coupled(self, kind: GuaranteeFamily, row: float, group: float) -> float:
+        """Return the mean loss over the number of rows that differ (M1, M38)."""
+        if kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI) or self._differing is None:
+            return math.inf
+        counts, masses = self._differing
+        with np.errstate(over="ignore", invalid="ignore"):
+            shifts = np.minimum(counts * row * (1 + 2 * UNIT), group) if row else np.zeros(len(counts))
+        return mean_of_shifts(shifts, masses, kind)
+
+    @cached_property
+    def _differing(self) -> tuple[Floats, Floats] | None:
+        """Numbers of differing rows and their probabilities, ∞ for many in an endless chain; None if unknown.
+
+        "Many" is half of the rows of the chain: the other half holds a secret row of every phase.
+        """
+        most = self.chain.length // 2 if self.endless else None
+        try:
+            counts, masses = DifferingRows.of(self.chain).counts(most)
+        except Refused:  # a state with a probability too small for a float
+            return None
+        numbers = counts.astype(np.float64)
+        if most is not None:
+            numbers[counts > most] = math.inf
+        return numbers, masses / masses.sum()
+
+
+_LOUD = 2.0**40
+"""Times the movement: a scale that hides all but what the secret's own value reveals about a class."""
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class Messages(Bound):
+    """Lipschitz messages (M20): a pure loss for chains of any length, and the guarantees that follow from it (M29).
+
+    What the outputs before and after a row can reveal about its state travels to it along the chain, and the kernel
+    limits how much of it each step passes on. The prior has to be a chain or a tree; pairs of laws alone are not
+    enough. For one count on a positively correlated chain of two states it needs no more noise than `pf.Exact`. With
+    `coarse` a step uses only the largest of the differences that arrive, not the states they are between: that is
+    quick for chains of many states, and needs up to about twice the noise.
+
+    >>> import pufferflow as pf
+    >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+    >>> scenario = pf.Scenario(secret=pf.Secret("on", domain=[0, 1]), prior=chain, order_by="hour")
+    >>> laws = pf.laws(scenario, pf.Statistic.total(24))
+    >>> round(pf.loss(laws, pf.Laplace(10.0), pf.Pure, bound=Messages()), 6)
+    0.822639
+    """
+
+    name = "messages"
+    rank = 0
+    by_movement = False
+    coarse: bool = False
+
+    @classmethod
+    def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
+        return [cls(), cls(coarse=True)]
+
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+        return sizes.coarse if self.coarse else sizes.walk
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
+        walks = (rows.coarse() if self.coarse else rows for rows in as_laws(pairs).walks())
+        return [PureLoss(rows.reach, rows.loss, rows.renyi, rows.given_away) for rows in walks]
+
+    def __repr__(self) -> str:
+        return "Messages(coarse=True)" if self.coarse else "Messages()"
+
+
+@final
+class PureLoss(LossCurve):
+    """A loss curve of pure losses, from which all others follow; the loss of the last noise is cached.
+
+    Where `renyi` gives a tighter bound, it is used too, also for noise without a pure loss.
+    """
+
+    certainty = Certainty.UPPER_BOUND
+    tolerance = 1e-6
+
+    def __init__(
+        self,
+        sensitivity: float,
+        loss: Callable[[Noise], tuple[float, Witness]],
+        renyi: Callable[[Noise, float], tuple[float, Witness] | None] = lambda _noise, _alpha: None,
+        given_away: str = "",
+    ) -> None:
+        self.sensitivity = sensitivity
+        self._loss, self._renyi, self._given_away = loss, renyi, given_away
+        self._last: tuple[Noise, Worst] | None = None
+
+    def pure(self, noise: Noise) -> Worst:
+        if self._last is None or self._last[0] != noise:
+            self._last = noise, Worst(*self._loss(noise))
+        return self._last[1]
+
+    def enough(self, family: Family, guarantee: Guarantee) -> float:
+        """Return a scale that keeps the guarantee; refuse noise without a pure loss."""
+        if math.isinf(float(np.max(family(1.0).pure(1.0)))):
+            if not self._given_away:
+                raise impossible(family(1.0), guarantee)
+            if self.excess(family(_LOUD * max(self.sensitivity, 1.0)), guarantee) > 0:
+                raise Refused(
+                    self._given_away,
+                    allowed="pairs of values that lie nearer each other, or noise with a pure loss",
+                    instead="pairs=pf.WithinDistance(distance) with a smaller distance, or noise=pf.Laplace",
+                )
+        return super().enough(family, guarantee)
+
+    def renyi(self, noise: Noise, alpha: float) -> Worst:
+        """Return the Rényi loss of randomised response, which no pair with this pure loss exceeds (M29)."""
+        worst, known = self.pure(noise), self._renyi(noise, alpha)
+        if worst.value < math.inf:
+            worst = Worst(Pure(worst.value).renyi_epsilon(alpha), worst.witness)
+        return worst if known is None or known[0] >= worst.value else Worst(*known)
+
+    def delta(self, noise: Noise, epsilon: float) -> Worst:
+        """Return the δ of randomised response (M29), rounded up."""
+        worst = self.pure(noise)
+        if worst.value == math.inf and self._given_away:
+            return super().delta(noise, epsilon)
+        return Worst(two_point_delta(worst.value, epsilon), worst.witness)
+
+
+@final
+@suggests_arguments
+@dataclass(frozen=True)
+class Quilt(Bound):
+    """The Markov quilt mechanism of Song, Wang and Chaudhuri (M19): the published baseline for chains.
+
+    The loss is max over rows of min over quilts of influence + the noise's loss for all rows inside the quilt.
+    `approximate=True` bounds influences by the least stationary probability and the spectral gap, as they do for long
+    chains. It needs more noise than `pf.Messages`, often several times as much.
+
+    >>> import pufferflow as pf
+    >>> chain = pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]])
+    >>> scenario = pf.Scenario(secret=pf.Secret("on", domain=[0, 1]), prior=chain, order_by="hour")
+    >>> laws = pf.laws(scenario, pf.Statistic.total(100))
+    >>> [round(pf.calibrate(laws, pf.Pure(1), bound=b).noise.scale, 3) for b in (Quilt(), Quilt(True), pf.Messages())]
+    [3.572, 11.537, 1.467]
+    """
+
+    name = "quilt"
+    by_movement = False
+
+    approximate: bool = False
+
+    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+        return sizes.walk
+
+    def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
+        return [self._curve(rows) for rows in as_laws(pairs).walks()]
+
+    def _curve(self, rows: object) -> PureLoss:
+        if not isinstance(rows, DependentChain) or not isinstance(rows.chain, Chain):
+            raise Refused(
+                "Markov quilts for rows that do not form one known chain.",
+                allowed="a prior that is a pf.MarkovChain, or a list of them",
+                instead="bound=pf.Messages()",
+            )
+        prepare = approximate_quilts if self.approximate else exact_quilts
+        return PureLoss(rows.reach, _QuiltedChain(rows, prepare(rows.chain, rows.secrets)).loss)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _QuiltedChain:
+    """The quilts of a chain: the loss is the influence from outside plus the noise's loss for the rows inside."""
+
+    rows: DependentChain
+    quilts: Quilts
+
+    def loss(self, noise: Noise) -> tuple[float, Witness]:
+        """Return the largest loss of a row; rows inside a quilt are charged one by one, or together for one answer."""
+        losses, states = self.rows.exposures(noise), self.rows.secrets.pairs[0].tolist()
+        if losses is None:
+            return math.inf, self.rows.place(0, states)
+        if self.rows.answers == 1:
+            leak = self.quilts.loss(lambda sizes: np.asarray(noise.pure(sizes * self.rows.reach)))
+        else:
+            largest = float(losses.max())
+            leak = self.quilts.loss(lambda sizes: sizes * largest * (1 + 1e-12))
+        return leak.value, self.rows.place(leak.row, states)

@@ -1,0 +1,222 @@
+"""Laws from a finite joint law of secrets and data, by enumeration, and from classes of such laws.
+
+Laws by enumeration: from a finite joint law of secrets and data to the law of an answer under each secret (M22).
+
+Rows are independent draws, so all but the one that holds the secret cancel (M2), unless the table draws some columns
+once for the whole group: those are then a hidden class that the rows share (M21).
+
+Classes of tables and of latent classes: laws in regions around what a public reference counted (M21, M22).
+
+Their laws are never listed: messages hold for every member at once, and so does group privacy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NoReturn, final
+
+import numpy as np
+
+from pufferflow.calibration.laws import DependentRows, Laws, Place, Reach, WorkEstimate
+from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.errors import InternalError, Refused, UsageError
+from pufferflow.distributions.coupling import Certainty
+from pufferflow.distributions.markov.law_regions import LawRegions
+from pufferflow.models.domain import Domain, Label
+from pufferflow.models.priors.base import Prior
+from pufferflow.models.priors.latent_class import LatentClassesNear
+from pufferflow.models.priors.table import Empirical, Table, TablesNear, Values
+from pufferflow.models.secret import AnySecret, Derived, Secret, hidden_column
+from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
+from pufferflow.sensitivity.implied_laws import implied
+from pufferflow.sensitivity.latent_class import DependentStar, Given, RegionStar, Star, StarLaws
+from pufferflow.sensitivity.movement import group_movement
+
+
+@implied.register
+def _(prior: Table, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _laws(prior, prior, statistic, secret)
+
+
+@implied.register
+def _(prior: Empirical, statistic: Statistic, secret: AnySecret) -> Laws:
+    if statistic.column is None:
+        statistic = replace(statistic, column=prior.released)
+    return _laws(prior, prior.table, statistic, secret)
+
+
+def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -> Laws:
+    """Return the laws of a statistic of one column of a table, given a secret that is one of its columns."""
+    prior.check(secret)
+    column, domain = column_and_domain(prior, statistic, secret)
+    hidden, pairs = hidden_column(secret, table.values)
+    return StarLaws(_star(prior, table, hidden, column, domain, pairs), statistic, domain)
+
+
+def _star(  # noqa: PLR0913, PLR0917 - a table, its shared class, and the query
+    prior: Prior, table: Table, hidden: str, column: str, domain: Domain, pairs: Sequence[tuple[Label, Label]]
+) -> Star:
+    """Return the shared columns as a class: the law of a row given them, and both given each value of the secret.
+
+    Where no column is shared there is one class, and rows are independent.
+    """
+    (_, points), joint = table.joint(table.shared, [column])
+    rows = _place_on_domain(joint, points, domain)
+    (_, values, points), joint = table.joint(table.shared, [hidden], [column])
+    whole = _place_on_domain(joint, points, domain)
+    given: dict[Label, Given] = {}
+    for place, (value,) in enumerate(values):
+        part = whole[:, place]
+        mass = part.sum(axis=1)
+        own = None if hidden in table.shared else _normalise_rows(part)
+        given[value] = Given(mass / mass.sum(), own)
+    return Star(_normalise_rows(rows), given, pairs, prior, independent_rows=not table.shared)
+
+
+def _normalise_rows(masses: Array) -> Array:
+    """Return rows divided by their sums; a row of zeros, which is never used, stays as it is."""
+    total = masses.sum(axis=1, keepdims=True)
+    return masses / np.where(total > 0, total, 1)
+
+
+def _place_on_domain(joint: Array, values: Sequence[Values], domain: Domain) -> Array:
+    """Return masses with the points of the domain along the last axis."""
+    place = {point: at for at, point in enumerate(domain.points)}
+    missing = [value for (value,) in values if value not in place]
+    if missing:
+        raise UsageError(
+            f"The prior produces {len(missing)} values that the domain of the statistic does not list.",
+            allowed="a domain with all values that have a probability above 0",
+            instead=f"a domain with {missing[0]!r}",
+        )
+    masses = np.zeros((*joint.shape[:-1], len(place)), dtype=joint.dtype)
+    masses[..., [place[value] for (value,) in values]] = joint
+    return masses
+
+
+_EVALUATIONS = 40
+
+
+@implied.register
+def _(prior: TablesNear, statistic: Statistic, secret: AnySecret) -> Laws:
+    prior.check(secret)
+    column, domain = column_and_domain(prior, statistic, secret)
+    return RegionLaws(_of_table(prior, secret, column, domain), statistic, domain, independent_rows=True)
+
+
+def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain) -> RegionStar:
+    """Return the regions of a row given each value of the secret, as one class; and its points, if it is the secret."""
+    hidden, pairs = hidden_column(secret, prior.values_of)
+    values = prior.values_of(hidden)
+    one_class = LawRegions.known(np.ones((len(values), 1)))
+    places = _places(prior.values_of(column), domain)
+    if hidden == column:
+        rows = LawRegions.known(np.full((1, len(domain.points)), 1 / len(domain.points)))
+        return RegionStar(rows, values, one_class, None, places, pairs, prior)
+    own = _placed(prior.given(hidden, [column])[1], places, len(domain.points))
+    return RegionStar(own.some(np.zeros(1, dtype=np.intp)), values, one_class, own, None, pairs, prior)
+
+
+def _places(values: tuple[Label, ...], domain: Domain) -> Indices:
+    place = {point: at for at, point in enumerate(domain.points)}
+    return np.array([place[value] for value in values], dtype=np.intp)
+
+
+def _placed(laws: LawRegions, places: Indices, points: int) -> LawRegions:
+    """Return regions with the points of a domain as states; points that are not among the values never occur."""
+
+    def spread(masses: Floats) -> Floats:
+        wide = np.zeros((len(masses), points))
+        wide[:, places] = masses
+        return wide
+
+    return LawRegions(spread(laws.centre), spread(laws.low), spread(laws.high), laws.radius)
+
+
+@implied.register
+def _(prior: LatentClassesNear, statistic: Statistic, secret: AnySecret) -> Laws:
+    prior.check(secret)
+    _, domain = column_and_domain(prior, statistic, secret)
+    return RegionLaws(_of_classes(prior, secret), statistic, domain)
+
+
+def _of_classes(prior: LatentClassesNear, secret: AnySecret) -> RegionStar:
+    """Return the regions of rows in each class, and of the class given each value of the secret."""
+    weights, rows = prior.regions
+    if isinstance(secret, Derived):
+        names = list(prior.classes(secret))
+        certain = LawRegions.known(np.eye(len(names)))
+        return RegionStar(rows, names, certain, None, None, secret.value_pairs(names), prior)
+    if not isinstance(secret, Secret):
+        raise InternalError("A latent class was given a secret that it had refused.", instead="reporting it")
+    points = np.arange(rows.states, dtype=np.intp)
+    given = posteriors(weights, rows)
+    return RegionStar(rows, secret.domain.points, given, None, points, secret.value_pairs(), prior)
+
+
+def posteriors(weights: LawRegions, rows: LawRegions) -> LawRegions:
+    """Return the regions of the class given each value of a row, with weights ω_c·p_c(x).
+
+    >>> weights = LawRegions.of(np.array([[0.5, 0.5]]), np.array([[0.4, 0.4]]), np.array([[0.6, 0.6]]))
+    >>> posteriors(weights, LawRegions.known(np.array([[0.9, 0.1], [0.1, 0.9]]))).high.round(6)
+    array([[0.931034, 0.142857],
+           [0.142857, 0.931034]])
+    """
+    centre, low, high = (
+        (getattr(weights, part)[0][:, None] * getattr(rows, part)).T for part in ("centre", "low", "high")
+    )
+    others, error = 1 - np.eye(len(rows)), 1 + 2.0**-44  # products and sums of a few floats, rounded outwards
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.nan_to_num(low / (low + high @ others), nan=0.0) / error
+        most = np.nan_to_num(high / (high + low @ others), nan=1.0) * error
+    middle = centre / centre.sum(axis=1, keepdims=True)
+    return LawRegions.of(middle, np.minimum(least, middle), np.minimum(np.maximum(most, middle), 1.0))
+
+
+@final
+class RegionLaws(Laws):
+    """The laws of sums under every member of a class; they are never listed."""
+
+    def __init__(
+        self, star: RegionStar, statistic: Statistic, domain: Domain, *, independent_rows: bool = False
+    ) -> None:
+        self._star, self._statistic, self._domain = star, statistic, domain
+        self._independent = independent_rows
+        self._kinds = Kinds.of(statistic.weights, statistic.counts)
+
+    @property
+    def dimension(self) -> int:
+        return self._statistic.answers
+
+    @cached_property
+    def pairs(self) -> NoReturn:
+        raise Refused(
+            "The laws of a class of priors one by one: it has infinitely many members.",
+            allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
+            instead="slack=None, which fits a single prior without any allowance for chance",
+        )
+
+    def __len__(self) -> int:
+        return len(self._star.pairs) * len(self._kinds.counts)
+
+    @property
+    def certainty(self) -> Certainty:
+        return Certainty.UPPER_BOUND
+
+    def walks(self) -> list[DependentRows]:
+        return [DependentStar.of(self._star, self._kinds, self._statistic.on(self._domain))]
+
+    @cached_property
+    def work(self) -> WorkEstimate:
+        """The work of messages: one pair of laws after the other."""
+        star, kinds = self._star, len(self._kinds.counts)
+        pairs = len(star.both_orders) + len(star.rows) ** 2
+        walk = _EVALUATIONS * kinds * (1e6 + pairs * 1e3 * float(star.states) ** 3)
+        return WorkEstimate(walk, pairs=np.inf, pair=np.inf, number=float(len(self)))
+
+    def span(self, norm: float) -> Reach:
+        tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
+        if self._independent:
+            parts = [(column[:, None], np.ones(1, dtype=np.int64)) for column in self._kinds.columns.T]
+        length = max(group_movement(weights, counts, tables, norm) for weights, counts in parts)
+        return Reach(length, Certainty.UPPER_BOUND, Place(self.dimension, self._star.prior, self._star.pairs[0], 0))
