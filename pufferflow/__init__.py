@@ -37,7 +37,6 @@ _MODULES: Final = {
     alias.name: node.module or "" for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
 }
 """The module of each public name, as the stub lists them."""
-_PACKAGES: Final = ("audit", "confounding", "granularity", "learning", "local", "tradeoff")
 
 __all__ = list(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll] - the stub is the list of names
 
@@ -52,8 +51,9 @@ def __getattr__(name: str) -> object:
         from pufferflow.core.suggestions import no_public_name
 
         raise no_public_name(name, __all__)
-    module = import_module(_MODULES[name])
-    value = import_module(f"{module.__name__}.{name}") if name in _PACKAGES else getattr(module, name)
+    module = _MODULES[name]
+    is_package = Path(__file__).parents[1].joinpath(*module.split("."), name).is_dir()
+    value = import_module(f"{module}.{name}") if is_package else getattr(import_module(module), name)
     globals()[name] = value
     return value
 

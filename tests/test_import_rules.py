@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from import_rules import LINT_IMPORTS
 
 ROOT = Path(__file__).parents[1]
 LAYERS = "Packages import downwards; those of one layer do not import each other"
@@ -81,8 +82,7 @@ def planted(tree):
 def lint_imports(tree):
     """Return the code and the output of import-linter."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "connectors")])}
-    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"]
-    result = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(LINT_IMPORTS, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     return result.returncode, result.stdout + result.stderr
 
 

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import recipes
+from import_rules import LINT_IMPORTS
 
 RECIPES = {one.name: one for one in recipes.every_recipe()}
 QUICK = {"function"}
@@ -63,7 +64,7 @@ def test_a_recipe_touches_the_files_that_its_row_names(added, name):
 def test_the_tree_with_all_recipes_keeps_the_import_rules(added):
     """What was added imports what its layer may, and has the style of the rest."""
     tree, touched = added
-    run(tree, sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache")
+    run(tree, *LINT_IMPORTS)
     run(tree, sys.executable, ".ci/files.py")
     run(tree, *RUFF, "check", *modules(touched))
 

@@ -423,7 +423,6 @@ def other_memory(rows: pl.DataFrame, phi: float) -> list[str]:
 
 _VALUES_OF_PHI: Final = 65
 _MOST_CELLS: Final = 1000
-_SURE_OF_COLUMNS: Final = 3.3
 Span = tuple[float, float]
 
 
@@ -586,7 +585,7 @@ def _no_product(values: Floats, group: Indices, gaps: Indices | None, between: f
     found = centred[after - 1].T @ centred[after] / len(after)
     off = np.abs(found - between * across) * (1 - np.eye(len(across)))
     earlier, later = np.unravel_index(int(off.argmax()), off.shape)
-    if off.max() < max(LEAST_EFFECT, _SURE_OF_COLUMNS / np.sqrt(len(after))):
+    if off.max() < max(LEAST_EFFECT, _SURE / np.sqrt(len(after))):
         return []
     seen, believed = found[earlier, later], between * across[earlier, later]
     what = f"column {later + 1} of a row correlates with column {earlier + 1} of the row before by {seen:.2f}"
