@@ -16,8 +16,18 @@ os.environ.setdefault("PUFFERFLOW_WORKERS", "1")
 """Tests run side by side already."""
 gc.set_threshold(100_000, 50, 100)
 """Thousands of collected tests make every search for garbage long: a fifth of the time of a run with the usual 700."""
-LONG = 60
-"""Tests of more seconds than this are listed at the end of a run."""
+LONG = {"nightly": 120, "slow": 60}
+"""Tests of more seconds than this are listed at the end of a run, by their mark."""
+LONG_WITHOUT_MARK = 2
+PAGES = Path(__file__).parents[1] / "docs"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the pages of the documentation as slow: some plan for seconds. The README is tested by default."""
+    for item in items:
+        if PAGES in item.path.parents:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():
@@ -42,14 +52,15 @@ def pytest_runtest_call(item):
 
 def pytest_terminal_summary(terminalreporter):
     """List the tests that took long and those that left cases out: a slow hour is told, and fails nothing."""
-    took, cut = collections.Counter(), []
+    took, limits, cut = collections.Counter(), {}, []
     for report in (one for some in terminalreporter.stats.values() for one in some):
         if isinstance(report, pytest.TestReport):
             took[report.nodeid] += report.duration
+            limits[report.nodeid] = next((LONG[mark] for mark in LONG if mark in report.keywords), LONG_WITHOUT_MARK)
             if report.when == "call":
                 cut += [f"{report.nodeid}: {what}" for name, what in report.user_properties if name == "cut"]
-    long = [f"{seconds:7.1f} s  {name}" for name, seconds in took.most_common() if seconds > LONG]
-    for title, lines in ((f"tests of more than {LONG} s", long), ("cases left out for want of time", sorted(cut))):
+    long = [f"{seconds:7.1f} s  {name}" for name, seconds in took.most_common() if seconds > limits[name]]
+    for title, lines in (("tests that took long", long), ("cases left out for want of time", sorted(cut))):
         if lines:
             terminalreporter.section(title)
             terminalreporter.write_line("\n".join(lines))

@@ -96,7 +96,7 @@ def test_what_is_at_the_door_is_found():
         assert {one for one in below if not inspect.isabstract(one)} <= set(known)
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", thinned(NOISES, 0.8))
 def test_every_noise_keeps_some_promise(noise):
     """No noise in the public API is refused for every guarantee."""
     assert any(family_of(noise, kind)[1] is None for kind in PROMISES)
@@ -159,6 +159,7 @@ def opened(ledger, promise):
         return ledger.open("ons", SCENARIO, limit=pf.Approx(9.0, 1e-4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", thinned([*NOISES, *(kind for kind in PROMISES if kind is not pf.Pure)], 0.25))
 def test_every_noise_and_every_promise_is_shown_on_pages(one, tmp_path):
     """The pages of the plan and of the release name the noise and the guarantee, that of the ledger the account."""
@@ -226,7 +227,7 @@ def names_in(schema):
     }
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", thinned(NOISES, 0.5))
 def test_every_noise_is_named_in_job_files(noise, schema, job):
     """`noise = "…"` runs with every noise."""
     name = noise.__name__.lower().removeprefix("generalized")

@@ -13,6 +13,7 @@ FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted([*FOLDER.glob("*.py"), *FOLDER.glob("papers/*.py")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", thinned(EXAMPLES, 0.15), ids=lambda path: path.stem)
 def test_example_runs(script, tmp_path):
     """Each example ends well in an empty folder and prints something."""

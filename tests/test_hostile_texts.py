@@ -51,6 +51,7 @@ def quoted():
         yield from (str(caught.value), caught.value.problem, caught.value.allowed, caught.value.instead)
 
 
+@pytest.mark.slow
 def test_no_name_moves_a_cursor_or_turns_the_direction_of_reading():
     for text in quoted():
         assert not [sign for sign in text if sign not in "\n\t\xa0" and not sign.isprintable()], ascii(text)[:300]

@@ -76,6 +76,7 @@ def test_import_loads_nothing_heavy():
     assert out.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_grouped_sum_loads_polars_and_numpy_alone():
     """Planning and releasing a sum in groups, of independent rows, needs no part of SciPy and nothing of a ledger."""
     use = """
@@ -91,6 +92,7 @@ batch.release(epsilon=1.0)
     assert out.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_line_distances_do_not_load_pot():
     """Laws on the line do without POT, which takes the longest to load."""
     use = "a = pf.Law.point(0); pf.winf(a, a); pf.wasserstein(a, a)"

@@ -8,6 +8,7 @@ import sys
 import pytest
 import recipes
 from import_rules import LINT_IMPORTS
+from thinned import nightly
 
 RECIPES = {one.name: one for one in recipes.every_recipe()}
 QUICK = {"function"}
@@ -61,6 +62,7 @@ def test_a_recipe_touches_the_files_that_its_row_names(added, name):
     assert touched[name] == RECIPES[name].named
 
 
+@pytest.mark.slow
 def test_the_tree_with_all_recipes_keeps_the_import_rules(added):
     """What was added imports what its layer may, and has the style of the rest."""
     tree, touched = added
@@ -69,6 +71,7 @@ def test_the_tree_with_all_recipes_keeps_the_import_rules(added):
     run(tree, *RUFF, "check", *modules(touched))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow][one in QUICK :]) for one in RECIPES])
 def test_what_a_recipe_adds_goes_the_whole_way(added, name):
     """What was added is calibrated, planned, released, kept and shown, as far as that is said of its kind."""
@@ -76,7 +79,7 @@ def test_what_a_recipe_adds_goes_the_whole_way(added, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", nightly(RECIPES, but=0.4))
 def test_what_a_recipe_adds_passes_the_contracts(added, name):
     """What was added keeps what all others of its kind keep."""
     for arguments in RECIPES[name].contracts:

@@ -5,9 +5,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from pufferflow.calibration.laws import Pair, Witness, WorkEstimate
+from pufferflow.calibration.laws import Pair, Place, Witness, WorkEstimate
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, float_above, largest, smallest
 from pufferflow.distributions.coupling import Certainty
@@ -20,6 +21,8 @@ EPSILON_TOLERANCE = 1e-9
 PER_PAIR = 4e6
 """The number of operations that a search for a scale takes on one pair of small laws."""
 _LARGEST = 2.0**1000
+_MOST_RADII = 1024
+"""So many largest radii are cached; plans of one guarantee need one for each number of coordinates and share."""
 
 
 class Worst(NamedTuple):
@@ -263,12 +266,7 @@ class BallLoss(LossCurve):
         if self.radius == 0 and self.excess(family(0.0), guarantee) <= 0:
             return 0.0
         unit = family(1.0)
-
-        def keeps(u: float) -> bool:
-            part = BallLoss(u, self.certainty, self.witness, self.own_delta, self.extra)
-            return part.excess(unit, guarantee) <= 0
-
-        reach = largest(keeps) if keeps(0.0) else 0.0
+        reach = _farthest(unit, guarantee, self.witness.dimension, self.own_delta, self.extra)
         if reach == 0:
             raise impossible(unit, guarantee)
         scale = float_above(Fraction(self.radius) / Fraction(reach))
@@ -282,6 +280,17 @@ class BallLoss(LossCurve):
         while self.excess(family(scale), guarantee) > 0:  # rounding inside the noise's own formula
             scale = math.nextafter(scale, math.inf) * (1 + UNIT)
         return scale
+
+
+@lru_cache(maxsize=_MOST_RADII)
+def _farthest(unit: Noise, guarantee: Guarantee, dimension: int, own_delta: float, extra: float) -> float:
+    """Return the largest radius for which a noise of scale 1 keeps a guarantee; 0 if there is none."""
+    anywhere = Place(dimension, None, (None, None), 0)
+
+    def keeps(radius: float) -> bool:
+        return BallLoss(radius, Certainty.EXACT, anywhere, own_delta, extra).excess(unit, guarantee) <= 0
+
+    return largest(keeps) if keeps(0.0) else 0.0
 
 
 def impossible(noise: Noise, guarantee: Guarantee) -> Refused:

@@ -127,6 +127,7 @@ def test_accounts_refuse_what_passes_the_limit(ledger):
         assert f"{kind.measure} " in account.explain().splitlines()[0]
 
 
+@pytest.mark.slow
 def test_a_trade_off_limit_bounds_the_total_variation(ledger):
     """Releases that keep ε and δ but may pass tv are refused as beyond the limit; so are profiles reserved for them."""
     plan = plan_of(pf.AnyCorrelation(), pf.TradeOff(0.6, 1e-3, 0.15), pf.Gaussian)

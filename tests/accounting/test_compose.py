@@ -106,6 +106,7 @@ def of_days(prior, **options):
     )
 
 
+@pytest.mark.slow
 def test_days_in_a_row_add_little():
     """A daily sum costs .8226 alone and nears .8724 with every day that follows; losses do not simply add."""
     chosen = of_days(pf.MarkovChain(STAY))
@@ -160,7 +161,7 @@ def test_independent_rows_of_different_days_do_not_add():
     assert pf.compose([*plans, plans[1]], chosen).total == pytest.approx(2 * 0.8226388)
 
 
-@pytest.mark.parametrize("phi", thinned([0.9, 0.5, -0.6], 0.33))
+@pytest.mark.parametrize("phi", thinned([0.9, 0.5, -0.6], 0.3))
 def test_autoregressive_days_add_like_geometric_series(phi):
     """Under AR(1) each day moves by its own share: the largest sum, and little more for bringing values to a grid."""
     chosen = pf.Scenario(
@@ -212,6 +213,7 @@ def test_one_release_costs_what_it_promises():
     assert pf.compose([], chosen).guarantee == pf.Pure(0.0)
 
 
+@pytest.mark.slow
 def test_noise_without_a_pure_loss_is_refused_with_a_way_out():
     """Gaussian noise on windows of a chain has no pure total, and the error says what to do."""
     chosen = of_days(pf.MarkovChain(STAY))

@@ -81,6 +81,7 @@ def least_delta(shift, scale, times, epsilon, step=1e-3):
     return float(np.sum(total * np.maximum(0.0, -np.expm1(epsilon - losses))))
 
 
+@pytest.mark.slow
 def test_the_total_is_above_the_truth_and_near_it(ledger):
     """Of 30 answers along one movement; with nine tenths of the noise the truth would be above the total."""
     plan = plan_of(pf.AnyCorrelation(), 0.2)
@@ -146,6 +147,7 @@ def test_rows_of_a_unit_at_several_places_share_no_profile(ledger):
     assert account.remaining(days[1]) == 0
 
 
+@pytest.mark.slow
 def test_an_account_reopens_with_its_profiles(tmp_path):
     """Its total and what is left are the same after a restart, and another reservation is refused."""
     plan, other = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
@@ -165,6 +167,7 @@ def test_an_account_reopens_with_its_profiles(tmp_path):
         assert "reserved 5 releases beforehand" in account.explain()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", [pf.AnyCorrelation(), pf.Independent(), pf.MarkovChain([[0.25] * 4] * 4)], ids=repr)
 def test_ways_are_compared_beforehand(prior, ledger):
     """The totals are those that accounts of each way come to, the least first."""

@@ -52,6 +52,7 @@ def joint_hockey(hours, weights, sigmas, epsilon):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [("all", "all"), ("all", "early"), ("early", "late")])
 def test_two_gaussian_sums_lose_no_more_than_their_total(asked):
     frame, hours, delta = rows_of(4), 4, 1e-3
@@ -65,6 +66,7 @@ def test_two_gaussian_sums_lose_no_more_than_their_total(asked):
     assert exact <= delta
 
 
+@pytest.mark.slow
 def test_windows_that_share_no_row_add_up_less_than_the_same_one_twice():
     # disjoint windows are about other rows, which the chain ties together only in part
     frame, promise = rows_of(48), pf.Approx(0.5, 1e-5)
@@ -75,6 +77,7 @@ def test_windows_that_share_no_row_add_up_less_than_the_same_one_twice():
     assert once.total <= apart.total < twice.total
 
 
+@pytest.mark.slow
 def test_gaussian_sums_of_every_day_cost_no_more_for_many_days_than_for_one():
     # windows of their own rows: what one row tells stays what it is, however many days there are
     frame, days = rows_of(24 * 40), 40
@@ -93,6 +96,7 @@ def _days(cost, days):
     return [structs.replace(cost, offset=24 * day, steps_seen=seen, regions={}) for day in range(days)]
 
 
+@pytest.mark.slow
 def test_a_model_is_counted_beside_gaussian_and_laplace_sums(tmp_path):
     # an account whose first release is a model goes on row by row, and finds the same totals when it is opened again
     frame = rows_of(12, homes=60)
@@ -156,6 +160,7 @@ def test_windows_on_different_clocks_may_be_about_the_same_rows():
     assert account.total([early, late]).total < account.total([early, other]).total
 
 
+@pytest.mark.slow
 def test_a_model_touches_the_last_of_its_rows():
     # a sum about the model's last hour alone is about a row that the model reads: squares add up there
     frame = rows_of(12, homes=60)
@@ -206,6 +211,7 @@ def test_beliefs_without_a_chain_are_counted_along_their_coupling_beside_it():
     assert both.belief == CHAIN
 
 
+@pytest.mark.slow
 def test_a_chain_with_impossible_values_is_counted_beside_a_row_alone():
     # where nobody believes in a value there is nothing to hide; the row alone counts too, in the same account
     begun = pf.MarkovChain(KERNEL, initial=[1.0, 0.0])
@@ -218,6 +224,7 @@ def test_a_chain_with_impossible_values_is_counted_beside_a_row_alone():
     assert 0.3 < total.total < 1
 
 
+@pytest.mark.slow
 def test_gaussian_windows_that_share_no_row_have_an_end_for_ever(tmp_path):
     # a day's sum every day: the total for ever is that of many days, and is above that of each number of them
     frame = rows_of(24)

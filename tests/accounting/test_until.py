@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -48,7 +49,7 @@ UNTIL_A_WEEK = [
 ]
 
 
-@pytest.mark.parametrize("until", UNTIL_A_WEEK, ids=repr)
+@pytest.mark.parametrize("until", thinned(UNTIL_A_WEEK, 0.3), ids=repr)
 @pytest.mark.parametrize(
     ("kind", "zone", "step"),
     [(None, None, "1h"), (pl.Datetime("ns"), None, "1h"), (None, "UTC", "1h"), (None, "UTC", "1d"), (None, None, "1d")],

@@ -61,7 +61,7 @@ def seeded(seed=1):
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("days", [False, True], ids=["one sum", "a sum a day"])
+@pytest.mark.parametrize("days", thinned([False, True], 0.5), ids=["one sum", "a sum a day"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_prior_withstands(name, days):
     """Plans under every kind of prior are not broken, and the attack names secrets, prior and event."""

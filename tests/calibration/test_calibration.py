@@ -179,7 +179,7 @@ def test_losses_that_no_promise_bounds_are_infinite():
 
 
 @pytest.mark.parametrize("size", thinned([1e307, 1e-310, 1e-200, 1e-8, 5e-324, 1.0, 1e8, 1e200], 0.25))
-@pytest.mark.parametrize("family", [pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy], ids=["L", "G", "C"])
+@pytest.mark.parametrize("family", thinned([pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy], 0.34), ids=["L", "G", "C"])
 def test_extreme_atoms_do_not_break_the_search(family, size):
     """Atoms as small or large as floats go give a scale in proportion, in every bound."""
     for bound in (pf.GWM(), pf.DAGWM(), pf.Exact(), pf.Group()):
@@ -204,7 +204,9 @@ def test_far_light_atoms_are_not_lost():
     assert at_far == pytest.approx(1.0, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [pf.Pure, pf.Approx.of(1e-6), pf.Renyi.of(3), pf.ApproxRenyi.of(3, 1e-6)])
+@pytest.mark.parametrize(
+    "kind", thinned([pf.Pure, pf.Approx.of(1e-6), pf.Renyi.of(3), pf.ApproxRenyi.of(3, 1e-6)], 0.5)
+)
 def test_the_loss_is_that_of_all_laws_in_any_order(kind):
     """Where no laws need any of the δ at the guaranteed ε, the loss is still the largest of theirs."""
     pieces = [ListedLaws([pf.Pair(pf.Law.point([0, 0]), pf.Law.point([far, 1]))]) for far in (2, 3)]
@@ -227,6 +229,7 @@ def test_many_pairs_are_calibrated_together():
     assert pf.loss([worst], found.noise, pf.Pure, bound=pf.Exact()) <= 0.5
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(exact_laws(), exact_laws(), st.sampled_from([0.1, 1.0, 4.0]))
 def test_rational_laws_keep_the_order(mu, nu, epsilon):

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import norm
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.calibration.chain_bounds import ROW_BY_ROW, STEP_BY_STEP, ChainedRows
@@ -47,8 +48,8 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("sigma", [0.8, 2.0, 6.0])
+@pytest.mark.parametrize("name", thinned(CHAINS, 0.3))
+@pytest.mark.parametrize("sigma", thinned([0.8, 2.0, 6.0], 0.3))
 def test_losses_of_sums_are_above_the_exact_ones(name, sigma):
     # sums with Gaussian noise are μ-Gaussian in each row; their exact laws are mixtures
     kernel, values, law = CHAINS[name]
@@ -77,10 +78,13 @@ def test_a_group_that_moves_less_than_its_rows_together_caps_the_loss():
 
 @pytest.mark.parametrize(
     "promise",
-    [
-        *(pf.Approx(1.0, 1e-6), pf.Approx(0.3, 1e-3), pf.Renyi(3, 0.5), pf.ApproxRenyi(3, 0.5, 1e-4)),
-        *(pf.Tv(0.05), pf.RenyiCurve([2, 8], [0.1, 1.0]), pf.TradeOff(1.0, 1e-5, 0.3)),
-    ],
+    thinned(
+        [
+            *(pf.Approx(1.0, 1e-6), pf.Approx(0.3, 1e-3), pf.Renyi(3, 0.5), pf.ApproxRenyi(3, 0.5, 1e-4)),
+            *(pf.Tv(0.05), pf.RenyiCurve([2, 8], [0.1, 1.0]), pf.TradeOff(1.0, 1e-5, 0.3)),
+        ],
+        0.6,
+    ),
     ids=repr,
 )
 def test_budgets_keep_the_promise_and_use_it_up(promise):
@@ -131,6 +135,7 @@ def test_nothing_told_of_rows_is_nothing_told():
     assert rows.pure_loss(0.0) == 0
 
 
+@pytest.mark.slow
 def test_a_chain_that_goes_on_loses_more_than_any_part_of_it():
     # endless bounds are above those of every finite length
     kinds = [pf.Approx.of(delta=1e-6), pf.Renyi.of(alpha=2)]
@@ -140,6 +145,7 @@ def test_a_chain_that_goes_on_loses_more_than_any_part_of_it():
         assert finite.loss(kind, 0.05, group=3.0)[0] <= endless.loss(kind, 0.05, group=3.0)[0] * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_a_chain_whose_messages_do_not_come_to_rest_has_no_endless_bound():
     # rows that never forget lose without end, although a hundred of them lose a finite amount
     still = [[1.0, 0.0], [0.0, 1.0]]
@@ -161,6 +167,7 @@ def test_many_differing_rows_of_an_endless_chain_move_answers_by_any_amount():
     assert endless._coupled(pf.Renyi.of(alpha=2), 0.001, 1.0) < 1.01
 
 
+@pytest.mark.slow
 def test_rough_messages_are_above_fine_ones():
     # of many states messages say how far any two differ: sooner, and never less
     fine = chained(np.random.default_rng(0).dirichlet(np.ones(4), size=4) * 0.5 + np.eye(4) / 2, 12)

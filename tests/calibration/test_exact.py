@@ -120,6 +120,7 @@ def cauchy_delta(shift, k, epsilon):
         return p - mpmath.exp(mpmath.mpf(epsilon)) * q
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", thinned([1.1, 1.3, 2, 4, 40], 0.4))
 def test_cauchy_hockey_sticks_near_their_end_are_not_below_the_truth(k):
     """Where ε is just below D_∞ both tails nearly cancel: their errors count."""
@@ -213,6 +214,7 @@ def test_gawm_adds_what_it_leaves_out():
     assert true <= delta_of(pair, noise, epsilon, pf.GAWM(d)) <= true * 1.001
 
 
+@pytest.mark.slow
 def test_pure_losses_are_above_the_truth_to_the_last_digit():
     """Laplace noise, random laws: rounding never takes the pure loss below its value at 40 digits."""
     rng = np.random.default_rng(17)

@@ -38,6 +38,7 @@ def test_likelihood_ratios_cost_what_m30_says():
 weights = st.lists(st.integers(1, 9), min_size=3, max_size=3).map(lambda w: np.array(w) / sum(w))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(weights, weights, weights, weights)
 def test_the_grown_promise_holds_for_the_wrong_prior(mu, nu, true_mu, true_nu):

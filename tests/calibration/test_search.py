@@ -255,6 +255,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [3, 40, 400])
 def test_a_bound_that_takes_too_long_is_stopped(monkeypatch, given):
     """Inner loops look at the clock; what was proven before stays, and it is said which bound was not worked out."""

@@ -5,6 +5,7 @@ import math
 import noisy
 import numpy as np
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -51,14 +52,18 @@ def law_from(rng):
 
 @pytest.mark.parametrize(
     ("promise", "family"),
-    [
-        ("pure", pf.Staircase),
-        ("pure", pf.Staircase.of(epsilon=0.4, gamma=0.6)),
-        ("Rényi", pf.Staircase.of(epsilon=1.3, gamma=0.6)),
-        pytest.param("Rényi", pf.Staircase, marks=pytest.mark.slow),
-        ("approximate", pf.Staircase),
-        pytest.param("curve", pf.Staircase, marks=pytest.mark.slow),
-    ],
+    thinned(
+        [
+            ("pure", pf.Staircase),
+            ("pure", pf.Staircase.of(epsilon=0.4, gamma=0.6)),
+            ("Rényi", pf.Staircase.of(epsilon=1.3, gamma=0.6)),
+            pytest.param("Rényi", pf.Staircase, marks=pytest.mark.slow),
+            ("approximate", pf.Staircase),
+            pytest.param("curve", pf.Staircase, marks=pytest.mark.slow),
+        ],
+        0.2,
+        unpack=True,
+    ),
 )
 def test_the_least_safe_scale_is_found(promise, family):
     """At the scale and a hair above it the guarantee holds, measured anew.
@@ -102,6 +107,7 @@ def test_a_turn_is_no_safe_scale():
     assert part.excess(noise, pf.Pure(0.78)) < 0 < part.excess_drawn(noise, pf.Pure(0.78))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", [PROMISES["Rényi"], PROMISES["approximate"]], ids=["Rényi", "approximate"])
 def test_the_likely_movements_are_counted(promise):
     """pf.DAGWM's scale is safe by the exact loss, and between the exact one and pf.GWM's."""
@@ -117,12 +123,16 @@ def test_the_likely_movements_are_counted(promise):
 
 @pytest.mark.parametrize(
     ("promise", "laplace"),
-    [
-        (pf.Pure(4.0), 0.25),
-        (pf.Approx(1.0, 1e-2), 0.9803),
-        (pf.Approx(0.0, 0.1), 4.7456),
-        (pf.Renyi(4, 4.0), 0.23886),
-    ],
+    thinned(
+        [
+            (pf.Pure(4.0), 0.25),
+            (pf.Approx(1.0, 1e-2), 0.9803),
+            (pf.Approx(0.0, 0.1), 4.7456),
+            (pf.Renyi(4, 4.0), 0.23886),
+        ],
+        0.2,
+        unpack=True,
+    ),
     ids=repr,
 )
 def test_the_shape_has_the_least_error(promise, laplace):
@@ -145,7 +155,7 @@ def test_total_variation_alone_is_kept_by_uniform_noise():
     assert noise.gamma == 1.0
 
 
-@pytest.mark.parametrize("tv", [0.05, 0.31, 0.3234, 0.38, 0.44, 0.9])
+@pytest.mark.parametrize("tv", thinned([0.05, 0.31, 0.3234, 0.38, 0.44, 0.9], 0.2))
 def test_total_variation_is_traded_for_error(tv):
     """ε and η are kept for every shift up to the sensitivity, and no other gamma or longer step has less error."""
     noise = pf.Staircase.traded(2.0, epsilon=1.0, tv=tv)

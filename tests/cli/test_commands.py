@@ -245,6 +245,7 @@ def test_report(give, kind):
     assert give("ledger", "verify", "ledger.db").exit == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spent")
 def test_report_uses_the_evidence_beside_a_release(give):
     """Evidence in the folder makes the page longer; damaged evidence is an error, not a shorter page."""

@@ -30,6 +30,7 @@ def test_a_plan_tells_what_its_run_will_spend(make, give, change):
     assert cost(give, DAY)["after"] == told
 
 
+@pytest.mark.slow
 def test_the_total_after_is_told_in_any_order(make, give):
     """A period between two that were released costs what it costs, not what the next in order would."""
     make(

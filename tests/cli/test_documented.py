@@ -91,6 +91,7 @@ def test_examples_run_where_a_job_begins(begun, give):
     }
 
 
+@pytest.mark.slow
 def test_the_readme_runs_as_it_stands(tmp_path, monkeypatch, give):
     """The commands of the README run in an empty folder, in their order."""
     monkeypatch.chdir(tmp_path)

@@ -71,6 +71,7 @@ def test_nothing_is_written_over_or_through_a_link(give, name):
     assert give(*WRITERS[name]).exit == (2 if name == "x.json" else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("released")
 def test_a_link_is_replaced_and_not_followed(give):
     """With --force the link gives way to the file; what it led to stays."""

@@ -55,6 +55,7 @@ def until(happened, seconds=30):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_help_and_version_load_little():
     """Help and version load neither numbers nor databases, and Polars only as far as the public API does."""
     code = f"""
@@ -158,6 +159,7 @@ def test_a_terminal_without_unicode(make, tmp_path):
     assert json.loads(told.stdout)["accounts"][0]["name"] == "électricité-電"
 
 
+@pytest.mark.slow
 def test_completion_can_be_shown():
     """The shell is taught by a script that calls the program, and completes commands."""
     shown = run(env={"_PUFFERFLOW_COMPLETE": "source_bash"})

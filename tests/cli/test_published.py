@@ -56,7 +56,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("edit", thinned(EDITS.values(), 0.2), ids=EDITS)
+@pytest.mark.parametrize("edit", thinned(EDITS.values(), 0.1), ids=EDITS)
 def test_an_edited_release_is_told(edit, job, give):
     for period in PERIODS[:2]:
         job.run(period)
@@ -97,6 +97,7 @@ def test_a_release_of_another_account_or_ledger_is_told(job, tmp_path):
         job.ledger().compare(tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_a_page_says_whether_it_was_compared(job, give):
     folder = job.run(PERIODS[0]).folder
     ledger, page = str(job.folder / "ledger.db"), str(job.folder / "page.html")
@@ -107,6 +108,7 @@ def test_a_page_says_whether_it_was_compared(job, give):
     assert give("report", ledger, "--ledger", ledger, "-o", page).exit == 2
 
 
+@pytest.mark.slow
 def test_a_ledger_restored_from_a_backup_pays_for_no_new_period(job, tmp_path):
     """Also if the newest release was of an early period, and whatever the folders' times are."""
     job.run(PERIODS[1])
@@ -127,6 +129,7 @@ def test_a_ledger_restored_from_a_backup_pays_for_no_new_period(job, tmp_path):
     assert again.run(PERIODS[1]).state == "kept"
 
 
+@pytest.mark.slow
 def test_a_ledger_that_has_grown_or_moved_pays_on(job, tmp_path):
     job.run(PERIODS[0])
     with job.ledger() as ledger:
@@ -148,6 +151,7 @@ def test_what_is_no_certificate_in_a_sink_stops_nothing(job, tmp_path):
     assert job.run(PERIODS[1]).state == "released"
 
 
+@pytest.mark.slow
 def test_releases_out_of_their_places_are_told(job, give):
     """Folders that change places, are copied, or lose their certificate are not what the ledger keeps."""
     for period in PERIODS:

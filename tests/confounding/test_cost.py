@@ -209,6 +209,7 @@ def test_independence_given_the_secret_of_noisy_answers():
     assert both.as_if_independent.delta(0.2) == pytest.approx(both.delta(0.2), rel=5e-3)
 
 
+@pytest.mark.slow
 def test_too_many_outputs_have_an_upper_bound(monkeypatch):
     """Where cells do not fit, a coupling of what is read gives bounds (M1): above the truth by cells, at every ε."""
     rng = np.random.default_rng(11)

@@ -89,6 +89,7 @@ def tied_deltas(table, noises, rho, epsilons):
     return [max(np.clip(laws[i] - math.exp(e) * laws[1 - i], 0, None).sum() for i in (0, 1)) for e in epsilons]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("other", [pf.Laplace(1.5), pf.Gaussian(1.5), pf.GeneralizedCauchy(1.0, k=8)], ids=str)
 def test_tied_noises_cost_no_less_than_quadrature_says(other):
@@ -104,6 +105,7 @@ def test_tied_noises_cost_no_less_than_quadrature_says(other):
         assert found.certainty() == "upper_bound"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 def test_tied_releases_beside_others():
     """Untied noises cost what they cost apart, and a channel beside tied ones is counted with them."""

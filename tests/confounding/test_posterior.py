@@ -78,6 +78,7 @@ def test_beliefs_stay_where_a_pure_promise_keeps_them(seed):
     assert beliefs_after(fair, response.epsilon, secret="s")[0].after == pytest.approx(tuple(ends))
 
 
+@pytest.mark.slow
 def test_plans_say_what_can_be_believed():
     """A plan about something behind the data says between what its probability stays; others say nothing of it."""
     law = {"ill": ["no", "no", "yes", "yes"], "b": [0, 1, 0, 1], "probability": [0.5, 0.2, 0.1, 0.2]}

@@ -74,6 +74,7 @@ def test_misuses(name):
     assert "987654" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_what_mathematics_does_not_give():
     """Guarantees of other kinds, noise without cells, and laws that are too large are refused with what to do."""
     large = pf.Table({"s": [0] * 300 + [1] * 300, "x": [*range(300)] * 2, "probability": np.full(600, 1 / 600)})

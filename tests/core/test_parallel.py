@@ -25,6 +25,7 @@ def two(monkeypatch):
         yield both
 
 
+@pytest.mark.slow
 def test_tasks_are_done_elsewhere_and_objects_stay_what_they_are(two):
     """Results come in the order that is asked for; whatever came with a task is the caller's own object in them."""
     numbers = [two.give(tasks.cube, number) for number in range(20)]
@@ -41,6 +42,7 @@ def test_tasks_are_done_elsewhere_and_objects_stay_what_they_are(two):
     assert new == "new"
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_process_is_done_here(two):
     """An error of a task is raised here; a process that dies, or cannot read its task, is done without."""
     assert two.give(tasks.printing, "word").result() == "word"
@@ -51,6 +53,7 @@ def test_what_goes_wrong_in_a_process_is_done_here(two):
     assert two.give(tasks.cube, 3).result() == (27, os.getpid())
 
 
+@pytest.mark.slow
 def test_no_process_outlives_the_work(monkeypatch):
     """Not after an error, nor after Ctrl-C while tasks wait; a task that runs is not waited for."""
     monkeypatch.setenv(VARIABLE, "2")
@@ -156,6 +159,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), CASES)
 def test_plans_are_the_same_whatever_the_number_of_processes(monkeypatch, name, number):
     """Noise, certificate and explanations agree to the last byte, and processes did work."""

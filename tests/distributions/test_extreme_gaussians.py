@@ -133,6 +133,7 @@ def test_nearly_singular_couplings_are_refused():
         pf.wasserstein(thin, pf.GaussianLaw([0, 0], 1), coupling=True)
 
 
+@pytest.mark.slow
 def test_nearness_across_thin_directions_is_not_underestimated():
     """For covariances of condition 10⁷ no half-space, measured in long floats, leaves more than δ unmatched."""
     rng = np.random.default_rng(5)

@@ -104,6 +104,7 @@ def test_ties_are_noted_for_wasserstein():
     assert "Fractions" in distance.note
 
 
+@pytest.mark.slow
 def test_gathering_survives_tiny_and_single_atoms(monkeypatch):
     """Gathered laws are bounds at any scale, one of them a single point included."""
     from pufferflow.distributions import distances as gathering
@@ -146,6 +147,7 @@ def test_squares_do_not_underflow():
     assert pf.near(mu, nu, eighth) == 0.5
 
 
+@pytest.mark.slow
 def test_sums_of_many_terms_are_bounded():
     """A hundred thousand light atoms beside a heavy one add up exactly."""
     n = 10**5

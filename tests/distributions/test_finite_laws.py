@@ -139,6 +139,7 @@ def test_caller_keeps_his_arrays():
     assert as_dict(law) == {0.0: 0.5, 1.0: 0.5}
 
 
+@pytest.mark.slow
 @given(exact_laws())
 def test_laws_survive_copies(law):
     """Pickled and copied laws are equal, hash alike and stay exact."""
@@ -148,6 +149,7 @@ def test_laws_survive_copies(law):
         assert twin.exact
 
 
+@pytest.mark.slow
 @given(exact_laws())
 def test_repr_can_be_typed(law):
     """What a short law prints is what makes it."""
@@ -162,6 +164,7 @@ def combined(left, right, how):
     return law
 
 
+@pytest.mark.slow
 @given(exact_laws(), exact_laws())
 def test_exact_operations_equal_enumeration(left, right):
     """Sum, joint law, mixture, shift and image of exact laws are exact and equal enumeration."""
@@ -178,6 +181,7 @@ def test_exact_operations_equal_enumeration(left, right):
     assert as_dict(left.map(lambda x: x * x)) == squares
 
 
+@pytest.mark.slow
 @given(exact_laws(atoms=st.integers(-30, 30)), exact_laws(atoms=st.integers(-30, 30)))
 def test_lattice_sums_equal_outer_sums(left, right):
     """Sums of whole numbers, done without an outer product, are the same law; also with float weights."""

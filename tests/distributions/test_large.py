@@ -45,6 +45,7 @@ def test_whole_numbers_at_length(count):
     assert pf.near(mu, nu, 0.25) == pytest.approx(count / 2, abs=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", thinned([1, 2], 0.5))
 def test_many_atoms_in_space_give_a_bound(norm):
     """More pairs than fit in memory give an upper bound that says so, not far above the truth."""

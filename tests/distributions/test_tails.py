@@ -156,6 +156,7 @@ def test_fraction_atoms_are_measured_exactly():
     assert pf.winf(pf.Law([third, 0.5], [0.5, 0.5]), pf.Law([0.25, 0.5], [0.5, 0.5])) == pytest.approx(1 / 12)
 
 
+@pytest.mark.slow
 @given(float_laws(), float_laws(), st.floats(1e-9, 0.9))
 def test_float_distances_stay_between_their_bounds(mu, nu, delta):
     """For weights over 18 orders of magnitude: no less than the supports are apart, no more than the supports span.

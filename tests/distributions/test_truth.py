@@ -35,6 +35,7 @@ def check(rng, dimension, norm):
     return mu, nu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", thinned(range(10), 0.2))
 def test_line_equals_rational_flows(part):
     """On the line W_∞ and nearness are exact for rational weights, and the same for the floats nearest to them."""
@@ -43,6 +44,7 @@ def test_line_equals_rational_flows(part):
         check(rng, 1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", thinned([1, 2, math.inf], 0.33))
 def test_space_equals_rational_flows(norm):
     """In the plane and in space W_∞ and nearness are exact, in every norm."""
@@ -54,7 +56,7 @@ def test_space_equals_rational_flows(norm):
 PROGRAMS = [(2, 2, 0), *((1, 2, part) for part in range(6)), (2, 1, 0), (3, math.inf, 0)]
 
 
-@pytest.mark.parametrize(("dimension", "norm", "part"), thinned(PROGRAMS, 0.22, unpack=True))
+@pytest.mark.parametrize(("dimension", "norm", "part"), thinned(PROGRAMS, 0.1, unpack=True))
 def test_wasserstein_equals_linear_programs(dimension, norm, part):
     """W_p equals the optimum of the transport program, to the program's own precision, and is not below it."""
     rng = np.random.default_rng(5 + part)
@@ -79,7 +81,7 @@ def test_many_lines_equal_rational_flows(part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("norm", nightly([1, 2, math.inf], but=0.34))
 def test_many_spaces_equal_rational_flows(norm):
     """The same for many laws on R² and R³."""
     rng = np.random.default_rng(99)

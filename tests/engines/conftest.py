@@ -17,8 +17,8 @@ from pufferflow.engines.remote import RemoteEngine
 _numbers = itertools.count()
 WIDEST = {"sqlite", "sqlalchemy"}
 """Machines without types of fewer than 64 bits, decimals and NaN."""
-SLOW = ("sqlalchemy", "spark")
-MACHINES = ["polars", "duckdb", "postgresql", "sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+SLOW = ("postgresql", "sqlalchemy", "spark")
+MACHINES = ["polars", "duckdb", "sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,12 @@ def server():
     """The address of a PostgreSQL server."""
     with postgres.for_tests() as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def schema(server):
+    """The address of a schema for the rows of all tests, so that PostgreSQL is tested once for its settings."""
+    return postgres.database(server, "rows_of_tests")
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +73,7 @@ def put(machine, request):
         yield lambda frame: connection.from_arrow(frame.to_arrow())
         connection.close()
     elif machine == "postgresql":
-        address = postgres.database(request.getfixturevalue("server"), f"rows_{next(_numbers)}")
+        address = request.getfixturevalue("schema")
         yield lambda frame: pf.table(address, _ingested(address, frame))
     elif machine == "sqlite":
         file = request.getfixturevalue("database_file")

@@ -6,6 +6,7 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 from machines import PolarsMachine
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engines.self_test import digest
@@ -162,6 +163,7 @@ def refused(machine):
         digest(machine)
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_whole_passes():
     assert (
         digest(OtherRows(pl.DataFrame()))
@@ -170,14 +172,14 @@ def test_an_engine_that_is_whole_passes():
     )
 
 
-@pytest.mark.parametrize("fault", ROWS)
+@pytest.mark.parametrize("fault", thinned(ROWS, 0.12))
 def test_engines_that_read_values_otherwise_are_refused(fault):
     machine = OtherRows(pl.DataFrame())
     machine.change = ROWS[fault]
     refused(machine)
 
 
-@pytest.mark.parametrize("fault", QUERIES)
+@pytest.mark.parametrize("fault", thinned(QUERIES, 0.3))
 def test_engines_that_answer_other_queries_are_refused(fault):
     machine = OtherQueries(pl.DataFrame())
     machine.change = QUERIES[fault]
@@ -229,7 +231,7 @@ PRIORS = {
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("fault", MANY)
+@pytest.mark.parametrize("fault", thinned(MANY, 0.5))
 def test_a_release_counts_rows_by_themselves(fault, prior):
     """Rows that are added up are those that are counted, cell by cell; nothing is published otherwise."""
     rows = pl.DataFrame({"day": [place // 100 for place in range(500)], "hour": [place % 100 for place in range(500)]})

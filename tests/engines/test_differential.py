@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from machines import PolarsMachine, nasty
-from thinned import nightly
+from thinned import nightly, thinned
 
 import pufferflow as pf
 from pufferflow.core.errors import UsageError
@@ -102,6 +102,7 @@ def plain(patterns):
 SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), *nightly([2])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sums_are_equal(engine, machine, widest, seed):
     rows = nasty(seed, unsigned=machine in {"polars", "duckdb"}, widest=widest)
@@ -114,7 +115,7 @@ def test_sums_are_equal(engine, machine, widest, seed):
         equal(here.tally(selections()[1], measures), there.tally(selections()[1], measures))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", thinned(SEEDS, 0.06))
 def test_sums_of_the_first_rows_of_units_are_equal(engine, machine, widest, seed):
     """Where the order tells all rows apart that differ in what is read; units and orders of every type, nulls too."""
     rows = nasty(seed, unsigned=machine in {"polars", "duckdb"}, widest=widest)
@@ -140,6 +141,7 @@ def test_as_many_rows_of_each_unit_are_read_whatever_the_order_leaves_open(engin
             equal(here.tally(limited), there.tally(limited))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_patterns_are_equal(engine, widest, seed):
     rows = nasty(seed, unsigned=False, widest=widest)
@@ -156,7 +158,7 @@ def test_patterns_are_equal(engine, widest, seed):
             assert plain(alone[0]) == plain(alone[1])
 
 
-@pytest.mark.parametrize("within", [["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("within", thinned([["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)], 0.2))
 def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     """A machine finds the same sizes of groups in each cell, whichever columns make cells."""
     rows = nasty(2, unsigned=False, widest=widest).unique([*within, "t"], maintain_order=True)
@@ -195,6 +197,7 @@ def test_no_rows_and_nothing_but_nulls(engine, widest):
             assert [plain(first[order]) for order in ORDERS] == [plain(second[order]) for order in ORDERS]
 
 
+@pytest.mark.slow
 def test_more_rows_than_32_bits_count_are_added_up_exactly():
     rows = nasty(2)
     times, measures = 2**39, measures_of(rows.schema)

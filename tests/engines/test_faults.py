@@ -10,6 +10,7 @@ import postgres
 import pytest
 import sqlalchemy as sa
 from pufferflow_connectors import postgresql as on_postgresql
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -79,6 +80,7 @@ def test_a_password_that_is_refused(server):
     failing(lambda: plan(pf.table(f"postgresql://ledger:{SECRET}@127.0.0.1:1/x", "meters")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", ["nothing", "public columns"])
 def test_what_the_user_may_not_read(address, table, right):
     """Without a right on the table a plan is refused; without one on the private column, the release is."""
@@ -95,6 +97,7 @@ def test_what_the_user_may_not_read(address, table, right):
         assert "permission is denied" in failing(made.release)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_dropped_after_the_plan(address, table, tmp_path):
     made = plan(table)
     with connected(address) as connection:
@@ -105,7 +108,7 @@ def test_a_table_that_is_dropped_after_the_plan(address, table, tmp_path):
         assert list(account.history()) == []
 
 
-@pytest.mark.parametrize("kind", ["text", "numeric(5, 1)", "int4"])
+@pytest.mark.parametrize("kind", thinned(["text", "numeric(5, 1)", "int4"], 0.3))
 def test_a_column_whose_type_changes_after_the_plan(address, table, kind):
     """Another type would be read in another way, whether the machine could do it or not."""
     made = plan(table)
@@ -114,6 +117,7 @@ def test_a_column_whose_type_changes_after_the_plan(address, table, kind):
     assert "other columns than before" in failing(made.release)
 
 
+@pytest.mark.slow
 def test_rows_that_come_after_the_plan(address, table, tmp_path):
     made = plan(table)
     with connected(address) as connection:
@@ -125,6 +129,7 @@ def test_rows_that_come_after_the_plan(address, table, tmp_path):
         assert plan(table).release(account, id="one").frame.height == 4
 
 
+@pytest.mark.slow
 def test_rows_that_come_while_it_is_released_are_not_seen(address, table, monkeypatch):
     """Sums and facts are of one version of the table, whatever is added in between."""
     made, original, added = plan(table), on_postgresql.query_text, []
@@ -145,6 +150,7 @@ def test_rows_that_come_while_it_is_released_are_not_seen(address, table, monkey
     failing(made.release)
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_lost_in_a_query(address, table, tmp_path, monkeypatch):
     """After the reservation it stays reserved, and the same release ends it later."""
     made, original = plan(table), on_postgresql.query_text
@@ -191,6 +197,7 @@ DUCKDB_TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_types_without_a_meaning_on_postgresql(address):
     """A column of such a type is refused by its name where it is needed, and disturbs nothing where it is not."""
     columns = ", ".join(f"{value}::{kind} AS c{place}" for place, (kind, value) in enumerate(POSTGRESQL_TYPES))
@@ -199,6 +206,7 @@ def test_types_without_a_meaning_on_postgresql(address):
     refuses_each(lambda: pf.table(address, "odd"), POSTGRESQL_TYPES)
 
 
+@pytest.mark.slow
 def test_types_without_a_meaning_on_duckdb():
     with duckdb.connect() as connection:
         columns = ", ".join(f"CAST({value} AS {kind}) AS c{place}" for place, (kind, value) in enumerate(DUCKDB_TYPES))

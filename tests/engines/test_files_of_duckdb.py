@@ -22,6 +22,7 @@ def test_files_without_types_are_refused(name):
     assert "TRY_CAST" in refused.value.instead
 
 
+@pytest.mark.slow
 def test_what_is_advised_reads_every_value(tmp_path):
     """Texts that are no numbers are null, wherever they stand."""
     kw = ["1.5"] * 30_001 + ["none"]

@@ -133,8 +133,6 @@ here as well. Runs that are taken for runs of several or of irregular groups are
 """
 EQUIVALENT_PARTS = {"the parts of steps have as many bits": (r"3\.0517578125e-05", "6.103515625e-05")}
 """The same for machines whose sums have 64 bits: parts add up as well with other bits; 15 prove that sums have room."""
-QUICK = 12
-"""One mutant of so many is tried by default."""
 
 
 class Mutated:
@@ -160,7 +158,7 @@ class Mutated:
         self.monkeypatch.setattr(self.module, "DIALECT", replace(self.module.DIALECT, **facts))
 
 
-@pytest.fixture(params=["duckdb", *(pytest.param(name, marks=pytest.mark.slow) for name in ("postgresql", "spark"))])
+@pytest.fixture(params=["duckdb", "postgresql"])
 def of(request, monkeypatch):
     """A machine, and what changes its texts."""
     if request.param == "duckdb":
@@ -194,44 +192,37 @@ def has_halves(of):
     return of[1].module.DIALECT.halves is not None
 
 
-@pytest.mark.parametrize("of", ["duckdb"], indirect=True)
-def test_without_a_guard_the_machine_is_refused(of):
-    """Some guards of one machine; the next test has all of it, and these too of the others."""
-    without(dict(list(MUTANTS.items())[::QUICK]), of)
-
-
 def guards_of(of):
-    return list((MUTANTS | (OF_HALVES if has_halves(of) else OF_PARTS)).items())
+    return MUTANTS | (OF_HALVES if has_halves(of) else OF_PARTS)
 
 
 @pytest.mark.slow
 def test_without_any_guard_the_machine_is_refused(of):
-    """Spark takes seconds for each guard, and every third is taken from it; the next test takes all."""
-    without(dict(guards_of(of)[:: 3 if of[0].name == "Spark" else 1]), of)
+    without(guards_of(of), of)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("of", ["spark"], indirect=True)
 def test_without_any_guard_spark_is_refused(of):
-    without(dict(guards_of(of)), of)
+    without(guards_of(of), of)
 
 
 @pytest.mark.slow
 def test_what_changes_no_answer(of):
-    """Of Spark, which answers the whole self-test each time, the first is tried; the next test tries all."""
-    unchanged(of, 1 if of[0].name == "Spark" else None)
+    unchanged(of)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("of", ["spark"], indirect=True)
 def test_what_changes_no_answer_of_spark(of):
-    unchanged(of, None)
+    """Spark takes seconds for each answer of the self-test."""
+    unchanged(of)
 
 
-def unchanged(of, most):
+def unchanged(of):
     backend, mutated = of
     passed = digest(backend)
-    for what, change in list((EQUIVALENT if has_halves(of) else EQUIVALENT | EQUIVALENT_PARTS).items())[:most]:
+    for what, change in (EQUIVALENT if has_halves(of) else EQUIVALENT | EQUIVALENT_PARTS).items():
         mutated.by(*change)
         assert digest(backend) == passed, what
         assert mutated.seen, what
@@ -244,6 +235,7 @@ def test_a_machine_that_fails_at_small_products_is_refused(server, monkeypatch):
         digest(on_postgresql.PostgreSql(pf.table(server, "not read")))
 
 
+@pytest.mark.slow
 def test_texts_that_are_equal_but_for_their_bytes_are_told_apart(monkeypatch):
     """A connection may compare texts without case: the dialect's collation holds all the same."""
     relation = duckdb.connect(config={"default_collation": "nocase"}).sql("SELECT 1 AS a")

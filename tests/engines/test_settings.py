@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 from pufferflow_connectors import duckdb as on_duckdb
 from pufferflow_connectors import postgresql as on_postgresql
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.engines import self_test
@@ -23,9 +24,8 @@ ROLES = {
 }
 
 
-@pytest.mark.parametrize(
-    "role", ["strings", *(pytest.param(name, marks=pytest.mark.slow) for name in ROLES if name != "strings")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("role", nightly(ROLES, but=0.43))
 def test_settings_of_a_user_of_postgresql(server, role):
     engine = sa.create_engine(server, poolclass=sa.NullPool)
     with engine.begin() as connection:
@@ -48,14 +48,17 @@ def test_a_database_that_lacks_letters_is_refused(server):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
-    [
-        "threads = 4",
-        "default_collation = 'nocase'",
-        "preserve_insertion_order = false",
-        "ieee_floating_point_ops = false",
-        "TimeZone = 'America/St_Johns'",
-        "default_null_order = 'nulls_first'",
-    ],
+    nightly(
+        [
+            "threads = 4",
+            "default_collation = 'nocase'",
+            "preserve_insertion_order = false",
+            "ieee_floating_point_ops = false",
+            "TimeZone = 'America/St_Johns'",
+            "default_null_order = 'nulls_first'",
+        ],
+        but=0.34,
+    ),
 )
 def test_settings_of_duckdb(text):
     """The machine answers alike; and the connection is known as another, so that it is tested anew."""

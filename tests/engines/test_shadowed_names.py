@@ -8,6 +8,7 @@ import polars as pl
 import postgres
 import pytest
 import sqlalchemy as sa
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -33,7 +34,7 @@ MACROS = {
 }
 
 
-@pytest.mark.parametrize("name", MACROS)
+@pytest.mark.parametrize("name", thinned(MACROS, 0.2))
 def test_macros_of_duckdb_are_refused_under_names_of_its_own(name):
     with duckdb.connect() as honest:
         assert near_the_truth(released(honest.from_arrow(ROWS.to_arrow())))
@@ -74,6 +75,7 @@ EARLIER_ONES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("earlier", [False, True], ids=["better matches", "another schema first"])
 def test_functions_of_postgresql_are_its_own(server, earlier):
     """Neither better matches beside the table nor a path that begins with another schema decide what is called."""

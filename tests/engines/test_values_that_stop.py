@@ -8,6 +8,7 @@ import polars as pl
 import postgres
 import pytest
 import sqlalchemy as sa
+from thinned import nightly, thinned
 
 import pufferflow as pf
 
@@ -26,6 +27,7 @@ def table(server):
     return pf.table(address, "people")
 
 
+@pytest.mark.slow
 def test_nan_of_a_numeric_stops_no_release(table):
     """It is null, as decimals have no NaN: its row is in no listed group, and the sums of others are true."""
     plan = pf.protect(table, PRESENCE).group_by("w", keys=KEYS).private_sum("x").plan(pf.Pure(1e6))
@@ -34,6 +36,7 @@ def test_nan_of_a_numeric_stops_no_release(table):
     assert found.plan(pf.Approx(1e3, 1e-3)).release().frame.columns == ["w", "count"]
 
 
+@pytest.mark.slow
 def test_nan_of_a_numeric_is_null_where_rows_are_public(table):
     """Both stand in one group, that of null; filters see null too."""
     scenario = pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 30), missing=0), pf.Independent(), public=["w"])
@@ -121,7 +124,7 @@ def plans(table, key):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", POSTGRESQL)
+@pytest.mark.parametrize("kind", nightly(POSTGRESQL, but=0.5))
 def test_no_value_of_postgresql_stops_a_release(server, kind):
     """Whatever plan can be made can be released."""
     key, odd = POSTGRESQL[kind]
@@ -145,7 +148,7 @@ def test_no_value_of_duckdb_stops_a_release(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ansi", ["true", "false"])
-@pytest.mark.parametrize("kind", SPARK)
+@pytest.mark.parametrize("kind", nightly(SPARK, but=0.4))
 def test_no_value_of_spark_stops_a_release(session, kind, ansi):
     """Whatever plan can be made can be released, whether errors of casts stop its queries or not."""
     key, odd = SPARK[kind]
@@ -187,7 +190,7 @@ POLARS = {
 """The same for frames of Polars: the ends of what a type can hold in memory."""
 
 
-@pytest.mark.parametrize("kind", POLARS)
+@pytest.mark.parametrize("kind", thinned(POLARS, 0.3))
 def test_no_value_of_polars_stops_a_release(kind):
     """Whatever plan can be made can be released."""
     key, odd = POLARS[kind]

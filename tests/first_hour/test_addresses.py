@@ -25,6 +25,7 @@ def rows(table):
     return pf.protect(table, SCENARIO).private_sum("on").plan(pf.Pure(1.0)).rows
 
 
+@pytest.mark.slow
 def test_three_slashes_are_relative_and_four_absolute(database):
     """The current folder counts, as it does for sqlite:///."""
     assert rows(pf.table("duckdb:///power.db", "meters")) == 3
@@ -41,6 +42,7 @@ def test_what_is_not_there_is_said_with_its_whole_path(database):
     assert '"duckdb:////data/power.db" for an absolute one' in caught.value.instead
 
 
+@pytest.mark.slow
 def test_absolute_paths_of_older_files_are_still_read(database, monkeypatch):
     """Three slashes were absolute once: they are, where there is such a file and none that is relative."""
     monkeypatch.chdir("/")
@@ -57,6 +59,7 @@ def test_two_slashes_name_a_host():
     assert caught.value.instead == '"duckdb:///power.db"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("address", "name"), [("duckdb:///power.db", "meters"), ("duckdb:", "data/*.parquet")])
 def test_paths_of_a_job_are_relative_to_its_file(database, tmp_path_factory, monkeypatch, address, name):
     """Wherever it is run from: databases, and files that are named as tables."""

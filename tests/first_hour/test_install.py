@@ -78,6 +78,7 @@ def test_ci_runs_all_tests_from_nothing():
     assert 'export VENV="$scratch/venv"' in steps
 
 
+@pytest.mark.slow
 def test_the_first_hour_needs_no_extra(tmp_path):
     """The README, a page and a job of the starter run where no extra can be imported."""
     script = tmp_path / "first.py"

@@ -22,6 +22,7 @@ def whole(html):
     return SIGN in html and 'id="worst"' in html and "The plan of this release is not available" not in html
 
 
+@pytest.mark.slow
 def test_the_page_of_a_release_has_the_evidence_of_its_plan(plan, tmp_path):
     """Without a word, however the release was made: by a plan, by a batch, or kept by an account."""
     path = tmp_path / "page.html"
@@ -34,6 +35,7 @@ def test_the_page_of_a_release_has_the_evidence_of_its_plan(plan, tmp_path):
     assert all(map(whole, pages))
 
 
+@pytest.mark.slow
 def test_nothing_is_to_be_signed_where_the_plan_is_not_at_hand(plan, tmp_path):
     """A page says what to do instead; with the evidence of the plan, made again, it is whole."""
     folder = plan.release().write_parquet(tmp_path / "there")
@@ -44,6 +46,7 @@ def test_nothing_is_to_be_signed_where_the_plan_is_not_at_hand(plan, tmp_path):
     assert whole(read.page(plan.evidence()))
 
 
+@pytest.mark.slow
 def test_evidence_beside_a_release_is_on_its_page(plan, tmp_path):
     """So a folder that a job wrote has its whole page in Python too; evidence of another plan is refused."""
     folder = plan.release().write_parquet(tmp_path / "there")
@@ -68,6 +71,7 @@ def test_a_release_that_is_copied_knows_no_private_frame(plan):
     assert "evidence" not in repr(release)
 
 
+@pytest.mark.slow
 def test_evidence_is_worked_out_when_a_page_is_written(plan, monkeypatch):
     """A release costs no more for it: worst pairs and other bounds are looked for when somebody wants to see them."""
     asked = []

@@ -87,6 +87,7 @@ def typed(page):
     return "".join(parts)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None and not CHECKER.exists(), reason="no type checker")
 def test_the_readme_has_types(tmp_path):
     """Every block of the README, typed in one file, passes."""
@@ -95,6 +96,7 @@ def test_the_readme_has_types(tmp_path):
     assert complaints(tmp_path, text) == []
 
 
+@pytest.mark.slow
 def test_a_file_of_a_user_has_types(tmp_path):
     """Results have the types that people use them with: no value is partly unknown, or may be None by surprise."""
     assert complaints(tmp_path, USER) == []

@@ -119,6 +119,7 @@ def _half_of(limit):
     return pf.Gdp(low * (1 - 1e-6))
 
 
+@pytest.mark.slow
 def test_both_referees_admit_the_same():
     """The running total, asked as a ledger asks it, and a real account with releases."""
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.MarkovChain([[0.8, 0.2], [0.3, 0.7]]), order_by="t")

@@ -60,11 +60,10 @@ def _few() -> list[str]:
     chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 2]
     chosen += ["plan/independent/variance", "plan/any/cauchy", "plan/independent/quantiles", "plan/diffusion/curve"]
     chosen += ["plan/independent/mean by day", "plan/gaussian, matrix/staircase", "plan/gaussian, first/exact"]
-    chosen += [f"ledger/{name}" for name in ("chain", "gaussian, ar1")]
     chosen += [f"evidence/{name}" for name in ("chain, two steps", "independent, closer")]
     chosen += [f"laws/{name}" for name in ("gaussian, ar1", "independent", "simulator")]
-    chosen += [f"numbers/{name}" for name in ("noises", "promises", "leakage", "calibrate, near, laplace")]
-    return [*chosen, "commands/short"]
+    chosen += [f"numbers/{name}" for name in ("noises", "promises", "leakage")]
+    return chosen
 
 
 FEW: Final = _few()

@@ -10,6 +10,7 @@ import compared
 import pytest
 from cases import CASES, FEW, record
 from readings import BITS
+from thinned import nightly
 
 TIED = {
     "laws/chain, closer, missing/": "/secrets[",
@@ -52,7 +53,7 @@ def test_recorded_cases_stay(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("of", sorted({kind(name) for name in CASES.keys() - set(FEW)}))
+@pytest.mark.parametrize("of", nightly(sorted({kind(name) for name in CASES.keys() - set(FEW)}), but=0.6))
 def test_all_recorded_cases_stay(of):
     """Every scenario with every kind of batch, every account, page, number and command is as it was recorded."""
     check([name for name in CASES if kind(name) == of and name not in FEW])

@@ -204,6 +204,7 @@ def test_ii_9_parallel_composition_does_not_hold_for_replacements():
         Space.of(everything.databases, bounded)
 
 
+@pytest.mark.slow
 def test_iv_2_ambulances_near_hospitals():
     """Two counts and the closest ambulance of two districts: at most d_U + 2·L (IV.2)."""
     districts, hospitals = [(0.0, 1.0, 2.0), (10.0, 11.5, 12.0)], [0.5, 12.0]

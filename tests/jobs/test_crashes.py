@@ -112,13 +112,14 @@ def stopped(story, places, *prepare):
     story.end(places)
 
 
+@pytest.mark.slow
 def test_stopped_at_some_lines(tmp_path):
     """Stopped by Ctrl-C before a line, a run is ended by the next."""
     story = Story(tmp_path)
     stopped(story, story.places()[::SKIP])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stopped_at_some_lines_while_it_is_sent_again(tmp_path):
     """Stopped by Ctrl-C while a folder is mended, a run is ended by the next, which draws nothing."""
     story = Story(tmp_path)
@@ -126,6 +127,7 @@ def test_stopped_at_some_lines_while_it_is_sent_again(tmp_path):
     stopped(story, places[::3], story.sent_before)
 
 
+@pytest.mark.slow
 def test_killed_at_some_lines(farm, tmp_path):
     """Killed before a line, a run is ended by the next."""
     story = Story(tmp_path)
@@ -135,6 +137,7 @@ def test_killed_at_some_lines(farm, tmp_path):
     story.end(places)
 
 
+@pytest.mark.slow
 def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
     """Rows that came after a crash make another plan, which is refused and holds up no other; a revision settles it."""
     job = jobs.made(tmp_path, data=True)

@@ -85,6 +85,7 @@ def check(job, farm, labels, longest, times, seed=1):
         assert published(job)[f"{job.name}-{label}"] == (release.certificate.entry, ours)
 
 
+@pytest.mark.slow
 def test_rows_in_duckdb(farm, tmp_path):
     """The ledger and the table of releases are files of SQLite."""
     labels = jobs.days(1)
@@ -92,7 +93,7 @@ def test_rows_in_duckdb(farm, tmp_path):
     check(job, farm, labels, longest=2.0, times=1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_rows_in_duckdb_many_times(farm, tmp_path):
     labels = jobs.days(4)
     check(on_duckdb(tmp_path, labels), farm, labels, longest=4.0, times=3, seed=2)
@@ -122,7 +123,7 @@ def spark_rows(period):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_rows_in_spark_and_a_ledger_in_postgresql(farm, tmp_path):
     """A run takes most of its time until Spark is there, so some are killed late."""
     labels = jobs.days(2)

@@ -148,6 +148,7 @@ def test_what_an_object_store_says_is_not_told(path, change, bucket, tmp_path):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 def test_credentials_come_from_the_environment_and_stay_there(bucket, tmp_path, monkeypatch):
     """A job reads with credentials that it looks up; no file that it writes, and no text of it, has them."""
     options = "\n".join(f"{name} = {value!r}" for name, value in bucket.options.items() if "secret" not in name)

@@ -272,6 +272,7 @@ def test_no_more_is_made_good_than_the_file_allows(make):
         job.missed("1950-01-01", now)
 
 
+@pytest.mark.slow
 def test_a_cost_that_is_paid_is_used(make, monkeypatch):
     """A period that was reserved and never released is due, however long ago that is."""
     job = make()
@@ -287,6 +288,7 @@ def test_a_cost_that_is_paid_is_used(make, monkeypatch):
     assert entries(job) == [("hours-2026-10-18", "committed"), ("hours-2026-10-22", "committed")]
 
 
+@pytest.mark.slow
 def test_catching_up_goes_on_past_rows_that_are_missing(make, monkeypatch):
     """A period whose rows cannot be read is told at the end, and holds up none of the others."""
     job = make("def rows(period, real=rows): return real(period).filter(pl.col('hour').dt.day() != 12)")

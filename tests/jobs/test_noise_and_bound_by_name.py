@@ -23,6 +23,7 @@ def job(line):
     return read_text(STARTER.replace(f'# {key} = "auto"', f"{line} #"), "job.toml").plan_arguments
 
 
+@pytest.mark.slow
 def test_cauchy_and_gawm_are_names_everywhere():
     """Every family and bound has a name, which plans and job files take."""
     assert "cauchy" in NOISES
@@ -33,6 +34,7 @@ def test_cauchy_and_gawm_are_names_everywhere():
         assert job(f'bound = "{name}"')["bound"] == name
 
 
+@pytest.mark.slow
 def test_a_name_means_the_object():
     """The noise is that of the class, and the bound that with the guarantee's own delta."""
     named = BATCH.plan(GUARANTEE, noise="cauchy", bound="gawm")

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.cli.errors import EXITS
@@ -86,7 +87,7 @@ ORCHESTRATORS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run", ORCHESTRATORS, indirect=True)
+@pytest.mark.parametrize("run", nightly(ORCHESTRATORS, but=0.34), indirect=True)
 def test_recipe_publishes_once_tries_again_what_may_pass_and_nothing_else(run, tmp_path):
     """A day run twice is one entry and one release; a late source is tried until it comes; a full account is not."""
     good = job_in(tmp_path / "good")

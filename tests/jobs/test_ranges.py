@@ -27,6 +27,7 @@ def labels(job):
     return [name.removeprefix("hours-") for name, state in entries(job) if state == "committed"]
 
 
+@pytest.mark.slow
 def test_a_range_is_released_in_order_and_each_period_once(make):
     """From `since` until `until`, both included; what is there already is left out."""
     job = make(limit=9.0)

@@ -27,6 +27,7 @@ def test_a_page_tells_of_the_release_and_not_of_todays_job(make):
     assert "epsilon=0.25" not in (ran.folder / PAGE).read_text()
 
 
+@pytest.mark.slow
 def test_evidence_is_of_the_plan_that_was_released(make):
     """The page's evidence has the guarantee, the scenario and the noise of the certificate."""
     ran = make(report="true").run(DAY)

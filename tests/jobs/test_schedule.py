@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import jobs
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.jobs import job as running
@@ -172,6 +173,7 @@ def test_periods_asked_for_are_not_forgotten_when_the_first_time_fails(fed, watc
     assert watch.periods == DAYS[:2]
 
 
+@pytest.mark.slow
 def test_what_could_not_be_written_is_sent_at_the_next_time(job, watch, monkeypatch):
     """A release that is kept and could not be written is written when the sink is back, and not drawn again."""
     away = job.folder / "published"
@@ -237,7 +239,7 @@ def test_a_long_rest(tmp_path, monkeypatch):
 # How it stops
 
 
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("which", thinned([signal.SIGINT, signal.SIGTERM], 0.5))
 def test_it_stops_within_a_second_while_a_retry_is_waited_for(tmp_path, watch, which):
     """A long wait for the next attempt is cut short; nothing is told, since nothing was decided."""
     job = jobs.made(tmp_path, ('wait = "0s"', 'wait = "1h"'), data=True)
@@ -327,6 +329,7 @@ def test_restarts(job, farm, which):
     jobs.check_all(job, DAYS[:6], seen.known)
 
 
+@pytest.mark.slow
 def test_killed_between_keeping_and_writing(job, farm):
     """A release that is kept and was never written is written by the schedule that is started next."""
     found = farm.run(job, period=DAYS[0], crash="kill", line="folder.py:send")

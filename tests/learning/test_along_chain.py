@@ -103,6 +103,7 @@ def test_independent_rows_cost_what_one_row_does():
     assert found.losses["chain order"] == pytest.approx(alone, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_apart_in_time_and_in_the_order_of_visits_lose_less():
     """Gaps in time forget; rows visited early, before others of other sequences, are hidden by later noise."""
     descent = learning.Descent(60, 0.5, 1.0, 1.0, 1.0)
@@ -118,6 +119,7 @@ def test_rows_apart_in_time_and_in_the_order_of_visits_lose_less():
     assert value(rows=last, pairs=[(0, 1)]) == value(rows=last)
 
 
+@pytest.mark.slow
 def test_each_row_by_itself_carried_along_the_chain_has_the_endless_closed_form():
     """Without amplification σ = 36.58664 keeps (1, 1e-6) for one Gaussian release a row, stay-probability .9."""
     descent = learning.Descent(90, 1.0, 1.0, 0.5, 1.0)
@@ -127,7 +129,7 @@ def test_each_row_by_itself_carried_along_the_chain_has_the_endless_closed_form(
     assert found.losses["row by row"] == pytest.approx(1.0, rel=5e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_million_rows_take_seconds():
     """A chain and Gaussian rows of 10⁶, one a step, bounded by what settles and by branch and bound."""
     descent = learning.Descent(10**6, 0.1, 2.0, 1.0, 1.0, data_lipschitz=1.0)

@@ -116,6 +116,7 @@ def test_dependence_costs_what_it_is():
     )
 
 
+@pytest.mark.slow
 def test_every_fit_is_charged_once_and_a_search_is_refused(tmp_path):
     # also those of a cross-validation; an id costs once; a warm start costs as any fit
     rows, scenario = rows_of(900), scenario_of()

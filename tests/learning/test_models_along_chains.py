@@ -67,6 +67,7 @@ def factors_of(training, features):
     return shares, math.sqrt(spread)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batches", "passes"), [(1, 1), (3, 2), (8, 1)])
 def test_the_last_iterate_of_a_linear_descent_keeps_its_promise_exactly(batches, passes):
     # public features and squares: the last iterate is a mixture of Gaussians over all sequences of targets
@@ -159,6 +160,7 @@ def test_gaps_and_short_groups_need_no_more_noise():
     assert belief.chained.deviations(promise)[0] >= long.beliefs[0].chained.deviations(promise)[0]
 
 
+@pytest.mark.slow
 def test_every_kind_of_chain_is_carried():
     # periods, classes, starts, first values: each has the bounds of its own chain
     frame, promise = table(30, people=4), pf.Approx(1.0, 1e-6)
@@ -195,6 +197,7 @@ def test_several_columns_follow_the_chain_of_their_tuples():
     assert scales[pf.MarkovChain] < 0.8 * scales[pf.AnyCorrelation]
 
 
+@pytest.mark.slow
 def test_neighbouring_values_alone_need_less_noise():
     # all rows of the table are read, so that no pairs but those of the secret are hidden
     levels = pf.MarkovChain([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])

@@ -152,6 +152,7 @@ def test_rows_stand_in_public_order_whatever_their_order_in_the_source(belief):
         assert facts == sorted(facts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("belief", ["independent", "all together", "groups in time"])
 def test_rows_that_nothing_public_tells_apart_stand_in_any_order_equally_often(belief, monkeypatch):
     # all 24 orders of four rows, over several parts: chi-squared of 23 degrees of freedom

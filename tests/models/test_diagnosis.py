@@ -5,7 +5,7 @@ import datetime as dt
 import numpy as np
 import polars as pl
 import pytest
-from thinned import thinned
+from thinned import nightly, thinned
 
 from pufferflow.models.domain import Bins
 from pufferflow.models.fitting.markov import diagnose, fit_chain
@@ -65,7 +65,9 @@ def test_a_chain_raises_no_alarm(chain, rows, sequences, start):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
-@pytest.mark.parametrize(("rows", "sequences"), [(300, 1), (30_000, 1), (400, 20), (30, 500)])
+@pytest.mark.parametrize(
+    ("rows", "sequences"), nightly([(300, 1), (30_000, 1), (400, 20), (30, 500)], but=0.5, unpack=True)
+)
 def test_alarms_are_rare(chain, rows, sequences):
     """In 20 references there is at most one alarm."""
     alarms = 0

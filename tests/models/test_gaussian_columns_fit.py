@@ -40,6 +40,7 @@ def fit(frame, kind, **options):
     return pf.GaussianPrior.fit(reference, NAMES, "g", covariance=kind, order_by=order, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ar1", "exchangeable"])
 def test_the_class_holds_the_truth(kind):
     """Of 40 references at 80 % at least 80 % have correlation and factors in their class, by the union bound."""

@@ -222,6 +222,7 @@ def _lost(counted, truth, chance, factor=1.0):
     return lost
 
 
+@pytest.mark.slow
 def test_regions_hold_the_truth_as_often_as_promised():
     """Of 2000 references a region at 95 % loses its laws in at most about 5 %; at six tenths of the width far more."""
     rng = np.random.default_rng(7)

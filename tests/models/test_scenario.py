@@ -55,6 +55,7 @@ def test_equal_scenarios_share_a_fingerprint_and_others_do_not():
     assert len({scenario.fingerprint for scenario in [same, *others]}) == 1 + len(others)
 
 
+@pytest.mark.slow
 def test_the_fingerprint_is_the_same_in_every_process():
     """A new interpreter with another hash seed gives the text that this version has always given."""
     code = (
@@ -76,6 +77,7 @@ STORED = [
 ]
 
 
+@pytest.mark.slow
 def test_a_process_that_has_made_nothing_reads_every_kind():
     """Stored scenarios, guarantees and noises are read back, whichever of their modules were loaded before."""
     guarantees = [pf.Gdp(0.5), pf.Zcdp(0.1), pf.TradeOff(0.5, 1e-6, 0.2), pf.ApproxRenyi(4, 0.3, 1e-3)]

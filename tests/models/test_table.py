@@ -24,6 +24,7 @@ labels = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(labels, labels, st.lists(st.integers(1, 50), min_size=3, max_size=3), st.booleans(), st.sampled_from(["a", ()]))
 def test_a_table_comes_back_from_json(first, second, parts, rational, shared):

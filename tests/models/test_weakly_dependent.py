@@ -60,6 +60,7 @@ def test_no_more_than_all_rows_move():
     assert moved(100.0, [1, 1, -1], [0, 1, 2]).span(1).length == 6
 
 
+@pytest.mark.slow
 def test_rows_within_the_distance_never_move_an_answer_farther():
     """Two data sets that twice λ and one row apart allow: answers of several coordinates stay within the bound."""
     rng = np.random.default_rng(0)

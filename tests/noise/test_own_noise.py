@@ -83,6 +83,7 @@ def test_it_is_released_and_stored(tmp_path):
     assert batch().plan(pf.Pure(1.0), noise=Steep).release(again, "monday").frame.equals(released.frame)
 
 
+@pytest.mark.slow
 def test_it_is_shown(tmp_path):
     """Words name it, and a page draws it."""
     plan = batch().plan(pf.Pure(1.0), noise=Steep)

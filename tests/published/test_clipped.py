@@ -124,6 +124,7 @@ def test_limits_are_kept(tmp_path, form):
         assert other.clipped().intervals.equals(release.clipped().intervals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", thinned(FORMATS, 0.33))
 def test_older_releases_are_read(tmp_path, form):
     """Bytes and folders without limits are what they were; only cutting them is refused, with a way out."""

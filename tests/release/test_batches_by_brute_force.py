@@ -105,6 +105,7 @@ def largest_share(seed):
     return float(np.max(losses, initial=0.0)) / promise.loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 84, 21))
 def test_no_pair_of_rows_loses_more_than_is_promised(first):
     """And some lose as much: with nine tenths of the noise these tests fail."""

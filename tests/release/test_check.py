@@ -100,6 +100,7 @@ def test_the_sentence_has_them_once():
     assert "says nothing" not in batch(ROWS).private_mean("kw").plan(pf.Pure(1000.0)).explain()
 
 
+@pytest.mark.slow
 def test_thousands_of_bins_are_looked_at_at_once():
     """One sentence for all of them."""
     scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 100), missing=0), pf.Independent())

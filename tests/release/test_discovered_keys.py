@@ -5,6 +5,7 @@ from datetime import date
 
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -44,7 +45,7 @@ def test_keys_with_enough_rows_appear_in_growing_order():
     assert plan.summary()["group"].unique().to_list() == ["each town that appears"]
 
 
-@pytest.mark.parametrize("kind", ["enum", "categorical", "text"])
+@pytest.mark.parametrize("kind", thinned(["enum", "categorical", "text"], 0.3))
 def test_nothing_tells_of_keys_that_do_not_appear(kind, tmp_path):
     """Neither their names nor their number, in files, certificate and pages; labels are texts in their order."""
     dtype = {"enum": pl.Enum([HIDDEN, "c", "a"]), "categorical": pl.Categorical(), "text": pl.String()}[kind]
@@ -85,6 +86,7 @@ def test_keys_of_one_unit_appear_as_rarely_as_promised():
     assert release.intervals["count_low"].min() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [["town", "at"], ["town"]])
 def test_units_with_rows_in_several_groups_have_keys_of_their_own_as_rarely(by):
     """All their rows count: a row in each of three days may be three keys, or all may be in one, which is seldomer."""
@@ -111,6 +113,7 @@ def test_keys_of_other_types_are_keys_as_they_are():
     assert derived.private_count().release(LOUD, noise=pf.Gaussian).frame["late"].to_list() == [False, True]
 
 
+@pytest.mark.slow
 def test_more_rows_of_a_unit_or_less_delta_raise_the_threshold_and_renyi_promises_have_one():
     found = {}
     for rows, promise in [(2, PROMISE), (3, PROMISE), (2, pf.Approx(1.0, 1e-9)), (2, pf.ApproxRenyi(4, 1.0, 1e-6))]:
@@ -166,6 +169,7 @@ def test_where_rows_are_public_their_keys_cost_nothing(prior):
         pf.protect(people("a"), scenario).group_by("town", keys="discover")
 
 
+@pytest.mark.slow
 def test_accounts_charge_the_delta_of_keys(tmp_path):
     """Each release takes κ of the account's part; limits without δ refuse, as do profiles and endless schedules."""
     plan = batch(people("a")).private_count().plan(PROMISE, noise=pf.Laplace)
@@ -188,6 +192,7 @@ def test_accounts_charge_the_delta_of_keys(tmp_path):
             ledger.open("reserved", SCENARIO, limit=pf.Approx(5.0, 1e-5), dataset="third", reserve=[(plan, 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_totals_are_those_of_listed_keys_with_what_is_left_of_delta(times):
     """Of each release κ is for its keys; the rest of δ is for the noise of all. Beyond δ there is no total."""
@@ -226,6 +231,7 @@ def test_the_number_of_rows_has_noise_of_its_own():
     assert plans[0].certificate.keys == plans[1].certificate.keys
 
 
+@pytest.mark.slow
 def test_an_accuracy_finds_the_strongest_promise_with_keys():
     plan = batch(people("a")).private_count().plan(pf.Approx.of(1e-6), accuracy=pf.Within(20))
     assert plan.guarantee.delta == 1e-6

@@ -105,7 +105,7 @@ PRIORS = {
 }
 
 
-@pytest.mark.parametrize("prior", thinned(PRIORS, 0.4))
+@pytest.mark.parametrize("prior", thinned(PRIORS, 0.2))
 def test_groups_may_touch_different_numbers_of_cells(prior):
     """One meter has a day more than the other."""
     frame = pl.DataFrame({"meter": [1, 1, 2], "hour": [0, 24, 0], "day": [0, 1, 0], "level": [0, 1, 1]})
@@ -216,6 +216,7 @@ def test_beginnings_have_to_be_known():
     assert math.isfinite(scales(frame, began, "level")[0])
 
 
+@pytest.mark.slow
 def test_bins_that_do_not_reach_the_ends():
     """Quantiles of an interval work with bins inside of it."""
     frame = pl.DataFrame({"x": np.linspace(0, 10, 101)})

@@ -30,6 +30,7 @@ def protected(kind):
     return pf.protect(rows, SCENARIO), keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(KINDS, 0.5))
 def test_under_presence_nothing_published_tells_the_categories_of_an_enum(kind, tmp_path):
     """Keys are published as they were declared, in texts: frame, intervals, files, certificate, words and pages."""

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from alarms import alarms_twice
-from thinned import nightly
+from thinned import nightly, thinned
 
 import pufferflow as pf
 
@@ -226,6 +226,7 @@ def test_answers_have_their_own_noise_and_bars_that_cover():
     assert not alarms_twice(look)
 
 
+@pytest.mark.slow
 def test_several_releases_count_each_group_by_its_own_noise():
     """Along one coupling a release costs what it guarantees, and all together no less than any unit really loses."""
     rng, near = np.random.default_rng(3), 0
@@ -407,6 +408,7 @@ def test_units_under_several_priors_take_the_worst():
     assert plan.summary()["scale"].to_list() == pytest.approx([1.0, 3.0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_very_many_sizes_have_few_noises():
     """With more sizes of units than patterns are told apart, noise is by sizes rounded up, and small units gain."""
     sizes = list(range(1, 201))
@@ -445,7 +447,7 @@ def test_every_query_has_bars_of_its_own_noise():
     assert wide[alike.places].mean() == pytest.approx(4 * wide[other.places].mean(), rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [pf.Pure, pf.Approx.of(delta=1e-6)])
+@pytest.mark.parametrize("kind", thinned([pf.Pure, pf.Approx.of(delta=1e-6)], 0.5))
 def test_an_accuracy_is_kept_by_the_strongest_promise_of_all_groups(kind):
     """Each group's mean stays within the error; few rows need not have the noise of large families."""
     sizes = [2, *([15] * 10)]
@@ -469,7 +471,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("declared", thinned([False, True], 0.5))
 @pytest.mark.parametrize("kind", KEYS)
 def test_keys_of_every_type_have_their_noise(kind, declared):
     """Groups are found by keys of every type, null and NaN too, whether or not keys are declared."""

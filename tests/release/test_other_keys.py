@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.release.planning.units import regions
@@ -120,7 +121,7 @@ def houses(prior, public=("town",)):
 
 
 @pytest.mark.parametrize("belief", BELIEFS)
-@pytest.mark.parametrize("keys", [["a"], ["a", "b"]], ids=len)
+@pytest.mark.parametrize("keys", thinned([["a"], ["a", "b"]], 0.5), ids=len)
 def test_noise_and_cost_are_those_of_the_column_that_merges_the_others(belief, keys):
     """A house in two towns that are others has all its rows in one group, and the noise of that, cell by cell."""
     batch = houses(BELIEFS[belief])

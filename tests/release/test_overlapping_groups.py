@@ -87,6 +87,7 @@ def test_no_row_loses_more_than_is_promised(seed, prior):
         assert 2 * worst <= two.total <= 2.0
 
 
+@pytest.mark.slow
 def test_many_kinds_of_rows_are_taken_together():
     """Where rows have too many kinds of weights, each sum pays for its largest one, which is never too little."""
     angles = np.linspace(0, np.pi / 2, 400)

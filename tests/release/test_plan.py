@@ -86,6 +86,7 @@ def test_shares_divide_the_budget():
     assert 1 / first + 2 / second <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_an_accuracy_finds_its_promise():
     """Errors that are asked for are kept, and hardly more privacy would fit into them."""
     asked = batch().group_by("day").private_sum("on").private_count(pl.col("on") == 1, name="c")

@@ -35,6 +35,7 @@ def of_rows(rows, orders):
     return SourceDigest.of(batch.request.engine.patterns(batch.request.selection, scenario, orders), None, NO_FILES)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=1, max_size=25, unique=True),
@@ -55,6 +56,7 @@ def test_groups_that_look_alike_do_not_count(places, random, name):
     assert doubled.selected == 2 * known.selected
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=12, unique=True), st.data())
 def test_other_rows_have_another_digest_where_their_patterns_differ(places, data):

@@ -111,6 +111,7 @@ def test_a_function_that_bends_says_what_values_may_be_off_by():
     assert "every value behind it may be off by up to 1" in bent.value_handling()[0]
 
 
+@pytest.mark.slow
 def test_sentence_certificate_and_pages_say_it(tmp_path):
     """What signs, what goes out and what people look at has the readings, and what error bars are about."""
     asked = plan(INTERVAL)

@@ -49,7 +49,7 @@ def planned(prior, batch):
     return batch(pf.protect(ROWS.lazy(), scenario)).private_sum("on").plan(pf.Pure(1.0))
 
 
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("name", thinned(BATCHES, 0.5))
 @pytest.mark.parametrize("prior", thinned(TIED, 0.5))
 def test_a_plan_reads_public_columns_and_a_release_private_rows_once(prior, name, reads):
     """Nothing that a plan shows reads anything more; a release compares public facts, then reads, and compares."""

@@ -203,6 +203,7 @@ def test_names_of_any_script():
     assert name in plan.explain()
 
 
+@pytest.mark.slow
 def test_many_groups():
     """A million groups are answered in one go."""
     rows = 1_000_000

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from thinned import thinned
+from thinned import nightly, thinned
 
 import pufferflow as pf
 from pufferflow.engines.one_pass import tally
@@ -165,7 +165,7 @@ def check(belief, asked, promise):
     assert plan.ordinary.epsilon <= plan.guarantee.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("belief", thinned(BELIEFS, 0.29))
+@pytest.mark.parametrize("belief", thinned(BELIEFS, 0.14))
 def test_a_change_of_one_row_is_hidden_as_well_as_promised(belief):
     """Whatever a prior says of a row's neighbours, answers reveal at most the guarantee about one row alone."""
     for asked in ("a sum", "sums by hour"):
@@ -174,7 +174,7 @@ def test_a_change_of_one_row_is_hidden_as_well_as_promised(belief):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("promise", nightly(PROMISES, but=0.34))
 @pytest.mark.parametrize("belief", BELIEFS)
 def test_a_change_of_one_row_is_hidden_whatever_is_asked(belief, promise):
     """The same for every prior with every guarantee, bound and noise, and two batches in turn."""
@@ -260,6 +260,7 @@ def first_value(initial, **options):
     return pf.protect(frame, pf.Scenario(pf.Initial("level", LABELS), prior, order_by="hour", start=0, **options))
 
 
+@pytest.mark.slow
 def test_first_values_have_a_floor_where_they_are_asked_about():
     """pf.Initial is ordinarily private for first rows, and claims nothing where none is among the rows."""
     batch = first_value([0.5, 0.5])
@@ -283,7 +284,7 @@ def test_first_values_have_a_floor_where_they_are_asked_about():
             (pf.RenyiCurve([2, 4], [0.5, 1.0]), {}),
             (pf.Pure(1.0), {"row_privacy": False}),
         ],
-        0.29,
+        0.3,
         unpack=True,
     ),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -53,8 +54,8 @@ BATCHES = {
 GUARANTEES = {"pure": pf.Pure(1.0), "renyi": pf.Renyi(4, 1.0), "approx": pf.Approx(1.0, 0.002)}
 
 
-@pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", thinned(BATCHES, 0.5))
+@pytest.mark.parametrize("noise", thinned(["laplace", "gaussian"], 0.5))
 def test_the_farthest_pair_is_the_plans_sensitivity(name, noise):
     """The largest W_∞ of a row is the sensitivity of a plan by GWM, in the unit of its certificate."""
     plan = BATCHES[name]().plan(pf.Renyi(4, 1.0), bound="gwm", noise=noise, row_privacy=False)
@@ -64,8 +65,8 @@ def test_the_farthest_pair_is_the_plans_sensitivity(name, noise):
     assert found.filter("decides")["w_inf"][0] == found["w_inf"].max()
 
 
-@pytest.mark.parametrize("name", ["outlier", "chain", "class", "constants"])
-@pytest.mark.parametrize("guarantee", GUARANTEES)
+@pytest.mark.parametrize("name", thinned(["outlier", "chain", "class", "constants"], 0.5))
+@pytest.mark.parametrize("guarantee", thinned(GUARANTEES, 0.3))
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_scales_are_those_of_plans(name, guarantee, bound):
     """The largest scale in a column is that of a plan made with that bound alone."""
@@ -107,6 +108,7 @@ def test_rows_of_a_chain_by_brute_force(rows):
         assert row["w_3"] == pytest.approx((masses @ moves**3) ** (1 / 3), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_outlier_pair():
     """W_∞ is 49, and all but .003 of the probability moves by 1: GAWM's gain, which GWM cannot see."""
     (row,) = outlier().plan(pf.Approx(1.0, 0.003), noise="laplace", row_privacy=False).sensitivities().to_dicts()
@@ -158,6 +160,7 @@ def test_each_prior_and_pattern_has_its_rows():
     assert set(found["position"]) == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_many_pairs_are_sampled_with_a_note(monkeypatch):
     """Of more pairs than are shown, evenly spaced ones have a row, and the one that decides."""
     plan = along(40).plan(pf.Pure(1.0), bound="gwm", row_privacy=False)
@@ -196,6 +199,7 @@ def test_orders_that_are_none_are_refused(p):
         along(2).plan(pf.Pure(1.0)).sensitivities(p)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.exists(), reason="needs the data sets of the paper")
 def test_table_1_of_the_paper():
     """Student: W_∞ is 8 and W_2 2.276, where 2.76 was printed; laws as counted in the data."""

@@ -108,6 +108,7 @@ def test_independent_rows_lose_exactly_what_is_promised():
     assert true_loss(of_row, 0.9 * scales(plan)) > 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", thinned([*range(6)], 0.34))
 def test_chains_of_tuples_lose_no_more_than_is_promised(seed):
     """Sums of both columns along a chain of tuples, all sequences of three rows: no row loses more."""
@@ -145,6 +146,7 @@ def test_pairs_in_one_column_cost_less_and_keep_their_promise():
     assert (scales(plan) < scales(ask(3, INDEPENDENT))).all()
 
 
+@pytest.mark.slow
 def test_releases_of_one_column_each_add_up_to_no_less_than_is_lost():
     """An account adds what a release about hours and one about wages reveal about a tuple, along a chain."""
     rng = np.random.default_rng(5)
@@ -318,6 +320,7 @@ def test_what_several_columns_cannot_be_asked():
         batch.private_sum(pl.col("hours") * pl.col("t"))
 
 
+@pytest.mark.slow
 def test_a_chain_fitted_to_several_columns():
     """The transitions of tuples are counted in a reference, each column read into its own domain."""
     rng = np.random.default_rng(3)
@@ -363,6 +366,7 @@ def test_products_of_chains_with_periods_and_starts():
         pf.MarkovChain.product(both)
 
 
+@pytest.mark.slow
 def test_thirty_states_are_planned_in_seconds():
     """Thirty tuples and some weeks: no bound compares what takes minutes."""
     rng = np.random.default_rng(7)

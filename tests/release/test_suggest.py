@@ -68,6 +68,7 @@ def test_rows_that_avoid_each_other_speak_against_independence_too():
     assert against.startswith("neighbouring rows have a correlation between -0.")
 
 
+@pytest.mark.slow
 def test_orders_classes_and_states_are_tried_where_there_are_some():
     """With an order chains and autoregressions, with classes of values what groups share."""
     found = pf.suggest(pf.Reference("a study", STUDY), batch(BINS, order_by="hour"))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.core import sandbox
@@ -174,6 +175,7 @@ def test_this_test_sees_what_leaks():
     assert not leaks(ValueError(), None)
 
 
+@pytest.mark.slow
 def test_a_release_is_stopped_anywhere(monkeypatch, release):
     """Stopped at any line after the rows were read, by a person or by a failure, a release leaves no sum behind."""
     lines = lines_of(monkeypatch, release)
@@ -192,7 +194,7 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("failure", nightly(FAILURES, but=0.4))
 def test_a_release_is_stopped_everywhere(failure, monkeypatch, release):
     """The same at every line, with every kind of error."""
     for line in lines_of(monkeypatch, release):

@@ -129,6 +129,7 @@ def test_stored_scenarios_are_not_warned_of():
     assert assumed(pf.Scenario.from_json(scenario.to_json()).secret) == []
 
 
+@pytest.mark.slow
 def test_a_search_that_was_cut_short_is_warned_of():
     """Noise may then be larger than it has to be."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])

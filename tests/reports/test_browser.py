@@ -65,6 +65,7 @@ return [...document.querySelectorAll('table')].map(t => [t.getBoundingClientRect
 HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(USUAL, 0.2))
 def test_page_is_quiet_and_alone(opened, name):
     """A page writes nothing to the console, asks for nothing but itself, runs no script, and uses no id twice."""
@@ -75,7 +76,7 @@ def test_page_is_quiet_and_alone(opened, name):
     assert page.run(TWICE) == []
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", thinned(KINDS, 0.7))
 def test_figures_are_there_and_told(opened, name):
     """The named figures have a size, a title and a text that tells them, with numbers."""
     page = opened(written(name)).look()
@@ -98,6 +99,7 @@ def test_page_fits_a_telephone(opened, name):
     assert page.run(OVERLAPPING) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "screen"),
     thinned(

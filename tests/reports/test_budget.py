@@ -92,6 +92,7 @@ def test_a_forecast_without_end_names_the_rule_of_its_totals(ledger):
     assert "adds up by" not in spending.account(old)
 
 
+@pytest.mark.slow
 def test_durations_are_written_as_such(ledger):
     """Where steps are durations, so is the schedule, given or seen; filters on times move along."""
     times = pl.datetime_range(pl.datetime(2026, 11, 1), pl.datetime(2026, 11, 3, 23), "1h", eager=True)

@@ -229,6 +229,7 @@ def is_among(pair, transition, part, asked):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)), *nightly(range(4, 12))]
 )
@@ -348,6 +349,7 @@ def test_bounds_without_joint_laws_are_not_taken_for_worked_out():
     assert [row.worked_out for row in group if row.chosen] == [True]
 
 
+@pytest.mark.slow
 def test_evidence_says_what_it_is_of():
     """Job, period and data set are kept as they are given, the guarantee in words, and which outputs are counts."""
     plan = plan_of(PRIORS["chain"], lambda batch: batch.private_sum("on").private_count(pl.col("on") == 1, name="n"))
@@ -358,6 +360,7 @@ def test_evidence_says_what_it_is_of():
     assert (plan.evidence().job, plan.evidence().dataset) == ("", "")
 
 
+@pytest.mark.slow
 def test_evidence_says_how_long_rows_are_remembered():
     """Of a chain and an autoregression the curve and where it is 1 % are kept, of other priors nothing."""
     (chain,) = plan_of(PRIORS["chain"], QUERIES["a sum"]).evidence().memory
@@ -369,6 +372,7 @@ def test_evidence_says_how_long_rows_are_remembered():
     assert plan_of(PRIORS["classes"], QUERIES["a sum"]).evidence().memory == ()
 
 
+@pytest.mark.slow
 def test_what_fitting_found_is_said_once():
     """Notes on a fit stand once in the sentence, once in the certificate, and not beside each prior and witness."""
     hours = pl.DataFrame({"hour": range(200), "on": [0, 0, 1, 1] * 50})
@@ -432,6 +436,7 @@ def test_a_page_has_all_of_it():
         assert f"{one.wrong}, {one.left}" in found.sentence
 
 
+@pytest.mark.slow
 def test_evidence_survives_being_stored():
     """Evidence read back is the same, also where errors are infinite or unknown."""
     for noise in (pf.Laplace, pf.GeneralizedCauchy):
@@ -448,6 +453,7 @@ def test_laws_that_cannot_be_are_no_evidence():
         type(found).from_json(json.dumps(stored))
 
 
+@pytest.mark.slow
 def test_the_picture_says_whose_rows_it_shows():
     """Laws are of the rows of one group, stand-ins are a movement, and conditions are counted."""
     pair = pair_of(plan_of(PRIORS["chain"], QUERIES["a sum"]))
@@ -489,6 +495,7 @@ def test_rows_are_counted_where_that_is_public():
     assert plan_of(PRIORS["presence"], QUERIES["a sum"]).rows is None
 
 
+@pytest.mark.slow
 def test_pages_are_written(tmp_path):
     """A plan and a release write pages, the release's with the evidence that its plan gave."""
     plan = plan_of(PRIORS["chain"], QUERIES["a sum"])

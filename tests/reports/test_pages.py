@@ -59,7 +59,7 @@ class Read(HTMLParser):
             self.words.append(data)
 
 
-@pytest.mark.parametrize("name", thinned(sorted(ALL), 0.23))
+@pytest.mark.parametrize("name", thinned(sorted(ALL), 0.1))
 def test_page_is_whole_and_needs_nothing_else(name):
     """Every element is closed, every id occurs once and is there if referred to, and nothing points outside."""
     html = ALL[name]()
@@ -76,6 +76,7 @@ def test_page_is_whole_and_needs_nothing_else(name):
     assert not re.search(r"#0102[0-9a-f]{2}|matplotlib\.org|<metadata|<!--", html)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(["ledger-accounts", "plan-usual", "release-evidence"], 0.33))
 def test_same_values_give_the_same_page(name):
     """A page made twice has the same bytes, also by another process."""
@@ -107,6 +108,7 @@ def test_parts_are_in_order():
 WRITTEN = datetime(2026, 11, 22, 4, 5, tzinfo=timezone(timedelta(hours=1)))
 
 
+@pytest.mark.slow
 def test_heading_says_what_a_page_is_of():
     """Job, period, data set and the date in UTC stand above all else, of a plan and of a release with or without it."""
     shown, numbers = pages.evidence(), (*published.days(), pages.ROWS)
@@ -120,6 +122,7 @@ def test_heading_says_what_a_page_is_of():
     assert "Written</dt>" not in report.plan_page(pages.bare())
 
 
+@pytest.mark.slow
 def test_a_page_has_a_line_to_sign():
     """A plan and a release have a place for a name, a date and a signature below their sentence, and none without."""
     sign = '<p class="sign"><span>Name</span><span>Date</span><span>Signature</span></p>'
@@ -164,7 +167,7 @@ def test_remarks_stand_in_their_section():
     assert "nulls of load are read as 0" in numbers
 
 
-@pytest.mark.parametrize("field", ["findings", "too_noisy"])
+@pytest.mark.parametrize("field", thinned(["findings", "too_noisy"], 0.5))
 def test_numbers_that_say_nothing_are_named_first(field):
     """A page says at its top of which outputs the noise leaves nothing; one of older evidence too."""
     lines = ("load says nothing: noise of ± 40 hides a difference of 24", "peaks says nothing")
@@ -175,6 +178,7 @@ def test_numbers_that_say_nothing_are_named_first(field):
     assert header.index(f"{lines[0]}; the same holds for 1 more output") < header.index("Guarantee")
 
 
+@pytest.mark.slow
 def test_pages_show_how_far_laws_lie_apart():
     """As a figure and a table of the pairs that lie farthest apart, with what is computed by whom."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
@@ -207,6 +211,7 @@ def test_bounds_that_were_not_worked_out_are_no_bad_ones():
     assert html.count("by movement alone") == 1
 
 
+@pytest.mark.slow
 def test_the_record_does_not_say_things_twice():
     """What the sentence and the assumptions say is left out of the record, which says so; all else is there."""
     said = pages.SENTENCE.split("\n")[1]

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.models.priors.covariance import Factors
@@ -121,7 +122,7 @@ def test_twice_the_weights_take_twice_the_noise(case):
 
 @pytest.mark.parametrize(
     "guarantee",
-    [pf.Pure(1.0), *(pytest.param(one, marks=pytest.mark.slow) for one in (pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-5)))],
+    thinned([pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-5), pf.Pure(1.0)], 0.34),
     ids=repr,
 )
 def test_every_promise_has_an_answer(case, guarantee):

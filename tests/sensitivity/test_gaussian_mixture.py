@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.accounting.rules.latent_class import MixtureRule
@@ -78,7 +79,7 @@ def random_mixture(rng, *, same=False):
 
 
 @pytest.mark.parametrize("same", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", thinned(range(6), 0.34))
 def test_no_loss_is_below_the_one_found_by_quadrature(seed, same):
     """Random classes, pairs, domains and scales; every pair counts in both orders."""
     rng = np.random.default_rng(seed)

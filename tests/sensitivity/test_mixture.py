@@ -100,6 +100,7 @@ def test_laws_equal_enumeration(group):
             assert law == as_law(enumerated(found, lambda c, path, v=value, r=pair.row: path[r] == v))  # noqa: ARG005
 
 
+@pytest.mark.slow
 @given(groups())
 @settings(max_examples=20)
 def test_movements_equal_enumeration(group):
@@ -170,6 +171,7 @@ def noisy_ratio(mu, nu, scale):
     return float(np.abs(np.log(densities[0] / densities[1])).max())
 
 
+@pytest.mark.slow
 @given(groups(most_answers=2), st.sampled_from([0.3, 1.0, 4.0]), st.booleans())
 @settings(max_examples=25)
 def test_messages_are_never_below_brute_force(group, scale, of_class):
@@ -284,6 +286,7 @@ def test_far_tails_against_logarithms(shares, rates):
     assert found > 400
 
 
+@pytest.mark.slow
 def test_what_cannot_be_listed_is_refused_with_a_way_out():
     """Arbitrary weights make too many sums: listing is refused, the span and the messages stay."""
     weights = np.sqrt(np.arange(1, 61))

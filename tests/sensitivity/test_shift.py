@@ -111,6 +111,7 @@ def test_the_first_value_alone():
     assert first.winf(1).length == pytest.approx(10 * (2 + 2))
 
 
+@pytest.mark.slow
 def test_rows_that_are_there_or_not():
     """Present rows add any values against nothing; if all rows may change with them, also each its own way."""
     rng = np.random.default_rng(5)

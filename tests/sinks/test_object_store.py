@@ -108,6 +108,7 @@ def test_formats_are_those_of_folders(opened, published, release, form):
     assert pf.Release.read(published).frame.equals(release.frame)
 
 
+@pytest.mark.slow
 def test_pages_lie_beside_the_numbers(tmp_path):
     """As they do in folders, unless they are not wanted."""
     keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'

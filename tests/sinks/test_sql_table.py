@@ -239,6 +239,7 @@ def test_no_password_is_told(tmp_path, monkeypatch):
         assert job.account() is None
 
 
+@pytest.mark.slow
 def test_a_lost_connection_leaves_nothing(server_sink, postgres_server, release):
     """The server ends the connection before a statement: nothing is seen, and the next run writes it."""
 

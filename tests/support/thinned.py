@@ -16,9 +16,11 @@ def thinned(cases, share, *, slow=1.0, unpack=False):
     ]
 
 
-def nightly(cases, *, unpack=False):
-    """Mark cases that repeat what others hold in the slow or the default run: `make nightly` has them."""
-    return [_marked(case, "nightly", unpack=unpack) for case in cases]
+def nightly(cases, *, but=0.0, unpack=False):
+    """Mark cases as nightly, but for an evenly spread share: they repeat what others hold by default or when slow."""
+    cases = list(cases)
+    left = _spread(len(cases), but) if but else ()
+    return [case if place in left else _marked(case, "nightly", unpack=unpack) for place, case in enumerate(cases)]
 
 
 def _spread(count, share):

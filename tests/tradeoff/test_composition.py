@@ -8,6 +8,7 @@ import noisy
 import numpy as np
 import pytest
 import tradeoffs
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.tradeoff import Profile, compose, composed
@@ -90,6 +91,7 @@ def series(profiles):
     return Inversion(Moments.of(losses), math.fsum(profile.loss.largest for profile in profiles))
 
 
+@pytest.mark.slow
 def test_the_series_is_never_below_the_list():
     """The series for many different profiles, asked about few, is above what listing gives, by less than 10⁻⁵."""
     rng = np.random.default_rng(5)
@@ -103,6 +105,7 @@ def test_the_series_is_never_below_the_list():
         assert truth * (1 - 1e-11) <= found.delta(epsilon) <= truth * (1 + 1e-5) + 1e-300
 
 
+@pytest.mark.slow
 def test_the_series_equals_the_exact_law_of_many_equal_releases():
     """Far into the tail the series and Miller's recurrence agree to 10⁻⁴ of δ, the series above."""
     once = Profile(0.01, tv=0.7 * math.tanh(0.005))
@@ -113,6 +116,7 @@ def test_the_series_equals_the_exact_law_of_many_equal_releases():
         assert together.delta(epsilon) <= delta <= found.delta(epsilon) <= delta * (1 + 1e-4)
 
 
+@pytest.mark.slow
 def test_ten_thousand_different_releases():
     """P11's releases: ε at δ = 10⁻⁶ is near the Gaussian limit's, above that of slightly smaller equal releases."""
     rng = np.random.default_rng(0)
@@ -152,7 +156,9 @@ def test_gaussian_releases_add_their_squares():
     assert together.delta(1.0) == pytest.approx(pf.Gaussian(1.0).delta(mu, 1.0), rel=1e-9)
 
 
-@pytest.mark.parametrize(("noise", "shift"), [(pf.Gaussian(2.0), 1.0), (pf.Laplace(1.0), 0.7)])
+@pytest.mark.parametrize(
+    ("noise", "shift"), thinned([(pf.Gaussian(2.0), 1.0), (pf.Laplace(1.0), 0.7)], 0.5, unpack=True)
+)
 def test_closed_forms_beside_other_releases(noise, shift):
     """Noise beside the worst release has Σ p_a·δ(ε − a) over that one's losses a; the series is hardly above."""
 
@@ -167,6 +173,7 @@ def test_closed_forms_beside_other_releases(noise, shift):
         assert truth * (1 - 1e-12) <= together.delta(epsilon) <= truth * (1 + 1e-5) + 1e-6
 
 
+@pytest.mark.slow
 def test_atoms_dominate_closed_forms():
     """Gaussian and Laplace profiles as atoms are above their closed forms, and compose to nearly the same."""
     for noise, shift in NOISES[:2]:
@@ -243,6 +250,7 @@ def test_numbers_that_are_none(numbers, word):
         Profile(*numbers)
 
 
+@pytest.mark.slow
 def test_compositions_are_values():
     """A composition that was asked something can be pickled and composed again, and δ below the floats is not 0."""
     twice = compose([Profile(0.5, tv=0.1), Profile.of(pf.Laplace(1.0))])

@@ -82,6 +82,7 @@ def test_samples_of_fixed_size_in_numbers():
     assert compose(poisson(tenth, 0, prior=FREE)).tv == 0
 
 
+@pytest.mark.slow
 def test_samples_of_losses_beyond_the_floats():
     """A row that is told with probability ½ is told so at any ε that its noise reaches, also where e^ε is no float."""
     certain = Profile.of(pf.Laplace(1.0), 800.0)
@@ -98,6 +99,7 @@ def test_samples_of_what_is_no_profile():
             call(1.0)
 
 
+@pytest.mark.slow
 def test_private_training():
     """dp-accounting on grids of 10⁻³, 10⁻⁴ and 10⁻⁵ gives .8694, .86459 and .86454; the exact ε is no larger."""
     steps = dp_sgd(1.3, 3516, rate=256 / 60_000, prior=FREE)

@@ -172,6 +172,7 @@ def test_pairs_are_named_where_they_are_not_all(ledger):
     assert "differential privacy of one row, between the values that are hidden from each other" in account.explain()
 
 
+@pytest.mark.slow
 def test_terminals_and_pages_say_it(ledger, tmp_path):
     """`ledger show` and the page of a ledger have the reason and both numbers."""
     account = released(ledger, CASES["chain"][0])

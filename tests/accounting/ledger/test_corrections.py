@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import written
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -33,7 +34,7 @@ def test_verify_names_the_entries_whose_totals_are_corrected(ledger):
     assert all(one.total > one.recorded for one in found.corrected)
 
 
-@pytest.mark.parametrize("name", ["a column again", "classes", "weights"])
+@pytest.mark.parametrize("name", thinned(["a column again", "classes", "weights"], 0.3))
 def test_an_account_goes_on_with_its_corrected_total(name, ledger):
     """What it has spent is more than was recorded, and a further release is counted from there."""
     account, told = ledger.account(name), TOLD["accounts"][name]["spent"]
@@ -48,7 +49,7 @@ def test_an_account_goes_on_with_its_corrected_total(name, ledger):
     assert f"with entry {CORRECTED[name][-1]}, which is too small" in account.explain()
 
 
-@pytest.mark.parametrize("name", ["keys", "profiles"])
+@pytest.mark.parametrize("name", thinned(["keys", "profiles"], 0.5))
 def test_an_account_whose_total_is_unknown_takes_no_release(name, ledger):
     """No rule bounds it any more: that is said, and nothing further is admitted."""
     account = ledger.account(name)
@@ -62,6 +63,7 @@ def test_an_account_whose_total_is_unknown_takes_no_release(name, ledger):
     assert len(account.history()) == 2
 
 
+@pytest.mark.slow
 def test_what_is_counted_today_needs_no_correction(tmp_path):
     """The same accounts, opened anew, are admitted as far as their totals go, and none is corrected later."""
     with pf.Ledger(tmp_path / "new.db") as ledger:

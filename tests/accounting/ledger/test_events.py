@@ -57,6 +57,7 @@ EVENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(EVENTS)
 def test_every_event_reads_back(event):

@@ -597,6 +597,7 @@ class Stopping:
             sys.settrace(None)
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_line(account):
     """Whoever is stopped at any line of a transaction's ways in and out can go on, and nothing is counted twice."""
     counted = Stopping(0, log, database)

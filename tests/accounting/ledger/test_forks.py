@@ -50,6 +50,7 @@ assert len(pf.Ledger(sys.argv[1]).account("power").history()) == 2
 """
 
 
+@pytest.mark.slow
 def test_a_child_holds_locks_of_its_own(file):
     """A child's write-ahead log stays when its parent closes the ledger; what it reserves is not lost."""
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(ledgers.__file__)}  # noqa: PTH120 - a path as text

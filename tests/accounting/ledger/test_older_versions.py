@@ -131,6 +131,7 @@ def test_what_went_out_without_noise_under_a_refused_belief_has_no_total_under_a
         assert ledger.account("impossible start").history()[0].state == "committed"
 
 
+@pytest.mark.slow
 def test_a_ledger_with_refused_beliefs_has_a_page(tmp_path):
     with opened("refused", tmp_path) as ledger:
         page = ledger.report(tmp_path / "page.html").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -19,7 +20,9 @@ def release(account, of, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("first", "then"), [(0.95, 0.6), (0.6, 0.95)], ids=["to a milder prior", "to a stricter prior"]
+    ("first", "then"),
+    thinned([(0.95, 0.6), (0.6, 0.95)], 0.5, unpack=True),
+    ids=["to a milder prior", "to a stricter prior"],
 )
 def test_no_prior_of_an_account_is_forgotten(first, then, tmp_path):
     older, newer = scenario(first), scenario(then)

@@ -140,6 +140,7 @@ def test_pages_say_the_same_number(place, account):
     }
 
 
+@pytest.mark.slow
 def test_totals_that_are_not_worked_out_are_said_to_be_at_most(place, account, monkeypatch):
     """Of very many releases some totals are only bounded: no number of theirs is given as the total."""
     for number in range(4):

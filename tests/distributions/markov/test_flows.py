@@ -68,6 +68,7 @@ def test_states_that_one_row_never_reaches():
     assert found.above == pytest.approx([2.0, 2.0 - math.log((1 + math.exp(2.0)) / 2)], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(["even", "line", "any"], 0.33))
 def test_rest_of_many_states_is_near_that_of_long_sequences(kind):
     """Twelve states: the endless total is never below a finite one, and within 1e-5 of it."""

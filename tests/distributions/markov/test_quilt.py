@@ -236,6 +236,7 @@ def test_a_million_rows_lose_what_a_thousand_do(quilts):
     assert long.loss(lambda n: n / 100).value == pytest.approx(short.loss(lambda n: n / 100).value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_far_quilts_are_tried_on_a_grid_from_above():
     """Stay-probability .9995: reaches of hundreds and thousands cost at most half a percent more than the best."""
     quilts = exact_quilts(binary(0.0005, 0.9995, 1_000_000), every_pair(2))

@@ -44,6 +44,7 @@ def some_chain(rng, states, length, kernels):
     return Sums(chain, values, (np.arange(length) % 2).astype(np.intp))
 
 
+@pytest.mark.slow
 def test_windows_are_never_below_the_truth():
     """Random chains, window of 1 to 10 rows: at least the nearness of the whole laws, and often equal to it."""
     rng, equal = np.random.default_rng(1), 0

@@ -48,6 +48,7 @@ def test_a_moment_has_one_position_on_one_clock(one, other):
     assert agree(24 * (hours + one), 24 * (hours + other), step=24)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=4, unique=True),
@@ -63,6 +64,7 @@ def test_moments_that_are_written_inexactly_have_one_position_on_one_clock(hours
     assert agree(files[0], exact * step, step)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=4, unique=True), st.sampled_from([1, 7, 24, 3600]))
 def test_whole_numbers_are_counted_exactly_in_every_type(moments, step):

@@ -98,6 +98,7 @@ def frames(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     frames(),
@@ -299,6 +300,7 @@ def test_no_rows_are_no_patterns():
         assert (result.distinct, result.groups) == ((), 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(frames())
 def test_digests_never_decide(frame):

@@ -84,6 +84,7 @@ def test_values_of_every_type_are_told_apart(kind):
     assert len(set().union(*prints.values())) == len(prints)
 
 
+@pytest.mark.slow
 def test_random_tables_differ_when_they_differ():
     """Thousands of tables with few rows of small numbers, where weak sums would agree."""
     tables = itertools.product(range(3), repeat=6)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from key_values import KEYS
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.engines import groups_in_cells as cell_sizes
@@ -76,6 +77,7 @@ def frames(draw, rows=12):
     return pl.DataFrame({**columns, "asked": pl.Series(draw(flags), dtype=pl.Boolean)})
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     frames(),
@@ -96,7 +98,7 @@ def test_patterns_are_those_counted_row_by_row(frame, within, by, asked, small, 
         assert quoted(patterns(frame, within, by, asked)) == counted(frame, within, by, asked)
 
 
-@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("kind", thinned(KEYS, 0.4))
 def test_groups_of_keys_of_every_type_stay_in_one_part(kind):
     """The rows of a group are counted together, whatever stands for the group, and none is counted twice."""
     dtype, values = KEYS[kind]
@@ -176,6 +178,7 @@ def test_keys_of_every_type_tell_rows_apart(kind, role):
         assert quoted(patterns(frame, within, columns, "asked")) == counted(frame, within, columns, "asked")
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(frames(), st.sampled_from([None, "asked"]), st.sampled_from([(), ("a",)]))
 def test_too_many_patterns_are_covered(frame, asked, by):
@@ -290,6 +293,7 @@ def test_rows_and_groups_may_stand_for_several(at_once):
             assert quoted(find_patterns(public, scenario, [NO_ORDER], collect)[NO_ORDER]) == known
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(

@@ -98,6 +98,7 @@ def around(values, domain, data):
     return [number for number in (*numbers, *knots, *near) if domain.low <= number <= domain.high]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(expressions, intervals, st.data())
 def test_steps_are_what_polars_computes_at_every_float(expression, domain, data):
@@ -175,6 +176,7 @@ def beside_a_knot(values, number):
     return any(abs(number - float(knot)) <= 1e-12 for knot in values.pieces.knots)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(expressions, intervals, st.data())
 def test_what_is_read_keeps_to_its_slope_and_its_range(expression, domain, data):
@@ -192,6 +194,7 @@ def test_what_is_read_keeps_to_its_slope_and_its_range(expression, domain, data)
         assert found == sorted(found, reverse=not rising)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(expressions, intervals)
 def test_the_grid_is_the_finest_for_slopes_and_the_coarsest_for_levels(expression, domain):
@@ -242,6 +245,7 @@ def obey(values, numbers, found):
             assert abs(one - other) <= values.slope * abs(Fraction(b) - Fraction(a)) + 1
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(lines, st.fractions(min_value=-(10**6), max_value=10**6), st.data())
 def test_squares_of_lines_keep_to_their_slope_and_their_range(line, center, data):

@@ -61,6 +61,7 @@ def evaluated(expression, domain, rows):
     return pl.DataFrame({"x": pl.Series(points, dtype=kind)}).select(expression.alias("y")).to_series()
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(expressions, domains, st.data())
 def test_steps_are_what_polars_computes_on_any_rows(expression, domain, data):
@@ -79,6 +80,7 @@ def test_steps_are_what_polars_computes_on_any_rows(expression, domain, data):
     assert max(map(abs, values.steps)) <= 2**40
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction), min_size=2, max_size=6)
 )

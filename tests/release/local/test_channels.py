@@ -127,6 +127,7 @@ def test_binary_erasure_tells_two_laws_apart_best():
         assert tv(old @ rows, new @ rows) <= setting_of(rows).tv_bound(tv(old, new)) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_contraction_of_kl_is_the_largest_that_laws_attain():
     """No two laws keep more of their KL than the coefficient says; laws near two points keep nearly all of it."""
     attained = []

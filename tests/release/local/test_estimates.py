@@ -48,6 +48,7 @@ def outputs_of(channel, rows, rng):
     return pl.DataFrame({"x": list(channel.outputs), "rows of x": counts}, strict=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["randomised response", "erased responses"])
 def test_error_bars_hold_as_often_as_they_say(name):
     """95 % of the bars of means and frequencies hold; undone by a channel a tenth more open far fewer do."""

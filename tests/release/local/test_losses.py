@@ -69,6 +69,7 @@ def test_two_states_lose_exactly_what_is_promised(kernel, initial, law, keep):
     assert plan.cost.shape.exposure[0, 1] >= channel.epsilon  # what an account adds up
 
 
+@pytest.mark.slow
 def test_more_states_lose_no_more_than_is_promised():
     """Three states, random kernels, mechanisms of several shapes: never above the guarantee, and not far below it."""
     rng, shares = np.random.default_rng(4), []
