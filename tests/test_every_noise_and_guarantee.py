@@ -239,7 +239,7 @@ def test_every_noise_is_named_in_job_files(noise, schema, job):
     assert [one["noise"] for one in document["runs"][0]["noise"]] == [noise.__name__]
 
 
-@pytest.mark.parametrize("kind", PROMISES)
+@pytest.mark.parametrize("kind", thinned(PROMISES, 0.4))
 def test_every_promise_is_named_in_job_files(kind, job):
     """`[guarantee]` and the account's limit take every guarantee of an epsilon, and the run keeps and shows it."""
     code, document = job(table(kind), table(kind, 6.0))

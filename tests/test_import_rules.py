@@ -101,6 +101,7 @@ def test_this_tree_keeps_the_rules(tree):
         assert code == 0, output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("breach", thinned(BREACHES, 0.07))
 def test_a_breach_of_the_import_rules_fails(tree, planted, breach):
     """Each breach breaks its contract, which is named."""

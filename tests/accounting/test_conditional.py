@@ -118,6 +118,7 @@ def test_renyi_losses_of_a_column_that_depends_on_one_read_before_are_of_any_two
     assert close_above(RULE.renyi(asked(scenario, a, b), 2.0), b.shape.noise.renyi(2.0, 2.0))
 
 
+@pytest.mark.slow
 def test_renyi_totals_never_fall():
     """One more release never lowers the total, whatever it reads (z, z, x fell from 60.62 to 3.457)."""
     rng = np.random.default_rng(6)

@@ -176,7 +176,9 @@ def test_one_more_release_is_allowed_without_a_look_at_all_steps(prior, monkeypa
     assert not asked_for
 
 
-@pytest.mark.parametrize("secret", [pf.Secret("on", [0, 1]), pf.Derived("kind", column="on", domain=[0, 1])])
+@pytest.mark.parametrize(
+    "secret", thinned([pf.Secret("on", [0, 1]), pf.Derived("kind", column="on", domain=[0, 1])], 0.5)
+)
 def test_accounts_of_a_class_allow_what_was_foreseen(secret):
     """As many releases fit as `fits` and `remaining` say, with totals that were foreseen; for ever there is no end."""
     scenario = pf.Scenario(secret, pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), within="house")
@@ -211,6 +213,7 @@ def test_an_account_stays_with_its_way_of_counting():
     assert AccountCosts([scenario], limit).total([laplace.cost]).meter == "pure"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", thinned(range(8), 0.25))
 def test_a_quick_total_is_never_below_the_tightest(seed):
     """What says yes quickly is an upper bound of the total, for windows in any order that overlap in any way."""

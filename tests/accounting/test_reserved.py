@@ -96,6 +96,7 @@ def test_the_total_is_above_the_truth_and_near_it(ledger):
     assert least_delta(moved, scale * 0.9, 30, spent.epsilon) > LIMIT.delta
 
 
+@pytest.mark.slow
 def test_as_many_releases_as_were_reserved(ledger):
     """Each takes a profile; what is less private than all of them has none, and neither has the last."""
     plan, louder = plan_of(pf.AnyCorrelation()), plan_of(pf.AnyCorrelation(), 0.05)
@@ -255,6 +256,7 @@ def test_a_limit_on_the_total_variation_is_kept_too(ledger):
         ledger.open("many", scenario, limit=few, reserve=[(plan, 9)], dataset="many")
 
 
+@pytest.mark.slow
 def test_profiles_without_a_total_are_no_way_to_count():
     """Where profiles reveal more than the limit's δ the other ways are left, and no error about an infinite ε."""
     scenario = scenario_of(pf.AnyCorrelation())

@@ -120,6 +120,7 @@ def test_a_model_is_counted_beside_gaussian_and_laplace_sums(tmp_path):
         assert again.spent().epsilon == spent
 
 
+@pytest.mark.slow
 def test_the_same_model_twice_costs_more_than_once():
     # squares add up before they are carried along the chain, pure losses do so as they are: then totals may exceed sums
     frame = rows_of(12, homes=60)
@@ -148,6 +149,7 @@ def test_what_an_account_counts_does_not_depend_on_which_rows_were_seen():
     assert account.total([cost, cost]).total == account.total([wide, wide]).total
 
 
+@pytest.mark.slow
 def test_windows_on_different_clocks_may_be_about_the_same_rows():
     # steps that are counted differently are never compared: both windows count at once
     frame, promise = rows_of(48), pf.Approx(0.5, 1e-5)

@@ -60,6 +60,7 @@ def test_a_rule_that_refuses_leaves_others_to_speak():
     assert pf.compose([plan] * 2, scenario, pf.Renyi.of(alpha=1.5)).total <= 2.0
 
 
+@pytest.mark.slow
 def test_windows_too_far_apart_stop_no_count(tmp_path):
     """Windows so far apart that their steps are too many to list are charged like others, and forgotten by none."""
     scenario = pf.Scenario(BIT, STAY, order_by="t")

@@ -149,6 +149,7 @@ def test_noise_is_that_of_a_release():
     assert 0.8 < attack(plan, trials=30_000).lower < 1.05
 
 
+@pytest.mark.slow
 def test_paths_follow_the_chain():
     """Generated sums have the law that going through all sequences of states gives."""
     kernels = np.array([STAY, [[0.3, 0.7], [0.6, 0.4]]])

@@ -83,7 +83,7 @@ def test_a_group_that_moves_less_than_its_rows_together_caps_the_loss():
             *(pf.Approx(1.0, 1e-6), pf.Approx(0.3, 1e-3), pf.Renyi(3, 0.5), pf.ApproxRenyi(3, 0.5, 1e-4)),
             *(pf.Tv(0.05), pf.RenyiCurve([2, 8], [0.1, 1.0]), pf.TradeOff(1.0, 1e-5, 0.3)),
         ],
-        0.6,
+        0.3,
     ),
     ids=repr,
 )

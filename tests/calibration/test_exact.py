@@ -146,6 +146,7 @@ def test_hockey_sticks_of_several_atoms_hold_what_cells_left_open():
     assert found >= 0.01145460746
 
 
+@pytest.mark.slow
 def test_gaussian_noise_never_has_no_delta():
     """Two different laws under Gaussian noise have δ(ε) > 0 for every ε, though floats cannot hold it."""
     for bound in (EXACT, pf.GWM()):

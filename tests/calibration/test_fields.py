@@ -114,6 +114,7 @@ def test_quadrature_charges_what_coarse_rules_miss(monkeypatch):
             assert rough >= fine * (1 - 1e-12) - 1e-14
 
 
+@pytest.mark.slow
 def test_boxes_passed_over_are_charged(monkeypatch):
     """Where boxes of e⁻² of the integral are passed over, their upper bounds stand in for them."""
     passed_over = 0

@@ -89,6 +89,7 @@ def test_the_worst_reachable_shift_counts():
     assert noise.gdp(shifts) == max(noise.gdp([shift]) for shift in shifts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [FIRST, SECOND, XOR], ids=["first", "second", "XOR"])
 def test_reference_losses_in_the_plane(case):
     """The joint loss of two outputs, from values computed elsewhere; marginal losses of XOR would add up to 0."""
@@ -140,6 +141,7 @@ def test_it_is_chosen_only_where_it_helps():
     assert squared[b / a] == pytest.approx(max(a * a, b * b), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "promise", thinned([pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-6), pf.Gdp(0.5)], 0.7), ids=["Rényi", "approx", "gdp"]
 )

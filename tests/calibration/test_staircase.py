@@ -79,6 +79,7 @@ def test_the_least_safe_scale_is_found(promise, family):
         assert not any(keeps(pair, noise.at(scale), promise) for scale in scan.tolist())
 
 
+@pytest.mark.slow
 def test_a_larger_scale_may_be_unsafe():
     """The exact loss may rise as the noise grows, so a search for falling losses would not do."""
     pair = pf.Law([2, 3, 7], [0.3, 0.6, 0.1]), pf.Law([1, 4, 11], [3 / 11, 7 / 11, 1 / 11])
@@ -148,6 +149,7 @@ def test_the_shape_has_the_least_error(promise, laplace):
     assert least <= error(pf.Staircase.of(gamma=0.3)) * (1 + 1e-3)
 
 
+@pytest.mark.slow
 def test_total_variation_alone_is_kept_by_uniform_noise():
     """Without an ε the least error at a total variation η is 1/(4η): stairs of one flat step."""
     noise = pf.calibrate(POINTS, pf.Approx(0.0, 0.1), noise=pf.Staircase, bound=pf.GWM()).noise
@@ -155,6 +157,7 @@ def test_total_variation_alone_is_kept_by_uniform_noise():
     assert noise.gamma == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tv", thinned([0.05, 0.31, 0.3234, 0.38, 0.44, 0.9], 0.2))
 def test_total_variation_is_traded_for_error(tv):
     """ε and η are kept for every shift up to the sensitivity, and no other gamma or longer step has less error."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from documented import KEYS, PARTS
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -84,6 +85,7 @@ def test_plan_reads_no_private_row(make, give):
     assert give("run", "job.toml").exit == 5
 
 
+@pytest.mark.slow
 def test_plan_writes_its_page(make, give):
     """With -o the page is there, and its path is told; a name that is no page's is refused."""
     make()
@@ -94,6 +96,7 @@ def test_plan_writes_its_page(make, give):
     assert give("plan", "job.toml", "-o", "job.toml").exit == 2
 
 
+@pytest.mark.slow
 def test_plan_says_which_numbers_say_nothing(make, give):
     """On the screen below the numbers and in the sentence; programs have the whole check; and it is on the page."""
     make()
@@ -232,7 +235,7 @@ def test_ledger_export(give):
 
 
 @pytest.mark.usefixtures("spent")
-@pytest.mark.parametrize("kind", ["ledger", "release"])
+@pytest.mark.parametrize("kind", thinned(["ledger", "release"], 0.5))
 def test_report(give, kind):
     """A release and a ledger have pages; what is written is told with its size."""
     what = "ledger.db" if kind == "ledger" else f"published/{DAY}"

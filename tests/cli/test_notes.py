@@ -46,6 +46,7 @@ def test_a_file_that_disagrees_with_its_account_is_noted(give, change):
     assert give("run", "job.toml").exit == 2
 
 
+@pytest.mark.slow
 def test_evidence_of_another_plan_makes_no_page(make, give):
     """A page from a folder reveals about its own release: evidence that guarantees otherwise is refused, with 2."""
     make()

@@ -81,7 +81,7 @@ def test_a_link_is_replaced_and_not_followed(give):
     assert (Path("y.html").is_symlink(), Path("job2.toml").read_text()) == (False, "mine")
 
 
-@pytest.mark.parametrize("address", ["ledger.html", "sqlite:///ledger.html"])
+@pytest.mark.parametrize("address", thinned(["ledger.html", "sqlite:///ledger.html"], 0.5))
 def test_no_page_replaces_the_ledger(make, give, change, address):
     """A ledger that is called like a page is not replaced by its page, whatever is asked for."""
     make()

@@ -72,6 +72,7 @@ def test_an_edited_release_is_told(edit, job, give):
     assert not (job.folder / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_csv_is_compared_and_what_lies_beside_it_too(tmp_path, give):
     job = jobs.made(tmp_path, ('format = "parquet"', 'format = "csv"'))
     folder = job.run(PERIODS[0]).folder
@@ -138,6 +139,7 @@ def test_a_ledger_that_has_grown_or_moved_pays_on(job, tmp_path):
     assert type(job).read(job.path).run(PERIODS[1]).state == "released"
 
 
+@pytest.mark.slow
 def test_what_is_no_certificate_in_a_sink_stops_nothing(job, tmp_path):
     """Notes, half a file, and releases that no account counted."""
     job.run(PERIODS[0])
@@ -176,6 +178,7 @@ def test_releases_out_of_their_places_are_told(job, give):
     assert same() == [False, False, True]
 
 
+@pytest.mark.slow
 def test_a_job_names_its_sink_and_its_ledger(job, give):
     """`verify job.toml` compares whatever sink it has; with --ledger, an older copy of its ledger is found out."""
     job.run(PERIODS[0])
@@ -192,6 +195,7 @@ def test_a_job_names_its_sink_and_its_ledger(job, give):
     assert give("verify", str(job.folder / "published")).exit == 2
 
 
+@pytest.mark.slow
 def test_a_page_that_was_compared_shows_nothing_that_no_ledger_keeps(job, give):
     """What somebody writes into the evidence beside a release is on no page that says it is sound."""
     folder = job.run(PERIODS[0]).folder

@@ -19,6 +19,7 @@ def rows(period, real=rows):
 """
 
 
+@pytest.mark.slow
 def test_a_range_says_how_far_it_is(make, give):
     """The first line counts, each further line has its place, and a second time nothing is left."""
     make(limit=LIMIT)
@@ -33,6 +34,7 @@ def test_a_range_says_how_far_it_is(make, give):
     assert give("run", "job.toml", *RANGE).out == f"4 periods from {SINCE} until {UNTIL}: all are released.\n"
 
 
+@pytest.mark.slow
 def test_a_range_for_programs(make, give):
     """The document has the range, a run for each period, and what failed; after a failure too."""
     make(MISSING, limit=LIMIT)

@@ -6,6 +6,7 @@ from documented import PARTS
 DAY = "2026-11-20"
 
 
+@pytest.mark.slow
 def test_the_table_of_sensitivities(make, give):
     """People see the farthest pair first, and programs all of them under a key that is documented."""
     make()

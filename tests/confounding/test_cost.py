@@ -125,6 +125,7 @@ def test_the_pure_loss_of_one_answer(noise):
         assert found.certainty(delta=0) == "exact"
 
 
+@pytest.mark.slow
 def test_two_laplace_answers_at_all_corners():
     """Of several Laplace answers the pure loss is attained where each is an atom (M6)."""
     table, joint = random_table(np.random.default_rng(5), sizes=(3, 2))
@@ -199,6 +200,7 @@ def test_an_attribute_may_be_secret_while_another_is_asked():
     assert cost([THREE], FIRST, secret=pf.Derived("s")).pure == cost(THREE, FIRST).pure
 
 
+@pytest.mark.slow
 def test_independence_given_the_secret_of_noisy_answers():
     """Noisy answers that are independent given the secret cost the same together as the product of their laws."""
     cells = [(s, a, b) for s in (0, 1) for a in (0, 1) for b in (0, 1)]

@@ -123,6 +123,7 @@ def test_tied_releases_beside_others():
     assert whole.as_if_independent.delta(0.1) > 0
 
 
+@pytest.mark.slow
 def test_tied_gaussian_noises_are_correlated_ones():
     """A Gaussian copula of two Gaussian noises is their correlation, whatever their scales (M28)."""
     for a, b, rho, squared in [(1, 1, -0.5, 4.0), (1, 0.5, 0.5, 1.0), (1, 0.5, 0.8, 1.25), (1, 0, 0.5, 4 / 3)]:

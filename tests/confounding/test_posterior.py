@@ -28,6 +28,7 @@ def test_posteriors_by_enumeration(seed):
     assert found.bayes_factor == pytest.approx(max((laws[i] / laws[j]).max() for i in range(3) for j in range(3)))
 
 
+@pytest.mark.slow
 def test_posteriors_of_noise():
     """With noise the bounds are above those of any rounding of it, and near those of a fine one."""
     table = THREE

@@ -312,6 +312,7 @@ def test_values_of_every_kind():
 # The copy
 
 
+@pytest.mark.slow
 def test_a_copy_goes_with_the_last_frame_that_reads_it():
     """Its file is open while some frame made of it lives, and is another file for the next copy."""
     files = Path("/proc/self/fd")
@@ -364,6 +365,7 @@ def test_a_killed_process_leaves_no_rows(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_job_of_a_query(tmp_path, monkeypatch):
     """`[source] kind = "sql"` releases a period; no file of the job has the password."""
     filled(f"sqlite:///{tmp_path}/{HIDDEN}.db")

@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from thinned import thinned
 
 from pufferflow.core import progress
 from pufferflow.core.progress import working
@@ -81,7 +82,7 @@ def test_it_is_silent_for_short_work(monkeypatch):
     assert not progress._shown.locked()
 
 
-@pytest.mark.parametrize("total", [None, 5])
+@pytest.mark.parametrize("total", thinned([None, 5], 0.5))
 def test_it_appears_after_the_delay_and_goes_again(monkeypatch, total):
     """Long work is shown with its text as it is and the time since it began, and leaves the terminal as it was."""
     terminal = at(monkeypatch, Terminal(), after=0.4)
@@ -162,6 +163,7 @@ def test_terminals_that_cannot_show_it(monkeypatch):
     assert not progress._shown.locked()
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_until_it_is_shown():
     """Importing the package, and work that nobody sees, load no display."""
     code = (

@@ -73,7 +73,7 @@ def test_distances_are_metrics(family, norm):
             assert distance(a, c) <= distance(a, b) + distance(b, c) + SLACK
 
 
-@pytest.mark.parametrize("family", thinned(FAMILIES, 0.33))
+@pytest.mark.parametrize("family", thinned(FAMILIES, 0.06))
 @every_part
 def test_distances_scale_and_ignore_translation(family, part):
     """Moving both laws changes nothing; stretching both stretches every distance."""
@@ -99,7 +99,7 @@ def test_distances_are_ordered(family, part):
         assert all(low >= high for low, high in itertools.pairwise(nearness))
 
 
-@pytest.mark.parametrize("family", thinned(FAMILIES[:4], 0.5))
+@pytest.mark.parametrize("family", thinned(FAMILIES[:4], 0.08))
 @every_part
 def test_norms_are_ordered(family, part):
     """‖·‖_∞ ≤ ‖·‖₂ ≤ ‖·‖₁ ≤ √d‖·‖₂ holds for every distance; on the line the norm is of no account."""

@@ -11,6 +11,7 @@ from scipy import special
 import pufferflow as pf
 
 
+@pytest.mark.slow
 def test_singular_gaussians_are_not_underestimated():
     """W_2 of rank-one covariances is √(|u|²+|v|²−2|u·v|), and is not below it."""
     rng = np.random.default_rng(0)

@@ -191,6 +191,7 @@ def test_lattice_sums_equal_outer_sums(left, right):
     np.testing.assert_allclose(summed.weights, left.convolve(right).probabilities, rtol=1e-14)
 
 
+@pytest.mark.slow
 @given(float_laws(), float_laws())
 def test_float_operations_keep_every_atom(left, right):
     """No float operation loses an atom, and weights still sum to 1."""

@@ -174,6 +174,7 @@ def test_float_distances_stay_between_their_bounds(mu, nu, delta):
     assert pf.winf(mu, mu) == 0
 
 
+@pytest.mark.slow
 @given(float_laws(), float_laws())
 def test_float_weights_read_as_fractions_agree(mu, nu):
     """The floats as the exact rational numbers they are, divided by their sum, are never farther apart than claimed.

@@ -56,6 +56,7 @@ def test_space_equals_rational_flows(norm):
 PROGRAMS = [(2, 2, 0), *((1, 2, part) for part in range(6)), (2, 1, 0), (3, math.inf, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "norm", "part"), thinned(PROGRAMS, 0.1, unpack=True))
 def test_wasserstein_equals_linear_programs(dimension, norm, part):
     """W_p equals the optimum of the transport program, to the program's own precision, and is not below it."""

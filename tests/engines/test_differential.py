@@ -115,6 +115,7 @@ def test_sums_are_equal(engine, machine, widest, seed):
         equal(here.tally(selections()[1], measures), there.tally(selections()[1], measures))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", thinned(SEEDS, 0.06))
 def test_sums_of_the_first_rows_of_units_are_equal(engine, machine, widest, seed):
     """Where the order tells all rows apart that differ in what is read; units and orders of every type, nulls too."""
@@ -158,7 +159,7 @@ def test_patterns_are_equal(engine, widest, seed):
             assert plain(alone[0]) == plain(alone[1])
 
 
-@pytest.mark.parametrize("within", thinned([["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)], 0.2))
+@pytest.mark.parametrize("within", thinned([["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)], 0.08))
 def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     """A machine finds the same sizes of groups in each cell, whichever columns make cells."""
     rows = nasty(2, unsigned=False, widest=widest).unique([*within, "t"], maintain_order=True)

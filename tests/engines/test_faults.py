@@ -108,6 +108,7 @@ def test_a_table_that_is_dropped_after_the_plan(address, table, tmp_path):
         assert list(account.history()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(["text", "numeric(5, 1)", "int4"], 0.3))
 def test_a_column_whose_type_changes_after_the_plan(address, table, kind):
     """Another type would be read in another way, whether the machine could do it or not."""

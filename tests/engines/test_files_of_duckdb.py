@@ -3,6 +3,7 @@
 import duckdb
 import polars as pl
 import pytest
+from thinned import thinned
 
 import pufferflow as pf
 
@@ -34,6 +35,7 @@ def test_what_is_advised_reads_every_value(tmp_path):
         assert total(relation) == pytest.approx(45001.5, abs=0.01)
 
 
+@pytest.mark.slow
 def test_advice_for_json_reads_every_value(tmp_path):
     (tmp_path / "rows.ndjson").write_text('{"kw": 1.5}\n{"kw": "none"}\n{"kw": 2}\n', encoding="utf-8")
     with pytest.raises(pf.UsageError) as refused:
@@ -42,7 +44,7 @@ def test_advice_for_json_reads_every_value(tmp_path):
         assert total(eval(refused.value.instead, {"connection": connection})) == pytest.approx(3.5, abs=0.01)  # noqa: S307 - our own words
 
 
-@pytest.mark.parametrize("pattern", ["*/*.parquet", "kw=4/rows.parquet"])
+@pytest.mark.parametrize("pattern", thinned(["*/*.parquet", "kw=4/rows.parquet"], 0.5))
 def test_a_folder_takes_the_place_of_no_column(tmp_path, pattern):
     """Fifty rows of 1.5 in a folder `kw=4` were read as fifty of 4."""
     (tmp_path / "kw=4").mkdir()

@@ -21,7 +21,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("kind", thinned(SECRETS, 0.1))
+@pytest.mark.parametrize("kind", thinned(SECRETS, 0.06))
 def test_means_and_counts_leave_them_out(kind, put):
     secret, true = SECRETS[kind]
     column = pl.col(secret.column)

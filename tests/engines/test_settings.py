@@ -34,6 +34,7 @@ def test_settings_of_a_user_of_postgresql(server, role):
     assert digest(on_postgresql.PostgreSql(theirs))
 
 
+@pytest.mark.slow
 def test_a_database_that_lacks_letters_is_refused(server):
     """Texts of a database in LATIN1 could not be compared with all labels there are."""
     engine = sa.create_engine(server, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
@@ -71,6 +72,7 @@ def test_settings_of_duckdb(text):
         assert digest(backend)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_called_as_the_engine_calls_the_rows():
     """A table of the user's connection is not read in place of the relation."""
     with duckdb.connect() as connection:

@@ -34,6 +34,7 @@ MACROS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(MACROS, 0.2))
 def test_macros_of_duckdb_are_refused_under_names_of_its_own(name):
     with duckdb.connect() as honest:
@@ -48,6 +49,7 @@ def test_macros_of_duckdb_are_refused_under_names_of_its_own(name):
             released(relation)
 
 
+@pytest.mark.slow
 def test_macros_of_duckdb_under_other_names_are_no_matter():
     with duckdb.connect() as connection:
         connection.execute("CREATE MACRO thrice(x) AS 3 * x")

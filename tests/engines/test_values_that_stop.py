@@ -46,6 +46,7 @@ def test_nan_of_a_numeric_is_null_where_rows_are_public(table):
     assert known.release().frame["x_sum"][0] == pytest.approx(140, abs=0.01)
 
 
+@pytest.mark.slow
 def test_units_of_nan_are_the_unit_of_null(table):
     """As units they are one, of which one row counts."""
     unit = pf.Presence("u", "x", pf.Interval(0, 30), rows=1)
@@ -190,7 +191,7 @@ POLARS = {
 """The same for frames of Polars: the ends of what a type can hold in memory."""
 
 
-@pytest.mark.parametrize("kind", thinned(POLARS, 0.3))
+@pytest.mark.parametrize("kind", thinned(POLARS, 0.08))
 def test_no_value_of_polars_stops_a_release(kind):
     """Whatever plan can be made can be released."""
     key, odd = POLARS[kind]

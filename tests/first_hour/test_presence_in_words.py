@@ -124,6 +124,7 @@ def test_a_near_name_comes_first():
     assert "pf.Presence.of_rows" in caught.value.instead
 
 
+@pytest.mark.slow
 def test_help_opens_with_what_to_do():
     """The first lines of help(pf) are steps that run, from rows to numbers."""
     import pydoc

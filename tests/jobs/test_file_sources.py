@@ -178,6 +178,7 @@ def test_credentials_come_from_the_environment_and_stay_there(bucket, tmp_path, 
     assert not any(object_store.SECRET.encode() in path.read_bytes() for path in written)
 
 
+@pytest.mark.slow
 def test_options_in_a_job_file():
     """Options are texts, numbers and booleans; a key of [source] that is misspelt is answered with the right one."""
     text = (

@@ -65,6 +65,7 @@ def test_what_was_released_stays_though_everything_else_is_gone(make):
     assert gone.run(DAY).release.to_bytes() == first.release.to_bytes()
 
 
+@pytest.mark.slow
 def test_a_revision_is_a_release_of_its_own(make):
     """Late rows are released as a revision, which is drawn, charged and written by itself."""
     job = make(limit=2.0)
@@ -185,6 +186,7 @@ def test_what_trying_again_cannot_mend_is_told_at_once(error, make):
         job.run(DAY, wait=lambda _: pytest.fail("tried again"))
 
 
+@pytest.mark.slow
 def test_an_account_over_its_limit(make):
     """A release beyond the limit is refused before a row is read; those before it stay."""
     job = make(limit=0.5)
@@ -261,6 +263,7 @@ def test_missed_periods(make):
     assert missed("2026-10-20") == ["20", "22"]
 
 
+@pytest.mark.slow
 def test_no_more_is_made_good_than_the_file_allows(make):
     """`catch_up` bounds what a schedule makes good by itself; since a period, all is made good."""
     job = make(file="[schedule]\ncatch_up = 2\n")

@@ -107,6 +107,7 @@ def test_editors_know_the_tables():
     assert {kind.get("$ref", "").rpartition("/")[2] for kind in tables["bound"]["anyOf"]} >= {"BoundTable"}
 
 
+@pytest.mark.slow
 def test_a_plan_is_compared_with_gawm_by_the_delta_of_the_guarantee():
     """The row of GAWM has the scale that the plan would have by its name; the plan's own bound is always a row."""
     prior = pf.Table({"ill": [0, 0, 1, 1], "kw": [0, 1, 1, 50], "probability": [0.25, 0.25, 0.495, 0.005]})

@@ -58,6 +58,7 @@ def test_a_ledger_is_where_the_file_says_from_wherever_it_is_run(start, make, tm
     assert not list((tmp_path / "away").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("today")
 def test_one_folder_that_cannot_be_written_holds_up_no_other(make):
     """The periods after one whose place is taken are released; the error is told at the end."""
@@ -97,6 +98,7 @@ def test_a_job_opens_its_account_with_a_part_of_delta_for_keys(make):
         pf.Job.read(job.path).run(NEXT)
 
 
+@pytest.mark.slow
 def test_a_job_reserves_its_releases_when_its_account_is_opened(make):
     """As many periods are released as were reserved, at one total; under a pure limit the key is refused."""
     unknown = "scenario = pf.Scenario(pf.Secret('on', domain=[0, 1]), pf.AnyCorrelation(), order_by='hour', step='1h')"

@@ -15,7 +15,7 @@ KINDS = ["hour", "day", "week", "month"]
 MOMENTS = st.datetimes(dt.datetime.fromisoformat("1950-01-01"), dt.datetime.fromisoformat("2900-01-01"))
 
 
-@pytest.mark.parametrize("every", thinned(KINDS, 0.5))
+@pytest.mark.parametrize("every", thinned(KINDS, 0.2))
 @given(moment=MOMENTS)
 def test_a_period_holds_its_moment_and_its_name_reads_back(every, moment):
     """Every moment lies in one period; its name gives the period back; the next begins where it ends."""

@@ -39,6 +39,7 @@ def test_a_range_is_released_in_order_and_each_period_once(make):
     assert sorted(labels(job)) == [*DAYS, "2026-10-24"]
 
 
+@pytest.mark.slow
 def test_a_range_before_the_first_release_is_a_range_too(make):
     """Old periods are released after newer ones: the order of the range is that of time."""
     job = make(limit=9.0)
@@ -202,6 +203,7 @@ def test_the_certificate_names_the_period_and_its_time_zone(make):
     assert make(file=ZONED.format("Europe/Berlin")).account().release(ran.id).certificate.period == period
 
 
+@pytest.mark.slow
 def test_a_changed_time_zone_is_refused_before_the_charge(make):
     """Some rows would be in two periods, or in none; what was released before comes back, with a note."""
     make(file=ZONED.format("Europe/Berlin"), limit=9.0).run(DAYS[0])

@@ -13,6 +13,7 @@ from pufferflow.published.files import EVIDENCE
 DAY = "2026-10-20"
 
 
+@pytest.mark.slow
 def test_a_page_tells_of_the_release_and_not_of_todays_job(make):
     """After the job was edited, the page of a release that is kept has no evidence of another guarantee."""
     job = make()

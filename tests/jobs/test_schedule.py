@@ -129,6 +129,7 @@ def test_nothing_new(job, watch):
     assert watch.kinds == [datetime]
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_source_that_failed(fed, watch):
     """Rows that are not there are revealed about and hold nothing up.
 
@@ -239,6 +240,7 @@ def test_a_long_rest(tmp_path, monkeypatch):
 # How it stops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", thinned([signal.SIGINT, signal.SIGTERM], 0.5))
 def test_it_stops_within_a_second_while_a_retry_is_waited_for(tmp_path, watch, which):
     """A long wait for the next attempt is cut short; nothing is told, since nothing was decided."""
@@ -250,6 +252,7 @@ def test_it_stops_within_a_second_while_a_retry_is_waited_for(tmp_path, watch, w
     assert watch.told == []
 
 
+@pytest.mark.slow
 def test_it_stops_after_the_run_that_is_under_way(job, watch, monkeypatch):
     """A run is finished, its release written; what else was missed is left."""
     whole, times = folder.send, []
@@ -268,6 +271,7 @@ def test_it_stops_after_the_run_that_is_under_way(job, watch, monkeypatch):
     assert jobs.whole(job.folder_of(DAYS[0])) == jobs.WHOLE
 
 
+@pytest.mark.slow
 def test_it_stops_between_two_sources_that_fail(fed, watch, monkeypatch):
     """Asked to stop, it does not try one period after the other, though all fail."""
     tried = []
@@ -284,6 +288,7 @@ def test_it_stops_between_two_sources_that_fail(fed, watch, monkeypatch):
     assert tried == DAYS[:1]
 
 
+@pytest.mark.slow
 def test_it_stops_though_it_has_not_begun(job, watch, monkeypatch):
     """A signal that comes before anything is released is not lost."""
     whole = type(job).missed

@@ -146,6 +146,7 @@ def test_independent_steps_are_bounded_by_their_marginals():
     assert (found.proof, found.value) == ("independent steps", pytest.approx(9 / 4))
 
 
+@pytest.mark.slow
 def test_projection_after_noise_is_not_what_is_bounded():
     """K = [−1, 1], η = 1.9, W₀ = 1, gradients that differ outside K only: projected first, nothing moves."""
     eta, sigma = 1.9, 0.6

@@ -73,6 +73,7 @@ def test_products_of_a_row_never_move_farther_than_their_length(norm, hidden):
     assert (np.diff(_SHARES) < 0).all()
 
 
+@pytest.mark.slow
 def test_noise_of_sums_is_what_the_promise_asks_and_nine_tenths_are_too_little():
     # y alone is hidden and x = 1: the sums of y and of xy both move by 2, which is all that the bound allows
     known = sums_of((False, True), [Coupling(None, np.ones(2), "one row", single=True)])

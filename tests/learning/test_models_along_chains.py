@@ -150,6 +150,7 @@ def test_the_budget_of_a_row_is_used_up_and_nine_tenths_of_the_noise_pass_it(pro
     assert quieter.movement(belief.single) > most
 
 
+@pytest.mark.slow
 def test_gaps_and_short_groups_need_no_more_noise():
     # positions further apart are never nearer; groups that are parts of longer ones neither
     promise = pf.Approx(1.0, 1e-6)

@@ -185,6 +185,7 @@ def test_intervals_hold_what_they_say(family, confidence):
     assert 2 * noise.tail(high) == pytest.approx(1 - confidence, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_moments_are_the_known_ones():
     """Expected error and variance are those of the distributions, infinite where they do not exist."""
     assert (pf.Laplace(3).expected_error, pf.Laplace(3).variance) == (3, 18)

@@ -448,6 +448,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.parametrize("there", thinned([False, True], 0.5), ids=["new", "there"])
 def test_killed_at_any_step(tmp_path, there):
@@ -547,6 +548,7 @@ def told_by_threads(root, count):
         return list(zip(*pool.map(one, range(CHILDREN)), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("racing", "count"),
     [(told_by_threads, 15), pytest.param(told_by_processes, 300, marks=pytest.mark.slow)],

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from thinned import thinned
 
 from pufferflow.core.errors import UsageError
 from pufferflow.published.files import READERS, WRITERS, TextTable
@@ -112,7 +113,7 @@ def frames(draw):
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", thinned(FORMS, 0.5))
 @settings(max_examples=25, deadline=None)
 @given(frame=frames())
 @example(frame=pl.DataFrame({"": ["", None]}))

@@ -131,7 +131,7 @@ def test_one_table_of_names_of_noises():
 CHAIN = pf.MarkovChain([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
 
 
-@pytest.mark.parametrize("name", thinned(BOUNDS, 0.2))
+@pytest.mark.parametrize("name", thinned(BOUNDS, 0.1))
 def test_names_of_bounds(name):
     """The name of a bound means the bound; what it cannot prove is refused alike."""
     asked, guarantee = batch(prior=CHAIN).private_sum("level"), pf.Approx(1.0, 1e-3)

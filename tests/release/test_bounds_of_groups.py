@@ -119,6 +119,7 @@ def worst_loss(kind, table, scales, factor=1.0):
     )
 
 
+@pytest.mark.slow
 def test_units_that_look_like_those_of_one_kind_are_hidden_too():
     """A unit that crosses kinds of groups, and one of one kind with the same rows in as many groups: both are safe."""
     steps = np.array([[0.9, 0.05, 0.05], [0.05, 0.475, 0.475], [0.05, 0.475, 0.475]])
@@ -137,7 +138,7 @@ def first_unit(table, steps, bounds):
     return asked.private_sum("level", bounds={group: bounds[group] for group in "bc"}).plan(pf.Pure(1.0))
 
 
-@pytest.mark.parametrize("prior", [ANY, pf.LatentClass(WEIGHTS, CLASSES)], ids=["any", "class"])
+@pytest.mark.parametrize("prior", thinned([ANY, pf.LatentClass(WEIGHTS, CLASSES)], 0.5), ids=["any", "class"])
 def test_very_different_units_are_covered(prior):
     """More than 64 kinds of units, across groups: no more is lost than is guaranteed by any of them."""
     sizes = [unit for size in range(1, 7) for unit in itertools.combinations_with_replacement("abc", size)]
@@ -150,7 +151,7 @@ def test_very_different_units_are_covered(prior):
         assert max(true_loss("class", unit, BOUNDS, scales) for unit in sizes[9:19:3]) <= 1.0
 
 
-@pytest.mark.parametrize("kind", ["any", "chain"])
+@pytest.mark.parametrize("kind", thinned(["any", "chain"], 0.5))
 def test_units_of_one_kind_need_what_they_need_alone(kind):
     """A group of units of its own has the noise of a batch that asks about it alone, whatever others there are."""
     prior, ordered = PRIORS[kind]
@@ -219,6 +220,7 @@ def moved(groups, factors, scales):
     return farthest
 
 
+@pytest.mark.slow
 def test_several_queries_share_the_budget_once():
     """A mean is a sum of the same values, and costs nothing beside it; a count of all groups shares with both."""
     asked = batch(rows(*CROSSING)).private_sum("level", bounds=BOUNDS)
@@ -237,6 +239,7 @@ def test_several_queries_share_the_budget_once():
     assert close["interval_95"].max() == pytest.approx(5.0)
 
 
+@pytest.mark.slow
 def test_answers_bars_and_limits_are_those_of_each_group():
     """Sums and means of clipped values; groups without rows, and other ones, have their own bars and limits."""
     frame = rows(["a", "a", "b", "x", None], [1] * 5).with_columns(level=pl.Series([3, 1, 3, 3, 3]))
@@ -262,6 +265,7 @@ def test_answers_bars_and_limits_are_those_of_each_group():
     assert "0 to 0.5 for grade=a" in wide.value_handling()[0]
 
 
+@pytest.mark.slow
 def test_labels_are_tuples_or_those_of_one_column():
     """Of several grouping columns; the digest tells bounds apart."""
     frame = rows(*CROSSING).with_columns(level=pl.lit(3))

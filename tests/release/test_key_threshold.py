@@ -143,6 +143,7 @@ def test_single_rows_have_the_threshold_of_partition_selection(epsilon, delta):
     assert new_key_chance(found) <= delta
 
 
+@pytest.mark.slow
 def test_bars_of_numbers_of_rows_allow_for_the_choice():
     """Of keys that appear 95 % of the bars cover, whatever the number of rows; without the choice few would."""
     noise, rng, query = pf.Laplace(6.0), np.random.default_rng(7), Count.of("rows", None)

@@ -198,6 +198,7 @@ def test_a_chain_is_fitted_with_a_state_for_missing_values():
     assert pf.Scenario(labels, fitted, order_by="hour").priors[0] == fitted
 
 
+@pytest.mark.slow
 def test_a_mean_along_a_chain_divides_by_a_noisy_number():
     """The mean is that of the values that are there."""
     frame = pl.DataFrame({"hour": range(60), "level": [1, None, 3] * 20})

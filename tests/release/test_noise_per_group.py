@@ -285,7 +285,7 @@ def daily(hours, chain):
     return pf.protect(frame, scenario).group_by("unit").private_sum("on").plan(pf.Pure(0.8)), scenario
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thinned(range(4), 0.2))
 def test_days_along_a_chain_count_each_unit_by_its_own_noise(seed):
     """Days of units with gaps tell no more together than their total, and not much less."""
     rng = np.random.default_rng(seed)
@@ -495,6 +495,7 @@ def test_keys_with_parts_have_one_noise():
     assert plan.summary()["scale"].to_list() == pytest.approx([2.0, 2.0], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (TABLES / "galton_families.parquet").exists(), reason="the real tables are not here")
 def test_galton_by_family_size():
     """Mean heights by the size of families: one noise for all would be 165, families of two need 35."""

@@ -37,6 +37,7 @@ def scales(batch, promise=None, **terms):
     return {query.name: [noises[place].expected_error for place in places] for query, places in plan.request.reads}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(SCENARIOS, 0.2))
 def test_two_medians_need_the_same_noise_whatever_their_bins(name):
     """Two medians of 16 bins had scale 2 under presence, of 32 bins 64, of 64 bins 128, of 128 bins 256."""

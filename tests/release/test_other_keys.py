@@ -135,6 +135,7 @@ def test_noise_and_cost_are_those_of_the_column_that_merges_the_others(belief, k
     assert np.allclose(*answers, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_groups_of_units_and_of_moments_stay_what_they_are():
     """Others are together in the answer alone: units are units, and rows follow each other as they did."""
     batch = houses(BELIEFS["chain"])

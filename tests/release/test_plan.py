@@ -122,6 +122,7 @@ def test_group_privacy_is_that_of_whole_groups():
         assert table.filter(pl.col("bound") == "group privacy")["scale"][0] == pytest.approx(HOURS)
 
 
+@pytest.mark.slow
 def test_comparisons_name_every_bound():
     """Each bound has a row for each output, with its noise or the reason for none."""
     table = batch().private_sum("on").private_count(pl.col("on") == 1).plan(pf.Pure(1.0)).compare()

@@ -341,6 +341,7 @@ def test_a_chain_fitted_to_several_columns():
             pf.MarkovChain.fit(pf.Reference("a survey", seen), ["hours", "wage"], "t", domain=wrong)
 
 
+@pytest.mark.slow
 def test_columns_that_move_independently_of_each_other():
     """M53 (d): the sum of one column costs what it costs on its own chain, whatever the other column does."""
     rng = np.random.default_rng(4)

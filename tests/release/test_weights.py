@@ -177,7 +177,7 @@ def test_functions_of_several_secret_columns_have_weights():
     assert asked.release(epsilon=1e7).frame["cost"].item() == pytest.approx(4.5 - 4 + 0.5, abs=1e-3)
 
 
-@pytest.mark.parametrize("noise", [pf.Laplace, pf.GeneralizedCauchy.of(k=4)], ids=["laplace", "cauchy"])
+@pytest.mark.parametrize("noise", thinned([pf.Laplace, pf.GeneralizedCauchy.of(k=4)], 0.5), ids=["laplace", "cauchy"])
 def test_accounts_count_no_less_than_releases_of_different_weights_tell(noise, tmp_path):
     """What an account has spent is at least what the worst row, or group, loses to all its releases."""
     rng = np.random.default_rng(3)

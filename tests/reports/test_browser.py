@@ -76,6 +76,7 @@ def test_page_is_quiet_and_alone(opened, name):
     assert page.run(TWICE) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(KINDS, 0.7))
 def test_figures_are_there_and_told(opened, name):
     """The named figures have a size, a title and a text that tells them, with numbers."""

@@ -414,6 +414,7 @@ def test_what_cannot_be_listed_is_said():
     assert any("hardly any noise is needed" in note for note in quiet.notes)
 
 
+@pytest.mark.slow
 def test_a_page_has_all_of_it():
     """Evidence has cells, bounds with the plan's own marked, and what is left if an assumption is wrong."""
     plan = plan_of(PRIORS["chain"], lambda batch: batch.group_by("meter").private_mean("on").private_sum("on"))

@@ -185,6 +185,7 @@ def marks(html):
     ]
 
 
+@pytest.mark.slow
 def test_axes_of_counts_have_whole_numbers():
     """Counts, ranks, and places that are whole numbers are marked at whole numbers only."""
     frame, intervals = published.with_bars(pl.DataFrame({"hour": [0, 1, 2], "high": [1.0, 1.2, 1.4]}), high=0.1)
@@ -235,6 +236,7 @@ def test_odds_are_never_told_too_small(epsilon):
     assert math.exp(epsilon) * (1 - 1e-11) <= float(text)
 
 
+@pytest.mark.slow
 def test_figures_of_many_panels_fit_on_paper():
     """Tall pictures are several figures, with one caption, which names the outputs whose bars are rough."""
     panels = [panels_of(*published.days())[0]] * 7

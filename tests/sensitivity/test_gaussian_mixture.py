@@ -116,7 +116,7 @@ def test_one_gaussian_would_promise_too_much():
     assert 1.2 * claimed < truth <= loss(mixture, [(0, 1)], pf.Laplace(1.0), rows=2, domain=(-9.0, 9.0))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", thinned(range(4), 0.2))
 def test_renyi_losses_are_those_of_class_and_output(seed):
     """Two normals per class with one shift each: the bound is the divergence of (class, output), or above it."""
     rng = np.random.default_rng(seed)

@@ -89,6 +89,7 @@ def wrong(prior, statistic, secret, happens):
     return enumerated(list(outcomes(prior, alone, secret.domain)), happens)
 
 
+@pytest.mark.slow
 @given(groups(most_answers=2))
 @settings(max_examples=20)
 def test_laws_equal_enumeration(group):

@@ -31,7 +31,7 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.parametrize(("states", "cells", "positions", "measures"), WINDOWS, ids=str)
+@pytest.mark.parametrize(("states", "cells", "positions", "measures"), thinned(WINDOWS, 0.4, unpack=True), ids=str)
 def test_losses_of_windows_are_those_of_all_paths_or_more(states, cells, positions, measures, monkeypatch):
     """Measures of several windows, listed or covered: no bound is below the exact loss, and messages are near it."""
     rng = np.random.default_rng(states * 10 + measures + len(cells))

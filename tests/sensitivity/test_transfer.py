@@ -223,6 +223,7 @@ def test_vectors_too_large_to_compare_have_a_bound():
         pf.calibrate(laws, pf.Pure(1.0), bound=pf.DAGWM())
 
 
+@pytest.mark.slow
 def test_values_without_a_common_step_are_quick():
     """A sum of two rows with irrational weights is near or far in seconds, and never farther than the group."""
     laws = pf.laws(scenario([[0.7, 0.3], [0.4, 0.6]]), pf.Statistic([2**0.5, 3.14159265358979]))

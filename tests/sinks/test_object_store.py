@@ -146,6 +146,7 @@ def test_conditional_puts_that_are_switched_off_are_told(s3, release):
         s3(aws_conditional_put="disabled").send(LABEL, release)
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_tells_no_secret(s3, release, monkeypatch):
     """Nobody there, no bucket, an option that no store has: in words of ours, which lead to no others."""
     monkeypatch.setenv("STORE_SECRET", SECRET)

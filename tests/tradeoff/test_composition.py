@@ -140,7 +140,7 @@ NOISES = [
 ]
 
 
-@pytest.mark.parametrize(("noise", "shift"), NOISES)
+@pytest.mark.parametrize(("noise", "shift"), thinned(NOISES, 0.6, unpack=True))
 def test_one_release_of_a_noise_is_the_noise(noise, shift):
     """The profile of a noise has the noise's hockey stick: never below, and within 10⁻⁵."""
     once = compose(Profile.of(noise, shift))
@@ -156,6 +156,7 @@ def test_gaussian_releases_add_their_squares():
     assert together.delta(1.0) == pytest.approx(pf.Gaussian(1.0).delta(mu, 1.0), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "shift"), thinned([(pf.Gaussian(2.0), 1.0), (pf.Laplace(1.0), 0.7)], 0.5, unpack=True)
 )

@@ -194,6 +194,7 @@ def test_other_events_are_refused_by_name():
         from_dp_event(PAIR, "both")
 
 
+@pytest.mark.slow
 def test_erasure_scales_what_is_told():
     """A release that is withheld with probability a has (1 − a)·δ(ε) at every ε."""
     for profile in (Profile(1.0, 0.02, 0.3), Profile.of(pf.Laplace(1.0)), poisson(Profile(1.0), 0.3, prior=FREE)):

@@ -184,6 +184,7 @@ def test_locked_for_too_long(account, file):
     release(account, ready(), "x")
 
 
+@pytest.mark.slow
 def test_locked_on_a_server(new_database):
     """A server's ledger that somebody locks is waited for, and not for ever."""
     address = new_database()
@@ -299,6 +300,7 @@ def test_a_file_that_may_not_be_written():
         assert "LedgerError: The ledger cannot be opened" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_page(file):
     """A file with a damaged page is a fault when it is read or verified, wherever the damage is."""
     with Ledger(file) as ledger:

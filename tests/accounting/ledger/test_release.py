@@ -28,6 +28,7 @@ def account(file):
         ledger.verify()
 
 
+@pytest.mark.slow
 def test_days_along_a_chain(account):
     """Releases about days that follow each other cost little more together than one; the same id costs nothing."""
     found = [day(number).release(account, id=f"day {number}") for number in range(3)]

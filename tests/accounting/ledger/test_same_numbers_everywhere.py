@@ -47,6 +47,7 @@ def shown(place, *options):
     return found.stdout
 
 
+@pytest.mark.slow
 def test_the_total_of_an_entry_is_what_was_spent_then(account):
     """Each entry tells what the account had spent when it was made; the last, what is spent."""
     spent = []
@@ -109,6 +110,7 @@ def test_a_refusal_rounds_up_as_accounts_do(place):
             ledgers.release(account, ledgers.ready(0.75000002))
 
 
+@pytest.mark.slow
 def test_the_terminal_says_one_number(place, account):
     """The header, the last row and the overview of `ledger show` have the same number, with as many digits."""
     for number in range(3):

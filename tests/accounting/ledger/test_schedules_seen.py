@@ -92,6 +92,7 @@ def test_days_are_seen_by_any_filter_on_time(ledger, prior, filtered):
     assert found.ahead[0] == pytest.approx(after.epsilon, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_days_are_seen_though_the_file_grows(ledger):
     """Every day the file has one more day of rows that are not asked about: costs differ, what is asked does not."""
     account = account_of(ledger, timed(CHAIN), DAYS, by_time, lambda _, end: TABLE.head(24 * end))
@@ -106,6 +107,7 @@ def test_days_are_seen_though_each_has_a_file(ledger):
     assert account.budget(ahead=2).every == "1d"
 
 
+@pytest.mark.slow
 def test_days_are_seen_though_their_noise_differs(ledger):
     """Hours that a day lacks or has twice, other guarantees, last digits of another machine."""
     account = account_of(
@@ -131,6 +133,7 @@ def _last_digits(spent):
     assert found.every.steps == 24
 
 
+@pytest.mark.slow
 def test_weeks_are_seen(ledger):
     """One every seven days."""
     account = account_of(ledger, timed(CHAIN), [(0, 7), (7, 14)], by_time)
@@ -191,7 +194,7 @@ def test_numbers_of_days_and_of_steps_are_filters_too(ledger):
     assert found.endless == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.5), ids=PRIORS)
+@pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.2), ids=PRIORS)
 def test_steps_that_are_numbers(ledger, prior):
     """A schedule along numbers is seen under every prior."""
     scenario = pf.Scenario(ON, prior, order_by="hour", within="house", public=PUBLIC)
@@ -204,6 +207,7 @@ def test_steps_that_are_numbers(ledger, prior):
     assert account.budget(ahead=1).every == "24 steps"
 
 
+@pytest.mark.slow
 def test_days_by_name_are_seen_along_a_chain(ledger):
     """What a text names does not matter to a chain, whose rows know their hours."""
     assert account_of(ledger, timed(CHAIN), DAYS, by_name).budget(ahead=1).every == "1d"
@@ -244,6 +248,7 @@ def test_two_districts_are_two_schedules(ledger):
     assert account.budget(ahead=1).every == "1d"
 
 
+@pytest.mark.slow
 def test_the_forecast_goes_on_where_other_shapes_have_been(ledger):
     """A plan for a day that was released with other noise is not counted a second time."""
     scenario = timed(CHAIN)

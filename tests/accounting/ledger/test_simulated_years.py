@@ -153,6 +153,7 @@ def check_year(name, secret, kind, days, folder):
             assert made == days  # what is forgotten can be told for ever
 
 
+@pytest.mark.slow
 def test_first_values_under_a_kernel_do_not_jump(tmp_path):
     """There is one row whose value is hidden: rows that only later days have do not make the first day cost more."""
     promise, limit, options = PROMISES["pure"]
@@ -179,6 +180,7 @@ def test_a_forecast_ends_where_counting_does():
     assert spent.total(costs).total > limit.epsilon
 
 
+@pytest.mark.slow
 def test_other_noise_than_the_account_counts_is_told(tmp_path):
     """An account that counts pure losses says so when Gaussian noise comes, and which noise it can add."""
     scenario = CASES["chain"].scenario("secret")

@@ -159,7 +159,7 @@ def test_bounds_that_meet_give_the_single_chain(states, length, start):
             ([[0.5, 0.25, 0.25], [0.0, 0.7, 0.3], [0.0, 0.2, 0.8]], 60),
             ([[1 - 1e-9, 1e-9, 0.0], [0.2, 0.5, 0.3], [0.3, 0.1, 0.6]], 700),
         ],
-        0.33,
+        0.3,
         unpack=True,
     ),
     ids=["steps that cannot be", "a state that is passed through", "rare states"],

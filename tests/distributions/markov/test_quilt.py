@@ -143,6 +143,7 @@ def test_influences_are_those_of_the_joint_law(states, length, least, turns, see
             assert same(quilts.loss(at_most(most)).value, least_one)
 
 
+@pytest.mark.slow
 def test_rows_that_share_their_tables_lose_what_each_alone_would():
     """A stationary chain, and one with kernels in turn: the worst row is that of all rows taken one at a time."""
     rng = np.random.default_rng(12)

@@ -78,6 +78,7 @@ def test_orders_of_releases_in_row_order_are_never_below_the_exact_loss(states):
     assert np.median(ratios) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stay", "epsilon", "ratio"),
     thinned([(0.9, 0.1, 13.242684), (0.9, 0.5, 33.344397), (0.75, 0.1, 3.313872)], 0.3, unpack=True),
@@ -116,7 +117,7 @@ def telling_response(states, epsilon, delta):
     return np.concatenate([response, delta * np.eye(states)], axis=1)
 
 
-@pytest.mark.parametrize("states", [2, 3])
+@pytest.mark.parametrize("states", thinned([2, 3], 0.5))
 def test_a_class_of_chains_keeps_what_the_worst_of_its_members_keeps(states):
     """Members with a kernel of their own at every step lose no more than the class, by outputs and by their bounds."""
     rng, ratios = np.random.default_rng(20 + states), []
@@ -151,7 +152,7 @@ def test_bounds_that_hold_a_single_chain_lose_what_it_loses():
     assert band[:2] == pytest.approx(single[:2], rel=1e-6)
 
 
-@pytest.mark.parametrize("stay", [0.6, 0.9, 0.99, 0.999])
+@pytest.mark.parametrize("stay", thinned([0.6, 0.9, 0.99, 0.999], 0.8))
 def test_slow_chains_come_to_rest(stay):
     """The loss for ever is the closed form sinh(ε/2) = p/(1−p)·sinh(ε₀/2) of M36, within the pads, and above it."""
     kernel = np.array([[[stay, 1 - stay], [1 - stay, stay]]])
@@ -162,6 +163,7 @@ def test_slow_chains_come_to_rest(stay):
     assert exact <= found.loss <= exact * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_kernels_in_turn_come_to_rest_turn_by_turn():
     """A day of kernels: a year loses no less than any part of it, and what stands for all is near to a long walk."""
     rng = np.random.default_rng(5)
@@ -174,7 +176,7 @@ def test_kernels_in_turn_come_to_rest_turn_by_turn():
     assert losses[2][:2] == pytest.approx(losses[1][:2], rel=1e-6)
 
 
-@pytest.mark.parametrize(("delta", "scale"), [(1e-6, 36.586640), (1e-3, 22.383174)])
+@pytest.mark.parametrize(("delta", "scale"), thinned([(1e-6, 36.586640), (1e-3, 22.383174)], 0.5, unpack=True))
 def test_one_gaussian_sum_a_row_for_ever(delta, scale):
     """M37's figures: stay-probability .9, (1, δ) for ever, and back from the noise to ε."""
     chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))

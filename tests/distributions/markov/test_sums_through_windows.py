@@ -121,6 +121,7 @@ def _agree(sums, laws, row, other, reach):
     return same and steps[0] == steps[1] and kinds[0] == kinds[1]
 
 
+@pytest.mark.slow
 def test_states_that_cannot_be_are_no_secrets_in_windows():
     """Zeros in kernels, a transient state, a start that is certain."""
     kernel = np.array([[0.0, 0.6, 0.4], [0.5, 0.5, 0.0], [0.2, 0.0, 0.8]])
@@ -134,6 +135,7 @@ def test_states_that_cannot_be_are_no_secrets_in_windows():
         assert truth <= together <= apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("delta", "length"), [(1e-2, 9), (1e-9, 10)])
 def test_any_length(delta, length):
     """Stay-probability .9: what a thousand rows need is what a million need, within one step."""
@@ -163,6 +165,7 @@ def test_rows_of_a_cycle_and_a_start_far_from_it():
     assert nearest(made(5_400), PAIRS, 1e-4).length == nearest(made(150), PAIRS, 1e-4).length
 
 
+@pytest.mark.slow
 def test_what_never_forgets_is_refused():
     """A chain that alternates for ever has no nearness that does not grow with it."""
     chain = Chain(np.array([[[0.0, 1.0], [1.0, 0.0]]]), np.zeros(59_999, dtype=np.intp), np.array([[0.5, 0.5]]))

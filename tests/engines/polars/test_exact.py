@@ -20,6 +20,7 @@ counts = st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3).filter(lamb
 most = st.sampled_from([1, 2**29 - 1, 2**29, 2**40])
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(counts, most, st.data())
 def test_weighted_counts_are_those_of_whole_numbers(found, limit, data):

@@ -116,6 +116,7 @@ def test_patterns_are_those_listed_group_by_group(frame, by, asked, period, cloc
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(frames(), st.sampled_from([None, "asked"]), st.sampled_from([None, 1, 3]), st.sampled_from([1, 4]))
 def test_a_cover_has_a_row_wherever_a_group_has_one(frame, asked, period, step):

@@ -106,6 +106,7 @@ def test_no_shape_depends_on_private_values(data):
     assert (one.sums.dtype, one.sums.shape) == (other.sums.dtype, other.sums.shape)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.data(), st.sampled_from(["x", "squared", "peaks", "bars"]))
 def test_numbers_of_an_interval_are_read_from_the_formula(data, kind):

@@ -51,6 +51,7 @@ def test_classes_of_an_interval_say_where_they_lie_and_cover_it(edges, expected)
     assert labels(Interval(0, 10), bins=edges) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.integers(-3, 13), min_size=1, max_size=5, unique=True).map(sorted), st.floats(0, 10))
 def test_every_value_is_in_one_class_and_edges_belong_to_the_class_they_begin(edges, number):

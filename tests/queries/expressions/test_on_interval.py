@@ -221,6 +221,7 @@ def ordinary(data, low, width):
     return sorted(data.draw(st.lists(st.floats(low, low + width), min_size=2, max_size=12)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @example((0.0, 1.0, -3.0, 10.0), None)
 @example((1.0, -0.1, 1e6, 0.01), None)

@@ -145,6 +145,7 @@ def test_decimals_that_are_no_binary_fractions_are_rounded_to_the_grid():
     assert 2**39 < values.high <= 2**40
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(expressions, domains, st.fractions(min_value=-9, max_value=9))
 def test_squares_are_those_of_the_steps(expression, domain, center):
