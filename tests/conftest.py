@@ -19,14 +19,16 @@ gc.set_threshold(100_000, 50, 100)
 LONG = {"nightly": 120, "slow": 60}
 """Tests of more seconds than this are listed at the end of a run, by their mark."""
 LONG_WITHOUT_MARK = 2
-PAGES = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "docs", ROOT / "pufferflow" / "jobs"
+"""Where examples plan or run jobs for seconds; those of the README and of all other files are tried by default."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the pages of the documentation as slow: some plan for seconds. The README is tested by default."""
+    """Mark the examples that take long as slow."""
     for item in items:
-        if PAGES in item.path.parents:
+        if not {*EXAMPLES}.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.slow)
 
 

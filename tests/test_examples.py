@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from strict import STRICT
-from thinned import thinned
 
 ARGUMENTS = {"year_of_days": ["12"]}
 FOLDER = Path(__file__).parents[1] / "examples"
@@ -14,7 +13,7 @@ EXAMPLES = sorted([*FOLDER.glob("*.py"), *FOLDER.glob("papers/*.py")])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", thinned(EXAMPLES, 0.15), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(script, tmp_path):
     """Each example ends well in an empty folder and prints something."""
     result = subprocess.run(

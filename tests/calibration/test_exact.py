@@ -121,7 +121,7 @@ def cauchy_delta(shift, k, epsilon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("k", thinned([1.1, 1.3, 2, 4, 40], 0.4))
+@pytest.mark.parametrize("k", [1.1, 1.3, 2, 4, 40])
 def test_cauchy_hockey_sticks_near_their_end_are_not_below_the_truth(k):
     """Where ε is just below D_∞ both tails nearly cancel: their errors count."""
     noise = pf.GeneralizedCauchy(1.0, k)

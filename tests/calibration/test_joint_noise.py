@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
-from thinned import thinned
 
 import pufferflow as pf
 
@@ -143,7 +142,7 @@ def test_it_is_chosen_only_where_it_helps():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "promise", thinned([pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-6), pf.Gdp(0.5)], 0.7), ids=["Rényi", "approx", "gdp"]
+    "promise", [pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-6), pf.Gdp(0.5)], ids=["Rényi", "approx", "gdp"]
 )
 def test_a_sum_and_a_count_above_a_threshold_win_a_fifth(promise):
     """A row of 0 to 10 in a sum and in a count of 5 and more: both have a fifth less noise than independent ones."""

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from strict import STRICT
-from thinned import nightly, thinned
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.jobs import starter
@@ -104,7 +104,7 @@ def test_the_program_is_installed_under_its_name():
     assert pufferflow.cli.main is main
 
 
-@pytest.mark.parametrize("how", thinned(WAITS, 0.5))
+@pytest.mark.parametrize("how", WAITS)
 @pytest.mark.slow
 def test_ctrl_c_ends_a_command_calmly(make, tmp_path, how):
     """Ctrl-C in the middle of a run, inside of exec too, ends it with 130, one calm line, and no traceback."""

@@ -180,7 +180,7 @@ def test_engines_that_read_values_otherwise_are_refused(fault):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", thinned(QUERIES, 0.3))
+@pytest.mark.parametrize("fault", QUERIES)
 def test_engines_that_answer_other_queries_are_refused(fault):
     machine = OtherQueries(pl.DataFrame())
     machine.change = QUERIES[fault]

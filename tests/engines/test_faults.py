@@ -10,7 +10,6 @@ import postgres
 import pytest
 import sqlalchemy as sa
 from pufferflow_connectors import postgresql as on_postgresql
-from thinned import thinned
 
 import pufferflow as pf
 
@@ -109,7 +108,7 @@ def test_a_table_that_is_dropped_after_the_plan(address, table, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", thinned(["text", "numeric(5, 1)", "int4"], 0.3))
+@pytest.mark.parametrize("kind", ["text", "numeric(5, 1)", "int4"])
 def test_a_column_whose_type_changes_after_the_plan(address, table, kind):
     """Another type would be read in another way, whether the machine could do it or not."""
     made = plan(table)

@@ -245,6 +245,7 @@ def test_texts_that_are_equal_but_for_their_bytes_are_told_apart(monkeypatch):
     assert refused(backend)
 
 
+@pytest.mark.slow
 def test_texts_are_in_the_order_of_their_bytes(of):
     """Which row of a unit is its first depends on it."""
     backend, mutated = of

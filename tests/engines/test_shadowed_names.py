@@ -8,7 +8,6 @@ import polars as pl
 import postgres
 import pytest
 import sqlalchemy as sa
-from thinned import thinned
 
 import pufferflow as pf
 
@@ -35,7 +34,7 @@ MACROS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(MACROS, 0.2))
+@pytest.mark.parametrize("name", MACROS)
 def test_macros_of_duckdb_are_refused_under_names_of_its_own(name):
     with duckdb.connect() as honest:
         assert near_the_truth(released(honest.from_arrow(ROWS.to_arrow())))

@@ -3,6 +3,7 @@
 import random
 
 import polars as pl
+import pytest
 from machines import PolarsMachine
 
 import pufferflow as pf
@@ -53,6 +54,7 @@ def asked(table, scenario):
     yield sums(batch.filter(pl.col("kind") == "a", pl.col("day") > 0))
 
 
+@pytest.mark.slow
 def test_what_is_read_of_a_unit_depends_on_its_own_rows_alone(put):
     """Sums without a unit are smaller by what this unit has alone, also where rows are equal in all public columns."""
     rows = visits(1)

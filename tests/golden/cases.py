@@ -14,7 +14,7 @@ Case = Callable[[], Any]
 PAGED = {"chain": "by expression", "gaussian, ar1": "count", "any": "shares", "independent, labels": "histogram"}
 """Scenarios and kinds of batches of which pages are recorded."""
 QUICK = ("count", "cut sum", "by expression", "histogram", "within", "no floor", "shares")
-"""Kinds of batches over which the scenarios of the default tests take turns; of the others there is one each."""
+"""Kinds of batches over which scenarios of the default tests take turns; of the others there is one each."""
 LONG = ("table, derived", "chain, pairs", "chain, closer, missing", "several kinds", "chains between, four")
 """Scenarios of which no account is recorded: others have the same, and sooner."""
 TIED = ("chain, closer, missing", "curve")
@@ -57,7 +57,7 @@ def record(name: str) -> Any:
 
 def _few() -> list[str]:
     chosen = [f"scenario/{name}" for name in NAMES]
-    chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 2]
+    chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 4 == 1]
     chosen += ["plan/independent/variance", "plan/any/cauchy", "plan/independent/quantiles", "plan/diffusion/curve"]
     chosen += ["plan/independent/mean by day", "plan/gaussian, matrix/staircase", "plan/gaussian, first/exact"]
     chosen += [f"evidence/{name}" for name in ("chain, two steps", "independent, closer")]
@@ -67,4 +67,4 @@ def _few() -> list[str]:
 
 
 FEW: Final = _few()
-"""The cases of the default tests: each scenario with one kind of batch, and some of all else."""
+"""The cases of the default tests: each scenario, every fourth with a kind of batch, and some of all else."""

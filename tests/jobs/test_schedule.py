@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import jobs
 import pytest
-from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.jobs import job as running
@@ -241,7 +240,7 @@ def test_a_long_rest(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", thinned([signal.SIGINT, signal.SIGTERM], 0.5))
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
 def test_it_stops_within_a_second_while_a_retry_is_waited_for(tmp_path, watch, which):
     """A long wait for the next attempt is cut short; nothing is told, since nothing was decided."""
     job = jobs.made(tmp_path, ('wait = "0s"', 'wait = "1h"'), data=True)

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.noise import sampler as drawing
@@ -62,8 +61,9 @@ def test_draws_follow_the_law(family):
         assert fit(draws, noise.at(3.0 * wrong)) < ALARM
 
 
+@pytest.mark.slow
 @every_light_noise
-@pytest.mark.parametrize("wrong", thinned([0.9, 1.1], 0.1))
+@pytest.mark.parametrize("wrong", [0.9, 1.1])
 def test_power_of_the_fit(family, wrong):
     """Of a hundred samples of one fortieth the size, at least 99 give away a scale 10 % off."""
     noise, size = family(1.0), DRAWS // 40
@@ -71,6 +71,7 @@ def test_power_of_the_fit(family, wrong):
     assert sum(fit(row, noise) < ALARM for row in draws) >= 99
 
 
+@pytest.mark.slow
 @every_light_noise
 def test_false_alarms_are_rare(family):
     """Of two hundred right samples no more than two are called wrong."""
@@ -88,7 +89,7 @@ def test_the_operating_systems_randomness_has_the_same_law(family):
 
 @pytest.mark.slow
 @every_light_noise
-@pytest.mark.parametrize("scale", thinned([1.0, 0.9, 1.1], 0.25))
+@pytest.mark.parametrize("scale", [1.0, 0.9, 1.1])
 def test_neighbouring_answers_look_alike_as_promised(family, scale):
     """Answers one grid step and one scale apart give outputs whose laws are shifts of each other: no more, no less."""
     noise = family(1.0)

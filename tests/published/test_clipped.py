@@ -125,7 +125,7 @@ def test_limits_are_kept(tmp_path, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", thinned(FORMATS, 0.33))
+@pytest.mark.parametrize("form", FORMATS)
 def test_older_releases_are_read(tmp_path, form):
     """Bytes and folders without limits are what they were; only cutting them is refused, with a way out."""
     new = batch().release(epsilon=0.1)

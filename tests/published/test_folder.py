@@ -450,7 +450,7 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize("there", thinned([False, True], 0.5), ids=["new", "there"])
+@pytest.mark.parametrize("there", [False, True], ids=["new", "there"])
 def test_killed_at_any_step(tmp_path, there):
     """Nothing is tidied up: a new folder is not there or whole, so is each file of an old one, and a next run mends."""
     folder.send(made(), tmp_path / "whole", "csv")

@@ -6,7 +6,6 @@ Their categories may be made of the data, so where it is secret who is there not
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from thinned import thinned
 
 import pufferflow as pf
 
@@ -31,7 +30,7 @@ def protected(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", thinned(KINDS, 0.5))
+@pytest.mark.parametrize("kind", KINDS)
 def test_under_presence_nothing_published_tells_the_categories_of_an_enum(kind, tmp_path):
     """Keys are published as they were declared, in texts: frame, intervals, files, certificate, words and pages."""
     batch, keys = protected(kind)

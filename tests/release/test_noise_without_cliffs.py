@@ -38,7 +38,7 @@ def scales(batch, promise=None, **terms):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(SCENARIOS, 0.2))
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_two_medians_need_the_same_noise_whatever_their_bins(name):
     """Two medians of 16 bins had scale 2 under presence, of 32 bins 64, of 64 bins 128, of 128 bins 256."""
     columns = ("a", "b") if name in ("presence", "two secrets") else ("a", "a")

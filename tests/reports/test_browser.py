@@ -11,9 +11,12 @@ import pages
 import polars as pl
 import published
 import pytest
-from thinned import nightly, thinned
+from thinned import nightly
 
 from pufferflow.reports import pages as report
+
+pytestmark = pytest.mark.slow
+"""A browser takes seconds to start."""
 
 ALL = pages.all_pages()
 USUAL = ["plan-usual", "plan-hostile", "release-evidence", "release-hostile-evidence", "ledger-accounts"]
@@ -65,8 +68,7 @@ return [...document.querySelectorAll('table')].map(t => [t.getBoundingClientRect
 HEADINGS = "return [...document.querySelectorAll('h1, h2, h3')].map(h => Number(h.tagName[1]))"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(USUAL, 0.2))
+@pytest.mark.parametrize("name", USUAL)
 def test_page_is_quiet_and_alone(opened, name):
     """A page writes nothing to the console, asks for nothing but itself, runs no script, and uses no id twice."""
     page = opened(written(name)).look()
@@ -76,8 +78,7 @@ def test_page_is_quiet_and_alone(opened, name):
     assert page.run(TWICE) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(KINDS, 0.7))
+@pytest.mark.parametrize("name", KINDS)
 def test_figures_are_there_and_told(opened, name):
     """The named figures have a size, a title and a text that tells them, with numbers."""
     page = opened(written(name)).look()
@@ -90,7 +91,6 @@ def test_figures_are_there_and_told(opened, name):
 
 
 @pytest.mark.parametrize("name", USUAL)
-@pytest.mark.slow
 def test_page_fits_a_telephone(opened, name):
     """At 360 pixels nothing goes over the edge, and the text in figures stays large enough and whole."""
     page = opened(written(name)).look(**PHONE)
@@ -100,21 +100,16 @@ def test_page_fits_a_telephone(opened, name):
     assert page.run(OVERLAPPING) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "screen"),
-    thinned(
-        [
-            *[("plan-usual", "light"), ("plan-usual", "dark")],
-            *[
-                ("release-hostile-evidence", "dark-phone"),
-                ("ledger-accounts", "light"),
-                ("ledger-accounts", "dark-phone"),
-            ],
+    [
+        *[("plan-usual", "light"), ("plan-usual", "dark")],
+        *[
+            ("release-hostile-evidence", "dark-phone"),
+            ("ledger-accounts", "light"),
+            ("ledger-accounts", "dark-phone"),
         ],
-        0.4,
-        unpack=True,
-    ),
+    ],
 )
 def test_page_is_for_everybody(opened, axe, name, screen):
     """axe-core finds nothing serious, in light and in dark, and headings go down one step at a time."""
@@ -142,7 +137,6 @@ def test_tables_are_as_wide_as_the_text(opened, name):
     assert page.run(BESIDE_TEXT) == []
 
 
-@pytest.mark.slow
 def test_page_can_be_printed(opened):
     """On paper a plan has several pages, light ones, and a place for a name, a date and a signature."""
     page = opened(written("plan-usual")).look(scheme="dark", media="print")
@@ -155,7 +149,6 @@ def test_page_can_be_printed(opened):
     assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
 
 
-@pytest.mark.slow
 def test_nothing_is_cut_on_paper(opened):
     """No table of many outputs and groups is wider than a sheet, on which each output has a table of its own."""
     keys = {"street": [f"a street with quite a long name {place}" for place in range(60)]}
@@ -177,7 +170,6 @@ TURNS = dict(zip(sorted(ALL), itertools.cycle(SCREENS), strict=False))
 SEEN = [place for place in PLACES if place[0] in USUAL or TURNS[place[0]] == place[1]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "screen"), [*SEEN, *nightly([place for place in PLACES if place not in SEEN], unpack=True)]
 )
@@ -190,7 +182,6 @@ def test_every_page_on_every_screen(opened, axe, name, screen):
     assert page.violations(axe) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_every_page_can_be_printed(opened, name):
     """Every page prints, and no figure is higher than a sheet of paper."""

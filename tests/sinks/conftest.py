@@ -36,11 +36,7 @@ def s3_server(s3_of_sinks):
     return f'address = "s3://releases/sink-{next(_NUMBERS)}"\noptions = {{ {written} }}'
 
 
-EVERYWHERE = {
-    "test_a_release_is_there_as_it_was",
-    "test_another_release_is_refused",
-    "test_threads_that_send_at_once_write_once",
-}
+EVERYWHERE = {"test_a_release_is_there_as_it_was"}
 """What is tried by default of every kind; the rest of those that take their time is in the slow run."""
 REPEATED = {"test_a_process_that_stops_leaves_nothing_half_written"}
 """What the slow run has in another test, with other lines of the same kinds."""

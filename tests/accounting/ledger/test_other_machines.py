@@ -83,7 +83,7 @@ def account(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(EACH, 0.33))
+@pytest.mark.parametrize("name", EACH)
 def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_for(name, account, machine):
     """Whether this machine's own noise is a little more or less; the charge stays, and covers what is drawn."""
     paid, own = account(name), plan(name)
@@ -195,7 +195,7 @@ def older(made):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(EACH, 0.2))
+@pytest.mark.parametrize("name", EACH)
 def test_names_of_older_versions_are_known_whatever_the_digits(name, account, machine):
     paid = account(name)
     machine(2 * UNIT)

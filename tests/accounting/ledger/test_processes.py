@@ -39,6 +39,7 @@ def holds(*stories, timeout=900):
         assert code == 0, errors.read()[-3000:]
 
 
+@pytest.mark.slow
 def test_races_and_deaths(addresses):
     """Racing processes make one ledger, spend no more than the budget, share one noise; killed ones lose nothing."""
     holds(
