@@ -137,6 +137,7 @@ def test_the_same_model_twice_costs_more_than_once():
             assert twice < 2 * promise.epsilon
 
 
+@pytest.mark.slow
 def test_what_an_account_counts_does_not_depend_on_which_rows_were_seen():
     # spans may depend on earlier answers, and a proof must not: laws that repeat count for ever from the first release
     frame = rows_of(12, homes=60)

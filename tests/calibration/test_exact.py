@@ -154,7 +154,7 @@ def test_gaussian_noise_never_has_no_delta():
             assert pf.loss([(point(0), point(1))], pf.Gaussian(1.0), pf.Approx.of(delta), bound=bound) == math.inf
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-9, 1e-12, 0.0])
+@pytest.mark.parametrize("delta", thinned([1e-6, 1e-9, 1e-12, 0.0], 0.5))
 def test_tiny_deltas_cost_no_more_than_none(delta):
     """Laplace noise for (1, δ) is never more than for a pure guarantee; at δ = 0 it is the same."""
     pure = pf.calibrate([OUTLIER], pf.Pure(1.0), noise=pf.Laplace, bound=EXACT).noise.scale

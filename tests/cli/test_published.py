@@ -84,6 +84,7 @@ def test_csv_is_compared_and_what_lies_beside_it_too(tmp_path, give):
     assert (found.exit, "release.csv has other numbers" in found.out) == (6, True)
 
 
+@pytest.mark.slow
 def test_a_release_of_another_account_or_ledger_is_told(job, tmp_path):
     folder = job.run(PERIODS[0]).folder
     with job.ledger() as ledger, pf.Ledger(tmp_path / "other.db") as other:

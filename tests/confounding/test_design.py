@@ -222,6 +222,7 @@ def test_symmetry_halves_the_program_and_changes_no_loss(monkeypatch):
     assert design(THREE, FIRST, pf.Pure(0.5), secret="s").expected_loss == pytest.approx(halved.expected_loss, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_ten_thousand_probabilities():
     """A program of 10⁴ probabilities is solved, and kept in whole numbers, in seconds."""
     rng = np.random.default_rng(1)

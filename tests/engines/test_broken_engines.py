@@ -187,7 +187,7 @@ def test_engines_that_answer_other_queries_are_refused(fault):
     refused(machine)
 
 
-@pytest.mark.parametrize("fault", RESULTS)
+@pytest.mark.parametrize("fault", thinned(RESULTS, 0.4))
 def test_engines_that_lose_results_are_refused(fault):
     machine = OtherResults(pl.DataFrame())
     machine.kind, machine.change = RESULTS[fault]

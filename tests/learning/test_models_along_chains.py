@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.stats import norm
+from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.calibration.chain_bounds import ROW_BY_ROW, STEP_BY_STEP
@@ -108,14 +109,18 @@ def test_sums_keep_their_pure_promise_exactly():
 
 @pytest.mark.parametrize(
     ("promise", "model"),
-    [
-        (pf.Approx(1.0, 1e-6), learning.PrivateSGDRegressor),
-        (pf.Approx(1.0, 1e-6), learning.PrivateRidge),
-        (pf.Pure(1.0), learning.PrivateRidge),
-        (pf.Renyi(2, 0.5), learning.PrivateSGDRegressor),
-        (pf.ApproxRenyi(2, 0.5, 1e-5), learning.PrivateSGDRegressor),
-        (pf.Zcdp(0.1), learning.PrivateRidge),
-    ],
+    thinned(
+        [
+            (pf.Approx(1.0, 1e-6), learning.PrivateSGDRegressor),
+            (pf.Approx(1.0, 1e-6), learning.PrivateRidge),
+            (pf.Pure(1.0), learning.PrivateRidge),
+            (pf.Renyi(2, 0.5), learning.PrivateSGDRegressor),
+            (pf.ApproxRenyi(2, 0.5, 1e-5), learning.PrivateSGDRegressor),
+            (pf.Zcdp(0.1), learning.PrivateRidge),
+        ],
+        0.5,
+        unpack=True,
+    ),
     ids=str,
 )
 def test_noise_lies_between_that_of_independent_rows_and_that_of_groups(promise, model):
@@ -126,6 +131,7 @@ def test_noise_lies_between_that_of_independent_rows_and_that_of_groups(promise,
     assert scales[0] < scales[1] < 0.8 * scales[2]
 
 
+@pytest.mark.slow
 def test_a_chain_that_never_changes_counts_as_a_group():
     # rows that are all alike move together
     frame = table(12, people=20)
@@ -183,6 +189,7 @@ def test_every_kind_of_chain_is_carried():
     assert planned(frame, promise, belief=first).mechanism.scale < group
 
 
+@pytest.mark.slow
 def test_several_columns_follow_the_chain_of_their_tuples():
     # both columns of a row are hidden, as a pair: features and target move with its state
     rng = np.random.default_rng(0)

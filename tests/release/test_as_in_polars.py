@@ -7,7 +7,6 @@ import pickle
 import polars as pl
 import polars.selectors as cs
 import pytest
-from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.calibration.bound_names import BOUNDS
@@ -114,7 +113,8 @@ def test_selectors_name_public_columns_alone():
             batch().group_by(selected)
 
 
-@pytest.mark.parametrize("name", thinned(NOISES, 0.2))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOISES)
 def test_names_of_noises(name):
     """A noise has the same name in Python as in a job file, and means the family of that name."""
     asked, promise = batch().private_sum("level"), pf.Approx(1.0, 1e-3)
@@ -131,7 +131,8 @@ def test_one_table_of_names_of_noises():
 CHAIN = pf.MarkovChain([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
 
 
-@pytest.mark.parametrize("name", thinned(BOUNDS, 0.1))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOUNDS)
 def test_names_of_bounds(name):
     """The name of a bound means the bound; what it cannot prove is refused alike."""
     asked, guarantee = batch(prior=CHAIN).private_sum("level"), pf.Approx(1.0, 1e-3)

@@ -346,6 +346,7 @@ def test_declared_groups_without_rows_have_no_more_noise_than_others():
     assert batch.plan(pf.Pure(1.0)).summary()["scale"].to_list() == pytest.approx([1.0, 2.0, 1.0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path):
     """A release with noise by group costs its guarantee, also as another machine reserved it with other digits."""
     protected = families([1, 2, 3])
@@ -365,6 +366,7 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
         plan._decision.at(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_reached_names_the_plan_with_one_noise(tmp_path):
     """Where groups have noise of their own, the refusal of an account says what may cost less."""
     protected = families([1, 2])
@@ -388,6 +390,7 @@ def test_a_wrong_prior_is_judged_by_the_least_noise():
     assert pf.robustness(plan, 0.5).epsilon == pytest.approx(2.0, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_certificate_and_the_words_say_so():
     """Certificate, summary, explanation, comparison and page speak of the noise of each group."""
     plan = families([1, 4]).group_by("town").private_mean("on").plan(pf.Pure(1.0))

@@ -94,6 +94,7 @@ def test_releases_that_changed_their_ids_are_told(tmp_path):
     assert all("under the id of another" in lines[0] for lines in told)
 
 
+@pytest.mark.slow
 def test_what_was_taken_away_is_written_anew(lite, release, tmp_path):
     """All rows, the certificate, or both; a part of the rows, and rows that were edited, are another release's."""
     file = f"sqlite:///{tmp_path}/published.db"

@@ -449,6 +449,7 @@ def test_a_server_that_goes_away_is_told_once():
     assert found.stdout.count("cannot be reached, or closed the connection") == 3
 
 
+@pytest.mark.slow
 def test_a_server_that_drops_connections(new_database):
     """Connections that the server closed are made anew."""
     address = new_database()
@@ -613,6 +614,7 @@ def test_an_interrupt_at_any_line(account):
     assert account.spent().epsilon == pytest.approx(1e-3 * (1 - counted.left))
 
 
+@pytest.mark.slow
 def test_clocks_that_jump(file, monkeypatch):
     """Times are for people: entries are in order, counted and sound whatever a clock says."""
     years = iter([2030, 1970, 9999, 2001, 2026, 1, 2031])

@@ -99,6 +99,7 @@ def test_days_are_seen_though_the_file_grows(ledger):
     assert account.budget(ahead=2).every == "1d"
 
 
+@pytest.mark.slow
 def test_days_are_seen_though_each_has_a_file(ledger):
     """No filter at all: the rows of a sequence know their hours."""
     account = account_of(
@@ -194,7 +195,8 @@ def test_numbers_of_days_and_of_steps_are_filters_too(ledger):
     assert found.endless == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("prior", thinned(PRIORS.values(), 0.2), ids=PRIORS)
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_steps_that_are_numbers(ledger, prior):
     """A schedule along numbers is seen under every prior."""
     scenario = pf.Scenario(ON, prior, order_by="hour", within="house", public=PUBLIC)
@@ -236,6 +238,7 @@ def test_other_kinds_of_releases_are_said_to_be_left_out(ledger):
     assert account.budget(by_time(pf.protect(frame, scenario), 0, 1).private_sum("on").plan(pf.Pure(0.5))).every == "1d"
 
 
+@pytest.mark.slow
 def test_two_districts_are_two_schedules(ledger):
     """Releases of each district every day: a day is the distance, not a district."""
     scenario = timed(pf.Independent())
@@ -261,6 +264,7 @@ def test_the_forecast_goes_on_where_other_shapes_have_been(ledger):
     assert totals[-1] < 0.6
 
 
+@pytest.mark.slow
 def test_without_two_releases_of_one_kind_nothing_is_foreseen(ledger):
     """The sentence is said where it is true."""
     scenario = timed(CHAIN)

@@ -116,6 +116,7 @@ def test_a_file_that_was_committed_and_not_moved_is_found(account, tmp_path, mon
     assert account.spent().epsilon == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_lost_file_is_not_drawn_again(account, tmp_path):
     """Rows that are gone stay gone: a second draw would let people average."""
     plan, path = rows_of().plan(pf.Pure(1.0)), tmp_path / "rows.parquet"
