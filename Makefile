@@ -7,6 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 STAMP := $(VENV)/.installed
+SEED ?= $(shell date -u +%Y%m%d)
 AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo     run the main job (installs the core alone)"
 	@echo "make check    format, lint, types, import rules, words, tests"
-	@echo "make test     run the tests          make slow    the tests that take minutes"
+	@echo "make test     run the tests          make slow    those that take longer"
 	@echo "make nightly  the same truths, with far more cases"
 	@echo "make mutants  plant each bug of tests/mutants in a copy, and find the test that fails"
 	@echo "make map      draw docs/map.md, the map of the source"
@@ -49,9 +50,11 @@ test: $(STAMP) axe
 slow: $(STAMP) axe
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "slow and not nightly"
 
-# More seeds and larger grids of what slow tests hold: before a publication, and every night where there is a machine.
+# More seeds and larger grids of what slow tests hold, and all properties with the seed of the day: before a publication,
+# and every night where there is a machine. `make nightly SEED=20261128` repeats a night.
 nightly: $(STAMP) axe
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m nightly
+	@echo "seed $(SEED)"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "nightly or hypothesis" --hypothesis-profile=seeded --hypothesis-seed=$(SEED)
 
 check: format lint types imports words test
 

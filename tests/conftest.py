@@ -10,6 +10,7 @@ import within_time
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("seeded", settings.get_profile("default"), derandomize=False, print_blob=True)
 settings.load_profile("default")
 
 os.environ.setdefault("PUFFERFLOW_WORKERS", "1")
@@ -66,6 +67,12 @@ def pytest_terminal_summary(terminalreporter):
         if lines:
             terminalreporter.section(title)
             terminalreporter.write_line("\n".join(lines))
+
+
+@pytest.fixture(scope="session")
+def seed_of_run(pytestconfig):
+    """The seed of this run, for tests that play as long as there is time; 0 unless `make nightly` gives another."""
+    return int(pytestconfig.getoption("--hypothesis-seed", default=None) or 0)
 
 
 @pytest.fixture

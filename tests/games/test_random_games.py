@@ -41,19 +41,19 @@ def seeds(first, seconds):
 
 @pytest.mark.parametrize("seconds", LONG)
 @pytest.mark.parametrize(("rule", "kind"), CELLS)
-def test_no_strategy_of_many_games_tells_more_than_the_limit(rule, kind, seconds):
+def test_no_strategy_of_many_games_tells_more_than_the_limit(rule, kind, seconds, seed_of_run):
     """As many games as there is time for."""
-    for seed in seeds(1, seconds):
-        played = play(rule, kind, seed)
+    for one in seeds(seed_of_run + 1, seconds):
+        played = play(rule, kind, one)
         assert played is None or played.found.ratio <= MOST, told(played)
 
 
 @pytest.mark.parametrize("seconds", LONG)
 @pytest.mark.parametrize(("rule", "kind"), CELLS[::5])
-def test_three_releases_tell_no_more_than_the_limit(rule, kind, seconds):
+def test_three_releases_tell_no_more_than_the_limit(rule, kind, seconds, seed_of_run):
     """One release more, for fewer games."""
-    for seed in seeds(500, seconds):
-        played = play(rule, kind, seed, depth=3)
+    for one in seeds(seed_of_run + 500, seconds):
+        played = play(rule, kind, one, depth=3)
         assert played is None or played.found.ratio <= MOST, told(played, depth=3)
 
 

@@ -4,14 +4,19 @@ import json
 import lzma
 import math
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from readings import BITS
 
 GOLDEN = Path(__file__).parent / "golden.jsonl.xz"
+"""All cases but those that are recorded in files of their own, a line of JSON for each."""
+LEGIBLE = Path(__file__).parent / "recorded"
+"""The cases of the default tests, for review: a file of JSON for each, texts as lists of their lines."""
 CLOSE = 1e-12
+_TEXT = "text, line by line"
 _FLOAT = re.compile(r"(-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+)(?![\w.])")
 _HASH = re.compile(r"\b[0-9a-f]{32,64}\b|\bpf1-[0-9a-f]{32}\b")
 _DIGITS = 12
@@ -25,15 +30,49 @@ def stored(record: Any) -> Any:
     return [stored(one) for one in record] if isinstance(record, list) else record
 
 
-def write(records: Mapping[str, Any], place: Path = GOLDEN) -> None:
-    """Keep records: a line of JSON for each case, compressed."""
-    lines = [json.dumps([name, stored(one)], ensure_ascii=False) + "\n" for name, one in records.items()]
-    place.write_bytes(lzma.compress("".join(lines).encode(), preset=9 | lzma.PRESET_EXTREME))
+def write(records: Mapping[str, Any], legible: Collection[str]) -> None:
+    """Keep records: some in files of their own, the others compressed."""
+    shutil.rmtree(LEGIBLE, ignore_errors=True)
+    for name in legible:
+        place = _place_of(name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"name": name, "recorded": _as_lines(stored(records[name]))}, ensure_ascii=False, indent=1)
+        place.write_text(text + "\n", encoding="utf-8")
+    rest = [
+        json.dumps([name, stored(one)], ensure_ascii=False) + "\n"
+        for name, one in records.items()
+        if name not in legible
+    ]
+    GOLDEN.write_bytes(lzma.compress("".join(rest).encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
-def read(place: Path = GOLDEN) -> dict[str, Any]:
+def read() -> dict[str, Any]:
     """Return the recorded cases."""
-    return dict(map(json.loads, lzma.decompress(place.read_bytes()).decode().splitlines()))
+    files = [json.loads(place.read_text(encoding="utf-8")) for place in LEGIBLE.rglob("*.json")]
+    rest = dict(map(json.loads, lzma.decompress(GOLDEN.read_bytes()).decode().splitlines()))
+    return {one["name"]: _as_text(one["recorded"]) for one in files} | rest
+
+
+def _place_of(name: str) -> Path:
+    kind, _, rest = name.partition("/")
+    return LEGIBLE / kind / (re.sub(r"[^a-z0-9]+", "-", rest) + ".json")
+
+
+def _as_lines(record: Any) -> Any:
+    """Return a record whose texts of several lines are lists of lines."""
+    if isinstance(record, str) and "\n" in record:
+        return {_TEXT: record.split("\n")}
+    if isinstance(record, dict):
+        return {name: _as_lines(one) for name, one in record.items()}
+    return [*map(_as_lines, record)] if isinstance(record, list) else record
+
+
+def _as_text(record: Any) -> Any:
+    if isinstance(record, dict):
+        if list(record) == [_TEXT]:
+            return "\n".join(record[_TEXT])
+        return {name: _as_text(one) for name, one in record.items()}
+    return [*map(_as_text, record)] if isinstance(record, list) else record
 
 
 def differences(expected: Any, found: Any, close: float = CLOSE) -> list[str]:

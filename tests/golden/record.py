@@ -65,13 +65,14 @@ def _compare(one: Path, other: Path) -> int:
 
 
 def _commit(records: Mapping[str, Any]) -> None:
+    from cases import FEW
     from compared import GOLDEN, differences, read, write
 
     before = read() if GOLDEN.exists() else {}
     changed = {name: differences(before[name], one) for name, one in records.items() if name in before}
     for name, lines in changed.items():
         sys.stdout.writelines(f"{name}{line}\n" for line in lines[:_MOST])
-    write(records)
+    write(records, FEW)
     new, gone, changes = (
         records.keys() - before.keys(),
         before.keys() - records.keys(),
