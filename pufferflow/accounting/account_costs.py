@@ -298,10 +298,6 @@ class AccountCosts:
         return bool(self.limit.delta) and self.keys_delta >= self.limit.delta
 
     @property
-    def _opening(self) -> Opening:
-        return Opening(self.reserved, self.keys_delta)
-
-    @property
     def costs(self) -> tuple[Cost, ...]:
         """The costs of all releases so far that selected a row."""
         return tuple(cost for cost in self._costs if not cost.selects_nothing)
@@ -385,7 +381,7 @@ class AccountCosts:
         priors: Sequence[Prior],
         running: list[RunningTotal] | None = None,
     ) -> "AccountCosts":
-        account = AccountCosts([self.scenario], self.limit, meter, priors, self._opening)
+        account = AccountCosts([self.scenario], self.limit, meter, priors, Opening(self.reserved, self.keys_delta))
         account._running = running or account._running
         for cost in costs:
             account.add(cost)

@@ -144,7 +144,6 @@ def _seen(
 
 
 def _column(prior: Prior, secret: AnySecret, named: str | None) -> tuple[str, Domain]:
-    """Return the column of the table that a sum reads, and its domain."""
     name = released_column(prior) if named is None else named
     return column_and_domain(prior, Statistic.total(1, column=name), secret)
 

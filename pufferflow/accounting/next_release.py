@@ -22,7 +22,7 @@ from pufferflow.models.scenario import Scenario
 from pufferflow.noise.channel import Channel
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Guarantee, Pure
-from pufferflow.published.cost import Cost, ExactSum, ExactSums, Region, Shape, digest_of
+from pufferflow.published.cost import Cost, ExactSums, Region, Shape, digest_of
 
 _LEFT = Fraction(1, 1024)
 """The part of δ that a design leaves unused, so that the solver's rounding does not cost a worse channel."""
@@ -108,7 +108,8 @@ def design_next(  # noqa: PLR0913 - the query, and the data of the program
     """Return the channel of least expected loss for one sum that keeps a guarantee together with the past."""
     _check(past)
     (own,) = sums.sums
-    possible = sums.rows * (max(own.terms) - min(own.terms)) // (math.gcd(*_differences(own)) or 1) + 1
+    step = math.gcd(*(one - own.terms[0] for one in own.terms)) or 1
+    possible = sums.rows * (max(own.terms) - min(own.terms)) // step + 1
     check_probabilities(possible, possible if outputs is None else len(outputs))
     joint = JointAnswers.of(past.priors, past.scenario.secret, [*past.about(sums, regions), ExactRelease(sums)])
     place = joint.answers[-1][0]
@@ -120,10 +121,6 @@ def design_next(  # noqa: PLR0913 - the query, and the data of the program
     channel = Channel(name, [answer(one) for one in steps], best.channel.outputs, best.channel.probabilities)
     designed = structs.replace(sums, sums=(structs.replace(own, channel=channel.to_json()),))
     return NextRelease(designed, best.expected_loss, best.solver_loss)
-
-
-def _differences(own: ExactSum) -> list[int]:
-    return [one - own.terms[0] for one in own.terms]
 
 
 def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guarantee) -> Target:

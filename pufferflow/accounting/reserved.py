@@ -356,11 +356,10 @@ def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]
     pairs = list(cast(Iterable[Any], given))
     if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):
         raise UsageError(f"{name} holds something else than pairs.", allowed=allowed, instead=instead)
-    return [(one, _times(times, instead)) for one, times in pairs]
-
-
-def _times(given: object, instead: str) -> int:
-    return whole_number(given, "The number of releases", allowed="a whole number of 1 or more", instead=instead)
+    return [
+        (one, whole_number(times, "The number of releases", allowed="a whole number of 1 or more", instead=instead))
+        for one, times in pairs
+    ]
 
 
 def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[float, float], ...]:

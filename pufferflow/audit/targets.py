@@ -91,14 +91,14 @@ def for_prior(prior: object) -> str:
 
 def _duel(noise: Noise, pair: Pair, place: int | None, *, stands_in: bool) -> Duel:
     mechanism = Mechanism.of(noise, pair.dimension)
-    note = _note(pair, noise) if stands_in else ""
+    note = ""
+    if stands_in:
+        start, end = (
+            np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law)
+        )
+        note = in_words(float(np.linalg.norm(end - start, noise.norm)), noise.scale)
     worlds = world_of(pair.mu), world_of(pair.nu)
     return Duel(worlds, mechanism, names_of(pair.secrets, place), for_prior(pair.prior), note)
-
-
-def _note(pair: Pair, noise: Noise) -> str:
-    start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
-    return in_words(float(np.linalg.norm(end - start, noise.norm)), noise.scale)
 
 
 def _distance_of(pair: Pair) -> float:
@@ -130,7 +130,9 @@ def duels_of_plan(plan: Plan) -> list[Duel]:
         return [_of_pair(decision, origin, witness)]
     by_movement = decision.calibration.by_movement
     if decision.calibration.bound.supports_only or (origin.laws.movement_only and by_movement):
-        return [_of_movement(decision, witness.secrets, witness.prior)]
+        length = decision.calibration.sensitivity
+        moved = in_words(length, decision.calibration.noise.scale)
+        return [_duel_of_points(decision, length, witness.secrets, witness.prior, moved)]
     return _at_place(decision, origin)
 
 
@@ -182,11 +184,6 @@ def _steps(column: Any, plan: Decision, measure: int) -> list[Fraction]:
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
     sums = [Fraction(value) / weight for value in column.tolist()]
     return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in sums]
-
-
-def _of_movement(plan: Decision, secrets: tuple[Any, Any] | None, prior: Any) -> Duel:
-    length = plan.calibration.sensitivity
-    return _duel_of_points(plan, length, secrets, prior, in_words(length, plan.calibration.noise.scale))
 
 
 def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:

@@ -267,8 +267,9 @@ def _worlds(
         law, middle = _law_after(chain, initial, 0, first), _law_after(chain, initial, 0, row)
         if (middle[states] > 0).all():
             path, other = (Path(chain.kernels, order, law, row - first, state, cells, tables) for state in states)
-            measure_of = (*measures.tolist(),) * (int(cells.max()) + 1)
-            worlds.append(RowWorlds((path, other), measure_of, _note(len(cells), int(cells.max()) + 1)))
+            count = int(cells.max()) + 1
+            note = f"{len(cells)} rows were generated from the prior, given the secret, and summed in {count} cells"
+            worlds.append(RowWorlds((path, other), (*measures.tolist(),) * count, note))
     return worlds
 
 
@@ -301,7 +302,3 @@ def _next(kernel: Floats, states: Indices, rng: Generator) -> Indices:
     ends = kernel.cumsum(axis=1)
     ends = ends / ends[:, -1:]
     return (rng.random(len(states))[:, None] >= ends[states, :-1]).sum(axis=1)
-
-
-def _note(rows: int, cells: int) -> str:
-    return f"{rows} rows were generated from the prior, given the secret, and summed in {cells} cells"

@@ -64,14 +64,9 @@ def read_page(path: Path, *, force: bool) -> Path:
             allowed="a name that ends in .html",
             instead="-o page.html",
         )
-    if not _is_page(path):
+    if path.is_symlink() or not _begins(path, _PAGE):  # a symbolic link does not count as a report
         check_free(path, force=force)
     return path
-
-
-def _is_page(path: Path) -> bool:
-    """Return whether a file is a report; symbolic links do not count."""
-    return not path.is_symlink() and _begins(path, _PAGE)
 
 
 def _begins(path: Path, start: bytes) -> bool:

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -44,18 +44,17 @@ def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
     cells = [[cell_text(value) for value in row] for row in rows]
     widths = [max(len(row[place]) for row in (columns, *cells)) for place in range(len(columns))]
     right = [is_number(rows, place) for place in range(len(columns))]
-    return [_line(row, widths, right) for row in (columns, *cells)]
+    aligned = (zip(row, widths, right, strict=True) for row in (columns, *cells))
+    return [
+        "  ".join(cell.rjust(width) if ahead else cell.ljust(width) for cell, width, ahead in row).rstrip()
+        for row in aligned
+    ]
 
 
 def is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
     """Return whether a column has numbers only."""
     values = [row[place] for row in rows if row[place] is not None]
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-
-
-def _line(cells: Sequence[str], widths: Iterable[int], right: Iterable[bool]) -> str:
-    parts = zip(cells, widths, right, strict=True)
-    return "  ".join(cell.rjust(width) if ahead else cell.ljust(width) for cell, width, ahead in parts).rstrip()
 
 
 def document(value: Mapping[str, Any]) -> str:

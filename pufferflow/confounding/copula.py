@@ -66,7 +66,7 @@ def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
     rho = read_correlation(correlation)
     if isinstance(first, Additive):
         return CopulaNoise(first, second, rho)
-    return tied_channels(first, second, lambda u, v: _gaussian(u, v, rho))
+    return tied_channels(first, second, lambda u, v: normal_below(scipy.special.ndtri(u), scipy.special.ndtri(v), rho))
 
 
 def tied_channels(first: Channel, second: Channel, copula: Callable[[Floats, Floats], Any]) -> Channel:
@@ -143,10 +143,6 @@ def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], copula
             instead="tied_channels(first, second, numpy.minimum), or gaussian_copula(first, second, correlation=0.5)",
         )
     return np.diff(np.diff(below, axis=0), axis=1)
-
-
-def _gaussian(u: Floats, v: Floats, rho: float) -> Floats:
-    return normal_below(scipy.special.ndtri(u), scipy.special.ndtri(v), rho)
 
 
 _MOST_CELLS = 4_000_000

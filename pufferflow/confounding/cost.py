@@ -8,7 +8,7 @@ more (M23). So the joint law itself is enumerated here.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from pufferflow.confounding.copula import Dependence, dependence_of, independent_pairs
 from pufferflow.confounding.joint_law import Pairs, ProjectedTable, Release, as_releases, columns_read, pairs_of, see
-from pufferflow.confounding.law_pairs import LawPair
 from pufferflow.confounding.posterior import Posterior, posterior_of
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
@@ -105,10 +104,7 @@ class Losses:
 
     def worst_pair(self, delta: float = 0.0) -> tuple[Label, Label]:
         """Return the pair of secrets that is easiest to distinguish at this δ."""
-        return self._worst(lambda pair: pair.epsilon(delta) if delta else pair.pure)
-
-    def _worst(self, loss: Callable[[LawPair], float]) -> tuple[Label, Label]:
-        return max(self.laws, key=lambda one: loss(one[1]))[0]
+        return max(self.laws, key=lambda one: one[1].epsilon(delta) if delta else one[1].pure)[0]
 
 
 def read_target(guarantee: object) -> tuple[float, float]:

@@ -51,7 +51,7 @@ def repaired(target: Target, solved: Floats, chances: Floats) -> tuple[Array, in
     mean = chances @ np.maximum(solved, 0.0)
     still = _whole(mean / mean.sum() / 2 + 0.5 / len(mean))
     share = _share(target, rows, still)
-    mixed, unit = _mixed(rows, still, share), _ROWS * _SHARES
+    mixed, unit = rows * (_SHARES - share) + still[None, :] * share, _ROWS * _SHARES
     if not kept(target, mixed, unit):
         raise InternalError("A repaired mechanism breaks its guarantee.", instead="reporting it to the maintainers")
     common = math.gcd(unit, *mixed.ravel().tolist())
@@ -77,10 +77,6 @@ def _whole(row: Floats) -> Array:
     exact = [int(one * _ROWS) for one in (row / row.sum()).tolist()]
     exact[int(np.argmax(row))] += _ROWS - sum(exact)
     return np.array(exact, dtype=object)
-
-
-def _mixed(rows: Array, still: Array, share: int) -> Array:
-    return rows * (_SHARES - share) + still[None, :] * share
 
 
 def _share(target: Target, rows: Array, still: Array) -> int:

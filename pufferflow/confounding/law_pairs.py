@@ -145,7 +145,7 @@ class ExactPair(LawPair):
         alone = possible[self.q[possible] == 0]
         if len(alone):
             return int(alone[np.argmax(self.p[alone])]), None
-        logs = np.array([_log_ratio(p, q) for p, q in zip(self.p[possible], self.q[possible], strict=True)])
+        logs = np.array([math.log(p) - math.log(q) for p, q in zip(self.p[possible], self.q[possible], strict=True)])
         near = possible[logs >= logs.max() - 1e-9]
         ratios = [Fraction(int(self.p[at]), int(self.q[at])) for at in cast(list[int], near.tolist())]
         best = max(range(len(near)), key=ratios.__getitem__)
@@ -187,11 +187,6 @@ class ExactPair(LawPair):
         p, q = (np.array([one / self.total for one in masses.tolist()]) for masses in (self.p, self.q))
         there = (p > 0) | (q > 0)
         return p[there], q[there], 2 * UNIT
-
-
-def _log_ratio(p: int, q: int) -> float:
-    """Return the log of a quotient of whole numbers of any size."""
-    return math.log(p) - math.log(q)
 
 
 _FAINT = 1e-270

@@ -86,17 +86,13 @@ def exclusive_access(folder: Path) -> Generator[None]:
             from pufferflow.core.progress import waiting_for
 
             with waiting_for(f"another process that writes to {str(folder)[-200:]!r}", _A_MINUTE):
-                _wait_for_lock(handle)
+                deadline = time.monotonic() + _A_MINUTE
+                while not _locked(handle) and time.monotonic() < deadline:
+                    time.sleep(_A_MOMENT)
         _sweep(folder)
         yield
     finally:
         os.close(handle)
-
-
-def _wait_for_lock(handle: int) -> None:
-    deadline = time.monotonic() + _A_MINUTE
-    while not _locked(handle) and time.monotonic() < deadline:
-        time.sleep(_A_MOMENT)
 
 
 def _locked(handle: int) -> bool:

@@ -81,7 +81,10 @@ def wasserstein(
     >>> pf.wasserstein(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.25, 0.75]), p=2)
     0.500000000000...
     """
-    norm, p = _norm(norm), _exponent(p)
+    norm = _norm(norm)
+    if not (isinstance(p, float) and p == math.inf):
+        allowed = "a number >= 1, or math.inf"
+        p = finite_number(p, "p", allowed=allowed, instead="p=2", fits=lambda p: p >= 1, digits="")
     if isinstance(mu, GaussianLaw) or isinstance(nu, GaussianLaw):
         left, right = _gaussians(mu, nu)
         if p == math.inf:
@@ -146,13 +149,6 @@ def _norm(norm: Any) -> float:
     if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2, math.inf):
         raise UsageError(f"norm is {norm!r}.", allowed="1, 2 or math.inf", instead="norm=2")
     return float(norm)
-
-
-def _exponent(p: object) -> float:
-    allowed, instead = "a number >= 1, or math.inf", "p=2"
-    if isinstance(p, float) and p == math.inf:
-        return p
-    return finite_number(p, "p", allowed=allowed, instead=instead, fits=lambda p: p >= 1, digits="")
 
 
 def _on_a_line(mu: Any, nu: Any) -> bool:

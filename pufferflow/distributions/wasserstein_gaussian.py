@@ -92,7 +92,6 @@ def _rescale(
 
 
 def _from_bounds(least: float, most: float, note: str) -> Distance[AffineCoupling]:
-    """Return an upper bound, marked as exact if the lower bound equals it."""
     exact = most < math.inf and most <= least * (1 + _AGREEMENT)
     return Distance(most, _certainty(exact=exact), note="" if exact else note)
 

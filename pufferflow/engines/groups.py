@@ -159,22 +159,23 @@ def _codes(values: pl.Series) -> Codes:
     physical = values.cast(pl.UInt8) if values.dtype == pl.Boolean else values.to_physical()
     if not physical.dtype.is_integer() or physical.null_count() == len(physical):
         return _places(values)
-    low, high = _ends(physical)
+    ends: tuple[Any, Any] = (physical.min(), physical.max())
+    low, high = ends
     if low < -LARGEST or high >= LARGEST or high - low + 2 > LARGEST:
         return _places(values)
     numbers = physical.cast(pl.Int64).fill_null(high + 1).to_numpy()
     return Codes(numbers - low, high - low + 2)
 
 
-def _ends(numbers: pl.Series) -> tuple[int, int]:
-    ends: tuple[Any, Any] = (numbers.min(), numbers.max())
-    return ends
-
-
 def _places(values: pl.Series) -> Codes:
     """Return the places of values in the list of those that are distinct."""
     quick = _by_digests(values, values.hash()) if values.dtype == pl.String else None
-    return quick if quick is not None else _joined(values)
+    if quick is not None:
+        return quick
+    column = values.to_frame("value")
+    distinct = column.unique().with_row_index("place")
+    joined = column.join(distinct, on="value", how="left", nulls_equal=True, maintain_order="left")
+    return Codes(joined["place"].to_numpy().astype(np.int64), max(distinct.height, 1))
 
 
 def _by_digests(values: pl.Series, digests: pl.Series) -> Codes | None:
@@ -183,14 +184,6 @@ def _by_digests(values: pl.Series, digests: pl.Series) -> Codes | None:
     if not values.gather(pl.Series(first[places])).eq_missing(values).all():
         return None
     return Codes(places.astype(np.int64), max(len(distinct), 1))
-
-
-def _joined(values: pl.Series) -> Codes:
-    """Return the places of values of any type, by a join."""
-    column = values.to_frame("value")
-    distinct = column.unique().with_row_index("place")
-    joined = column.join(distinct, on="value", how="left", nulls_equal=True, maintain_order="left")
-    return Codes(joined["place"].to_numpy().astype(np.int64), max(distinct.height, 1))
 
 
 @final
@@ -441,6 +434,5 @@ def _prints(name: str, values: list[pl.Expr], columns: Columns, *, every: bool =
 
 
 def _hash(values: list[pl.Expr], half: int) -> pl.Expr:
-    """Return a hash of the values of a row."""
     *parts, last = (value.hash(key) for value, key in zip(values, _KEYS[half], strict=False))
     return sum(parts, last).hash(_KEYS[half][-1]) if parts else last

@@ -26,7 +26,7 @@ import scipy  # loads its parts when first used
 
 from pufferflow.core.arrays import Array, Flags, Whole
 from pufferflow.engines.groups import MOST, Codes, Groups, changes, codes_of, fitting, mix
-from pufferflow.engines.pattern_columns import Collect, Columns, Constancy, PublicRows
+from pufferflow.engines.pattern_columns import Collect, Columns, PublicRows
 from pufferflow.models.scenario import Scenario
 from pufferflow.queries.engine_interface import CellGroups, GroupSize
 from pufferflow.queries.expressions.tree import unsorted
@@ -145,7 +145,10 @@ def groups_in_cells(public: PublicRows, scenario: Scenario, keys: pl.DataFrame, 
     columns = _columns(public, within)
     if not within or columns is None:
         return None
-    rows, texts = _Rows(columns, [*keys.columns]), _comparable(keys)
+    rows = _Rows(columns, [*keys.columns])
+    texts = pl.DataFrame(
+        [one.cast(pl.String) if isinstance(one.dtype, pl.Categorical | pl.Enum) else one for one in keys.get_columns()]
+    )
     sizes = collect(rows.sizes())
     if not sizes.height:
         return CellGroups(np.full(keys.height, -1, dtype=np.int64), ())
@@ -161,13 +164,6 @@ def _columns(public: PublicRows, within: Sequence[str]) -> Columns | None:
     texts = [name for name in public.by if isinstance(schema[name], pl.Categorical | pl.Enum)]
     frame = public.frame.with_columns(unsorted(name).cast(pl.String) for name in texts)
     return Columns.of(public._replace(frame=frame), within, every=True)
-
-
-def _comparable(keys: pl.DataFrame) -> pl.DataFrame:
-    """Return keys with texts for categories."""
-    return pl.DataFrame(
-        [one.cast(pl.String) if isinstance(one.dtype, pl.Categorical | pl.Enum) else one for one in keys.get_columns()]
-    )
 
 
 @final
@@ -189,7 +185,8 @@ class _Rows:
         """Return the size of each group with a selected row; its keys, null where it has several values of one."""
         facts = self.columns.constancies()
         counted = self.columns.of_groups(facts).filter(pl.col("selected") > 0)
-        same = [self._constant(place, facts) for place in range(len(self.names))]
+        own = [{f"cell {place}", f"cell {place} is NaN"} for place in range(len(self.names))]
+        same = [pl.all_horizontal([fact.holds() for fact in facts if fact.name in names]) for names in own]
         return counted.select(
             *self.columns.within,
             *(["times"] * len(self.columns.group_times)),
@@ -198,10 +195,6 @@ class _Rows:
             *(pl.when(one).then(self.key(place, " high")).alias(f"key {place}") for place, one in enumerate(same)),
             *(one.alias(f"same {place}") for place, one in enumerate(same)),
         )
-
-    def _constant(self, place: int, facts: Sequence[Constancy]) -> pl.Expr:
-        own = {f"cell {place}", f"cell {place} is NaN"}
-        return pl.all_horizontal([fact.holds() for fact in facts if fact.name in own])
 
     def sizes(self) -> pl.LazyFrame:
         """Return the distinct sizes of groups, with their keys."""

@@ -221,7 +221,9 @@ def row_fingerprint(
     schema = columns.rows.select([*columns.chosen]).collect_schema()
     if not all(_has_hash(kind) for kind in schema.values()):
         return None
-    values = [_value(name, kind) for name, kind in schema.items()]
+    values = [
+        pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum) else pl.col(name) for name, kind in schema.items()
+    ]
     sums = {f"{half}": _hash(values, key, half).sum() for half in _HALVES} if values else {}
     (totals,) = collect(columns.rows.select(pl.len().alias("rows"), **sums)).rows()
     return repr((totals, [(name, repr(kind)) for name, kind in schema.items()]))
@@ -232,12 +234,7 @@ def _has_hash(kind: pl.DataType) -> bool:
     return kind.is_numeric() or kind.is_temporal() or isinstance(kind, pl.Boolean | pl.String | pl.Binary | pl.Enum)
 
 
-def _value(name: str, kind: pl.DataType) -> pl.Expr:
-    return pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum) else pl.col(name)
-
-
 def _hash(values: list[pl.Expr], key: bytes, half: int) -> pl.Expr:
-    """Return a hash of the values of a row."""
     hashes = [value.hash(_seed(key, half, place)) for place, value in enumerate(values)]
     return sum(hashes[1:], hashes[0]).hash(_seed(key, half, -1))
 

@@ -54,7 +54,11 @@ def without_order(public: PublicRows, within: Sequence[str], collect: Collect) -
     """Return the patterns of all groups; groups whose cells have the same sizes share one."""
     columns = Columns.of(public, within)
     if not within:
-        return _of_one_group(collect(columns.of_cells()))
+        cells = collect(columns.of_cells())
+        selected = cells["selected"].to_numpy()
+        others = int(cells["rows"].sum()) - int(selected.sum())
+        sizes = CellSizes(tuple(np.sort(selected[selected > 0])[::-1].tolist()), others)
+        return _of_kinds({sizes: 1} if sizes.sizes else {})
     rows = Unordered(columns, collect)
     kinds = rows.kinds()
     return rows.cover() if kinds is None else _of_kinds(kinds)
@@ -130,13 +134,6 @@ class Unordered:
     @cached_property
     def _sizes(self) -> pl.DataFrame:
         return self.collect(self.columns.sizes())
-
-
-def _of_one_group(cells: pl.DataFrame) -> Patterns:
-    selected = cells["selected"].to_numpy()
-    others = int(cells["rows"].sum()) - int(selected.sum())
-    sizes = CellSizes(tuple(np.sort(selected[selected > 0])[::-1].tolist()), others)
-    return _of_kinds({sizes: 1} if sizes.sizes else {})
 
 
 def _of_kinds(kinds: Kinds) -> Patterns:

@@ -137,7 +137,6 @@ class _Groups:
 
 
 def _typed(table: pl.DataFrame, query: Query, schema: pl.Schema) -> pl.DataFrame:
-    """Return a result with columns of the types that they have in the table."""
     types = result_types(query, schema)
     return table.cast({name: types.get(name, pl.Int64()) for name in table.columns})
 

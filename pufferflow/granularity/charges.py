@@ -201,7 +201,6 @@ def _named(kind: object) -> PromiseKind:
 
 
 def _read(*names: str) -> Callable[[Loss], Charges]:
-    """Return the function that reads the numbers of a guarantee as charges."""
     return lambda loss: tuple(Fraction(getattr(cast(Any, loss), name)) for name in names)
 
 

@@ -190,14 +190,8 @@ def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded)
     top = Fraction(finite_number(high, "high", allowed=allowed, instead=instead, fits=lambda given: given >= bottom))
     rows = _rows(neighbours)
     ends, spread = max(abs(bottom), abs(top)), top - bottom
-    one = {"unbounded": ends, "moves": max(ends, spread), "stays": spread}[_way(neighbours)]
-    return float_above(one * rows)
-
-
-def _way(neighbours: Neighbours) -> str:
-    if neighbours.moves:
-        return "moves"
-    return "stays" if neighbours.fixed_size else "unbounded"
+    stays = spread if neighbours.fixed_size else ends
+    return float_above((max(ends, spread) if neighbours.moves else stays) * rows)
 
 
 def _part(

@@ -65,7 +65,8 @@ class Together:
 
     def loss(self, one: object, other: object) -> Loss:
         """Return what is kept between two data sets of the class."""
-        return self._kind.made(self._between(self.space.place(one), self.space.place(other)))
+        places = self.space.place(one), self.space.place(other)
+        return self._kind.made(self._at([float(distances[places]) for distances in self._distances]))
 
     @property
     def promise(self) -> Loss:
@@ -83,9 +84,6 @@ class Together:
     @property
     def _width(self) -> int:
         return len(self._charges[0])
-
-    def _between(self, one: int, other: int) -> Charges:
-        return self._at([float(distances[one, other]) for distances in self._distances])
 
     def _at(self, distances: Sequence[float]) -> Charges:
         grown = [self._kind.at(charges, far) for charges, far in zip(self._charges, distances, strict=True)]

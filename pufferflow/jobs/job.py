@@ -491,5 +491,4 @@ class Job:
 
 
 def _columns(plan: Plan) -> pl.Schema:
-    """Return the columns of what a plan releases."""
     return columns_of(plan.request.key_types, plan.request.queries)

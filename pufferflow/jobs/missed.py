@@ -156,19 +156,13 @@ def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
         yield f"it was released with {released!r}, before the job had {today!r}"
 
 
-def _zone_released(account: Account | None, job: str, every: Every) -> tuple[str, str] | None:
-    """Return a period that a job released, the newest, and its time zone; None if no certificate says one."""
-    release = None if account is None else account.newest(lambda name: bool(period_of(name, f"{job}-", every)))
-    period = None if release is None else release.certificate.period
-    return None if period is None else (period.name, period.zone)
-
-
 def zone_changed(account: Account | None, job: str, every: Every, zone: str) -> str:
     """Return a sentence if a job released its last period in another time zone; else an empty text."""
-    released = _zone_released(account, job, every)
-    if released is None or released[1] == zone:
+    release = None if account is None else account.newest(lambda name: bool(period_of(name, f"{job}-", every)))
+    last = None if release is None else release.certificate.period
+    if last is None or last.zone == zone:
         return ""
-    return f"The period {released[0]} was released in the time zone {released[1]!r}, and the job now has {zone!r}."
+    return f"The period {last.name} was released in the time zone {last.zone!r}, and the job now has {zone!r}."
 
 
 def check_same_zone(account: Account | None, job: str, every: Every, zone: str) -> None:

@@ -75,9 +75,10 @@ def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Cal
     module = modules[place]
     function = getattr(module, name, None)
     if not callable(function):
+        own = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
         raise UsageError(
             f"{place!r} has no function {name!r}.",
-            allowed=", ".join(_functions(module)) or "a function of the module",
+            allowed=", ".join(own[:20]) or "a function of the module",
             instead="the name after the colon",
         )
     return function
@@ -153,10 +154,6 @@ def _import_failure(error: BaseException) -> str:
             return f"{message} in {Path(file).name}, line {line}"
         case _:
             return _where_raised(error)
-
-
-def _functions(module: ModuleType) -> list[str]:
-    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")][:20]
 
 
 def frame_of(source: SourceTable, function: Callable[..., Any] | None, folder: Path, period: Period) -> Any:

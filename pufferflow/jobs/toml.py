@@ -146,10 +146,12 @@ def _not_toml(problem: str, text: str, name: str) -> UsageError:
     lines = text.splitlines() or [""]
     line = int(where["line"]) if where and where["line"] else len(lines)
     column = int(where["column"]) if where and where["column"] else len(lines[-1]) + 1
+    given = lines[min(line, len(lines)) - 1]
+    shown = given if len(given) <= 60 else f"{given[:60]}…"
     return UsageError(
         f"{name}, line {line}, column {column}: {what[:1].lower()}{what[1:]}.",
         allowed="TOML",
-        instead=f"checking that line: {_cut(lines[min(line, len(lines)) - 1])}",
+        instead=f"checking that line: {shown}",
     )
 
 
@@ -225,7 +227,3 @@ def _allowed_at(path: Sequence[str], kind: type) -> str:
             values = ", ".join(map(str, keys.get("enum", ())))
             return values or str(keys.get("description", keys.get("type", "")))
     return ", ".join(_keys(path, kind))
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= 60 else f"{line[:60]}…"

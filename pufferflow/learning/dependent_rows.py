@@ -136,7 +136,7 @@ class GaussianRows:
     def _of_stretch(self, first: int, last: int) -> list[Displacements]:
         """Return displacements each of which costs at least as much as that of any secret row of a stretch."""
         nearest = self.descent.displacements_of([self._moving(self._near(first, last))])
-        if first == last or not self._regular:
+        if first == last or self._gaps:  # with gaps movements do not depend on the lag only
             return [nearest]
         return [nearest, self._shifted(last)]
 
@@ -144,11 +144,6 @@ class GaussianRows:
     def _by_lag(self) -> Floats:
         """The factors of stationary rows at lags of 0, 1, 2, … steps."""
         return np.maximum(*self.prior.covariance.toward(np.zeros(1), np.arange(len(self.rows), dtype=np.float64)))[0]
-
-    @cached_property
-    def _regular(self) -> bool:
-        """Whether rows follow each other at equal times, so that their movements depend on the lag only."""
-        return not self._gaps
 
     def _shifted(self, last: int) -> Displacements:
         """Return the movements if row `last` is the secret, those that may follow an earlier secret moved to the end.
@@ -279,7 +274,7 @@ class ChainRows:
                 allowed="pf.Gaussian noise",
                 instead="pf.learning.Trajectories, for any noise",
             )
-        everything = deviations(iteration, self._moved(0, len(self.rows) - 1))
+        everything = deviations(iteration, Displacements.of_parts([self._part(0, len(self.rows) - 1)]))
         found = {"group": (least(gaussian_promises(float(everything[0])), kind), 0)}
         if kind.example.divergence in (Divergence.HOCKEY_STICK, Divergence.RENYI):
             if len(self.rows) <= _MOST_COUPLED:
@@ -331,7 +326,8 @@ class ChainRows:
         c, scale = float(iteration.contractions[0]), float(iteration.scales[0])
         if (c, first, last) not in self._shifts:  # shifts are as large as the noise is small
             moved, masses = self._stretches(first, last)
-            self._shifts[c, first, last] = deviations(_unit_noise(iteration), moved), masses
+            unit = Iteration(iteration.steps, iteration.noises[0].at(1.0), c)
+            self._shifts[c, first, last] = deviations(unit, moved), masses
         shifts, masses = self._shifts[c, first, last]
         return shifts / scale * (1 + UNIT), masses
 
@@ -347,17 +343,9 @@ class ChainRows:
         moved = self.descent.displacements_of([(rows, np.full(len(rows), self.farthest))])
         return moved.at, moved.sizes
 
-    def _moved(self, first: int, last: int) -> Displacements:
-        return Displacements.of_parts([self._part(first, last)])
-
     @cached_property
     def _each_row(self) -> Displacements:
-        """The displacement of each row by itself."""
         return self.descent.each_row(self.rows, self.farthest)
-
-
-def _unit_noise(iteration: Iteration) -> Iteration:
-    return Iteration(iteration.steps, iteration.noises[0].at(1.0), float(iteration.contractions[0]))
 
 
 def _read_pairs(given: Any, states: int) -> Indices:

@@ -243,13 +243,12 @@ class PrivateModel(Estimator, abc.ABC):
     def _scores(self, X: Any) -> Floats:  # noqa: N803
         """Return w·x + b for each row."""
         check_fitted(self)
-        return self._read_features(X) @ np.ravel(self.coef_) + float(np.ravel(self.intercept_)[0])
-
-    def _read_features(self, X: Any) -> Floats:  # noqa: N803
         names = self.plan_.columns.features
         if isinstance(X, pl.LazyFrame) or (isinstance(X, pl.DataFrame) and set(names) <= set(X.columns)):
-            return columns_as_numbers(X.lazy(), names)
-        return read_features(self, X)
+            rows = columns_as_numbers(X.lazy(), names)
+        else:
+            rows = read_features(self, X)
+        return rows @ np.ravel(self.coef_) + float(np.ravel(self.intercept_)[0])
 
     def _request(self, X: Any, y: Any) -> tuple[Request, str]:  # noqa: N803
         """Return the request on a table, and the target's name."""

@@ -35,7 +35,6 @@ from pufferflow.engines.model_rows import ModelRows, PublicOrder
 from pufferflow.learning.displacements import GROUP, Coupling, coupling_of
 from pufferflow.learning.iteration import deviations_of, pure_of
 from pufferflow.learning.model_columns import ModelColumns, RowsOfTable, ScaledRows, value_handling_of
-from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Initial, Secret, ValueSecret
@@ -116,15 +115,14 @@ class ModelBelief:
 def beliefs_of(scenario: Scenario, columns: Sequence[str], order: PublicOrder) -> tuple[ModelBelief, ...]:
     """Return the couplings under each prior, in order, for all rows of a table in a public order."""
     hidden = np.array([float(name in scenario.sensitive) for name in columns])
-    return tuple(_belief(prior, scenario, columns, hidden, order) for prior in scenario.priors)
-
-
-def _belief(
-    prior: Prior, scenario: Scenario, columns: Sequence[str], hidden: Floats, order: PublicOrder
-) -> ModelBelief:
-    single = Coupling(None, hidden, "one row", single=True)
-    chained = _chained(prior, scenario, order) if isinstance(prior, ChainPrior) else None
-    return ModelBelief(coupling_of(prior, scenario, columns), single, chained)
+    return tuple(
+        ModelBelief(
+            single=Coupling(None, hidden, "one row", single=True),
+            chained=_chained(prior, scenario, order) if isinstance(prior, ChainPrior) else None,
+            coupling=coupling_of(prior, scenario, columns),
+        )
+        for prior in scenario.priors
+    )
 
 
 def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> ChainedRows | None:

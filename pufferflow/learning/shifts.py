@@ -158,7 +158,11 @@ def deviations(iteration: Iteration, moved: Displacements) -> Floats:
     """
     largest = float(iteration.scales.max())
     at_once = _MOST_AT_ONCE if iteration.uniform else max(_MOST_AT_ONCE // iteration.steps, 1)
-    found = [_deviations(iteration, part, largest) for part in moved.in_parts(at_once)]
+    found: list[Floats] = []
+    for part in moved.in_parts(at_once):
+        blocks = _runs(iteration, part) if iteration.uniform else _single_steps(iteration, part, largest)
+        blocks.pool()
+        found.append(blocks.deviations(part.count))
     with np.errstate(over="ignore"):
         return np.concatenate(found) / largest * (1 + UNIT)
 
@@ -169,12 +173,6 @@ def allocations(iteration: Iteration, moved: Displacements) -> Floats:
     blocks = _single_steps(iteration, moved, largest)
     blocks.pool()
     return _shares(iteration, moved.count, blocks, largest)
-
-
-def _deviations(iteration: Iteration, moved: Displacements, largest: float) -> Floats:
-    blocks = _runs(iteration, moved) if iteration.uniform else _single_steps(iteration, moved, largest)
-    blocks.pool()
-    return blocks.deviations(moved.count)
 
 
 def _runs(iteration: Iteration, moved: Displacements) -> Blocks:

@@ -103,13 +103,10 @@ class SumsOfProducts:
         del start
         sums = ExactSums(len(self.hidden))
         rows.each(sums.add)
-        return solved(self._drawn(sums.total), self.order.rows, self._penalty, intercept=self.intercept)
-
-    @property
-    def _penalty(self) -> float:
-        if self.penalty is not None:
-            return self.penalty
-        return self._times * self.calibrated.variance / (self.order.rows * TYPICAL)
+        drawn, penalty = self._drawn(sums.total), self.penalty
+        if penalty is None:
+            penalty = self._times * self.calibrated.variance / (self.order.rows * TYPICAL)
+        return solved(drawn, self.order.rows, penalty, intercept=self.intercept)
 
     @property
     def _times(self) -> float:

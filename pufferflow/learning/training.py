@@ -215,15 +215,11 @@ class Training:
             step_size=self.step_size,
             noise=1.0,
             lipschitz=self.objective.lipschitz,
-            smoothness=self._smoothness,
+            smoothness=(self.objective.smoothness + self.penalty) * (1 + 4 * UNIT),
             batch_size=size,
             passes=self.passes,
             strong_convexity=0.0 if self.intercept else self.penalty,
         )
-
-    @property
-    def _smoothness(self) -> float:
-        return (self.objective.smoothness + self.penalty) * (1 + 4 * UNIT)
 
     @property
     def _steps(self) -> int:

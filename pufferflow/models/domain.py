@@ -538,7 +538,7 @@ class Product(Domain, kind="product"):
     def pairs_in_one_column(self) -> list[tuple[Label, Label]]:
         """Return the pairs of points that differ in a single column."""
         both = zip(itertools.combinations(self.points, 2), itertools.combinations(self.tuples, 2), strict=True)
-        return [pair for pair, (first, second) in both if _differences(first, second) == 1]
+        return [pair for pair, (first, second) in both if sum(a != b for a, b in zip(first, second, strict=True)) == 1]
 
     def stored(self) -> dict[str, Any]:
         return {**super().stored(), "domains": [domain.stored() for domain in self.domains]}
@@ -547,7 +547,3 @@ class Product(Domain, kind="product"):
     def restored(cls, stored: dict[str, Any]) -> "Product":
         domains = tuple(Domain.from_stored(domain) for domain in stored["domains"])
         return cls(tuple(stored["columns"]), domains, tuple(stored["missing"]))
-
-
-def _differences(first: Sequence[Label], second: Sequence[Label]) -> int:
-    return sum(a != b for a, b in zip(first, second, strict=True))

@@ -40,13 +40,6 @@ class FrameOrigin:
     versions: tuple[SourceVersion, ...] = ()
     """The versions of tables that the frame reads, as far as it says so; their places are among the files."""
 
-    def _is(self, other: Any) -> bool:
-        table = other.given if isinstance(other, ArrowTable) else other
-        return self.frame is not None and self.frame() is table
-
-    def _files_of(self, other: Any) -> list[str]:
-        return sorted(self.files & frame_origin(other).files)
-
     def check_public(self, what: str, private: Any) -> None:
         """Refuse a reference that is the private frame, or that scans a file of it; `what` says which reference it is.
 
@@ -56,13 +49,14 @@ class FrameOrigin:
         >>> frame = pl.DataFrame({"x": [1]})
         >>> frame_origin(frame).check_public("The reference 'a survey'", pl.DataFrame({"x": [1]}))
         """
-        if self._is(private):
+        table = private.given if isinstance(private, ArrowTable) else private
+        if self.frame is not None and self.frame() is table:
             raise UsageError(
                 f"{what} is the private frame itself.",
                 allowed="a prior that is declared, or fitted on other, public rows",
                 instead='pf.Reference("a public survey", other_frame)',
             )
-        if files := self._files_of(private):
+        if files := sorted(self.files & frame_origin(private).files):
             raise UsageError(
                 f"{what} comes from the same file as the private frame: {files[0][-200:]!r}.",
                 allowed="other, public rows; if the rows of both differ, collect the reference first",

@@ -495,5 +495,4 @@ def _broadcast(left: Floats, right: Floats) -> tuple[Floats, Floats]:
 
 
 def _unwrap(values: Array) -> Any:
-    """Return a float for a single number, an array otherwise."""
     return float(values) if values.ndim == 0 else values

@@ -66,7 +66,6 @@ class Gaussian(Noise):
             return lifted(units * 0.5 * units, 2 * UNIT)
 
     def _gdp(self, units: Floats) -> Floats:
-        """Return u itself."""
         return units
 
     def _delta(self, units: Floats, epsilon: float) -> Floats:

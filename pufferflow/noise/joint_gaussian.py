@@ -60,7 +60,9 @@ def least_covariance(shifts: Floats) -> Floats:
         multipliers = 1 / np.sqrt(widths)
         weights = _worst_mean(units * multipliers, weights)
         root, _ = _roots((units * multipliers).T * weights @ (units * multipliers))
-        covariance = _hiding(root / np.outer(multipliers, multipliers), units)
+        covariance = root / np.outer(multipliers, multipliers)
+        lengths = np.einsum("ni,ij,nj->n", units, np.linalg.inv(covariance), units)
+        covariance = covariance * float(lengths.max())  # as large as the longest shift needs it to be
         before, widths = widths, np.sqrt(np.diag(covariance))
         if np.abs(widths / before - 1).max() < _CLOSE:
             break
@@ -82,11 +84,6 @@ def _roots(matrix: Floats) -> tuple[Floats, Floats]:
     sizes = np.sqrt(np.maximum(squares, 0.0))
     sizes = np.maximum(sizes, sizes[-1] * _LEAST_VARIANCE)
     return directions * sizes @ directions.T, directions / sizes @ directions.T
-
-
-def _hiding(covariance: Floats, shifts: Floats) -> Floats:
-    """Return a covariance that is as large as the longest shift needs it to be."""
-    return covariance * float(np.einsum("ni,ij,nj->n", shifts, np.linalg.inv(covariance), shifts).max())
 
 
 _BITS: Final = 24

@@ -112,7 +112,6 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         )
 
     def _renyi(self, alpha: float, delta: float) -> float:
-        """Return the least ε among the orders not below alpha."""
         orders = zip(self.alphas, self.epsilons, strict=True)
         return min((epsilon for order, epsilon in orders if alpha <= order), default=math.inf)
 

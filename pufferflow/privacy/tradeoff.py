@@ -81,11 +81,8 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
     def singles(self) -> Sequence[Guarantee]:
         """The two guarantees; the first alone if the second follows from it."""
         first = Approx(self.epsilon, self.delta)
-        return (first,) if self._tv_follows else (first, Approx(0.0, self.tv))
-
-    @property
-    def _tv_follows(self) -> bool:
-        return self.tv >= min(tv_limit(self.epsilon, self.delta), 1.0)
+        follows = self.tv >= min(tv_limit(self.epsilon, self.delta), 1.0)
+        return (first,) if follows else (first, Approx(0.0, self.tv))
 
     def with_losses(self, losses: Sequence[float]) -> Guarantee:
         """Return the guarantee with another ε, and with the total variation that (a second ε, tv) leaves."""

@@ -241,15 +241,11 @@ class Bounded(Query):
         kinds = self.measure_in(size)
         return of_kinds[np.arange(len(of_kinds)), 0 if kinds is None else kinds]
 
-    @property
-    def _ranges(self) -> Floats:
-        """The least and the largest value of each kind."""
-        values = [cast(Values, one) for one in self.measures]
-        return np.array([[float(one.low * one.unit), float(one.high * one.unit)] for one in values])
-
     def _range_in(self, size: Size) -> tuple[Floats, Floats]:
         kinds = self.measure_in(size)
-        low, high = self._ranges[np.zeros(1, dtype=np.int64) if kinds is None else kinds].T
+        values = [cast(Values, one) for one in self.measures]
+        ranges = np.array([[float(one.low * one.unit), float(one.high * one.unit)] for one in values])
+        low, high = ranges[np.zeros(1, dtype=np.int64) if kinds is None else kinds].T
         return low[:, None], high[:, None]
 
     @staticmethod

@@ -225,7 +225,8 @@ class OtherKeys:
     @property
     def words(self) -> str:
         """What the further groups are, for people."""
-        labels = dict.fromkeys(repr(label) if isinstance(label, str) else str(label) for label in self._labels)
+        own: list[Any] = [self.keys[name][-1] for name in self.labelled]
+        labels = dict.fromkeys(repr(label) if isinstance(label, str) else str(label) for label in own)
         each = f" of each {' and '.join(self.unlabelled)}" if self.unlabelled else ""
         return f"all other rows{each} as {', '.join(labels)}"
 
@@ -236,10 +237,6 @@ class OtherKeys:
             return place  # that of no listed key is the place of the only further one
         further = place_among(self.keys[self.listed :].select(named(name) for name in free))
         return pl.when(place < self.listed).then(place).otherwise(further + self.listed)
-
-    @property
-    def _labels(self) -> list[Any]:
-        return [self.keys[name][-1] for name in self.labelled]
 
 
 def with_others(keys: pl.DataFrame, other: object) -> OtherKeys:

@@ -44,7 +44,6 @@ def examples_of(request: Request) -> dict[str, str]:
 
 
 def _own(word: str, columns: Sequence[str]) -> str:
-    """Return the column of an example if there is one of this name, else the first."""
     return word if word in columns else columns[0]
 
 

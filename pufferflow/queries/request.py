@@ -457,7 +457,6 @@ class Request:
 
     @property
     def _no_rows(self) -> pl.DataFrame:
-        """The public columns, without rows."""
         return pl.DataFrame(schema={name: self.schema[name] for name in self.public})
 
     def _type(self, expression: pl.Expr) -> pl.DataType:

@@ -24,7 +24,6 @@ from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Guarantee
 from pufferflow.published.release import Release
 from pufferflow.queries.aggregates import (
     Count,
-    Counted,
     Covariance,
     Histogram,
     Mean,
@@ -270,7 +269,9 @@ class Batch(HelpfulAttributes):
         _, centered = self._centered(column, values)
         squares = centered.squared(Fraction(0))
         called = answer_name(name, values, "variance")
-        return self._asking(Variance.of(called, centered, squares, values.words, self._counted(self._present(column))))
+        present = self._present(column)
+        counted = () if self.request.counts_are_public and present is None else (present,)
+        return self._asking(Variance.of(called, centered, squares, values.words, counted))
 
     def private_covariance(self, first: ColumnOrExpr, second: ColumnOrExpr, name: str | None = None) -> "Batch":
         """Add the covariance of two columns of a secret that lists both: the mean product of distances from the means.
@@ -459,10 +460,6 @@ class Batch(HelpfulAttributes):
             return None
         present = self._read(column.is_not_null())
         return None if present.low == present.high else present
-
-    def _counted(self, present: Values | None) -> Counted:
-        """Return what counts the rows behind a query."""
-        return () if self.request.counts_are_public and present is None else (present,)
 
     def _column(self, column: object) -> tuple[str, Domain]:
         known = self.request.domains

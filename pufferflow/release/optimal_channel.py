@@ -58,7 +58,7 @@ class DesignedPlan(PlanOfDecision):
     @property
     def channel(self) -> Channel:
         """The channel, from exact answers to published outputs."""
-        return self._designed.channel
+        return cast(DesignedChannel, self._decision.channel).channel
 
     @property
     def expected_loss(self) -> float:
@@ -103,10 +103,6 @@ class DesignedPlan(PlanOfDecision):
                 instead="plan.release(account)",
             )
         return publish(self._decision, account, id, estimates=False)
-
-    @property
-    def _designed(self) -> DesignedChannel:
-        return cast(DesignedChannel, self._decision.channel)
 
     def __repr__(self) -> str:
         """Show the query, the guarantee and the channel."""

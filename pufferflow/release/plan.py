@@ -348,7 +348,8 @@ def certificate_of(plan: Decision) -> Certificate:
     request, calibration = plan.request, plan.calibration
     sums, combined = _noisy_sums(plan), plan.facts.combined
     queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
-    sensitivity, unit = _sensitivity(plan)
+    unit, words = sensitivity_unit(plan)
+    movement = "" if calibration.bound.by_movement else "by one row alone, "
     return Certificate(
         scenario=request.scenario.fingerprint,
         hidden=request.scenario.describe(),
@@ -361,8 +362,8 @@ def certificate_of(plan: Decision) -> Certificate:
         questions=request.digest,
         groups=request.by,
         bound=repr(calibration.bound),
-        sensitivity=sensitivity,
-        sensitivity_unit=unit,
+        sensitivity=calibration.sensitivity * unit,
+        sensitivity_unit=f"{movement}{words}",
         witness=witness_in_words(plan),
         certainty=calibration.certainty.value,
         composition=COMPOSITION,
@@ -399,13 +400,6 @@ def _noisy_sums(plan: Decision) -> tuple[NoisySum, ...]:
         )
         for measure, unit, noise, grid in rows
     )
-
-
-def _sensitivity(plan: Decision) -> tuple[float, str]:
-    """Return the movement that the noise is calibrated for, in the answer's unit if there is one sum only."""
-    unit, words = sensitivity_unit(plan)
-    movement = "" if plan.calibration.bound.by_movement else "by one row alone, "
-    return plan.calibration.sensitivity * unit, f"{movement}{words}"
 
 
 def _version() -> str:

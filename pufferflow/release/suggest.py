@@ -15,7 +15,6 @@ from pufferflow.core.errors import PufferflowError, Refused, UsageError, escape_
 from pufferflow.core.paths import local_path
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import instance
-from pufferflow.models.domain import Domain
 from pufferflow.models.priors.base import Prior, belief_in_words
 from pufferflow.models.priors.correlations import AR1, Exchangeable, spanned
 from pufferflow.models.priors.gaussian import GaussianPrior
@@ -195,7 +194,9 @@ def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -
         for name in others:
             yield (
                 f"rows of a group share a class, its {name!r}",
-                lambda name=name: _class(reference, column, name, within, domain),
+                lambda name=name: _fitted(
+                    LatentClass.fit(reference, column, name, within, domain=domain, slack="confidence")
+                ),
             )
     yield "rows of a group may determine each other", lambda: (AnyCorrelation(), ())
 
@@ -234,12 +235,6 @@ def _span(prior: GaussianPrior) -> tuple[float, float]:
             return spanned(rho)
         case _:
             return 0.0, 0.0
-
-
-def _class(
-    reference: Reference, column: str, name: str, within: list[str], domain: Domain
-) -> tuple[Prior, tuple[str, ...]]:
-    return _fitted(LatentClass.fit(reference, column, name, within, domain=domain, slack="confidence"))
 
 
 def _fitted(prior: Prior) -> tuple[Prior, tuple[str, ...]]:

@@ -27,8 +27,10 @@ def plain(value: float | None, digits: int = 4) -> str:
     """
     if value is None:
         return UNKNOWN
-    if not math.isfinite(value):
-        return _not_finite(value)
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
     size = abs(value)
     if size and not _SMALL <= size < _LARGE:
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
@@ -200,12 +202,6 @@ def fold(epsilon: float) -> str:
 
 def _magnitude(size: float) -> int:
     return math.floor(math.log10(size)) if size else 0
-
-
-def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "not a number"
-    return "∞" if value > 0 else f"{MINUS}∞"
 
 
 _DIGITS = 6

@@ -166,7 +166,11 @@ def distances(evidence: Evidence) -> Section | None:
 def _distances_table(rows: Sequence[Distances], caption: str) -> str:
     names = ("w_inf", "w_1", "w_2", "near", "gwm", "gawm", "dagwm", "exact")
     heads = ("W_∞", "W_1", "W_2", "near", "GWM", "GAWM", "DAGWM", "Exact")
-    known = [(name, head) for name, head in zip(names, heads, strict=True) if any(_known(row, name) for row in rows)]
+    known = [
+        (name, head)
+        for name, head in zip(names, heads, strict=True)
+        if any(getattr(row, name) is not None for row in rows)
+    ]
     columns = [Column("secrets", [f"{row.first} against {row.second}" for row in rows])]
     if any(row.position is not None for row in rows):
         columns.append(Column("position", [plain(row.position) for row in rows], number=True))
@@ -175,10 +179,6 @@ def _distances_table(rows: Sequence[Distances], caption: str) -> str:
     columns += [Column(head, [plain(getattr(row, name), 4) for row in rows], number=True) for name, head in known]
     marked = next((place for place, row in enumerate(rows) if row.decides), None)
     return table(caption, columns, marked=marked)
-
-
-def _known(row: Distances, name: str) -> bool:
-    return getattr(row, name) is not None
 
 
 def memory(evidence: Evidence) -> Section | None:

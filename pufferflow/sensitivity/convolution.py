@@ -218,7 +218,10 @@ class Lattice:
     def work(self, masses: Array, *, every_row: bool) -> float:
         """Estimate the time of the convolution as a share of the limit."""
         rounds = len(masses) * (2 * len(self.terms.counts) if every_row else 1)
-        bits = self._bits(masses)
+        bits = 0  # the size of rational masses; 0 for floats
+        if masses.dtype == object:
+            longest = max(math.lcm(*(Fraction(mass).denominator for mass in law)).bit_length() for law in masses)
+            bits = longest * int(self.terms.counts.sum())
         if self.dense:
             size = float(self.volume)
             limbs = 1 + bits / 128  # half of the bits of the number of rows on average
@@ -245,13 +248,6 @@ class Lattice:
     def dense(self) -> bool:
         """Whether all points between the least and the largest sum can be kept."""
         return self.terms.answers == 1 and self.volume <= _DENSE
-
-    def _bits(self, masses: Array) -> int:
-        """Return the size of rational masses; 0 for floats."""
-        if masses.dtype != object:
-            return 0
-        longest = max(math.lcm(*(Fraction(mass).denominator for mass in law)).bit_length() for law in masses)
-        return longest * int(self.terms.counts.sum())
 
     def _nothing(self, masses: Array) -> AnySum:
         """Return the law of the sum of no rows."""

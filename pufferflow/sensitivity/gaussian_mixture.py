@@ -50,10 +50,10 @@ def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | In
         apart = _apart(secret, pairs.distance)
         lengths = [_length(of_member(one, statistic, apart)) for one in prior.members]
         place = Place(question.answers, prior, pairs.values[0], 0)
+        # how far one row alone moves each answer at most, from one value of a pair to the other
+        own = products_above(np.abs(question.weights).max(axis=1), question.differences.max(axis=1))
         walks.append(
-            MixtureRows(
-                question.answers, _own(question), lengths, between, pairs.tops, pairs.bottoms, pairs.values, place
-            )
+            MixtureRows(question.answers, own, lengths, between, pairs.tops, pairs.bottoms, pairs.values, place)
         )
     return MixtureLaws(question, walks)
 
@@ -68,11 +68,6 @@ def _apart(secret: Secret | Initial, distance: float) -> Secret | Initial:
 
 def _length(laws: Laws) -> Length:
     return lambda norm: laws.winf(norm).length
-
-
-def _own(question: Question) -> Floats:
-    """Return how far one row alone moves each answer at most, from one value of a pair to the other."""
-    return products_above(np.abs(question.weights).max(axis=1), question.differences.max(axis=1))
 
 
 def _between(prior: GaussianMixture, question: Question) -> Callable[[float], Floats]:

@@ -410,7 +410,7 @@ class StarLaws(Laws):
             return super().near(delta, norm) if self.small else self.span(norm)
         probability_below_one(delta, "delta")
         share = decimal_reading(delta)
-        if self._faint:
+        if any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values()):
             share -= Fraction(rounding(self._terms.lattice.error(self._star.rows)))
         return self._farthest(lambda mu, nu: _near(mu, nu, share)) if share > 0 else self.winf(norm)
 
@@ -431,10 +431,6 @@ class StarLaws(Laws):
             return gap.length, gap.least == gap.most
         distance = winf(_as_law(mu), _as_law(nu))
         return float(distance), distance.certainty == Certainty.EXACT
-
-    @property
-    def _faint(self) -> bool:
-        return any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values())
 
     def span(self, norm: float) -> Reach:
         """Return the largest distance of answers that two secrets allow (M7): exact for one answer, else a bound."""
@@ -535,7 +531,6 @@ class StarLaws(Laws):
 
 
 def _largest_difference(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:
-    """Return the largest difference of numbers between two values of the secret."""
     return max(float(np.abs(numbers[a] - numbers[b]).max()) for a, b in pairs)
 
 

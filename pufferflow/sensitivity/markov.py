@@ -450,16 +450,17 @@ class ChainLaws(AlongLaws[Chain]):
     @cached_property
     def work(self) -> WorkEstimate:
         """The work of each method; messages are coarse where exact ones take long."""
-        fine = self._fine_work
-        long = fine.walk > _SECONDS
-        return fine._replace(coarse=_coarse_work(self._chain.length, self._chain.states) if long else math.inf)
+        fine, rows = self._fine_work, min(self._chain.length, _UNTIL_REST)
+        coarse = _COARSE_EVALUATIONS * (1e6 + 2 * rows * 40.0 * self._chain.states**3)
+        return fine._replace(coarse=coarse if fine.walk > _SECONDS else math.inf)
 
     @property
     def _fine_work(self) -> WorkEstimate:
         """The work row by row: each row has a law for every state, and convolves those before and after it."""
         rows, states = self._chain.length, self._chain.states
         secret = rows if self._rows.secret is None else int(self._rows.secret.sum())
-        pairs, walk = float(len(self._pairs)), _walk_work(rows, states)
+        step = 2e3 if states <= 3 else 4.0 * states**6  # all pairs of states are searched, until messages converge
+        pairs, walk = float(len(self._pairs)), _EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * step)
         if self._jointly:
             return self._joint_work(walk, secret * pairs)
         points = lattice(self._sums, most_points(self._sums)).size
@@ -556,16 +557,6 @@ class ChainLaws(AlongLaws[Chain]):
             return reach
         whole = self.span(norm)
         return reach if reach.length <= whole.length else replace(whole, certainty=Certainty.UPPER_BOUND)
-
-
-def _walk_work(rows: int, states: int) -> float:
-    """Return the work of messages: all pairs of states are searched, row by row, until messages converge."""
-    step = 2e3 if states <= 3 else 4.0 * states**6
-    return _EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * step)
-
-
-def _coarse_work(rows: int, states: int) -> float:
-    return _COARSE_EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * 40.0 * states**3)
 
 
 def _times(law: Law, unit: float) -> Law:

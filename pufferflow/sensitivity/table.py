@@ -109,17 +109,13 @@ def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain)
     hidden, pairs = hidden_column(secret, prior.values_of)
     values = prior.values_of(hidden)
     one_class = LawRegions.known(np.ones((len(values), 1)))
-    places = _places(prior.values_of(column), domain)
+    place = {point: at for at, point in enumerate(domain.points)}
+    places = np.array([place[value] for value in prior.values_of(column)], dtype=np.intp)
     if hidden == column:
         rows = LawRegions.known(np.full((1, len(domain.points)), 1 / len(domain.points)))
         return RegionStar(rows, values, one_class, None, places, pairs, prior)
     own = _placed(prior.given(hidden, [column])[1], places, len(domain.points))
     return RegionStar(own.some(np.zeros(1, dtype=np.intp)), values, one_class, own, None, pairs, prior)
-
-
-def _places(values: tuple[Label, ...], domain: Domain) -> Indices:
-    place = {point: at for at, point in enumerate(domain.points)}
-    return np.array([place[value] for value in values], dtype=np.intp)
 
 
 def _placed(laws: LawRegions, places: Indices, points: int) -> LawRegions:

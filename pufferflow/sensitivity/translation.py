@@ -264,11 +264,14 @@ class ColumnTranslation:
         steps = np.stack([way.max(axis=1) for way in self._ways]).max(axis=0)
         rows: list[int] = np.flatnonzero(self.statistic.positions == self._places[place]).tolist()
         ends = self.domain.points[0], self.domain.points[-1]
+        if self._column is not None:
+            low, *_, high = self.domain.domains[self._column].numbers.tolist()
+            ends = low, high
         return Movement(
             steps,
             lambda norm: min(float(self.lengths(norm).max()), self.group(norm)),
             Certainty.UPPER_BOUND,
-            ends if self._column is None else self._ends_of_column,
+            ends,
             rows[0] if rows else None,
         )
 
@@ -296,11 +299,6 @@ class ColumnTranslation:
     def _column(self) -> int | None:
         """The column that is the secret, if it is a single one."""
         return hidden_column(self.secret, self.domain)
-
-    @property
-    def _ends_of_column(self) -> tuple[float, float]:
-        low, *_, high = self.domain.domains[self._column or 0].numbers.tolist()
-        return low, high
 
     @property
     def _one_by_one(self) -> bool:

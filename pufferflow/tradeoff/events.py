@@ -99,7 +99,13 @@ class _Reader:
 
         Outputs up to one centre, and from the other on, are each merged: their ratio is constant.
         """
-        steepness = _positive(event, "noise_parameter")
+        steepness = finite_number(
+            _attribute(event, "noise_parameter"),
+            "noise_parameter",
+            allowed="a number > 0",
+            instead=_INSTEAD,
+            fits=lambda number: number > 0,
+        )
         moved = round(self.reach) * whole_number(
             _attribute(event, "sensitivity"), "sensitivity", allowed="a whole number >= 1", instead=_INSTEAD
         )
@@ -159,12 +165,6 @@ def _multiplier(event: Any) -> float:
         allowed="a number >= 0",
         instead=_INSTEAD,
         fits=lambda number: number >= 0,
-    )
-
-
-def _positive(event: Any, name: str) -> float:
-    return finite_number(
-        _attribute(event, name), name, allowed="a number > 0", instead=_INSTEAD, fits=lambda number: number > 0
     )
 
 

@@ -195,12 +195,6 @@ def _log_atoms(atoms: Atoms, order: float) -> float:
         return float(log_sum(np.log(atoms.first) + order * atoms.losses)) if len(atoms.losses) else -math.inf
 
 
-def _tilted(atoms: Atoms, order: float) -> Floats:
-    """Return the masses times e^(order·loss), of sum 1."""
-    with np.errstate(divide="ignore", under="ignore"):
-        return np.exp(np.log(atoms.first) + order * atoms.losses - _log_atoms(atoms, order))
-
-
 def _of_atoms(
     atoms: Atoms, order: float, period: float, t: Floats, live: npt.NDArray[np.intp]
 ) -> tuple[Complexes, float]:
@@ -208,7 +202,9 @@ def _of_atoms(
         weights, above = _on_lattice(atoms, order, period)
         return np.fft.rfft(weights).conj()[live], above
     found = np.zeros(len(live), dtype=np.complex128)
-    for loss, weight in zip(atoms.losses.tolist(), _tilted(atoms, order).tolist(), strict=True):
+    with np.errstate(divide="ignore", under="ignore"):  # masses times e^(order·loss), of sum 1
+        tilted = np.exp(np.log(atoms.first) + order * atoms.losses - _log_atoms(atoms, order))
+    for loss, weight in zip(atoms.losses.tolist(), tilted.tolist(), strict=True):
         found += weight * np.exp(1j * loss * t)
     return found, 0.0
 

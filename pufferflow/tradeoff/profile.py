@@ -394,18 +394,13 @@ def _merged(profiles: Sequence[Profile], choose: Callable[..., Array]) -> Profil
     ways = [[profile.loss.discretised() for profile in profiles]]
     if not all(atoms.symmetric for atoms in ways[0]):
         ways.append([atoms.swapped() for atoms in ways[0]])
-    corners = np.unique(np.concatenate([[0.0], *(_corners(atoms) for way in ways for atoms in way)]))
+    corners = np.unique(np.concatenate([[0.0], *(atoms.losses[atoms.losses >= 0] for way in ways for atoms in way)]))
     if choose is np.max:
         corners = np.unique(np.concatenate([corners, *(_crossings(way, corners) for way in ways)]))
     orders: list[Floats] = [choose([atoms.hockey_sticks(corners) for atoms in way], axis=0) for way in ways]
     atoms = of_deltas(corners, orders[0], None if len(orders) == 1 else orders[1])
     tv = float(choose([profile.tv for profile in profiles]))
     return Profile.with_loss(atoms, min(tv, atoms.hockey_stick(0.0)))
-
-
-def _corners(atoms: Atoms) -> Floats:
-    """Return the losses ≥ 0 at which the hockey stick has corners."""
-    return atoms.losses[atoms.losses >= 0]
 
 
 def _crossings(way: Sequence[Atoms], corners: Floats) -> Floats:

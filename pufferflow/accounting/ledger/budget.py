@@ -228,7 +228,6 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
 
 
 def _group(scenario: Scenario) -> str:
-    """Return the rows of one group in words."""
     return f"the rows of one {scenario.group_in_words}" if scenario.within else "the rows of the whole frame"
 
 

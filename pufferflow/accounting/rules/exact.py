@@ -126,11 +126,11 @@ class Budgets:
         """Return the budgets after one more sum was published."""
         before = self.outcomes
         outcomes, parents = before.followed_by(step, len(self.joint.seen.values))
-        left, used, kept = list[Array](), list[Array](), self.kept
+        left, used, kept, pairs = list[Array](), list[Array](), self.kept, self.joint.seen.pairs
         for place, (laws, total) in enumerate(self.joint.seen.laws):
             now = _fractions(laws @ outcomes.masses, total * outcomes.unit)
             was = _fractions(laws @ before.masses, total * before.unit)
-            excess = self._excess(now)
+            excess = np.array([np.maximum(now[one] - self.likelihood * now[other], 0) for one, other in pairs])
             spent = np.zeros_like(self.left[place]) * Fraction(0)
             np.add.at(spent.T, parents, excess.T)
             spare = self.left[place] - spent
@@ -159,10 +159,6 @@ class Budgets:
             most = (likelihood + delta) / (1 - delta)
             shares.append(np.maximum(most * (1 - 8 * _ERROR_OF_NOISES) * first - second, 0) * (delta / (most - 1)))
         return np.minimum(*shares) * (1 - 4 * _ERROR_OF_NOISES)
-
-    def _excess(self, masses: Array) -> Array:
-        pairs = self.joint.seen.pairs
-        return np.array([np.maximum(masses[one] - self.likelihood * masses[other], 0) for one, other in pairs])
 
     def _shares(self, now: Array, was: Array) -> Array:
         """Return w(z|y); 0 for outcomes of probability 0 under both secrets."""

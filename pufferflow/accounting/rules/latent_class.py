@@ -212,7 +212,8 @@ def _of_classes(
     prior = releases.prior
     if not isinstance(prior, GaussianMixture):
         return None
-    known = not _unseen_rows_move_farther(releases, prior)
+    alike = isinstance(releases.scenario.secret, Initial) or all(one.covariance.falls_off for one in prior.members)
+    known = not (releases.beyond_promises or (releases.wider and not alike))
     losses = list[float]()
     for place in range(len(prior.members)):
         key = class_digest(releases.digest, place)
@@ -224,10 +225,3 @@ def _of_classes(
             return None
         losses.append(added(map(loss, releases.shapes, moves), releases.times))
     return np.array(losses)
-
-
-def _unseen_rows_move_farther(releases: UnitReleases, prior: GaussianMixture) -> bool:
-    """Return whether rows that a release did not see may move it farther than those that it saw."""
-    first = isinstance(releases.scenario.secret, Initial)
-    alike = first or all(one.covariance.falls_off for one in prior.members)
-    return releases.beyond_promises or (releases.wider and not alike)

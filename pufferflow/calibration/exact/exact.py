@@ -195,7 +195,6 @@ class FiniteLoss(LossCurve):
 
 
 def _of_both_orders(pair: Pair, loss: Callable[[Pair], float]) -> Worst:
-    """Return the larger loss of both orders of a pair."""
     return max((Worst(loss(order), order) for order in (pair, pair.swapped())), key=lambda worst: worst.value)
 
 
@@ -205,7 +204,6 @@ def _supremum(field: Field) -> float:
 
 
 def _both(field: Field, loss: Callable[[Field], float]) -> tuple[float, float]:
-    """Return a loss in both orders."""
     return loss(field), loss(field.swapped())
 
 

@@ -222,10 +222,15 @@ def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account:
     address = ledger or _ledger_of(job)
     with existing(address) as open_ledger:
         place = open_ledger.address
-        releases = open_ledger.compare(published if job is None else job.published(), account or _account_of(job))
+        about = account or (None if job is None else job.file.ledger.account)
+        releases = open_ledger.compare(published if job is None else job.published(), about)
     changed = [release for release in releases if release.differs]
     columns = ("release", "entry", "account", "state")
-    screen.table(columns, [[release.label, *_release_cells(release)] for release in releases])
+    rows = [
+        [release.label, release.entry.partition(":")[0], release.account, "; ".join(release.differs) or "same"]
+        for release in releases
+    ]
+    screen.table(columns, rows)
     screen.say(f"{len(releases) - len(changed)} of {len(releases)} as the ledger keeps them.")
     if changed:
         screen.note(f"PUBLISHED RELEASES ARE NOT WHAT THE LEDGER KEEPS: {len(changed)}")
@@ -250,14 +255,6 @@ def _ledger_of(job: "Job | None") -> str:
             instead="--ledger ledger.db",
         )
     return job.ledger_address
-
-
-def _account_of(job: "Job | None") -> str | None:
-    return None if job is None else job.file.ledger.account
-
-
-def _release_cells(release: "Published") -> list[str]:
-    return [release.entry.partition(":")[0], release.account, "; ".join(release.differs) or "same"]
 
 
 def _document(release: "Published") -> dict[str, Any]:

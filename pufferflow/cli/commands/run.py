@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +28,9 @@ def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
     spent = ""
     if ran.spent is not None and ran.limit is not None:
         spent = f"  spent {of_limit(loss_of(ran.spent), ran.limit)}"
-    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {_noise(ran)}{spent}  {near(ran.place)}")
+    kinds = list(dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums))
+    noise = kinds[0] if len(kinds) == 1 else f"{kinds[0]} and {len(kinds) - 1} more"
+    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {noise}{spent}  {near(ran.place)}")
     for note in ran.notes:
         screen.log(f"{before}  note: {note}")
 
@@ -55,13 +57,6 @@ def near(place: Path | str) -> str:
     """Return a path relative to the current folder, if it is below; other places unchanged."""
     here = Path.cwd()
     return str(Path(place).relative_to(here)) if Path(place).is_relative_to(here) else str(place)
-
-
-def _noise(ran: "JobRun") -> str:
-    kinds: Sequence[str] = list(
-        dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)
-    )
-    return kinds[0] if len(kinds) == 1 else f"{kinds[0]} and {len(kinds) - 1} more"
 
 
 Revision = Annotated[

@@ -225,7 +225,6 @@ def _layers(values: Floats) -> tuple[Floats, Indices]:
 
 
 def _layered_mean(layers: tuple[Floats, Indices], shares: Floats) -> Floats:
-    """Return the sum of drops times shares of the sets above them."""
     drops, sets = layers
     return np.asarray((drops * shares[..., sets]).sum(axis=-2))
 

@@ -80,17 +80,15 @@ class Walk(Generic[M]):
 def walk(order: Indices, start: M, sender: Sender[M]) -> Walk[M]:
     """Return the messages row by row, from a first one through steps in their order."""
     messages, rest = _Messages(sender, [start], np.zeros(len(order) + 1, dtype=np.intp)), None
-    parts = stretches(order) if len(order) >= LONG else _short_stretches(order)
+    if len(order) >= LONG:
+        parts = stretches(order)
+    else:  # up to the last change, and the equal steps after it
+        changes = np.flatnonzero(np.diff(order))
+        steady = int(changes[-1]) + 1 if len(changes) else 0
+        parts = [Stretch(0, steady, 0), Stretch(steady, len(order), 1)]
     for stretch in parts:
         rest = messages.along(order, stretch)
     return Walk(messages.pool, messages.index, rest, max(parts[-1].period, 1) if parts else 1)
-
-
-def _short_stretches(order: Indices) -> list[Stretch]:
-    """Return the steps up to the last change among a few steps, and the equal steps after it."""
-    changes = np.flatnonzero(np.diff(order))
-    steady = int(changes[-1]) + 1 if len(changes) else 0
-    return [Stretch(0, steady, 0), Stretch(steady, len(order), 1)]
 
 
 @final

@@ -465,11 +465,9 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
         fitted = _product(own, columns, source.name, dependence, slack, share)
     origin = source.name, frame.height - left_out, digest_of(frame)
     provenance = Provenance(*origin, (*notes, *fitted.provenance.notes), source.origin)
-    return FittedGaussian(fitted.span, fitted.covariance, None, 0.0, 1.0, provenance, *_across(fitted))
-
-
-def _across(fitted: FittedGaussian) -> tuple[Floats | None, tuple[Floats, Floats] | None]:
-    return fitted.across, fitted.across_factors
+    return FittedGaussian(
+        fitted.span, fitted.covariance, None, 0.0, 1.0, provenance, fitted.across, fitted.across_factors
+    )
 
 
 def _product(  # noqa: PLR0913, PLR0917 - rows of each column, and how they are read

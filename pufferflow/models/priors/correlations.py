@@ -353,10 +353,6 @@ class Kernel(Covariance, kind="kernel"):
         given = cast(object, self.function)
         return cast(tuple[float, ...], given) if isinstance(given, tuple) else None
 
-    @property
-    def _function(self) -> Function:
-        return cast(Function, self.function)
-
     def describe(self) -> str:
         table = self._table
         source = f"the function {name_of(self.function)}" if table is None else f"a list of {len(table)}"
@@ -452,7 +448,8 @@ class Kernel(Covariance, kind="kernel"):
 
     def _given(self, count: int) -> Floats:
         """Return the correlations of the first lags; for a lag always the same, whatever the function closes over."""
-        identity, values = identity_of(self.function), _called(self._function, np.arange(count, dtype=np.float64))
+        identity = identity_of(self.function)
+        values = _called(cast(Function, self.function), np.arange(count, dtype=np.float64))
         given = identity.given
         shared = min(len(given), count)
         if (np.abs(values[:shared] - given[:shared]) > _SLACK).any():

@@ -441,7 +441,9 @@ class Empirical(Prior, kind="empirical"):
                 instead="pf.Secret with pf.Independent(), where the queried column is the secret",
             )
         frame = source.read(names)
-        used = _without_nulls(frame)
+        present = frame.drop_nulls()
+        floats = [pl.col(name).is_not_nan() for name, kind in frame.schema.items() if kind.is_float()]
+        used = present.filter(*floats) if floats else present
         counted = used.group_by(names).len(name=PROBABILITY).sort(names)
         *columns, counts = (column.to_list() for column in counted.get_columns())
         _check(counted, names, source.name)
@@ -485,12 +487,6 @@ class Empirical(Prior, kind="empirical"):
         prior = object.__new__(cls)  # the reference itself is not needed
         prior._set((stored["secret"], stored["released"]), columns, stored["counts"], stored_provenance(stored))
         return prior
-
-
-def _without_nulls(frame: pl.DataFrame) -> pl.DataFrame:
-    present = frame.drop_nulls()
-    floats = [pl.col(name).is_not_nan() for name, kind in frame.schema.items() if kind.is_float()]
-    return present.filter(*floats) if floats else present
 
 
 def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> None:

@@ -103,16 +103,14 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
     if isinstance(domain, Interval):
         drawn = curve(tree, domain)
         boolean = is_predicate(drawn, expression, column, said)
-        at_missing = _at_missing(expression, column, said) if domain.skips else ZERO
+        at_missing = ZERO
+        if domain.skips:  # a result that is null counts as 0, as sums leave it out
+            missing = pl.DataFrame({column: [None]}, schema={column: pl.Float64})
+            result = evaluate(expression, missing, said).item()
+            at_missing = ZERO if result is None else exact(result, "missing", said)
         return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name, at_missing=at_missing)
     values = table(expression, {column: domain.points}, domain.points, said)
     return OnPoints.of_results(column, domain, values, said, name=name)
-
-
-def _at_missing(expression: pl.Expr, column: str, said: str) -> Fraction:
-    """Return φ of a value that is missing: 0 where that is null, which sums leave out."""
-    result = evaluate(expression, pl.DataFrame({column: [None]}, schema={column: pl.Float64}), said).item()
-    return ZERO if result is None else exact(result, "missing", said)
 
 
 def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:

@@ -58,8 +58,10 @@ class OnPoints(Values):
     def of_results(cls, column: str, domain: Domain, results: pl.Series, words: str, *, name: str | None) -> Self:
         """Return φ with the results of an expression at all points."""
         boolean = results.dtype == pl.Boolean
-        if domain.skips:
-            results = _without_missing(results, domain)
+        if domain.skips:  # null is 0 where a value is missing, as sums leave it out
+            there = pl.Series(present(domain))
+            numbers = results.cast(pl.Int64 if results.dtype == pl.Null else results.dtype)
+            results = pl.select(pl.when(there).then(numbers).otherwise(numbers.fill_null(0))).to_series()
         found = _steps(results)
         if found is None:
             values = [exact(value, point, words) for value, point in zip(results.to_list(), domain.points, strict=True)]
@@ -95,13 +97,6 @@ def present(domain: Domain) -> list[bool]:
     if isinstance(domain, Product):
         return [all(value is not MISSING for value in values) for values in domain.tuples]
     return [point is not MISSING for point in domain.points]
-
-
-def _without_missing(results: pl.Series, domain: Domain) -> pl.Series:
-    """Return results in which null is 0 where a value is missing, as sums leave it out."""
-    there = pl.Series(present(domain))
-    kind = pl.Int64 if results.dtype == pl.Null else results.dtype
-    return pl.select(pl.when(there).then(results.cast(kind)).otherwise(results.cast(kind).fill_null(0))).to_series()
 
 
 def squared_words(words: str, center: Fraction) -> str:

@@ -182,7 +182,6 @@ def _with_verdicts(frame: pl.DataFrame, further: str) -> pl.DataFrame:
 
 
 def _short(column: str) -> pl.Expr:
-    """Return a number with three significant digits."""
     return pl.col(column).round_sig_figs(3).cast(pl.String)
 
 

@@ -76,7 +76,11 @@ class Sensitivity:
 
 def sensitivities(plan: Decision, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
     """Return a row for each secret pair, position or pattern, and prior; with W_p for each p."""
-    read = [_order(order) for order in ([p] if isinstance(p, int | float) else p)]
+    allowed, instead = "numbers >= 1, as the p of W_p", "p=(1, 2)"
+    read = [
+        finite_number(order, "p", allowed=allowed, instead=instead, fits=lambda number: number >= 1)
+        for order in ([p] if isinstance(p, int | float) else p)
+    ]
     with working("comparing laws pair by pair"):
         rows, _ = _rows(plan, read, _WHOLE)
     names = ["w_inf", *(f"w_{order:g}" for order in read), "near", *BOUNDS]
@@ -101,11 +105,6 @@ def farthest_pairs(plan: Decision, most: int) -> tuple[list[Sensitivity], int]:
     rows, pairs = _rows(plan, (1.0, 2.0), _MOMENT)
     ranked = sorted(rows, key=lambda row: (row.decides, row.distances[0] or 0.0), reverse=True)[:most]
     return ranked, max(pairs - len(ranked), 0)
-
-
-def _order(order: object) -> float:
-    allowed, instead = "numbers >= 1, as the p of W_p", "p=(1, 2)"
-    return finite_number(order, "p", allowed=allowed, instead=instead, fits=lambda p: p >= 1)
 
 
 def _rows(plan: Decision, orders: Sequence[float], effort: _Effort) -> tuple[list[Sensitivity], int]:

@@ -22,7 +22,7 @@ from pufferflow.models.domain import Bins, Domain, Interval, Label
 from pufferflow.models.priors.base import Prior, belief_in_words
 from pufferflow.models.priors.table import Table
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import AnySecret, Derived, Initial, Presence, ValueSecret
+from pufferflow.models.secret import Derived, Initial, Presence, ValueSecret
 from pufferflow.privacy.guarantee import Guarantee, Pure
 from pufferflow.published.certificate import ERROR_BARS
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum
@@ -62,7 +62,8 @@ def value_handling_together(request: Request) -> tuple[str, ...]:
 def notes_on_missing(request: Request) -> list[str]:
     """Say what missing values count as where the scenario leaves it out."""
     secret, lines = request.scenario.secret, list[str]()
-    for column in _columns(request):
+    read = (measure.values.columns for measure in request.measures if measure is not None)
+    for column in dict.fromkeys(itertools.chain.from_iterable(read)):
         if request.missing_chosen(column) is False:
             why = (
                 "since missing= was left out"
@@ -83,11 +84,6 @@ class _Reading:
     """The largest distance of a value within the domain from what it is read as."""
     beyond: str
     """Where that distance has no limit; empty for nowhere."""
-
-
-def _columns(request: Request) -> list[str]:
-    read = (measure.values.columns for measure in request.measures if measure is not None)
-    return list(dict.fromkeys(column for columns in read for column in columns))
 
 
 def _columns_of(query: Query) -> tuple[str, ...]:
@@ -168,17 +164,13 @@ _LEFT_OUT: Final = "left out, and hidden as values are; means divide by the nois
 def _missing(request: Request, column: str) -> str:
     """Say what null, NaN and unknown labels count as; a column of any dtype can have nulls."""
     dtype, domain = request.schema[column], request.domains[column]
-    kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * _unknown_labels(domain, dtype)]
+    closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
+    unknown = labelled(domain) and not closed
+    kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * unknown]
     what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
     if domain.skips:
         return f"{what} in {column!r} {'is' if len(kinds) == 1 else 'are'} {_LEFT_OUT}"
     return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_value_text(request.missing(column))}"
-
-
-def _unknown_labels(domain: Domain, dtype: pl.DataType) -> bool:
-    """Return whether there can be labels outside the domain."""
-    closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
-    return labelled(domain) and not closed
 
 
 def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
@@ -352,27 +344,19 @@ def ordinary_in_words(plan: Decision) -> str:
     secret = plan.request.scenario.secret
     if isinstance(secret, Presence):
         return "the guarantee itself is differential privacy, of the unit that is there or not."
+    first = isinstance(secret, Initial)
     if plan.row_laws is None:
-        return f"no ordinary differential privacy of a row is guaranteed: {_not_of_a_row(secret)}."
+        reason = "no first row is among the queried rows" if first else "the secret is not the queried value"
+        return f"no ordinary differential privacy of a row is guaranteed: {reason}."
     if plan.ordinary is None:
         return "what the noise keeps of it as ordinary differential privacy is not known."
-    row = "the first row of a sequence" if isinstance(secret, Initial) else "one row"
+    row = "the first row of a sequence" if first else "one row"
     pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
     known = f"if everything but {row} is known"
     promise = promise_in_words(plan.ordinary)
-    if _weaker(plan.ordinary, plan.calibration.guarantee):
+    if plan.ordinary.kind is not None and plan.ordinary.loss > plan.calibration.guarantee.loss * (1 + _SAME):
         return f"less than is guaranteed{pairs}; {known}: {promise}."
     return f"ordinary differential privacy too{pairs}, {known}: {promise}."
-
-
-def _weaker(guarantee: Guarantee, promised: Guarantee) -> bool:
-    return guarantee.kind is not None and guarantee.loss > promised.loss * (1 + _SAME)
-
-
-def _not_of_a_row(secret: AnySecret) -> str:
-    if isinstance(secret, Initial):
-        return "no first row is among the queried rows"
-    return "the secret is not the queried value"
 
 
 def assumptions(plan: Decision) -> list[str]:

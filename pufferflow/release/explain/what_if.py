@@ -115,7 +115,6 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
 
 
 def _protects(measure: str, loss_left: float) -> bool:
-    """Return whether a loss still protects; only epsilon is judged."""
     return measure != _EPSILON or loss_left <= _MOST_EPSILON
 
 

@@ -31,9 +31,8 @@ from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import Initial, Presence
-from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.queries.engine_interface import Measure, Pattern
-from pufferflow.queries.statistic import Query, Statistic, column_and_domain
+from pufferflow.queries.statistic import Statistic, column_and_domain
 from pufferflow.release.planning.decision import Decision
 from pufferflow.release.planning.sum_tables import Tables, on_interval
 from pufferflow.reports.evidence import Atoms, WorstPair
@@ -141,9 +140,9 @@ def at_place(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
     """Return the two laws of one number at the place of a witness; refuse where listing them takes too long."""
     cell_sum, prior = _cell_sum(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
-    cell_sum, grid = _round_to_grid(
-        cell_sum, _most_steps_along_a_chain(prior, cell_sum) if chain else _most_steps_with_a_class(cell_sum)
-    )
+    rows = cell_sum.pattern.selected + 1
+    most_steps = min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows) if chain else _MOST_POINTS / rows
+    cell_sum, grid = _round_to_grid(cell_sum, most_steps)
     laws = _along_a_chain(prior, cell_sum, witness) if chain else _with_a_class(prior, cell_sum, witness)
     mu, nu = (law.map(lambda values: values * grid.width) for law in laws)
     notes = "; ".join(note for note in (cell_sum.note, grid.note) if note)
@@ -173,7 +172,9 @@ def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
     cells = np.minimum(pattern.cells, 0) if whole else pattern.cells
     cell, own = _cell_of(pattern, cells, witness.row or 0)
     of_cell = replace(pattern, cells=np.where(cells == cell, 0, -1), covers=False)
-    measure = _farthest(plan, origin, witness)
+    own_moves = _own_moves(origin, witness)
+    moves = own_moves if own_moves.any() else np.ptp(origin.tables.values, axis=1)
+    measure = int((origin.tables.of_sums(moves) * plan.weights).argmax())
     table = origin.tables.row(measure)
     low = 0.0 if isinstance(origin.tables.secret, Presence) else float(table.min())
     return _CellSum(origin, measure, plan.request.column, of_cell, table - low, own)
@@ -194,13 +195,6 @@ def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
     if cell >= 0 or len(known) == 0:
         return max(cell, 0), cell >= 0
     return int(cells[known[np.abs(known - row).argmin()]]), False
-
-
-def _farthest(plan: Decision, origin: Origin, witness: Witness) -> int:
-    """Return the measure that the two values of the secret move farthest, in units of its noise."""
-    own = _own_moves(origin, witness)
-    moves = own if own.any() else np.ptp(origin.tables.values, axis=1)
-    return int((origin.tables.of_sums(moves) * plan.weights).argmax())
 
 
 def _own_moves(origin: Origin, witness: Witness) -> Floats:
@@ -241,15 +235,6 @@ def _round_to_grid(cell_sum: _CellSum, most: float) -> tuple[_CellSum, _Grid]:
             "figure."
         )
     return replace(cell_sum, table=np.rint(cell_sum.table / grid.width)), grid
-
-
-def _most_steps_along_a_chain(prior: MarkovChain, cell_sum: _CellSum) -> float:
-    rows = cell_sum.pattern.selected + 1
-    return min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
-
-
-def _most_steps_with_a_class(cell_sum: _CellSum) -> float:
-    return _MOST_POINTS / (cell_sum.pattern.selected + 1)
 
 
 def _along_a_chain(prior: MarkovChain, cell_sum: _CellSum, witness: Witness) -> tuple[Law, Law]:
@@ -327,10 +312,10 @@ def number_of(plan: Decision, measure: int) -> Number:
     for query, places in request.reads:
         if measure not in places:
             continue
-        factor = _factor(plan, query)
-        if query.linear and factor is not None:
+        factors = np.unique(query.factor(plan.facts.size_of(query)))
+        if query.linear and len(factors) == 1:
             name = query.name if query.exclusive else query.outputs[places.index(measure)]
-            return Number(name, unit * factor)
+            return Number(name, unit * float(factors[0]))
         return Number(f"{_measure_in_words(summed)}, behind {query.name}", unit)
     return Number("a sum", unit)
 
@@ -340,12 +325,6 @@ def _measure_in_words(measure: Measure | None) -> str:
     if measure is None:
         return "the number of rows"
     return f"{'rows with' if measure.values.boolean else 'the sum of'} {measure.values.words}"
-
-
-def _factor(plan: Decision, query: Query) -> float | None:
-    """Return the factor of the sum; None where cells have different factors."""
-    factors = np.unique(query.factor(plan.facts.size_of(query)))
-    return float(factors[0]) if len(factors) == 1 else None
 
 
 _MOST_ATOMS = 400
@@ -389,7 +368,8 @@ def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> NumberLaws:
     if origin.laws.movement_only:
         length = plan.calibration.sensitivity if pair.dimension == 1 else float(steps.max())
         return stand_ins(measure, length / weight, pair.secrets)
-    rows = 1 if origin.laws.constant or origin.tables.prior.independent_rows else int(_rows_in(origin, cell))
+    alone = origin.laws.constant or origin.tables.prior.independent_rows
+    rows = 1 if alone else int(origin.pattern.counts[origin.pattern.cells == cell].sum())
     coordinate = int(steps.argmax())
     first, second = (_coordinate(law, coordinate).map(lambda values: values / weight) for law in (mu, nu))
     return NumberLaws(measure, first, second, pair.secrets, rows)
@@ -407,20 +387,15 @@ def _coordinate(law: Law, at: int) -> Law:
     return law if law.dimension == 1 else Law(law.values[:, at].astype(np.float64), law.probabilities)
 
 
-def _rows_in(origin: Origin, cell: int) -> int:
-    """Return how many rows of the group are in a cell."""
-    pattern = origin.pattern
-    return int(pattern.counts[pattern.cells == cell].sum())
-
-
 def _in_answer_unit(plan: Decision, pair_laws: NumberLaws) -> WorstPair:
     """Return the pair in the unit of the answer."""
     number, noise = number_of(plan, pair_laws.measure), plan.noises[pair_laws.measure]
-    first, second = _names(plan, pair_laws)
+    first, second = NAMELESS if pair_laws.secrets is None or nameless(plan) else map(str, pair_laws.secrets)
     mu, nu, coarser = _atoms_of_both(pair_laws, number, _least_values(plan, pair_laws))
     one_of = _ONE_OF if plan.request.by or len(plan.weights) > 1 else ""
     notes = [_left_out(plan), pair_laws.note, one_of, coarser]
-    epsilon, delta = _epsilon_and_delta(plan.calibration.guarantee)
+    promise = plan.calibration.guarantee
+    epsilon, delta = (promise.epsilon, promise.delta) if promise.divergence.about_odds else (None, 0.0)
     return WorstPair(
         answer=_answer(plan, pair_laws, number),
         first=first,
@@ -434,13 +409,6 @@ def _in_answer_unit(plan: Decision, pair_laws: NumberLaws) -> WorstPair:
         delta=delta,
         note="; ".join(note for note in notes if note),
     )
-
-
-def _names(plan: Decision, pair_laws: NumberLaws) -> tuple[str, str]:
-    """Return the names of the two secrets."""
-    if pair_laws.secrets is None or nameless(plan):
-        return NAMELESS
-    return str(pair_laws.secrets[0]), str(pair_laws.secrets[1])
 
 
 def nameless(plan: Decision) -> bool:
@@ -489,7 +457,3 @@ def _bin_atoms(values: Floats, weights: Floats, edges: Floats) -> Atoms:
     occupied = masses > 0
     centres = (edges[:-1] + edges[1:]) / 2
     return Atoms(tuple(centres[occupied].tolist()), tuple(masses[occupied].tolist()))
-
-
-def _epsilon_and_delta(guarantee: Guarantee) -> tuple[float | None, float]:
-    return (guarantee.epsilon, guarantee.delta) if guarantee.divergence.about_odds else (None, 0.0)

@@ -123,7 +123,10 @@ class RowLosses:
 
     def _under(self, tables: Sequence[Tables], rows: int, walks: "_Walks | None", epsilon: float) -> RowLoss:
         """Return the loss under one prior."""
-        group = RowLoss(float_above(max(rows, 1) * Fraction(epsilon)), Group(), self._place(tables))
+        secret = self.facts.request.scenario.secret
+        named: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
+        place = Place(len(self.values), tables[0].prior, named, 0)
+        group = RowLoss(float_above(max(rows, 1) * Fraction(epsilon)), Group(), place)
         if walks is None:
             return group
         try:
@@ -152,11 +155,6 @@ class RowLosses:
         except Refused:
             return None
         return _Walks(walks, Messages(coarse=coarse), of_secret)
-
-    def _place(self, tables: Sequence[Tables]) -> Place:
-        secret = self.facts.request.scenario.secret
-        named: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
-        return Place(len(self.values), tables[0].prior, named, 0)
 
 
 @final
@@ -244,7 +242,9 @@ class LocalBatch(HelpfulAttributes):
         # a channel that is to be found is named by one of its kind
         known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
         asking = repr((known.inputs, known.outputs, [[str(one) for one in row] for row in known.probabilities]))
-        request = self.request.asking(_query(self.column, self.request.domains[self.column], asking))
+        measures = tuple(values for _, values in indicators(self.column, self.request.domains[self.column]))
+        words = f"every row of {self.column}, each through a channel of its own"
+        request = self.request.asking(PerturbedColumn(self.column, measures, words, asking))
         losses = RowLosses(PublicMetadata(request))
         if promised is None:
             loss = losses.of(self.channel.epsilon).value
@@ -444,11 +444,6 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
             instead=instead,
         )
     return given
-
-
-def _query(column: str, domain: Domain, channel: str) -> PerturbedColumn:
-    measures = tuple(values for _, values in indicators(column, domain))
-    return PerturbedColumn(column, measures, f"every row of {column}, each through a channel of its own", channel)
 
 
 def _decision(losses: RowLosses, channel: Channel, promise: Guarantee) -> Decision:

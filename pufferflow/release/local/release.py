@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, cast, final
+from typing import Final, cast, final
 
 import msgspec
 import numpy as np
@@ -109,7 +109,7 @@ def estimated_frequencies(counts: pl.DataFrame, channel: Channel, column: str) -
     for place, label in enumerate(channel.inputs):
         number, error = Scores.of(channel, np.eye(len(channel.inputs))[place]).sums(table)
         own = _with_bars(keys, "frequency", number, error, table.sum(axis=1))
-        labels = pl.Series(column, [label] * len(own), dtype=_dtype(channel.inputs))
+        labels = pl.Series(column, [label] * len(own), dtype=pl.Series(list(channel.inputs), strict=False).dtype)
         parts.append(own.insert_column(keys.width, labels))
     return pl.concat(parts)
 
@@ -177,10 +177,6 @@ def _with_bars(keys: pl.DataFrame, name: str, number: Floats, error: Floats, row
             instead='batch.with_columns(of=pl.col("rows")) before private_local, and groups by that',
         )
     return bars if not keys.width else keys.hstack(bars.get_columns())
-
-
-def _dtype(labels: Sequence[Any]) -> Any:
-    return pl.Series(list(labels), strict=False).dtype
 
 
 MOST_KEPT: Final = 1_000_000

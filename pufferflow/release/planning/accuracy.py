@@ -94,7 +94,10 @@ def _widths(noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], 
     outside = 1 - confidence
     draws = max(min(_DRAWS, _MOST_NUMBERS // len(scales)), _FEWEST_DRAWS, math.ceil(200 / outside))
     place = _fewest(draws, outside)  # so many draws, or more, lie beyond the true quantile
-    parts = np.stack([_draw(noise, draws, rng) * scale for scale in scales])
+    # noise before it is rounded to its grid, drawn quickly and to a dozen digits
+    parts = np.stack(
+        [noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws) * scale for scale in scales]
+    )
     running = np.cumsum(parts, axis=0)
     sums = np.vstack([running - np.array(shares)[:, None] * running[-1], running[-1:]])
     return np.partition(np.abs(sums), draws - place, axis=1)[:, draws - place].tolist()
@@ -107,11 +110,6 @@ def _fewest(draws: int, share: float) -> int:
     """
     place = math.ceil(float(scipy.special.bdtrik(_NEVER, draws, share)))
     return place - 1 if place > 0 and scipy.special.bdtr(place - 1, draws, share) >= _NEVER else place
-
-
-def _draw(noise: Noise, draws: int, rng: np.random.Generator) -> Floats:
-    """Draw a noise before it is rounded to its grid, quickly and to a dozen digits."""
-    return noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws)
 
 
 DIGITS: Final = 16 * UNIT

@@ -38,7 +38,7 @@ from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Initial, ValueSecret
 from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.queries.engine_interface import CellGroups, GroupSize, Pattern
+from pufferflow.queries.engine_interface import CellGroups, GroupSize
 from pufferflow.release.planning.combined import short_binary
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
@@ -68,11 +68,10 @@ def row_laws(facts: PublicMetadata, weights: Floats, laws: Laws | None) -> Laws 
 def _selects_first_rows(facts: PublicMetadata) -> bool:
     """Return whether a sequence's first row may be selected; true if no row is."""
     patterns = [pattern for prior in facts.request.scenario.priors for pattern in facts.patterns(prior).distinct]
-    return not patterns or any(map(_selects_first_row, patterns))
-
-
-def _selects_first_row(pattern: Pattern) -> bool:
-    return pattern.positions is None or bool((pattern.cells[pattern.positions == pattern.start] >= 0).any())
+    return not patterns or any(
+        pattern.positions is None or (pattern.cells[pattern.positions == pattern.start] >= 0).any()
+        for pattern in patterns
+    )
 
 
 def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, least: float) -> Calibration:
@@ -87,15 +86,10 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
     louder, kind = noise.at(least), promise.kind
     if not noise.monotone and noise.scale > 0:
         tried = (noise.at(least * 2.0**power) for power in range(_DOUBLINGS))
-        louder = next((candidate for candidate in tried if _proven(candidate, promise, laws, bound)), noise)
+        demands = [(own, bound if place == 0 else "auto") for place, own in enumerate(laws)]
+        louder = next((candidate for candidate in tried if proof_of(demands, promise, candidate) is not None), noise)
     proven = calibration.loss if kind is None else min(calibration.loss, loss(laws[0], louder, kind, bound))
     return replace(calibration, noise=louder, loss=proven, note=_HARDLY if louder.scale >= least else calibration.note)
-
-
-def _proven(noise: Noise, promise: Guarantee, laws: Sequence[Laws], bound: Bounds) -> bool:
-    """Return whether a noise is proven to keep a guarantee as it is drawn, at every order of a curve."""
-    demands = [(own, bound if place == 0 else "auto") for place, own in enumerate(laws)]
-    return proof_of(demands, promise, noise) is not None
 
 
 def least_scale(facts: PublicMetadata, weights: Floats, promise: Guarantee) -> float:

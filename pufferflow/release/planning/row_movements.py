@@ -257,7 +257,8 @@ def corners(lined: Sequence[OnInterval | None], folding: Folding, *, from_nothin
     states = folding.states()
     columns = _columns(alone)
     if columns is None or columns.shape[1] * (states.shape[1] if len(states) else 1) > MOST_CORNERS:
-        columns = ends_of(_ranges(alone), from_nothing=from_nothing)
+        ranges = [(1, 1) if one is None else (one.low, one.high) for one in alone]
+        columns = ends_of(np.array(ranges, dtype=np.float64).reshape(-1, 2), from_nothing=from_nothing)
         rows = np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
     else:
         rows = with_states(columns, states)
@@ -300,12 +301,6 @@ def _columns(lined: Sequence[OnInterval | None]) -> Floats | None:
             low[place], high[place] = one.low, one.high
             columns = np.concatenate([low, high], axis=1)
     return columns
-
-
-def _ranges(lined: Sequence[OnInterval | None]) -> Floats:
-    """Return the least and the largest value of each function."""
-    ends = [(1, 1) if one is None else (one.low, one.high) for one in lined]
-    return np.array(ends, dtype=np.float64).reshape(-1, 2)
 
 
 def _slack(lined: Sequence[OnInterval | None]) -> float:

@@ -163,7 +163,6 @@ class TupleTables:
         return np.zeros((0, 1))
 
     def _of_column(self, at: int) -> list[int]:
-        """Return the places of the measures that read one column alone."""
         name = (self.product.columns[at],)
         return [place for place, one in enumerate(self.measures) if one is not None and one.values.columns == name]
 
@@ -188,7 +187,6 @@ class TupleTables:
         raise InternalError("Sums of several columns share rows of a table.", instead="reporting it")
 
     def _in_products(self, at: int) -> bool:
-        """Return whether a function of several columns reads a column."""
         several = (one.values.columns for one in self.measures if one is not None and len(one.values.columns) > 1)
         return any(self.product.columns[at] in columns for columns in several)
 
@@ -265,14 +263,13 @@ class SumFunctions:
         if not self.many_points:
             return self.rows
         chosen = extreme_points(self.rows, from_nothing=self.from_nothing)
-        rows = self._ends if chosen is None else self.rows[:, chosen]
+        if chosen is None:
+            states, alone = self.folding.states(), len(self.folding.alone)
+            columns = ends_of(self.rows[:alone], from_nothing=self.from_nothing)
+            rows = np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
+        else:
+            rows = self.rows[:, chosen]
         return np.repeat(rows, 2, axis=1) if rows.shape[1] == 1 else rows
-
-    @property
-    def _ends(self) -> Floats:
-        states, alone = self.folding.states(), len(self.folding.alone)
-        columns = ends_of(self.rows[:alone], from_nothing=self.from_nothing)
-        return np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
 
     @property
     def tuple_tables(self) -> TupleTables:
@@ -315,7 +312,10 @@ class SumFunctions:
         if any(functions):
             return corners(functions, folding, from_nothing=self.from_nothing)
         alone = [measures[place] for place in folding.places]
-        columns = [np.ones(points) if one is None else _steps(one) for one in alone]
+        columns = [
+            np.ones(points) if one is None else np.array(cast(OnPoints, one.values).steps, dtype=np.float64)
+            for one in alone
+        ]
         return with_states(np.stack(columns) if columns else np.zeros((0, 1)), folding.states())
 
 
@@ -326,10 +326,6 @@ def lined(measures: Sequence[Measure | None]) -> list[OnInterval | None]:
 
 def _has_many_points(domain: Domain | None) -> bool:
     return domain is not None and (not domain.finite or len(domain.points) > MANY_POINTS)
-
-
-def _steps(measure: Measure) -> Floats:
-    return np.array(cast(OnPoints, measure.values).steps, dtype=np.float64)
 
 
 _MOST_MOVES_OF_ROW: Final = 1 << 24
