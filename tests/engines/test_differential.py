@@ -99,7 +99,7 @@ def plain(patterns):
     return distinct, patterns.groups, patterns.selected, patterns.reach, patterns.clock
 
 
-SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), *nightly([2])]
+SEEDS = [0, *nightly([1, 2])]
 
 
 @pytest.mark.slow

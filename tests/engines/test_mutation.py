@@ -7,6 +7,7 @@ import duckdb
 import pytest
 from pufferflow_connectors import duckdb as on_duckdb
 from pufferflow_connectors import postgresql as on_postgresql
+from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.engines.self_test import digest
@@ -158,7 +159,7 @@ class Mutated:
         self.monkeypatch.setattr(self.module, "DIALECT", replace(self.module.DIALECT, **facts))
 
 
-@pytest.fixture(params=["duckdb", "postgresql"])
+@pytest.fixture(params=["duckdb", *nightly(["postgresql"])])
 def of(request, monkeypatch):
     """A machine, and what changes its texts."""
     if request.param == "duckdb":

@@ -84,7 +84,7 @@ def test_a_table_that_is_called_as_the_engine_calls_the_rows():
         assert abs(load - 1) < 10
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_settings_of_spark(session):
     """Answers are alike, or the machine is refused; a setting of SQL makes the session another one."""
     from pufferflow_connectors import spark as on_spark

@@ -11,7 +11,7 @@ from thinned import thinned
 
 MOST = 1 + 1e-8
 CELLS = [(rule, kind) for rule, (_, kinds) in RULES.items() for kind in kinds]
-LONG = [pytest.param(1.0, marks=pytest.mark.slow), pytest.param(30.0, marks=pytest.mark.nightly)]
+LONG = [pytest.param(0.5, marks=pytest.mark.slow), pytest.param(30.0, marks=pytest.mark.nightly)]
 """Seconds for each rule and kind, where tests may take minutes; one game at least is played."""
 
 

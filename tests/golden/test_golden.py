@@ -53,7 +53,7 @@ def test_recorded_cases_stay(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("of", nightly(sorted({kind(name) for name in CASES.keys() - set(FEW)}), but=0.6))
+@pytest.mark.parametrize("of", nightly(sorted({kind(name) for name in CASES.keys() - set(FEW)}), but=0.4))
 def test_all_recorded_cases_stay(of):
     """Every scenario with every kind of batch, every account, page, number and command is as it was recorded."""
     check([name for name in CASES if kind(name) == of and name not in FEW])

@@ -194,7 +194,7 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("failure", nightly(FAILURES, but=0.4))
+@pytest.mark.parametrize("failure", nightly(FAILURES, but=0.2))
 def test_a_release_is_stopped_everywhere(failure, monkeypatch, release):
     """The same at every line, with every kind of error."""
     for line in lines_of(monkeypatch, release):
