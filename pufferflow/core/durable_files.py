@@ -69,6 +69,13 @@ def make(folder: Path, files: Mapping[str, bytes]) -> bool:
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def try_folder(folder: Path) -> None:
+    """Make a folder beside the place of another and remove it: an OSError says that none can be made."""
+    trial = name_beside(folder)
+    trial.mkdir()
+    trial.rmdir()
+
+
 @contextmanager
 def exclusive_access(folder: Path) -> Generator[None]:
     """Lock a folder against other processes; the system releases the lock if this process is killed.

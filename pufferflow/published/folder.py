@@ -21,7 +21,7 @@ from typing import final
 import msgspec
 import polars as pl
 
-from pufferflow.core.durable_files import exclusive_access, make, name_beside, write_whole
+from pufferflow.core.durable_files import exclusive_access, make, try_folder, write_whole
 from pufferflow.core.errors import PufferflowError, SinkError, SourceError, UsageError
 from pufferflow.published.certificate import Certificate
 from pufferflow.published.files import (
@@ -149,10 +149,8 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made, or written to, before anything is drawn; nothing is left in it."""
     place = next(one for one in (true_place(folder), *true_place(folder).parents) if one.exists())
-    trial = name_beside(place / folder.name)
     try:
-        trial.mkdir()
-        trial.rmdir()
+        try_folder(place / folder.name)
     except OSError as error:
         failed = error
     else:

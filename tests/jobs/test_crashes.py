@@ -107,7 +107,7 @@ class Story:
 def stopped(story, places, *prepare):
     """Stop runs at places; only what stops the cleaning itself may leave something unfinished."""
     leaving = {place for place in places if story.stop(place, *prepare)}
-    assert {place.split(":")[0] for place in leaving} <= {"durable_files.py"}
+    assert {place.split(":")[0] for place in leaving} <= {"durable_files.py"}, leaving
     assert len(leaving) <= 4
     story.end(places)
 
