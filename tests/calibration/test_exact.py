@@ -251,3 +251,13 @@ def test_promises_of_all_orders_by_bounds_of_pure_losses(promise, bound):
         assert found.loss <= promise.loss
         assert found.noise.scale <= farther.noise.scale * (1 + 1e-9)
     assert pf.loss([(pf.GaussianLaw(0.0, 1.0), pf.GaussianLaw(2.0, 1.0))], pf.Gaussian(4.0), pf.Gdp, pf.Exact()) <= 0.5
+
+
+def test_atoms_that_differ_in_their_last_bit_are_told_apart_or_not():
+    """At some scales a box between them has no width: it adds nothing, and warns of nothing."""
+    atoms, promise = [-191460.0, 0.0, 999999.9999999999, 1e6], pf.Renyi(3, 0.7)
+    found = [
+        pf.calibrate([(pf.Law.point(0.0), law)], promise, noise=pf.Laplace, bound=pf.Exact()).noise.scale
+        for law in (pf.Law(atoms, [2 / 9, 3 / 9, 2 / 9, 2 / 9]), pf.Law(atoms[:3], [2 / 9, 3 / 9, 4 / 9]))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-9)

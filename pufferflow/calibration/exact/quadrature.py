@@ -279,7 +279,7 @@ def divergence(field: Field, alpha: float) -> float:
 
 
 def _grid(axes: Sequence[Any]) -> Boxes:
-    """Return all boxes of a grid, given centres, half widths and measures for each axis."""
+    """Return all boxes of a grid but empty ones, given centres, half widths and measures for each axis."""
     counts = [len(centres) for centres in axes[0]]
     if math.prod(counts) > _MOST_BOXES:
         raise Refused(
@@ -291,7 +291,8 @@ def _grid(axes: Sequence[Any]) -> Boxes:
     centres, halves, measures = (
         np.stack([axis[row] for axis, row in zip(part, index, strict=True)], axis=1) for part in axes
     )
-    return Boxes(centres, halves, np.log(measures).sum(axis=1))
+    full = (measures > 0).all(axis=1)  # between atoms that differ in their last bit a box may have no width
+    return Boxes(centres[full], halves[full], np.log(measures[full]).sum(axis=1))
 
 
 def _gauss(field: Field, rule: QuadratureRule, boxes: Boxes, alpha: float) -> Floats:
