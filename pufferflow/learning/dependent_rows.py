@@ -119,7 +119,7 @@ class GaussianRows:
             return None
         return np.maximum(*covariance.toward(places, self.positions))
 
-    @property
+    @cached_property
     def _gaps(self) -> bool:
         """Whether there may be secret rows between those that are visited."""
         return self.prior.covariance.stationary and bool((np.diff(self.positions) != 1).any())

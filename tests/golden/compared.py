@@ -34,7 +34,7 @@ def write(records: Mapping[str, Any], legible: Collection[str]) -> None:
     """Keep records: some in files of their own, the others compressed."""
     shutil.rmtree(LEGIBLE, ignore_errors=True)
     for name in legible:
-        place = _place_of(name)
+        place = place_of(name, LEGIBLE, ".json")
         place.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"name": name, "recorded": _as_lines(stored(records[name]))}, ensure_ascii=False, indent=1)
         place.write_text(text + "\n", encoding="utf-8")
@@ -53,9 +53,10 @@ def read() -> dict[str, Any]:
     return {one["name"]: _as_text(one["recorded"]) for one in files} | rest
 
 
-def _place_of(name: str) -> Path:
+def place_of(name: str, folder: Path, suffix: str) -> Path:
+    """Return the file of a case: a folder for each kind of cases."""
     kind, _, rest = name.partition("/")
-    return LEGIBLE / kind / (re.sub(r"[^a-z0-9]+", "-", rest) + ".json")
+    return folder / kind / (re.sub(r"[^a-z0-9]+", "-", rest) + suffix)
 
 
 def _as_lines(record: Any) -> Any:

@@ -12,7 +12,6 @@ Two commits are compared on one machine, each with its own tree on the path:
 """
 
 import difflib
-import re
 import sys
 import time
 from collections.abc import Mapping
@@ -40,11 +39,10 @@ def _show_progress(text: str) -> None:
 
 
 def _write(out: Path, records: Mapping[str, Any]) -> None:
-    from compared import lines
+    from compared import lines, place_of
 
     for name, record in records.items():
-        kind, _, rest = name.partition("/")
-        place = out / kind / (re.sub(r"[^a-z0-9]+", "-", rest) + ".txt")
+        place = place_of(name, out, ".txt")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text("\n".join([name, *lines(record), ""]), encoding="utf-8")
 

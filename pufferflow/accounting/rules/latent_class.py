@@ -212,8 +212,9 @@ def _of_classes(
     prior = releases.prior
     if not isinstance(prior, GaussianMixture):
         return None
-    alike = isinstance(releases.scenario.secret, Initial) or all(one.covariance.falls_off for one in prior.members)
-    known = not (releases.beyond_promises or (releases.wider and not alike))
+    first = isinstance(releases.scenario.secret, Initial)
+    no_farther = first or all(one.covariance.falls_off for one in prior.members)  # than rows that a release has seen
+    known = not (releases.beyond_promises or (releases.wider and not no_farther))
     losses = list[float]()
     for place in range(len(prior.members)):
         key = class_digest(releases.digest, place)

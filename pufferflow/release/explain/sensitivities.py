@@ -11,7 +11,7 @@ which one row moves all sums by at most 1.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import numpy as np
@@ -194,8 +194,6 @@ class _Measures:
     """One unit of the weighted sums, in the unit of the table."""
     bounds: tuple[Bound | None, ...]
     effort: _Effort
-    units: dict[tuple[int, float], float | None] = field(default_factory=dict[Any, Any])
-    """The scales for movements of length 1, by dimension and share left out."""
 
     @classmethod
     def of(cls, plan: Decision, orders: Sequence[float], effort: _Effort) -> "_Measures":
@@ -269,12 +267,9 @@ class _Measures:
 
     def _of_ball(self, length: float, dimension: int, left_out: float) -> float | None:
         """Return the scale for movements of a length, which is proportional to it."""
-        key = dimension, left_out
-        if key not in self.units:
-            guarantee, where = self.plan.calibration.guarantee, Place(dimension, None, (None, None), 0)
-            ball = BallLoss(1.0, Certainty.EXACT, where, left_out)
-            self.units[key] = _unless_refused(lambda: ball.least_scale(self.plan.family, guarantee))
-        scale = self.units[key]
+        guarantee, where = self.plan.calibration.guarantee, Place(dimension, None, (None, None), 0)
+        ball = BallLoss(1.0, Certainty.EXACT, where, left_out)
+        scale = _unless_refused(lambda: ball.least_scale(self.plan.family, guarantee))
         return None if scale is None or not math.isfinite(length) else self._in_unit(length * scale)
 
     def _of_laws(self, laws: Laws, pair: Pair, bound: Bound | None, of_gwm: float | None) -> float | None:
