@@ -54,7 +54,7 @@ def releasing(
 
     def call() -> None:
         for _ in range(EACH):
-            held = account.reserve(plan._decision, None)  # noqa: SLF001 - what a plan's release hands over
+            held = account.reserve(plan, None)
             if whole:
                 counted = msgspec.structs.replace(release.certificate, entry=held.entry)
                 held.commit(pf.Release(release.frame, release.intervals, counted))

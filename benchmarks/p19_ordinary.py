@@ -37,7 +37,7 @@ def own_error(asked: str, rows: int) -> float:
         return max(noise.scale for noise in batch.plan(pf.Pure(1.0)).noises.values())
     plan = batch.private_mean("amount").plan(pf.Pure(1.0))
     center = plan.request.queries[0].center
-    return mean_error(*(noise.scale for noise in plan._decision.noises_in_units), center)  # noqa: SLF001 - the public API does not give that of the count
+    return mean_error(*(noise.scale for noise in plan.mechanism.noise.noises_in_units), center)
 
 
 def mean_error(of_sum: float, of_count: float, center: float = 0.0) -> float:

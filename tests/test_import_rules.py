@@ -1,6 +1,7 @@
 """The import rules of pyproject.toml and the check of files pass on this tree, and fail on every breach planted."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,11 @@ BREACHES = {
 }
 LONG, SHORT = "x = 1\n" * 701, "x = 1\n" * 39
 FILES = {
-    "rows read beside the engines": ("pufferflow/release/draw.py", "frame.lazy().collect()\n", "only the engines read"),
+    "rows read beside the engines": (
+        "pufferflow/release/mechanisms/additive.py",
+        "frame.lazy().collect()\n",
+        "only the engines read",
+    ),
     "a file that is too long": ("pufferflow/core/rounding.py", LONG, "split it in two"),
     "a file that is too short": ("pufferflow/core/new.py", SHORT, "join it to a neighbour"),
 }
@@ -121,3 +126,15 @@ def test_a_breach_in_a_file_fails(tree, planted, breach):
     assert code == 1
     assert file in output
     assert says in output
+
+
+def test_the_eight_steps_of_a_release_are_where_the_guide_says():
+    """The table of CONTRIBUTING.md names types and files, and each type is defined in a file of its row."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.splitlines() if re.match(r"\| [1-8] ", line)]
+    assert len(rows) == 8
+    for _, step, kind, files, *_ in rows:
+        name = kind.strip(" `")
+        places = [ROOT / "pufferflow" / file for file in re.findall(r"`([a-z_/]+\.py)`", files)]
+        assert places, step
+        assert any(re.search(rf"^class {name}\b", place.read_text(encoding="utf-8"), re.M) for place in places), step

@@ -24,7 +24,7 @@ from pufferflow.noise.base import Noise
 from pufferflow.noise.sampler import STEPS_PER_SCALE, grid_of
 from pufferflow.release.explain.worst_pair import NAMELESS, Origin, at_place, nameless, origin_of
 from pufferflow.release.plan import Plan
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.key_threshold import grid_below
 
 MOST_PAIRS = 64
@@ -122,26 +122,26 @@ _ONE_ROW = "two points represent the secrets, as far apart as one row alone move
 
 def duels_of_plan(plan: Plan) -> list[Duel]:
     """Return the worlds of the pair that cost most; none if no row moves an answer."""
-    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - laws are no public attribute of a plan
-    if not (decision.weights > 0).any():
+    noise = plan.mechanism.noise
+    if not (noise.weights > 0).any():
         return []
-    witness, origin = decision.calibration.witness, origin_of(decision)
+    witness, origin = noise.calibration.witness, origin_of(noise)
     if isinstance(witness, Pair):
-        return [_of_pair(decision, origin, witness)]
-    by_movement = decision.calibration.by_movement
-    if decision.calibration.bound.supports_only or (origin.laws.movement_only and by_movement):
-        length = decision.calibration.sensitivity
-        moved = in_words(length, decision.calibration.noise.scale)
-        return [_duel_of_points(decision, length, witness.secrets, witness.prior, moved)]
-    return _at_place(decision, origin)
+        return [_of_pair(noise, origin, witness)]
+    by_movement = noise.calibration.by_movement
+    if noise.calibration.bound.supports_only or (origin.laws.movement_only and by_movement):
+        length = noise.calibration.sensitivity
+        moved = in_words(length, noise.calibration.noise.scale)
+        return [_duel_of_points(noise, length, witness.secrets, witness.prior, moved)]
+    return _at_place(noise, origin)
 
 
-def _names(plan: Decision, secrets: tuple[object, object] | None) -> tuple[str, str]:
+def _names(plan: CalibratedNoise, secrets: tuple[object, object] | None) -> tuple[str, str]:
     """Return the secrets in words; corners of an interval have none, as in the sentence of a plan."""
     return NAMELESS if nameless(plan) else names_of(secrets)
 
 
-def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> Duel:
+def _of_pair(plan: CalibratedNoise, origin: Origin, pair: Pair) -> Duel:
     """Return the vector of all sums under both secrets."""
     norm, note = plan.calibration.noise.norm, ""
     if origin.laws.movement_only:
@@ -166,7 +166,7 @@ def _stretch(pair: Pair, length: float, norm: float) -> Pair:
 
 
 def _in_steps(
-    law: Law | GaussianLaw, coordinates: Sequence[int], plan: Decision, measures: Sequence[int]
+    law: Law | GaussianLaw, coordinates: Sequence[int], plan: CalibratedNoise, measures: Sequence[int]
 ) -> Law | GaussianLaw:
     """Return the law of the sums themselves, in whole steps of each."""
     weights = plan.weights[list(measures)]
@@ -179,14 +179,16 @@ def _in_steps(
     return Law(values[:, 0] if len(coordinates) == 1 else values, law.weights)
 
 
-def _steps(column: Any, plan: Decision, measure: int) -> list[Fraction]:
+def _steps(column: Any, plan: CalibratedNoise, measure: int) -> list[Fraction]:
     """Return sums in whole steps; a movement that is no whole number is rounded down to the grid."""
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
     sums = [Fraction(value) / weight for value in column.tolist()]
     return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in sums]
 
 
-def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str) -> Duel:
+def _duel_of_points(
+    plan: CalibratedNoise, length: float, secrets: tuple[Any, Any] | None, prior: Any, note: str
+) -> Duel:
     """Return two points at this distance, in the sum that has the largest weight."""
     measure = int(plan.weights.argmax())
     (end,) = _steps(np.array([length]), plan, measure)
@@ -197,7 +199,7 @@ def _duel_of_points(plan: Decision, length: float, secrets: tuple[Any, Any] | No
     return Duel(worlds, mechanism_of([plan.noises[measure]]), _names(plan, secrets), for_prior(prior), note)
 
 
-def _at_place(plan: Decision, origin: Origin) -> list[Duel]:
+def _at_place(plan: CalibratedNoise, origin: Origin) -> list[Duel]:
     """Return the worlds for a place along a chain or a tree: paths, the laws of one answer, or one row alone."""
     witness = plan.calibration.witness
     names, prior = _names(plan, witness.secrets), for_prior(witness.prior)

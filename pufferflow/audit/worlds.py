@@ -27,7 +27,7 @@ from pufferflow.models.secret import Initial, Secret
 from pufferflow.noise.base import Noise
 from pufferflow.noise.sampler import Noisy
 from pufferflow.release.explain.worst_pair import Origin
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 
 Generator = np.random.Generator
 _WHOLE = 2.0**53
@@ -230,7 +230,7 @@ class Path:
         return kernels
 
 
-def paths(plan: Decision, origin: Origin) -> list[RowWorlds]:
+def paths(plan: CalibratedNoise, origin: Origin) -> list[RowWorlds]:
     """Return worlds of rows of a chain, one for each law of its first row; none if they cannot be drawn.
 
     One answer alone has a law that can be listed, which is quicker.
@@ -254,7 +254,7 @@ def paths(plan: Decision, origin: Origin) -> list[RowWorlds]:
 
 
 def _worlds(
-    plan: Decision, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
+    plan: CalibratedNoise, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
 ) -> list[RowWorlds]:
     """Return the worlds for every law of the first row under which both states are possible."""
     (first, cells), (row, *states) = stretch, at

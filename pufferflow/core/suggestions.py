@@ -457,6 +457,7 @@ class HelpfulAttributes:
         return {}
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         for name, function in list(vars(cls).items()):
             if isinstance(function, FunctionType) and not name.startswith("_"):
                 setattr(cls, name, _with_suggestions(function))
@@ -466,7 +467,8 @@ class HelpfulAttributes:
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name):
                 return object.__getattribute__(self, name)  # a property failed: let its own error be seen
-            raise in_own_words(no_attribute(type(self), name), self)
+            missing = no_attribute(type(self), name)
+            raise in_own_words(missing, self) if isinstance(missing, PufferflowError) else missing
 
         def __getitem__(self, key: Any) -> Any:
             del key

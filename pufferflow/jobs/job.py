@@ -46,7 +46,7 @@ from pufferflow.published.certificate import CoveredPeriod
 from pufferflow.published.folder import Copy
 from pufferflow.published.release import Release
 from pufferflow.release.batch import Batch
-from pufferflow.release.draw import columns_of
+from pufferflow.release.mechanisms.additive import columns_of
 from pufferflow.release.plan import Plan
 from pufferflow.reports.evidence import Evidence
 

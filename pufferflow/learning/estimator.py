@@ -33,9 +33,11 @@ from pufferflow.learning.model_columns import ModelColumns, read_bounds, read_co
 from pufferflow.learning.model_plan import (
     VALUE,
     FittedModel,
-    Mechanism,
+    Fitting,
+    KnownTable,
     ModelBelief,
     ModelPlan,
+    ModelTraining,
     beliefs_of,
     in_scaled_units,
 )
@@ -186,8 +188,9 @@ class PrivateModel(Estimator, abc.ABC):
         rows.check()
         hidden, order = np.array([name in request.domains for name in columns.names]), rows.order()
         beliefs = beliefs_of(scenario, columns.names, order)
-        mechanism, pure, notes = self._mechanism(ModelFacts(order, hidden, beliefs, promise, columns))
-        plan = ModelPlan(promise, request, columns, rows, order, beliefs, mechanism, pure, notes, self._start(columns))
+        fitting, pure, notes = self._fitting(ModelFacts(order, hidden, beliefs, promise, columns))
+        table, start = KnownTable(rows, order), self._start(columns)
+        plan = ModelPlan(ModelTraining(promise, request, columns, table, beliefs, fitting, pure, notes, start))
         _ = plan.certificate
         return plan
 
@@ -206,8 +209,8 @@ class PrivateModel(Estimator, abc.ABC):
         return self
 
     @abc.abstractmethod
-    def _mechanism(self, facts: "ModelFacts") -> tuple[Mechanism, bool, tuple[str, ...]]:
-        """Return the mechanism of the model, whether noise is Laplace's, and notes on choices."""
+    def _fitting(self, facts: "ModelFacts") -> tuple[Fitting, bool, tuple[str, ...]]:
+        """Return how the model is fitted, whether noise is Laplace's, and notes on choices."""
 
     @abc.abstractmethod
     def _in_words(self) -> str:

@@ -14,10 +14,9 @@ along one coupling of whole data sets. So an account adds it to other releases a
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
-from typing import Final, Protocol, final
+from typing import ClassVar, Final, Protocol, Self, final
 
 import numpy as np
 import polars as pl
@@ -25,10 +24,8 @@ import polars as pl
 from pufferflow.accounting.rules.single_rows import chained_rows
 from pufferflow.calibration.chain_bounds import ROW_BY_ROW, ChainedRows
 from pufferflow.core.arrays import Floats
-from pufferflow.core.errors import Refused, UsageError, escape_controls
+from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import agree
-from pufferflow.core.sandbox import capture, check_threads
-from pufferflow.core.suggestions import HelpfulAttributes
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.engines.groups import not_told_apart
 from pufferflow.engines.model_rows import ModelRows, PublicOrder
@@ -43,14 +40,16 @@ from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Guarantee, Pure
 from pufferflow.privacy.tradeoff import Gdp
-from pufferflow.published.certificate import AskedQuery, Certificate, NoisySum
+from pufferflow.published.certificate import AskedQuery, NoisySum
 from pufferflow.published.cost import Cost, Rows, Shape, digest_of
 from pufferflow.published.release import Release
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
+from pufferflow.release.mechanisms.base import Description, Drawn, Explanation, Mechanism, PrivateReading, other_cost
+from pufferflow.release.plan import AnyPlan
+from pufferflow.release.planning.calibrated_noise import SCHEME
 from pufferflow.release.planning.units import regions
-from pufferflow.release.publish import CostAccount, Reservation, certified, check_account
-from pufferflow.reports.numbers import promise_in_words
+from pufferflow.release.publish import CostAccount, InMemory, publish
 
 _LONGEST = 2**53
 
@@ -151,7 +150,7 @@ def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> Chain
 TERM, VALUE = "term", "coefficient"
 INTERCEPT: Final = "(intercept)"
 _SURELY: Final = 1 + 2.0**-30
-_SCHEME: Final = "2:"
+_ANY_WAY: Final = "no better coupling is known of this prior: all rows of a group may move in any way (M7)"
 
 
 @final
@@ -162,8 +161,8 @@ class FittedModel(Query):
     linear = False
 
 
-class Mechanism(Protocol):
-    """The mechanism that a model is fitted with: noisy sums of products, or a noisy descent."""
+class Fitting(Protocol):
+    """How a model is fitted with noise: by noisy sums of products, or by a noisy descent."""
 
     @property
     def proof(self) -> str:
@@ -195,65 +194,83 @@ class Mechanism(Protocol):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
-class ModelPlan(HelpfulAttributes):
-    """A model to be fitted, with its guarantee, its noise and its cost; only public facts are read.
+@dataclass(frozen=True, eq=False)
+class KnownTable:
+    """A table's rows, with the groups and positions that they had when a model was planned."""
 
-    An account takes it as a plan: `account.remaining(plan)`, `account.after(plan)`.
-    """
-
-    guarantee: Guarantee
-    request: Request
-    columns: ModelColumns
     rows: ModelRows
     order: PublicOrder
+
+    @property
+    def selected(self) -> int:
+        """The number of rows."""
+        return self.order.rows
+
+    def verify_unchanged(self) -> "KnownTable":
+        """Return itself; refuse a source whose groups and positions have changed."""
+        self.rows.confirm(self.order)
+        return self
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModelTraining(Mechanism):
+    """The fit of a model to all rows of a table, with noise."""
+
+    verifies_as_it_reads: ClassVar[bool] = True
+    promise: Guarantee
+    fitted: Request
+    columns: ModelColumns
+    table: KnownTable
     beliefs: tuple[ModelBelief, ...]
-    mechanism: Mechanism
+    fitting: Fitting
     pure: bool
     """Whether noise is Laplace's, and movements are counted in ε."""
     chosen: tuple[str, ...] = ()
     """Notes on choices, and their reasons."""
-    start: Floats | None = field(default=None)
+    start: Floats | None = None
     """The scaled coefficients that a descent begins with; they were published before."""
 
     @property
-    def expected_error(self) -> float:
-        """The root mean squared error of a prediction expected from noise, in the target's unit.
-
-        It follows from the noise and public bounds, for features that are uniform between their bounds.
-        """
-        return float(self.mechanism.expected_error * self.columns.half[-1])
+    def request(self) -> Request:
+        return self.fitted
 
     @property
-    def cost(self) -> Cost:
-        """The cost of a release, in numbers, for composition."""
-        return self._cost
+    def guarantee(self) -> Guarantee:
+        return self.promise
 
-    @cached_property
-    def _cost(self) -> Cost:
+    @property
+    def rows(self) -> int:
+        return self.table.order.rows
+
+    @property
+    def source(self) -> KnownTable:
+        return self.table
+
+    def charge(self) -> Cost:
         scenario, secret = self.request.scenario, self.request.scenario.secret
         noise: Noise = Laplace(1.0) if self.pure else Gaussian(1.0)
-        single_rows = self.rows.single_rows
-        row = self.mechanism.movement(self._single) * _SURELY
+        single_rows, movement = self.table.rows.single_rows, self.fitting.movement
+        row = movement(self._single) * _SURELY
         moved = {
-            digest_of(prior): self.mechanism.movement(belief.coupling) * _SURELY
+            digest_of(prior): movement(belief.coupling) * _SURELY
             for prior, belief in zip(scenario.priors, self.beliefs, strict=True)
         }
         interval = isinstance(secret, ValueSecret) and not secret.domain.finite
         shape = Shape(
-            promise=self.guarantee,
+            promise=self.promise,
             setting=scenario.setting,
             priors=tuple(digest_of(prior) for prior in scenario.priors),
             stored_noise=noise.stored(),
             dimension=1,
             independent_moves=((0.0, row),) if interval else None,
             coupled_movements=moved,
-            group_movement=None if single_rows else self.mechanism.movement(self._group) * _SURELY,
+            group_movement=None if single_rows else movement(self._group) * _SURELY,
             row_movement=None if interval else row,
             column=self._column,
             rows=None if single_rows else self._rows,
         )
-        selected, span, order = regions(self.request), self._span, self.order
+        selected, span, order = regions(self.request), self._span, self.table.order
         if span is None:
             return Cost(shape, regions=selected)
         return Cost(shape, span[0], span, order.start, selected, order.clock)
@@ -261,7 +278,7 @@ class ModelPlan(HelpfulAttributes):
     @property
     def _rows(self) -> Rows:
         """The rows of a group; along a chain at any step from the first to the last of all groups."""
-        most, span = int(np.diff(self.order.first).max()), self._span
+        most, span = int(np.diff(self.table.order.first).max()), self._span
         return Rows(most) if span is None else Rows(most, runs=((0, span[1] - span[0] + 1, 0),), covers=True)
 
     @property
@@ -269,7 +286,7 @@ class ModelPlan(HelpfulAttributes):
         """The first and the last step of rows, if they are along a chain."""
         if all(belief.chained is None for belief in self.beliefs):
             return None
-        return int(self.order.positions.min()), int(self.order.positions.max())
+        return int(self.table.order.positions.min()), int(self.table.order.positions.max())
 
     @property
     def _column(self) -> str | None:
@@ -295,47 +312,42 @@ class ModelPlan(HelpfulAttributes):
     @cached_property
     def ordinary(self) -> Guarantee | None:
         """The differential privacy of one row that the model keeps, if all others are known."""
-        kind = self.guarantee.kind
+        kind = self.promise.kind
         if kind is None or not isinstance(self.request.scenario.secret, ValueSecret):
             return None
-        moved = self.mechanism.movement(self._single) * _SURELY
+        moved = self.fitting.movement(self._single) * _SURELY
         loss = kind.loss_from(Pure(moved) if self.pure else Gdp(moved))
-        return kind.at(min(loss, self.guarantee.loss))
+        return kind.at(min(loss, self.promise.loss))
 
     @property
-    def certificate(self) -> Certificate:
-        """The certificate of the model."""
-        return self._certificate
+    def name(self) -> str:
+        parts = (
+            *(self.request.scenario.fingerprint, self.request.digest, self.promise, self.table.order.digest),
+            None if self.start is None else self.start.tolist(),
+        )
+        return SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    @cached_property
-    def _certificate(self) -> Certificate:
-        request, scenario = self.request, self.request.scenario
-        worst = max(self.mechanism.carried, key=lambda one: one.scale)
-        (query,) = request.queries
-        return Certificate(
-            scenario=scenario.fingerprint,
-            hidden=scenario.describe(),
-            promise=self.guarantee,
-            loss=self.guarantee.loss,
+    def value_handling(self) -> tuple[str, ...]:
+        return value_handling_of(self.columns)
+
+    def describe(self) -> Description:
+        worst = max(self.fitting.carried, key=lambda one: one.scale)
+        (query,) = self.request.queries
+        exact = all(belief.exact for belief in self.beliefs)
+        return Description(
             queries=(AskedQuery(query.words, (VALUE,), (0,)),),
-            sums=(self.mechanism.noise,),
-            groups=(),
+            sums=(self.fitting.noise,),
+            loss=self.promise.loss,
             bound=worst.proof,
-            sensitivity=self.mechanism.movement(worst.coupling),
+            sensitivity=self.fitting.movement(worst.coupling),
             sensitivity_unit="in epsilon" if self.pure else "in standard deviations of one Gaussian",
             witness=f"any two secrets: {worst.proof}",
             certainty=Certainty.UPPER_BOUND.value,
-            composition=self.mechanism.proof,
+            composition=self.fitting.proof,
             assumptions=tuple(self._assumptions()),
-            cost=self.cost,
-            where=request.where,
-            questions=request.digest,
-            notes=(*self.chosen, *self._notes()),
+            notes=self.chosen if exact else (*self.chosen, _ANY_WAY),
             ordinary=self.ordinary,
-            library=_version(),
-            readings=value_handling_of(self.columns),
-            sources=request.engine.versions,
-            engine=request.engine.name,
+            readings=self.value_handling(),
         )
 
     def _assumptions(self) -> list[str]:
@@ -345,78 +357,70 @@ class ModelPlan(HelpfulAttributes):
             said.append(f"rows that differ in {', '.join(scenario.within)} are independent of each other")
         return [*said, "everybody may know which rows there are, and the declared bounds of all columns"]
 
-    def _notes(self) -> list[str]:
-        if all(belief.exact for belief in self.beliefs):
-            return []
-        return ["no better coupling is known of this prior: all rows of a group may move in any way (M7)"]
+    def explain(self) -> Explanation:
+        (query,), noisy = self.request.queries, self.fitting.noise
+        worst = max(self.fitting.carried, key=lambda one: one.scale)
+        expected, target = self.expected_error, self.columns.target
+        return Explanation(
+            published=f"Fitted: {query.words}.",
+            mechanism=(
+                f"Noise: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
+                f"Expected: an error of {expected:.4g} by noise in predictions of {target!r}.",
+            ),
+            carried_by=f"{self.fitting.proof}; {worst.proof}.",
+        )
 
     @property
-    def name(self) -> str:
-        """A name that is the same on every machine for the same model of the same public facts."""
-        return self._name
+    def expected_error(self) -> float:
+        """The root mean squared error of a prediction expected from noise, in the target's unit.
 
-    @cached_property
-    def _name(self) -> str:
-        parts = (
-            *(self.request.scenario.fingerprint, self.request.digest, self.guarantee, self.order.digest),
-            None if self.start is None else self.start.tolist(),
-        )
-        return _SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
+        It follows from the noise and public bounds, for features that are uniform between their bounds.
+        """
+        return float(self.fitting.expected_error * self.columns.half[-1])
 
-    def explain(self) -> str:
-        """Return the text that a person signs: the model, the secret, the guarantee, the accuracy, the assumptions."""
-        known = self.certificate
-        (noisy,) = known.sums
-        lines = [
-            f"Fitted: {known.queries[0].query}.",
-            *known.hidden.split("\n"),
-            f"Guarantee: {promise_in_words(self.guarantee)}.",
-            f"Noise: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
-            f"Expected: an error of {self.expected_error:.4g} by noise in predictions of {self.columns.target!r}.",
-            *(f"Read: {line}." for line in known.readings),
-            f"Carried by: {known.composition}; {known.bound}.",
-            *(f"Assumed: {line}." for line in known.assumptions),
-            *(f"Note: {line}." for line in known.notes),
-        ]
-        return "\n".join(escape_controls(line, one_line=True) for line in lines)
+    def recharged(self, reserved: Cost) -> Self:
+        if not agree(self.cost, reserved):
+            raise other_cost()
+        return self
+
+    def draw(self, reading: PrivateReading) -> Drawn:
+        """Return the coefficients of the columns in their own units, the intercept first."""
+        reading.begin()
+        return Drawn(pl.DataFrame({TERM: [INTERCEPT, *self.columns.features], VALUE: self.coefficients()}))
+
+    def coefficients(self) -> Floats:
+        """Fit the model to the rows of the table, with noise."""
+        rows = RowsOfTable(self.table.rows, self.columns, self.table.order)
+        return in_own_units(self.columns, self.fitting.fit(rows, self.start))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelPlan(AnyPlan[ModelTraining]):
+    """A model to be fitted, with its guarantee, its noise and its cost; only public facts are read.
+
+    An account takes it as a plan: `account.remaining(plan)`, `account.after(plan)`.
+    """
+
+    @property
+    def columns(self) -> ModelColumns:
+        """The columns that the model reads."""
+        return self.mechanism.columns
+
+    @property
+    def expected_error(self) -> float:
+        """The root mean squared error of a prediction expected from noise, in the target's unit.
+
+        It follows from the noise and public bounds, for features that are uniform between their bounds.
+        """
+        return self.mechanism.expected_error
 
     def release(self, account: CostAccount | None = None, id: str | None = None) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and return noisy coefficients; with an account charged before that.
 
         The same id gives the same coefficients, and costs once.
         """
-        check_account(account, id)
-        check_threads()
-        if account is None:
-            return self._drawn(None)
-        if id is None or account.find(id) is None:
-            self.rows.confirm(self.order)  # nothing is charged if the rows differ from those of the plan
-        reservation = account.reserve(self, id)
-        if reservation.stored is not None:
-            return reservation.stored
-        if not agree(self.cost, reservation.cost):
-            raise UsageError(
-                "The model was reserved with another cost than that of this plan. Nothing was drawn.",
-                allowed="the plan that was reserved, or the same on another machine",
-                instead="another id, which costs again",
-            )
-        return reservation.commit(self._drawn(reservation))
-
-    def _drawn(self, reservation: Reservation | None) -> Release:
-        certificate = certified(self.certificate, reservation)
-        coefficients = capture(self._fitted).get()
-        terms = [INTERCEPT, *self.columns.features]
-        return Release(pl.DataFrame({TERM: terms, VALUE: coefficients}), pl.DataFrame(), certificate)
-
-    def _fitted(self) -> Floats:
-        """Return the coefficients of the columns in their own units, the intercept first."""
-        rows = RowsOfTable(self.rows, self.columns, self.order)
-        return in_own_units(self.columns, self.mechanism.fit(rows, self.start))
-
-    def __repr__(self) -> str:
-        """Show the model and the guarantee."""
-        (query,) = self.request.queries
-        return escape_controls(f"<ModelPlan {query.words}; {self.guarantee!r}>", one_line=True)
+        return publish(self, InMemory(), account, id)
 
 
 def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:
@@ -430,10 +434,3 @@ def in_scaled_units(columns: ModelColumns, own: Floats) -> Floats:
     """Return the inverse of `in_own_units`."""
     half, middle = (1.0, 0.0) if columns.classes else (columns.half[-1], columns.middle[-1])
     return np.append((own[0] + own[1:] @ columns.middle[:-1] - middle) / half, own[1:] * columns.half[:-1] / half)
-
-
-def _version() -> str:
-    try:
-        return version("pufferflow")
-    except PackageNotFoundError:
-        return ""

@@ -20,7 +20,7 @@ from pufferflow.learning.estimator import (
     r2,
 )
 from pufferflow.learning.model_columns import ModelColumns, Name, Objective, read_pair
-from pufferflow.learning.model_plan import Mechanism
+from pufferflow.learning.model_plan import Fitting
 from pufferflow.learning.sums import TYPICAL, SumsOfProducts
 from pufferflow.learning.training import Training
 from pufferflow.models.domain import Interval
@@ -190,7 +190,7 @@ class PrivateRidge(PrivateRegressor):
     def _in_words(self) -> str:
         return f"ridge regression (alpha={self.alpha}, fit_intercept={self.fit_intercept}, solver={self.solver!r})"
 
-    def _mechanism(self, facts: ModelFacts) -> tuple[Mechanism, bool, tuple[str, ...]]:
+    def _fitting(self, facts: ModelFacts) -> tuple[Fitting, bool, tuple[str, ...]]:
         if self.solver not in ("auto", "sums", "descent"):
             raise UsageError(
                 f"solver is {quoted(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"'
@@ -215,7 +215,7 @@ class PrivateRidge(PrivateRegressor):
         return mechanism, mechanism is sums and sums.pure, (note,)
 
 
-def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) -> tuple[Mechanism, str]:
+def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) -> tuple[Fitting, str]:
     """Return the mechanism with the smaller expected error, of those the guarantee allows, and a note on the choice."""
     ways = {_SUMS: _if_possible(lambda: sums), _DESCENT: _if_possible(descent)}
     possible = {name: way for name, way in ways.items() if way is not None}
@@ -228,7 +228,7 @@ def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) 
     return way, f"{name}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}"
 
 
-def _if_possible(make: Callable[[], Mechanism]) -> Mechanism | None:
+def _if_possible(make: Callable[[], Fitting]) -> Fitting | None:
     """Return a mechanism, calibrated; None if the guarantee allows it no loss."""
     try:
         mechanism = make()
@@ -266,7 +266,7 @@ class _Descending(PrivateModel):
     def _more(self) -> str:
         return ""
 
-    def _mechanism(self, facts: ModelFacts) -> tuple[Mechanism, bool, tuple[str, ...]]:
+    def _fitting(self, facts: ModelFacts) -> tuple[Fitting, bool, tuple[str, ...]]:
         descent = descent_of(
             facts,
             self._loss,

@@ -42,8 +42,7 @@ from pufferflow.queries.names import answer_name, column_name, examples_of, name
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.local.plan import LocalBatch, local_batch
-from pufferflow.release.optimal_channel import DesignedPlan, designed_plan
-from pufferflow.release.plan import Plan, plan_of
+from pufferflow.release.plan import DesignedPlan, Plan, designed_plan, plan_of
 from pufferflow.release.planning.options import (
     PlanOptions,
     Within,

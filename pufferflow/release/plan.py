@@ -1,61 +1,60 @@
-"""A plan: what a release would publish, its noise, and the proof of its guarantee; no private row has been read."""
+"""A plan: what a release would publish, the mechanism, and the proof of its guarantee; no private row has been read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self, cast, final
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, final
 
 import polars as pl
 from msgspec import structs
 
+from pufferflow.accounting.next_release import Past
 from pufferflow.calibration.calibrate import Calibration
 from pufferflow.core.errors import UsageError, escape_controls, warn_of_use
 from pufferflow.core.paths import local_path
 from pufferflow.core.sandbox import check_threads
 from pufferflow.core.suggestions import HelpfulAttributes
 from pufferflow.noise.base import Noise
+from pufferflow.noise.channel import Channel
 from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.published.certificate import AskedQuery, Certificate, CoveredPeriod, NoisySum, QuieterGroups
+from pufferflow.published.certificate import Certificate, CoveredPeriod
 from pufferflow.published.cost import Cost
 from pufferflow.published.release import Release, put_text
 from pufferflow.queries.names import examples_of
 from pufferflow.queries.request import Request
+from pufferflow.release.certificate import certificate_of, explanation_of
 from pufferflow.release.explain.check import check, useless_outputs
 from pufferflow.release.explain.compare import compare, summary
 from pufferflow.release.explain.evidence import evidence
 from pufferflow.release.explain.sensitivities import sensitivities
-from pufferflow.release.explain.sentences import (
-    assumptions,
-    notes,
-    notes_on_missing,
-    plan_in_words,
-    queries_in_words,
-    untried_bounds,
-    value_handling,
-    value_handling_together,
-    witness_in_words,
-)
-from pufferflow.release.planning.decide import make_decision
-from pufferflow.release.planning.decision import Decision, sensitivity_unit
-from pufferflow.release.planning.decision_cost import cost_of
-from pufferflow.release.planning.key_threshold import grid_below
+from pufferflow.release.explain.sentences import notes_on_missing, queries_in_words, untried_bounds
+from pufferflow.release.mechanisms.additive import AdditiveNoise
+from pufferflow.release.mechanisms.base import Mechanism
+from pufferflow.release.mechanisms.optimal_channel import OptimalChannel, design_channel
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
+from pufferflow.release.planning.choose import choose_noise
 from pufferflow.release.planning.options import PlanOptions
-from pufferflow.release.publish import CostAccount, publish
+from pufferflow.release.publish import CostAccount, InMemory, publish
 from pufferflow.reports.evidence import Evidence
 
 if TYPE_CHECKING:
     from pufferflow.accounting.ledger.account import Account as LedgerAccount
 
-COMPOSITION = "one vector of sums, joint (M23)"
+M_co = TypeVar("M_co", bound=Mechanism, covariant=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PlanOfDecision(HelpfulAttributes):
-    """Base of plans: the facts of the decision, whichever mechanism draws the answers."""
+class AnyPlan(HelpfulAttributes, Generic[M_co]):
+    """Base of plans: a request, a guarantee, and the mechanism that keeps it; no private row has been read.
 
-    _decision: Decision
+    An account takes it: `account.remaining(plan)`, `account.after(plan)`.
+    """
+
+    mechanism: M_co
+    period: CoveredPeriod | None = None
+    """The period that a scheduled release is about."""
 
     def _own_examples(self) -> Mapping[str, str]:
         return examples_of(self.request)
@@ -63,17 +62,56 @@ class PlanOfDecision(HelpfulAttributes):
     @property
     def request(self) -> Request:
         """The queries of the batch."""
-        return self._decision.request
+        return self.mechanism.request
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee about all answers together."""
+        return self.mechanism.guarantee
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows that are queried; None where that is private."""
+        return self.mechanism.rows if self.request.counts_are_public else None
 
     @property
     def cost(self) -> Cost:
         """The cost of a release, in numbers, for composition."""
-        return self._decision.cost
+        return self.mechanism.cost
+
+    @property
+    def joint_cost(self) -> Cost:
+        """The cost with the exact sums behind it, by which an account with designed releases composes."""
+        return self.mechanism.joint_cost
+
+    @property
+    def name(self) -> str:
+        """A name that is the same on every machine for the same queries, options and public facts."""
+        return self.mechanism.name
 
     @property
     def certificate(self) -> Certificate:
         """The certificate that a release would have."""
-        return self._decision.certificate
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        return structs.replace(certificate_of(self.mechanism), period=self.period)
+
+    @property
+    def ordinary(self) -> Guarantee | None:
+        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
+
+        It is over the pairs of values that the secret names; None where the value of a row is not the secret.
+
+        >>> import polars as pl, pufferflow as pf
+        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
+        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
+        >>> plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario).private_sum("on")
+        >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
+        0.123
+        """
+        return self.certificate.ordinary
 
     def value_handling(self) -> tuple[str, ...]:
         """Return a line for every query: what null, values outside the domain, unknown labels and classes are read as.
@@ -86,12 +124,52 @@ class PlanOfDecision(HelpfulAttributes):
         >>> print(*batch.plan(pf.Pure(1.0)).value_handling())
         kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
         """
-        return tuple(escape_controls(line, one_line=True) for line in value_handling(self.request))
+        return tuple(escape_controls(line, one_line=True) for line in self.mechanism.value_handling())
+
+    def explain(self) -> str:
+        """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
+        return explanation_of(self.mechanism, self.certificate)
+
+    def covering(self, period: CoveredPeriod) -> Self:
+        """Return the plan with a period in its certificate: the one that a scheduled release is about."""
+        return replace(self, period=period)
+
+    def recharged(self, reserved: Cost) -> Self:
+        """Return the plan with the cost that a ledger has reserved; refuse a cost that is not its own."""
+        own = self.mechanism.recharged(reserved)
+        return self if own is self.mechanism else replace(self, mechanism=own)
+
+    def __copy__(self) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the plan itself: nothing in it changes."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: a plan's facts of rows and files hold in this process only."""
+        raise UsageError(
+            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
+            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
+            instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
+        )
+
+    def __repr__(self) -> str:
+        """Show the queries, the guarantee and the mechanism."""
+        words = (
+            f"<{type(self).__name__} {queries_in_words(self.request)}; {self.guarantee!r}{self._mechanism_in_words()}>"
+        )
+        return escape_controls(words, one_line=True)
+
+    def _mechanism_in_words(self) -> str:
+        """Return what a repr shows of the mechanism."""
+        return ""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(PlanOfDecision):
+class Plan(AnyPlan[AdditiveNoise]):
     """Noise for every sum of a batch, calibrated for one guarantee about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
@@ -107,28 +185,23 @@ class Plan(PlanOfDecision):
     """
 
     @property
+    def _noise(self) -> CalibratedNoise:
+        return self.mechanism.noise
+
+    @property
     def calibration(self) -> Calibration:
         """The noise of the weighted sums, and why it suffices."""
-        return self._decision.calibration
+        return self._noise.calibration
 
     @property
     def calibrations(self) -> tuple[Calibration, ...]:
         """The calibration; where groups of the answer have noise of their own, those of all, in units of the least."""
-        return self._decision.calibrations
+        return self._noise.calibrations
 
     @property
     def largest_weight(self) -> float:
         """How far the weighted sums move together if the answers' sums move by 1, at most (for `pf.robustness`)."""
-        weights, units = self._decision.weights.tolist(), self._decision.facts.weights.units
-        combined = self._decision.facts.combined
-        if combined is not None:
-            return combined.longest(self._decision.weights, [float(unit) for unit in units])
-        return max(weight / float(unit) for weight, unit in zip(weights, units, strict=True))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee about all answers together."""
-        return self._decision.promise
+        return self._noise.largest_weight
 
     @property
     def key_delta(self) -> float:
@@ -136,27 +209,7 @@ class Plan(PlanOfDecision):
 
         The noise is for the rest.
         """
-        return self._decision.key_delta
-
-    @property
-    def ordinary(self) -> Guarantee | None:
-        """What the same answers keep as ordinary differential privacy, if all rows but one are known.
-
-        It is over the pairs of values that the secret names; None where the value of a row is not the secret.
-
-        >>> import polars as pl, pufferflow as pf
-        >>> chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
-        >>> scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
-        >>> plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), scenario).private_sum("on")
-        >>> round(plan.plan(pf.Pure(1.0)).ordinary.epsilon, 3)
-        0.123
-        """
-        return self._decision.ordinary
-
-    @property
-    def joint_cost(self) -> Cost:
-        """The cost with the exact sums behind it, by which an account with designed releases composes."""
-        return self._decision.joint_cost
+        return self._noise.key_delta
 
     @property
     def noises(self) -> dict[str, Noise]:
@@ -164,12 +217,7 @@ class Plan(PlanOfDecision):
 
         Where groups of the answer have noise of their own, it is the largest; `summary` has that of each.
         """
-        return {output.name: output.noise for output in self._decision.outputs}
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows that are queried; None where that is private."""
-        return int(self._decision.facts.cells.rows.sum()) if self.request.counts_are_public else None
+        return {output.name: output.noise for output in self._noise.outputs}
 
     def queries(self) -> list[str]:
         """Return the queries of a release to the engine, as text; nothing is read.
@@ -183,7 +231,7 @@ class Plan(PlanOfDecision):
         >>> len(plan.queries())
         1
         """
-        return self._decision.facts.queries
+        return self._noise.public.queries
 
     def summary(self) -> pl.DataFrame:
         """Return one row for each output cell: its noise, expected error, and half its 95 % interval.
@@ -192,11 +240,7 @@ class Plan(PlanOfDecision):
         that `same_noise_as` names are made of the same noisy sum, and err with this one; noises of those that
         `correlated_with` names do so in part. An average over them is no better than each.
         """
-        return summary(self._decision)
-
-    def explain(self) -> str:
-        """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
-        return plan_in_words(self._decision)
+        return summary(self._noise)
 
     def sensitivities(self, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
         """Return how far the laws of the answers lie apart: a row per secret pair, position or pattern, and prior.
@@ -217,11 +261,11 @@ class Plan(PlanOfDecision):
         >>> plan.sensitivities().select("first", "second", "position", "w_inf", "gwm").rows()
         [('0', '1', 0.0, 2.0, 2.0...), ('0', '1', 1.0, 2.0, 2.0...)]
         """
-        return sensitivities(self._decision, p)
+        return sensitivities(self._noise, p)
 
     def compare(self) -> pl.DataFrame:
         """Return the noise that every bound, and group privacy, requires for the same guarantee."""
-        return compare(self._decision)
+        return compare(self._noise)
 
     def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the public name
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
@@ -231,19 +275,10 @@ class Plan(PlanOfDecision):
         `pf.UtilityWarning` names outputs that the noise makes useless.
         """
         check_threads()  # a child of a process in which Polars worked would wait without end
-        warn_of_use("Useless numbers", useless_outputs(self._decision), "plan.check() shows each number.")
-        warn_of_use("Larger noise", untried_bounds(self._decision), "A larger seconds= tries them too.")
-        release = publish(self._decision, account, id, estimates=estimates)
+        warn_of_use("Useless numbers", useless_outputs(self._noise), "plan.check() shows each number.")
+        warn_of_use("Larger noise", untried_bounds(self._noise), "A larger seconds= tries them too.")
+        release = publish(self, InMemory(), account, id, estimates=estimates)
         return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
-
-    def covering(self, period: CoveredPeriod) -> "Plan":
-        """Return the plan with a period in its certificate: the one that a scheduled release is about."""
-        certify = self._decision.certify
-
-        def certify_period(own: Decision) -> Certificate:
-            return structs.replace(certify(own), period=period)
-
-        return Plan(replace(self._decision, certify=certify_period))
 
     def check(self, signal: float | Mapping[str, float] | None = None) -> pl.DataFrame:
         """Return for each output and group whether noise leaves anything to see: useful, weak or useless, and a way on.
@@ -261,7 +296,7 @@ class Plan(PlanOfDecision):
         >>> print(plan.check()["finding"][0])
         Noise of ± 16.5 hides a difference of 2.75: this number says nothing.
         """
-        return check(self._decision, signal)
+        return check(self._noise, signal)
 
     def evidence(
         self,
@@ -287,7 +322,7 @@ class Plan(PlanOfDecision):
         ('if priors are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
         budget = None if account is None else account.budget(self, every)
-        return evidence(self._decision, budget, job=job, period=period, dataset=dataset)
+        return evidence(self._noise, self.explain(), budget, job=job, period=period, dataset=dataset)
 
     def report(  # noqa: PLR0913 - what a page is about, in parts
         self,
@@ -307,28 +342,9 @@ class Plan(PlanOfDecision):
         put_text(file, page)
         return file
 
-    def __repr__(self) -> str:
-        """Show the queries, the guarantee, the noise and the bound."""
-        calibration = self.calibration
+    def _mechanism_in_words(self) -> str:
         noise = ", ".join(f"{name}: {noise!r}" for name, noise in list(self.noises.items())[:6])
-        queries = queries_in_words(self.request)
-        return escape_controls(f"<Plan {queries}; {self.guarantee!r} by {calibration.bound!r}; {noise}>", one_line=True)
-
-    def __copy__(self) -> Self:
-        """Return the plan itself: nothing in it changes."""
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        """Return the plan itself: nothing in it changes."""
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled: a plan's facts of rows and files hold in this process only."""
-        raise UsageError(
-            "A plan cannot be pickled: it knows which versions of files it was made for, and holds the private frame.",
-            allowed="planning where it is released; certificates, releases and scenarios can be pickled",
-            instead="batch.plan(…) in the other process: it is the same plan, and an id gives the same release",
-        )
+        return f" by {self.calibration.bound!r}; {noise}"
 
     def _repr_html_(self) -> str:
         from pufferflow.reports.pages import plan_block
@@ -336,76 +352,60 @@ class Plan(PlanOfDecision):
         return plan_block(self.explain(), self.summary())
 
 
-def plan_of(request: Request, terms: PlanOptions) -> Plan:
-    """Return the plan for a batch."""
+def plan_of(request: Request, options: PlanOptions) -> Plan:
+    """Return the plan for a batch, with all that depends on public columns worked out."""
     way_on = 'missing="skip" leaves them out of answers; a value is read so.'
     warn_of_use("Assumed missing=", notes_on_missing(request), way_on)
-    return Plan(make_decision(request, terms, certificate_of))
+    noise = choose_noise(request, options)
+    plan = Plan(AdditiveNoise(noise))
+    _ = noise.threshold, plan.certificate, plan.name
+    return plan
 
 
-def certificate_of(plan: Decision) -> Certificate:
-    """Return the facts that go out with the answers."""
-    request, calibration = plan.request, plan.calibration
-    sums, combined = _noisy_sums(plan), plan.facts.combined
-    queries = tuple(AskedQuery(query.words, query.outputs, places) for query, places in request.reads)
-    unit, words = sensitivity_unit(plan)
-    movement = "" if calibration.bound.by_movement else "by one row alone, "
-    return Certificate(
-        scenario=request.scenario.fingerprint,
-        hidden=request.scenario.describe(),
-        promise=plan.promise,
-        loss=calibration.loss,
-        queries=queries,
-        sums=sums,
-        where=request.where,
-        cost=cost_of(plan) if plan.reserved is None else plan.reserved,
-        questions=request.digest,
-        groups=request.by,
-        bound=repr(calibration.bound),
-        sensitivity=calibration.sensitivity * unit,
-        sensitivity_unit=f"{movement}{words}",
-        witness=witness_in_words(plan),
-        certainty=calibration.certainty.value,
-        composition=COMPOSITION,
-        assumptions=tuple(assumptions(plan)),
-        notes=tuple(notes(plan)),
-        ordinary=cast(Any, plan.ordinary),
-        readings=value_handling_together(request),
-        sources=request.engine.versions,
-        engine=request.engine.name,
-        library=_version(),
-        quieter=tuple(
-            QuieterGroups(len(plan.facts.cells.rows[alike.places]), alike.noise.scale / calibration.noise.scale)
-            for alike in plan.by_noise[1:]
-        ),
-        keys=plan.chosen_keys,
-        correlations=() if combined is None else combined.correlations(plan.noises),
-    )
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignedPlan(AnyPlan[OptimalChannel]):
+    """A channel that publishes one sum, designed for an account; no private row was read.
+
+    It keeps the guarantee together with the outputs that the account had published: it is designed for that path, and
+    would differ on others. So it can be released with this account only, which counts on the joint law of the answers.
+    """
+
+    @property
+    def channel(self) -> Channel:
+        """The channel, from exact answers to published outputs."""
+        return self.mechanism.designed.channel
+
+    @property
+    def expected_loss(self) -> float:
+        """The expected loss of the channel, by the prior."""
+        return self.mechanism.next.expected_loss
+
+    @property
+    def solver_loss(self) -> float:
+        """The least expected loss that the linear program finds, within the solver's tolerance."""
+        return self.mechanism.next.solver_loss
+
+    def release(self, account: CostAccount, id: str | None = None) -> Release:  # noqa: A002 - the public name
+        """Read the private rows once and publish the channel's output, drawn with the operating system's randomness.
+
+        It is refused before that if it would exceed the account's limit, as for a plan that was designed before another
+        release.
+        """
+        if account is None:  # pyright: ignore[reportUnnecessaryComparison] - callers without types
+            raise UsageError(
+                "A designed release without an account: it keeps its guarantee together with what that has published.",
+                allowed="the account that it was designed for",
+                instead="plan.release(account)",
+            )
+        return publish(self, InMemory(), account, id)
+
+    def _mechanism_in_words(self) -> str:
+        return f"; {self.channel!r}; expected loss {self.expected_loss:.6g}"
 
 
-def _noisy_sums(plan: Decision) -> tuple[NoisySum, ...]:
-    """Return each sum with its own noise, and the width of the grid that it is on."""
-    combined = plan.facts.combined
-    grids = [grid_below(noise, finer=combined is not None) for noise in plan.noises]
-    if combined is not None:
-        grids = [min(grids) / combined.determinant] * len(grids)  # of all combinations of their steps
-    units = plan.facts.weights.units
-    rows = zip(plan.request.measures, units, plan.noises_in_units, grids, strict=True)
-    return tuple(
-        NoisySum(
-            "the number of rows" if measure is None else measure.values.words,
-            type(noise).__name__,
-            noise.scale,
-            str(Fraction(grid) * unit),
-        )
-        for measure, unit, noise, grid in rows
-    )
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("pufferflow")
-    except PackageNotFoundError:
-        return ""
+def designed_plan(
+    request: Request, past: Past, guarantee: Guarantee | None, loss: Any, outputs: Sequence[float] | None
+) -> DesignedPlan:
+    """Return the plan of the best next release of an account for a batch; reads public columns only."""
+    return DesignedPlan(design_channel(request, past, guarantee, loss, outputs))

@@ -253,8 +253,7 @@ def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
         plan = _plan(batch, prior, promise)
     except PufferflowError as refusal:
         return Suggestion(words, prior, against, note=refusal.problem)
-    decision = plan._decision  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - `under_group` needs it
-    left = None if prior.any_correlation else under_group(decision)
+    left = None if prior.any_correlation else under_group(plan.mechanism.noise)
     return Suggestion(words, prior, against, _error(plan, batch.request.queries[0].outputs[0]), left)
 
 

@@ -1,17 +1,16 @@
 """Attacks on plans: the laws are those that noise was made for, in whole steps, with the noise of a release."""
 
-import dataclasses
 import itertools
 
 import numpy as np
 import polars as pl
 import pytest
 from thinned import thinned
+from worlds import with_scale
 
 import pufferflow as pf
 from pufferflow.audit import attack
 from pufferflow.audit.worlds import Path, _stretch
-from pufferflow.release.plan import Plan
 
 STAY = [[0.9, 0.1], [0.2, 0.8]]
 LEVEL = pf.Secret("level", domain=[0, 1, 2, 3])
@@ -50,13 +49,6 @@ def asked(scenario, rows=24):
     return pf.protect(frame, scenario)
 
 
-def with_less(plan, share):
-    """The same plan with a share of its noise."""
-    found = plan.calibration
-    less = dataclasses.replace(found, noise=found.noise.at(found.noise.scale * share))
-    return Plan(dataclasses.replace(plan._decision, calibration=less))
-
-
 def seeded(seed=1):
     return np.random.default_rng(seed)
 
@@ -76,7 +68,7 @@ def test_every_prior_withstands(name, days):
     assert "against" in found.pair
     on_interval = isinstance(getattr(SCENARIOS[name].secret, "domain", None), pf.Interval)
     assert on_interval == ("one value" in found.pair) == ("another" in found.pair)  # corners have no names
-    assert attack(with_less(plan, 1 / 40), trials=4_000, rng=seeded()).broken
+    assert attack(with_scale(plan, 1 / 40), trials=4_000, rng=seeded()).broken
 
 
 @pytest.mark.parametrize(
@@ -88,7 +80,7 @@ def test_every_promise_of_a_plan(name, promise):
     plan = asked(SCENARIOS[name]).private_sum("level").plan(promise)
     found = attack(plan, trials=3_000, rng=seeded())
     assert not found.broken
-    assert attack(with_less(plan, 1 / 10), trials=3_000, rng=seeded()).broken
+    assert attack(with_scale(plan, 1 / 10), trials=3_000, rng=seeded()).broken
 
 
 @pytest.mark.parametrize(
@@ -114,7 +106,7 @@ def test_tight_plans_are_nearly_broken(name, days, bound, share):
     plan = batch.private_sum("level").plan(pf.Pure(1.0), bound=bound)
     found = attack(plan, trials=40_000, rng=seeded())
     assert share < found.lower < 1
-    assert attack(with_less(plan, 2 / 3), trials=40_000, rng=seeded()).broken
+    assert attack(with_scale(plan, 2 / 3), trials=40_000, rng=seeded()).broken
 
 
 def test_all_answers_are_attacked_together():

@@ -59,7 +59,7 @@ def test_a_plan_counts_what_is_reserved_once(make, give):
     plan = job.plan(DAY)
     with pf.Ledger("ledger.db") as ledger:
         account = ledger.open("hours-2026", plan.request.scenario, limit=pf.Pure(1.0))
-        account.reserve(plan._decision, job.id_of(DAY))
+        account.reserve(plan, job.id_of(DAY))
     told = cost(give, DAY)
     assert (told["released"], told["after"]) == (False, told["spent"]["epsilon"])
     assert spent(give, DAY) == told["after"]

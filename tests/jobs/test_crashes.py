@@ -146,7 +146,7 @@ def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
         jobs.arrive(job, label)
     whole = pl.read_parquet(tmp_path / "data" / "2025-11-01.parquet")
     whole.filter(pl.col("hour").dt.hour() < 5).write_parquet(tmp_path / "data" / "2025-11-01.parquet")
-    with pytest.raises(KeyboardInterrupt), jobs.Tracer(jobs.stop, "publish.py:_draw_release"):
+    with pytest.raises(KeyboardInterrupt), jobs.Tracer(jobs.stop, "publish.py:draw_release"):
         job.run("2025-11-01")
     jobs.arrive(job, "2025-11-01")
     with pytest.raises(pf.UsageError, match="another plan"):

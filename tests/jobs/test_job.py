@@ -12,7 +12,7 @@ from pufferflow.jobs import starter
 from pufferflow.jobs.job import JobAccount
 from pufferflow.jobs.sink import PAGE
 from pufferflow.published.files import EVIDENCE
-from pufferflow.release import publish as releasing
+from pufferflow.release.mechanisms import additive as releasing
 
 DAY = "2026-10-20"
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 FIRST = "2025-11-01"
 WORST = (
     "job.py:release",
-    "publish.py:_draw_release",
+    "publish.py:draw_release",
     "release.py:_as_bytes",
     "folder.py:send",
     "durable_files.py:_move",

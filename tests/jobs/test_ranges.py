@@ -246,7 +246,7 @@ def test_a_cost_that_an_older_version_reserved_is_completed(make, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(pf.Plan, "covering", lambda plan, _: plan)
         patched.setattr(room, "_log", logging.getLogger("pufferflow.test"))
-        from pufferflow.release import publish as publication
+        from pufferflow.release.mechanisms import additive as publication
 
         patched.setattr(publication, "add_noise", stop)
         with pytest.raises(KeyboardInterrupt):

@@ -187,12 +187,18 @@ def test_twenty_columns_are_hidden_together_and_sums_of_all_of_them_refused():
         batch.plan(pf.Pure(1.0))
 
 
+def with_rows(plan, other):
+    """The plan of a model whose source has the rows of another."""
+    table = dataclasses.replace(plan.mechanism.table, rows=other.mechanism.table.rows)
+    return dataclasses.replace(plan, mechanism=dataclasses.replace(plan.mechanism, table=table))
+
+
 def test_a_model_has_a_page_and_is_stored_as_any_release(tmp_path):
     model = L.PrivateSGDRegressor(scenario_of(), PROMISE).fit(rows_of(200), y="y")
     assert "M33" in model.release_.report(tmp_path / "model.html").read_text(encoding="utf-8")
     assert pf.Release.read(model.release_.write_parquet(tmp_path / "model")).frame.equals(model.release_.frame)
     other = model.plan(rows_of(201), "y")
-    changed = dataclasses.replace(model.plan_, rows=other.rows)
+    changed = with_rows(model.plan_, other)
     with pytest.raises(pf.PufferflowError, match="other rows"):
         changed.release()
 
@@ -302,7 +308,7 @@ def test_a_model_of_rows_that_changed_is_refused_with_nothing_charged(tmp_path):
     """Its cost was reserved, as a sum's is not."""
     scenario = scenario_of()
     model = L.PrivateSGDRegressor(scenario, PROMISE)
-    changed = dataclasses.replace(model.plan(rows_of(200), "y"), rows=model.plan(rows_of(201), "y").rows)
+    changed = with_rows(model.plan(rows_of(200), "y"), model.plan(rows_of(201), "y"))
     with pf.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
         account = ledger.open("model", scenario, limit=PROMISE, dataset="rows")
         head = ledger.head()

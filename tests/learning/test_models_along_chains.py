@@ -42,8 +42,8 @@ def planned(frame, promise, model=learning.PrivateSGDRegressor, belief=None, **s
 
 def features_of(plan):
     """The public feature of every row, as rows stand by hour."""
-    with plan.rows.in_order(plan.order, None, plan.columns.scaled) as rows:
-        return rows.read(0, plan.order.rows)[:, 0].copy()
+    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, plan.columns.scaled) as rows:
+        return rows.read(0, plan.mechanism.table.order.rows)[:, 0].copy()
 
 
 def conditioned(weights):
@@ -77,7 +77,7 @@ def test_the_last_iterate_of_a_linear_descent_keeps_its_promise_exactly(batches,
     for promise in (pf.Approx(0.7, delta), pf.Renyi(3, 0.4)):
         plan = planned(frame, promise, **settings)
         assert plan.certificate.bound in (ROW_BY_ROW, STEP_BY_STEP)
-        shares, spread = factors_of(plan.mechanism, features_of(plan))
+        shares, spread = factors_of(plan.mechanism.fitting, features_of(plan))
         at = np.linspace(-1, 1, 4001) * (10 * spread + np.abs(shares).sum())
         step, worst = at[1] - at[0], 0.0
         for laws in conditioned(shares):
@@ -97,7 +97,7 @@ def test_sums_keep_their_pure_promise_exactly():
     frame = table(8)
     plan = planned(frame, pf.Pure(0.8), learning.PrivateRidge, fit_intercept=False, solver="sums")
     features = features_of(plan)
-    scale = plan.mechanism.calibrated.scale
+    scale = plan.mechanism.fitting.calibrated.scale
     worst = 0.0
     for (atoms, left), (_, right) in conditioned(features):
         at = np.append(np.unique(atoms), [-1e3 * scale, 1e3 * scale])
@@ -137,8 +137,8 @@ def test_a_chain_that_never_changes_counts_as_a_group():
     frame = table(12, people=20)
     still = pf.MarkovChain([[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12]])
     for promise in (pf.Approx(1.0, 1e-6), pf.Renyi(2, 0.5)):
-        alike = planned(frame, promise, belief=scenario(still)).mechanism.scale
-        group = planned(frame, promise, belief=scenario(pf.AnyCorrelation())).mechanism.scale
+        alike = planned(frame, promise, belief=scenario(still)).mechanism.fitting.scale
+        group = planned(frame, promise, belief=scenario(pf.AnyCorrelation())).mechanism.fitting.scale
         assert alike == pytest.approx(group, rel=1e-3)
         assert alike <= group * (1 + 1e-9)
 
@@ -147,12 +147,14 @@ def test_a_chain_that_never_changes_counts_as_a_group():
 def test_the_budget_of_a_row_is_used_up_and_nine_tenths_of_the_noise_pass_it(promise):
     # calibration ends where a row moves as much as the chain lets it, not below and hardly above
     plan = planned(table(24, people=5), promise, learning.PrivateRidge, solver="sums")
-    (belief,) = plan.beliefs
-    most = belief.chained.pure_row(pure_of(promise)) if plan.pure else belief.chained.deviations(promise)[0]
-    moved = plan.mechanism.movement(belief.single)
+    (belief,) = plan.mechanism.beliefs
+    most = belief.chained.pure_row(pure_of(promise)) if plan.mechanism.pure else belief.chained.deviations(promise)[0]
+    moved = plan.mechanism.fitting.movement(belief.single)
     assert 0.999 * most < moved <= most
-    quieter = replace(plan.mechanism, promise=plan.mechanism.promise)
-    object.__setattr__(quieter, "calibrated", plan.mechanism.calibrated.at(0.9 * plan.mechanism.calibrated.scale))
+    quieter = replace(plan.mechanism.fitting, promise=plan.mechanism.fitting.promise)
+    object.__setattr__(
+        quieter, "calibrated", plan.mechanism.fitting.calibrated.at(0.9 * plan.mechanism.fitting.calibrated.scale)
+    )
     assert quieter.movement(belief.single) > most
 
 
@@ -160,8 +162,8 @@ def test_the_budget_of_a_row_is_used_up_and_nine_tenths_of_the_noise_pass_it(pro
 def test_gaps_and_short_groups_need_no_more_noise():
     # positions further apart are never nearer; groups that are parts of longer ones neither
     promise = pf.Approx(1.0, 1e-6)
-    long = planned(table(48, people=3), promise).mechanism
-    short = planned(table(6, people=24), promise).mechanism
+    long = planned(table(48, people=3), promise).mechanism.fitting
+    short = planned(table(6, people=24), promise).mechanism.fitting
     assert short.carried[0].scale * (1 + 1e-9) <= long.carried[0].scale * 1.2
     (belief,) = short.beliefs
     assert belief.chained.deviations(promise)[0] >= long.beliefs[0].chained.deviations(promise)[0]
@@ -171,7 +173,7 @@ def test_gaps_and_short_groups_need_no_more_noise():
 def test_every_kind_of_chain_is_carried():
     # periods, classes, starts, first values: each has the bounds of its own chain
     frame, promise = table(30, people=4), pf.Approx(1.0, 1e-6)
-    group = planned(frame, promise, belief=scenario(pf.AnyCorrelation())).mechanism.scale
+    group = planned(frame, promise, belief=scenario(pf.AnyCorrelation())).mechanism.fitting.scale
     chains = {
         "two matrices in turn": pf.MarkovChain([KERNEL, [[0.5, 0.5], [0.4, 0.6]]], period=2),
         "a class": pf.MarkovChain.between([[0.75, 0.15], [0.25, 0.65]], [[0.85, 0.25], [0.35, 0.75]]),
@@ -183,10 +185,10 @@ def test_every_kind_of_chain_is_carried():
         belief = pf.Scenario(secret, prior, order_by="hour", within="person", public=["x"], start=0)
         plan = planned(frame, promise, belief=belief)
         assert plan.certificate.bound == ROW_BY_ROW, name
-        assert plan.mechanism.scale < group, name
+        assert plan.mechanism.fitting.scale < group, name
         assert plan.cost.shape.row_movement > 0, name
     first = pf.Scenario(pf.Initial("on", domain=[0, 1]), CHAIN, order_by="hour", within="person", public=["x"], start=0)
-    assert planned(frame, promise, belief=first).mechanism.scale < group
+    assert planned(frame, promise, belief=first).mechanism.fitting.scale < group
 
 
 @pytest.mark.slow
@@ -201,7 +203,7 @@ def test_several_columns_follow_the_chain_of_their_tuples():
         belief = pf.Scenario(secrets, prior, order_by="hour", within="person")
         model = learning.PrivateSGDClassifier(belief, promise, features=["level"]).fit(frame, y="on")
         assert model.predict_proba([[1.0]]).shape == (1, 2)
-        scales[type(prior)] = model.plan_.mechanism.scale
+        scales[type(prior)] = model.plan_.mechanism.fitting.scale
     assert scales[pf.MarkovChain] < 0.8 * scales[pf.AnyCorrelation]
 
 
@@ -214,7 +216,7 @@ def test_neighbouring_values_alone_need_less_noise():
     for pairs in ("all", "adjacent"):
         secret = pf.Secret("on", domain=[0, 1, 2], pairs=pairs)
         belief = pf.Scenario(secret, levels, order_by="hour", within="person", public=["x"])
-        scales[pairs] = planned(frame, promise, belief=belief).mechanism.scale
+        scales[pairs] = planned(frame, promise, belief=belief).mechanism.fitting.scale
         chained = planned(frame, promise, belief=belief).beliefs[0].chained
         assert len(chained.secrets.pairs) == (6 if pairs == "all" else 4)
     assert scales["adjacent"] < scales["all"]
@@ -226,7 +228,7 @@ def test_the_phase_in_which_groups_begin_counts():
     prior, promise, scales = pf.MarkovChain([loose, sticky], period=2), pf.Approx(1.0, 1e-6), {}
     for begin in (6, 7):
         frame = table(2, people=20).with_columns(pl.col("hour") + begin)
-        scales[begin] = planned(frame, promise, belief=scenario(prior)).mechanism.scale
+        scales[begin] = planned(frame, promise, belief=scenario(prior)).mechanism.fitting.scale
     assert scales[7] > 1.5 * scales[6]
 
 

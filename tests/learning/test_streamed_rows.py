@@ -49,7 +49,7 @@ def plan_of(rows, belief="independent", **settings):
 
 
 def numbers_in_order(plan, visits=None):
-    with plan.rows.in_order(plan.order, visits, plan.columns.scaled) as stored:
+    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, visits, plan.columns.scaled) as stored:
         return stored.read(0, stored.rows).copy()
 
 
@@ -100,13 +100,13 @@ def test_a_descent_from_a_file_ends_exactly_where_one_from_memory_does(belief, m
     without_chance(monkeypatch)
     in_parts(monkeypatch)
     plan = plan_of(rows_of(), belief)
-    small = plan._fitted()
+    small = plan.mechanism.coefficients()
     monkeypatch.setattr(stored_rows, "IN_MEMORY", 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     kinds = []
     kind = stored_rows._InFile
     monkeypatch.setattr(stored_rows, "_InFile", lambda *size: kinds.append(size) or kind(*size))
-    assert (plan._fitted() == small).all()
+    assert (plan.mechanism.coefficients() == small).all()
     assert kinds
     assert np.ptp(small) > 0
     assert not list(tmp_path.iterdir())
@@ -119,7 +119,7 @@ def test_steps_read_all_rows_of_their_batches_some_at_a_time(loss, monkeypatch, 
     without_chance(monkeypatch)
     monkeypatch.setattr(training.Training, "_noise", lambda self, weights: np.zeros((self._steps, weights)))
     plan = plan_of(rows_of(101), "groups in time", loss=loss, batch_size=17, alpha=0.1)
-    known, weights = plan.mechanism, np.zeros(2)
+    known, weights = plan.mechanism.fitting, np.zeros(2)
     rows = numbers_in_order(plan)
     for step in range(known._steps):
         batch = rows[known.step_of == step % known.batches]
@@ -129,7 +129,7 @@ def test_steps_read_all_rows_of_their_batches_some_at_a_time(loss, monkeypatch, 
         slopes = known.objective.derivatives(batch[:, 0] * here[1] + here[0], batch[:, 1], lengths)
         gradient = np.array([slopes.sum(), slopes @ batch[:, 0]]) / known._largest_batch
         weights = here - known.step_size * (gradient + known.penalty * np.array([0, here[1]]))
-    with plan.rows.in_order(plan.order, known.visits, plan.columns.scaled) as stored:
+    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, known.visits, plan.columns.scaled) as stored:
         found = known.last_iterate(stored, None)
     assert found == pytest.approx(known._projected(weights), abs=known._steps * float(known._grid))
 
@@ -213,7 +213,7 @@ def test_sums_of_every_kind_of_source_are_those_of_its_rows(kind, belief, monkey
     }[kind]
     plan = L.PrivateRidge(scenario_of(belief), PROMISE, solver="sums").plan(source, "y")
     found = ExactSums(2)
-    plan.rows.each(plan.order, lambda numbers: found.add(plan.columns.scaled(numbers)))
+    plan.mechanism.table.rows.each(plan.mechanism.table.order, lambda numbers: found.add(plan.columns.scaled(numbers)))
     read = rows["x"].fill_nan(None).fill_null(plan.columns.read[0].missing).clip(-1, 1).to_numpy(), rows["y"].to_numpy()
     steps = np.rint(np.column_stack([np.ones(400), *read]) * STEPS).astype(np.int64)
     assert (found.total == steps.T @ steps).all()
@@ -255,7 +255,7 @@ def test_a_source_that_changed_since_the_plan_is_refused(model, belief, change, 
         }[change]
     )
     if change == "other groups" and "groups" not in belief:
-        assert len(plan._fitted()) == 2
+        assert len(plan.mechanism.coefficients()) == 2
         return
     with pytest.raises(pf.PufferflowError, match=r"has other rows|of 0 rows"):
         plan.release()
@@ -284,7 +284,7 @@ def test_a_source_that_never_ends_is_left_as_soon_as_it_has_a_row_too_many(belie
     ends[0] = False
     came = []
     with pytest.raises(pf.SourceError, match="has other rows"):
-        plan.rows.each(plan.order, lambda numbers: came.append(len(numbers)))
+        plan.mechanism.table.rows.each(plan.mechanism.table.order, lambda numbers: came.append(len(numbers)))
     assert sum(came) <= 400
     with pytest.raises(pf.SourceError, match="has other rows"):
         plan.release()
@@ -296,7 +296,7 @@ def test_a_source_that_never_ends_is_left_as_soon_as_it_has_a_row_too_many(belie
 def test_the_file_has_no_name_is_its_owners_alone_and_goes_with_the_fit(belief, in_file):
     # while rows are in it nobody finds it, and afterwards it is closed, after an error and after Ctrl-C too
     plan = plan_of(rows_of(), belief)
-    with plan.rows.in_order(plan.order, None, plan.columns.scaled) as stored:
+    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, plan.columns.scaled) as stored:
         assert not list(in_file.iterdir())
         assert stat.S_IMODE(os.fstat(stored._file.fileno()).st_mode) == 0o600
         assert open_files(in_file)
@@ -310,7 +310,7 @@ def test_the_file_has_no_name_is_its_owners_alone_and_goes_with_the_fit(belief, 
                 raise error
             return numbers
 
-        with pytest.raises(error), plan.rows.in_order(plan.order, None, change):
+        with pytest.raises(error), plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, change):
             pass
         assert min(came) > 0
         assert not open_files(in_file)
@@ -419,5 +419,5 @@ def test_those_who_wait_see_how_many_rows_are_read_and_steps_done(monkeypatch):
     assert seen == {
         "reading rows": [400, 400],
         "ordering rows": [400, 400],
-        "visiting rows": [plan.mechanism._steps] * 2,
+        "visiting rows": [plan.mechanism.fitting._steps] * 2,
     }

@@ -203,7 +203,7 @@ def test_signatures_and_examples_stay():
 def test_a_property_that_fails_shows_its_own_error():
     """An attribute that is there and fails is not told to be missing."""
     plan = batch().private_sum("level").plan(pf.Pure(1.0))
-    object.__setattr__(plan, "_decision", None)
+    object.__setattr__(plan.mechanism, "noise", None)
     with pytest.raises(AttributeError, match="NoneType"):
         _ = plan.noises
 

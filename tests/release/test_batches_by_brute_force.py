@@ -87,7 +87,7 @@ def largest_share(seed):
     rng = random.Random(seed)  # noqa: S311 - which cases are tried
     scenario, promise = scenario_of(rng, KINDS[seed % len(KINDS)]), rng.choice(PROMISES)
     noise = "auto" if isinstance(promise, pf.Pure) else rng.choice(["auto", pf.Laplace, pf.Gaussian])
-    decision = batch_of(rng, scenario).plan(promise, noise=noise)._decision
+    decision = batch_of(rng, scenario).plan(promise, noise=noise).mechanism.noise
     (domain,) = scenario.secret.columns.values()
     low, high = min(domain.points), max(domain.points)
     ends = [low + (high - low) * place / 8 for place in range(9)]

@@ -81,8 +81,8 @@ def test_no_unit_loses_more_than_is_promised(name, prior, domain):
     """By all rows of a unit, whatever they have: the guarantee holds, and would not with a tenth less noise."""
     asked = QUERIES[name]
     plan = asked(batch(world(), prior, domain)).plan(pf.Pure(1.0))
-    units = np.array([float(unit) for unit in plan._decision.facts.weights.units])
-    scales = np.array([noise.scale for noise in plan._decision.noises_in_units]) / units
+    units = np.array([float(unit) for unit in plan.mechanism.noise.public.weights.units])
+    scales = np.array([noise.scale for noise in plan.mechanism.noise.noises_in_units]) / units
     true = lost(added(asked, domain), scales, prior)
     assert true <= 1.0
     assert true / 0.9 > 1.0
@@ -98,7 +98,7 @@ def test_a_weight_of_one_costs_nothing(prior, domain):
         (lambda b: b.private_mean("level", weights=price.clip(1, 1)), lambda b: b.private_mean("level")),
     ):
         plans = [ask(batch(frame, prior, domain)).plan(pf.Pure(1.0)) for ask in (asked, plain)]
-        own, other = ([noise.scale for noise in plan._decision.noises_in_units] for plan in plans)
+        own, other = ([noise.scale for noise in plan.mechanism.noise.noises_in_units] for plan in plans)
         assert own == pytest.approx(other, rel=1e-3)
 
 
@@ -193,7 +193,7 @@ def test_accounts_count_sums_of_weights(tmp_path):
         certificates = [plan.release(account).certificate for plan in plans]
         assert account.spent().epsilon == pytest.approx(1.0)
     assert certificates[1].sums[0].sum == "level * rate.clip(0, 1)"
-    assert len({plan._decision.request.digest for plan in plans}) == 2
+    assert len({plan.request.digest for plan in plans}) == 2
     approximate = asked.private_sum(level * price.clip(0, 1), name="it").plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
     assert approximate.noises["it"].scale > 4.0
 

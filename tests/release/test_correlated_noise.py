@@ -209,7 +209,7 @@ def test_plans_of_both_kinds_have_names_of_their_own():
     """A reservation for independent noise is none for correlated noise; a page, comparisons and attacks work."""
     batch = sum_and_count(asked())
     joint, alone = (batch.plan(pf.Gdp(0.5), noise=noise) for noise in ("joint", "gaussian"))
-    assert joint._decision.name != alone._decision.name
+    assert joint.name != alone.name
     assert joint.compare().filter(pl.col("times") == 1.0).height > 0
     assert "combination" in joint.evidence().pair.answer
     assert not pf.audit.attack(joint, trials=400, rng=np.random.default_rng(1)).broken

@@ -266,7 +266,7 @@ def test_coarse_steps_of_large_numbers_are_covered(seconds):
     ]
     loss = sum(
         np.abs(one[:, None] - one[None, :]) / noise.scale
-        for one, noise in zip(steps, plan._decision.noises, strict=True)
+        for one, noise in zip(steps, plan.mechanism.noise.noises, strict=True)
     )
     assert loss.max() <= 1 + 1e-9
 

@@ -9,7 +9,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.queries.aggregates import Count
-from pufferflow.release.draw import bars_of_appearing
+from pufferflow.release.mechanisms.additive import bars_of_appearing
 from pufferflow.release.planning.key_threshold import KeyThreshold, least_threshold, new_key_chance
 
 GRID = Fraction(1, 2)

@@ -123,7 +123,7 @@ def loss_of_any_pair(batch, promise):
     table, losses = tables(batch.request), []
     for a, b in itertools.combinations(range(table.shape[1]), 2):
         moved = np.abs(table[:, a] - table[:, b])
-        losses.append(sum(own.pure(by) for own, by in zip(plan._decision.noises, moved, strict=True) if by))
+        losses.append(sum(own.pure(by) for own, by in zip(plan.mechanism.noise.noises, moved, strict=True) if by))
     return max(losses)
 
 

@@ -199,12 +199,12 @@ def test_groups_that_need_the_same_have_the_same_plan():
     """Where no group needs less than another, or none may have less, nothing changes, not even the plan's name."""
     same = families([2, 2, 2]).group_by("town").private_sum("on")
     plans = [same.plan(pf.Pure(1.0), per_group=flag) for flag in (True, False)]
-    assert len({plan._decision.name for plan in plans}) == 1
+    assert len({plan.name for plan in plans}) == 1
     assert plans[0].certificate == plans[1].certificate
     other = families([1, 2]).group_by("town").private_sum("on")
     several, one = (other.plan(pf.Pure(1.0), per_group=flag) for flag in (True, False))
     assert one.summary()["scale"].n_unique() == 1
-    assert several._decision.name != one._decision.name
+    assert several.name != one.name
     with pytest.raises(pf.UsageError, match="per_group"):
         other.plan(pf.Pure(1.0), per_group="yes")
 
@@ -360,10 +360,10 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
     cost = plan.cost
     noise = cost.shape.stored_noise
     near = replaced(cost, noise | {"scale": noise["scale"] * (1 + 1e-13)})
-    other = plan._decision.at(near)
+    other = plan.recharged(near).mechanism.noise
     assert [one.noise.scale for one in other.by_noise] == pytest.approx([3 * 2, 2 * 2, 2], rel=1e-5)
     with pytest.raises(pf.UsageError, match="reserved"):
-        plan._decision.at(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
+        plan.recharged(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
 
 
 @pytest.mark.slow
@@ -433,7 +433,7 @@ def test_every_query_has_bars_of_its_own_noise():
     batch = pf.protect(frame, scenario).group_by("town").private_sum("level").private_mean("level", name="mean")
     batch = batch.private_histogram("level").private_quantile("level", 0.5).private_variance("level")
     plan = batch.plan(pf.Pure(20.0))
-    release, (alike, other) = plan.release(), plan._decision.by_noise
+    release, (alike, other) = plan.release(), plan.mechanism.noise.by_noise
     assert len(alike.places) == len(other.places) == 30
     exact = frame.group_by("town").agg(
         level_sum=pl.col("level").sum(),

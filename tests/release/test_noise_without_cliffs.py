@@ -33,7 +33,7 @@ def bins(count):
 def scales(batch, promise=None, **terms):
     """The noise of each query's sums, as expected errors."""
     plan = batch.plan(pf.Pure(1.0) if promise is None else promise, **terms)
-    noises = plan._decision.noises_in_units
+    noises = plan.mechanism.noise.noises_in_units
     return {query.name: [noises[place].expected_error for place in places] for query, places in plan.request.reads}
 
 

@@ -134,7 +134,7 @@ def test_rows_of_other_groups_than_were_planned_with_are_refused():
     of_second[:] = 1.0
     with pytest.raises(SourceError, match="other rows than when it was planned with"):
         plan.release()
-    asked, weights = plan.request, plan._decision.facts.weights
+    asked, weights = plan.request, plan.mechanism.noise.public.weights
     with pytest.raises(SourceError, match="other weights"):  # found when sums are read, too
         weighted_tally(asked.engine, asked.selection, asked.measures, weights.grids, weights.together)
 

@@ -50,8 +50,8 @@ def test_no_unit_loses_more_than_is_promised(name, prior):
     The loss is what is guaranteed, and would be more with a tenth less noise.
     """
     plan = QUERIES[name](batch(world(), prior)).plan(pf.Pure(1.0))
-    units = np.array([float(unit) for unit in plan._decision.facts.weights.units])
-    scales = np.array([noise.scale for noise in plan._decision.noises_in_units]) / units
+    units = np.array([float(unit) for unit in plan.mechanism.noise.public.weights.units])
+    scales = np.array([noise.scale for noise in plan.mechanism.noise.noises_in_units]) / units
     moves = added(QUERIES[name], prior)
     pairs = np.array([first + second for first, second in itertools.product(moves, repeat=2)])
     true = np.abs(pairs / scales).sum(axis=1).max()

@@ -22,7 +22,7 @@ ORDERS = {
 
 
 def digest(patterns, keys=None, order=BY_POSITION):
-    return SourceDigest.of({order: patterns}, keys, NO_FILES).digest
+    return SourceDigest.of(None, {order: patterns}, keys, NO_FILES).digest
 
 
 def of_rows(rows, orders):

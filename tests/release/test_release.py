@@ -12,6 +12,8 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.engines import polars_engine
+from pufferflow.release.mechanisms.additive import read_sums
+from pufferflow.release.mechanisms.base import PrivateReading
 
 LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
 KWH = pf.Scenario(pf.Secret("kwh", domain=pf.Interval(0, 10)), pf.Independent(), public=["key"])
@@ -330,11 +332,10 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.uniform(0, 1e-9, 1000), rng.uniform(0, 10, 1000)])
     frame = pl.DataFrame({"key": 1, "kwh": values})
-    from pufferflow.release.publish import _read
-
     found = set()
     for order in (np.arange(2000), np.arange(2000)[::-1], rng.permutation(2000)):
         shuffled = pl.concat([frame[order[part::3].tolist()] for part in range(3)], rechunk=False)
-        decision = pf.protect(shuffled, KWH).private_sum("kwh").plan(pf.Pure(1.0))._decision
-        found.add(int(_read(decision, decision.source).sums[0, 0]))
+        mechanism = pf.protect(shuffled, KWH).private_sum("kwh").plan(pf.Pure(1.0)).mechanism
+        reading = PrivateReading(mechanism.request, mechanism.source)
+        found.add(int(read_sums(mechanism.noise, reading).sums[0, 0]))
     assert len(found) == 1

@@ -121,12 +121,12 @@ def loss_of_one_row(plan, belief, asked):
 
 def independent(plan, moved):
     """Return the scales of the noises that are drawn, and how far the sums with them move, or combinations (M28)."""
-    decision = plan._decision
-    if decision.facts.combined is None:
-        return np.array([noise.scale for noise in decision.noises_in_units]), np.abs(moved)
+    made = plan.mechanism.noise
+    if made.basis.transform.one_by_one:
+        return np.array([noise.scale for noise in made.noises_in_units]), np.abs(moved)
     steps = moved / [float(measure.values.unit) for measure in plan.request.measures]
-    factors = np.array(decision.facts.combined.factors, dtype=float)
-    return np.array([noise.scale for noise in decision.noises]), np.abs(steps @ factors.T)
+    factors = np.array(made.basis.transform.factors, dtype=float)
+    return np.array([noise.scale for noise in made.noises]), np.abs(steps @ factors.T)
 
 
 def _over(noise, promise, moved):
@@ -204,7 +204,7 @@ def test_the_check_finds_noise_without_a_floor(belief, monkeypatch):
     """The check leaves no room: a tenth less noise fails it, and so does what the prior alone would need."""
     asked, promise = CANCELLING[belief]
     assert loss_of_one_row(plan_of(belief, asked, promise), belief, asked) > 0.89
-    monkeypatch.setattr("pufferflow.release.planning.decide.row_laws", lambda *_: None)
+    monkeypatch.setattr("pufferflow.release.planning.choose.row_laws", lambda *_: None)
     assert loss_of_one_row(plan_of(belief, asked, promise), belief, asked) > 1.1
 
 
@@ -322,9 +322,9 @@ def test_noise_whose_losses_may_rise_again_has_the_floor_too(promise, noise, hou
     assert plan.noises["level_sum"].scale >= 1 / 4096
     kind = promise.kind
     if kind is not None:
-        weight = plan._decision.weights.item()
+        weight = plan.mechanism.noise.weights.item()
         drawn = plan.noises["level_sum"]
-        assert pf.loss(plan._decision.laws, drawn.at(drawn.scale * weight), kind) <= promise.epsilon
+        assert pf.loss(plan.mechanism.noise.laws, drawn.at(drawn.scale * weight), kind) <= promise.epsilon
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_more_rows_than_a_cover_has():
     house = np.repeat(np.arange(70), np.arange(1, 71))
     source = Refilled(house=house, day=np.zeros(len(house), dtype=np.int64), on=np.ones(len(house), dtype=np.int64))
     plan = asking(batch(source, order_by=None, start=None)).plan(pf.Pure(1.0))
-    assert plan._decision.source.selected == len(house)
+    assert plan.mechanism.source.selected == len(house)
     plan.release()
     source.fill(house=np.where(house == 0, 1, house))  # 71 rows of 69 kinds, all within
     plan.release()
@@ -454,7 +454,7 @@ def test_independent_rows_are_not_compared(monkeypatch):
     """Where rows reveal nothing about each other a release reads the private rows once, whatever came meanwhile."""
     source = rows()
     plan = asking(batch(source, ON, pf.Independent()).group_by("day")).plan(pf.Pure(1.0))
-    assert plan._decision.source.orders == ()
+    assert plan.mechanism.source.orders == ()
     source.fill(house=0, day=3)
     runs = counted(monkeypatch)
     assert plan.release().frame["day"].to_list() == [3]
@@ -493,7 +493,7 @@ def test_nothing_of_private_rows_is_compared(prior, monkeypatch):
         with monkeypatch.context() as patch:
             runs = counted(patch)
             plan = batch(source, secret, prior).group_by("day", keys=[0]).private_sum("on").plan(pf.Pure(1.0))
-            public = plan._decision.source
+            public = plan.mechanism.source
             source.fill(house=house + 1, day=house, hour=0)
             plan.release()
             seen.append((len(runs), public, plan.certificate, repr(plan)))

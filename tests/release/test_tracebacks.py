@@ -15,7 +15,7 @@ import pufferflow as pf
 from pufferflow.core import sandbox
 from pufferflow.core.errors import PufferflowError
 from pufferflow.engines import polars_engine as engine
-from pufferflow.release import publish as releasing
+from pufferflow.release.mechanisms import additive as releasing
 
 PART, ROWS = 329_218_107, 3
 SUM = PART * ROWS
@@ -215,7 +215,7 @@ def test_a_person_who_stops_twice(late, monkeypatch, release):
         true(error)
 
     monkeypatch.setattr(sandbox, "drop_frames", drop_frames)
-    line = next(line for line in lines_of(monkeypatch, release) if line[0].endswith("draw.py"))
+    line = next(line for line in lines_of(monkeypatch, release) if line[0].endswith("additive.py"))
     error = stopped(monkeypatch, release, line, KeyboardInterrupt)
     assert isinstance(error, KeyboardInterrupt)
     assert len(calls) == 2
@@ -260,7 +260,7 @@ def test_an_error_that_names_the_sum(failure, monkeypatch):
 def test_noise_that_cannot_be_drawn_costs_nothing(tmp_path, monkeypatch):
     """A noise whose draws leave the floats is refused before anything is reserved or read."""
     plan = batch(prior=pf.Independent()).plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=1.05))
-    monkeypatch.setattr(releasing, "_read", pytest.fail)
+    monkeypatch.setattr(releasing, "read_sums", pytest.fail)
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
         account = ledger.open("levels", plan.request.scenario, limit=pf.Pure(9.0))
         with pytest.raises(pf.Refused, match="beyond the largest float"):

@@ -124,7 +124,7 @@ def plan_of(chosen, query, promise=None, **options):
 def pair_of(plan):
     from pufferflow.release.explain.worst_pair import worst_pair
 
-    found, note = worst_pair(plan._decision)
+    found, note = worst_pair(plan.mechanism.noise)
     assert found is not None, note
     assert note == ""
     assert sum(found.mu.weights) == pytest.approx(1)

@@ -41,9 +41,10 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         cost=Cost(shape),
         library="tests",
     )
-    made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, noises=(), request=None)
-    made.source = types.SimpleNamespace(verify_unchanged=lambda _: made.source)
-    made.name, made.at = certificate.digest, lambda _: made
+    made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, name=certificate.digest)
+    source = types.SimpleNamespace(verify_unchanged=lambda: source)
+    made.mechanism = types.SimpleNamespace(source=source, request=None, check_drawable=lambda: None)
+    made.recharged = lambda _: made
     return made
 
 

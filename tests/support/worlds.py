@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 import pufferflow as pf
+from pufferflow.release.mechanisms.additive import AdditiveNoise
 
 FALSE_ALARMS = 1e-3
 
@@ -44,13 +45,21 @@ def _next(rng, kernel, states):
     return (rng.random(len(states))[:, None] > kernel.cumsum(axis=1)[states][:, :-1]).sum(axis=1)
 
 
+def with_scale(plan, factor):
+    """Return the plan with its noise multiplied by a factor."""
+    noise = plan.mechanism.noise
+    found = [(block, block.calibration) for block in noise.blocks]
+    blocks = tuple(
+        dataclasses.replace(block, calibration=dataclasses.replace(own, noise=own.noise.at(own.noise.scale * factor)))
+        for block, own in found
+    )
+    return pf.Plan(AdditiveNoise(dataclasses.replace(noise, blocks=blocks)))
+
+
 def released(questions, scale=1.0, **promise):
     """Return the answers of a batch with its noise multiplied by `scale`, as an array of shape (cells, outputs)."""
     plan = questions.plan(**promise)
-    calibration = plan.calibration
-    noise = calibration.noise.at(calibration.noise.scale * scale)
-    decision = dataclasses.replace(plan._decision, calibration=dataclasses.replace(calibration, noise=noise))
-    found = pf.Plan(decision).release()
+    found = with_scale(plan, scale).release()
     return found.frame.select(plan.request.outputs).to_numpy()
 
 

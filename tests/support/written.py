@@ -238,7 +238,7 @@ def _write(account: Any, case: Case, scenario: pf.Scenario) -> dict[str, Any]:
     for name, made in case.plans.items():
         plan = made(scenario)
         if name.startswith("open"):
-            account.reserve(plan._decision, name)
+            account.reserve(plan, name)
         else:
             given[name] = _numbers(plan.release(account, id=name))
     return given
@@ -332,7 +332,7 @@ def write_corrected(folder: Path) -> None:
         account = ledger.open(name, scenario, limit=limit, reserve=reserve)
         spent = list[float]()
         for number, plan in enumerate(plans):
-            account.reserve(plan._decision, f"{number}")
+            account.reserve(plan, f"{number}")
             spent.append(account.spent().loss)
         told[name] = {"spent": spent, "charged": [entry.at_most for entry in account.history()]}
     found = {"head": ledger.head(), "entries": int(ledger.head().partition(":")[0]), "accounts": told}

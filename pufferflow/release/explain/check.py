@@ -24,7 +24,7 @@ from pufferflow.queries.aggregates import Histogram
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.compare import OutputErrors, group_names, output_errors
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.numbers import counted
 
 _WEAK: Final = 0.25
@@ -35,7 +35,7 @@ _UNKNOWN: Final = "The error or range depends on private numbers: give signal=, 
 Signal = float | Mapping[str, float] | None
 
 
-def check(plan: Decision, signal: Signal = None) -> pl.DataFrame:
+def check(plan: CalibratedNoise, signal: Signal = None) -> pl.DataFrame:
     """Return a row for each output and group: its noise, its signal, a verdict, and remedies."""
     measured, groups = list(_measured(plan, signal)), group_names(plan)
     half, sought, ratio = (
@@ -75,22 +75,22 @@ class _Measured:
         return self.ratio > 1
 
 
-def _measured(plan: Decision, signal: Signal) -> Iterator[_Measured]:
+def _measured(plan: CalibratedNoise, signal: Signal) -> Iterator[_Measured]:
     looked_for = _read(signal, [name for query in plan.request.queries for name in query.outputs])
     for errors in output_errors(plan):
         name, query, cells = errors.output.name, errors.output.query, len(errors.half)
-        size = plan.facts.size_of(query)
+        size = plan.public.size_of(query)
         own = looked_for.get(name)
         sought = _default(query, size, cells) if own is None else np.full(cells, own)
         yield _Measured(name, query, _half_widths(errors, size), sought)
 
 
-def useless_outputs(plan: Decision) -> list[str]:
+def useless_outputs(plan: CalibratedNoise) -> list[str]:
     """Return a sentence for each query that has useless numbers, and last the remedies; empty if none has.
 
     Reads no row: it is empty, too, until the rows of cells have been counted.
     """
-    useless = _useless(plan) if plan.facts.counted else []
+    useless = _useless(plan) if plan.public.counted else []
     if not useless:
         return []
     groups, more, first = group_names(plan), len(useless) - _MOST_OUTPUTS, useless[0][0]
@@ -100,13 +100,13 @@ def useless_outputs(plan: Decision) -> list[str]:
     return [*said, f"remedies: {times} times the epsilon{_further(plan.request)}"]
 
 
-def findings(plan: Decision) -> list[str]:
+def findings(plan: CalibratedNoise) -> list[str]:
     """Return a sentence for each query that has useless numbers."""
     groups = group_names(plan)
     return [_finding(outputs, groups) for outputs in _useless(plan)]
 
 
-def _useless(plan: Decision) -> list[list[_Measured]]:
+def _useless(plan: CalibratedNoise) -> list[list[_Measured]]:
     """Return the outputs that are useless in some groups, by query."""
     of_query = dict[int, list[_Measured]]()
     for one in _measured(plan, None):

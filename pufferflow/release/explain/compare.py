@@ -26,7 +26,7 @@ from pufferflow.core.progress import working
 from pufferflow.noise.base import Noise
 from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.accuracy import expected_error, half_width
-from pufferflow.release.planning.decision import AnswerColumn, Decision, NoiseAt
+from pufferflow.release.planning.calibrated_noise import AnswerColumn, CalibratedNoise, NoiseAt
 from pufferflow.reports.evidence import GROUP_PRIVACY, ORDINARY, BoundRow
 from pufferflow.reports.numbers import at_most, counted
 
@@ -40,7 +40,7 @@ class SharedNoise(NamedTuple):
     correlated: str | None
 
 
-def shared_noise(plan: Decision) -> list[SharedNoise]:
+def shared_noise(plan: CalibratedNoise) -> list[SharedNoise]:
     """Return which noise each output of a plan shares with others, in the order of outputs."""
     names, sums = _sums_of_outputs(plan)
     correlated = _correlated_sums(plan)
@@ -53,7 +53,7 @@ def shared_noise(plan: Decision) -> list[SharedNoise]:
     return found
 
 
-def _sums_of_outputs(plan: Decision) -> tuple[list[str], list[tuple[int, ...]]]:
+def _sums_of_outputs(plan: CalibratedNoise) -> tuple[list[str], list[tuple[int, ...]]]:
     """Return the names of outputs, and the places of the sums that each is computed from."""
     names, sums = list[str](), list[tuple[int, ...]]()
     for query, places in plan.request.reads:
@@ -72,12 +72,9 @@ def _readers(sums: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
     return readers
 
 
-def _correlated_sums(plan: Decision) -> list[list[int]]:
+def _correlated_sums(plan: CalibratedNoise) -> list[list[int]]:
     """Return for each sum the others whose noise is correlated with it."""
-    count, combined = len(plan.request.measures), plan.facts.combined
-    if combined is None:
-        return [[] for _ in range(count)]
-    rows = combined.correlations(plan.noises)
+    rows = plan.basis.transform.correlations(plan.noises) or [()] * len(plan.request.measures)
     return [[other for other, one in enumerate(row) if one and other != place] for place, row in enumerate(rows)]
 
 
@@ -114,11 +111,11 @@ class OutputErrors:
     """The largest absolute value of the answer without noise."""
 
 
-def output_errors(plan: Decision) -> list[OutputErrors]:
+def output_errors(plan: CalibratedNoise) -> list[OutputErrors]:
     """Return the errors of every output, computed from public sizes alone."""
-    cells = len(plan.facts.cells.rows)
+    cells = len(plan.public.cells.rows)
     unknown, rows = np.full(cells, np.nan), list[OutputErrors]()
-    sizes = {id(query): plan.facts.size_of(query) for query in plan.request.queries}
+    sizes = {id(query): plan.public.size_of(query) for query in plan.request.queries}
     limits = {id(query): _largest(query, sizes[id(query)], cells) for query in plan.request.queries}
     for output, own in zip(plan.outputs, _noises_by_cell(plan, cells), strict=True):
         query, measure, size = output.query, output.measure, sizes[id(output.query)]
@@ -141,7 +138,7 @@ def _largest(query: Query, size: Floats | None, cells: int) -> Floats:
     return np.broadcast_to(np.nan_to_num(ends).max(axis=1), cells)
 
 
-def _noises_by_cell(plan: Decision, cells: int) -> list[list[NoiseAt]]:
+def _noises_by_cell(plan: CalibratedNoise, cells: int) -> list[list[NoiseAt]]:
     """Return for each column of the answer its noise, with the places of the cells that have it."""
     if len(plan.by_noise) == 1:
         return [own for _, own in plan.columns_with(plan.calibration.noise)]
@@ -165,7 +162,7 @@ def _by_cell(cells: int, parts: Sequence[tuple[Array | slice, Floats | float]]) 
     return numbers
 
 
-def summary(plan: Decision) -> pl.DataFrame:
+def summary(plan: CalibratedNoise) -> pl.DataFrame:
     """Return one row for each output and cell; errors that depend on the answers themselves are null."""
     groups = pl.Series("group", group_names(plan), dtype=pl.String)
     bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
@@ -191,7 +188,7 @@ def summary(plan: Decision) -> pl.DataFrame:
     )
 
 
-def compare(plan: Decision) -> pl.DataFrame:
+def compare(plan: CalibratedNoise) -> pl.DataFrame:
     """Return the noise that each bound needs for the same guarantee; a note gives the reason of a refusal."""
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
     schema |= {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
@@ -199,7 +196,7 @@ def compare(plan: Decision) -> pl.DataFrame:
     return pl.DataFrame({name: [getattr(row, name) for row in rows] for name in schema}, schema=schema)
 
 
-def bound_rows(plan: Decision) -> list[BoundRow]:
+def bound_rows(plan: CalibratedNoise) -> list[BoundRow]:
     """Return the noise that each bound, group privacy and ordinary differential privacy need on each output."""
     rows = list[BoundRow]()
     with working("comparing bounds"):
@@ -209,7 +206,7 @@ def bound_rows(plan: Decision) -> list[BoundRow]:
             if not note and bound.by_movement and _by_movement(plan):
                 note = BY_MOVEMENT
             rows += _rows_of(plan, repr(bound), calibration, note)
-        calibration, note = _calibrate(plan, lambda: plan.group_laws, Group())
+        calibration, note = _calibrate(plan, plan.group_laws, Group())
         rows += _rows_of(plan, GROUP_PRIVACY, calibration, note)
         row_laws = plan.row_laws
         if row_laws is not None:
@@ -219,7 +216,7 @@ def bound_rows(plan: Decision) -> list[BoundRow]:
     return rows
 
 
-def _calibrate_unless_too_long(plan: Decision, bound: Bound) -> tuple[Calibration | None, str]:
+def _calibrate_unless_too_long(plan: CalibratedNoise, bound: Bound) -> tuple[Calibration | None, str]:
     """Return the calibration of a bound, or why it was not tried: too much work for the noise that it can save."""
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
@@ -236,7 +233,7 @@ def _calibrate_unless_too_long(plan: Decision, bound: Bound) -> tuple[Calibratio
     )
 
 
-def _left_here(plan: Decision, noise: Noise) -> str:
+def _left_here(plan: CalibratedNoise, noise: Noise) -> str:
     kind = plan.calibration.guarantee.kind
     if kind is None:
         return ""
@@ -251,14 +248,14 @@ def _left_here(plan: Decision, noise: Noise) -> str:
     )
 
 
-def _by_movement(plan: Decision) -> bool:
+def _by_movement(plan: CalibratedNoise) -> bool:
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     return any(laws.movement_only for laws in pieces)
 
 
-def group_names(plan: Decision) -> list[str]:
+def group_names(plan: CalibratedNoise) -> list[str]:
     """Return a name for every cell."""
-    keys = plan.facts.cells.keys
+    keys = plan.public.cells.keys
     if plan.request.discovers:
         return [f"each {', '.join(plan.request.by)} that appears"]
     if keys is None:
@@ -272,24 +269,24 @@ def _texts(keys: pl.Series) -> list[str]:
     return [f"{keys.name}={'null' if key is None else key}" for key in texts.to_list()]
 
 
-def _calibrate(plan: Decision, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
+def _calibrate(plan: CalibratedNoise, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
     try:
         return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:
         return None, refusal.problem
 
 
-def _rows_of(plan: Decision, bound: str, calibration: Calibration | None, note: str) -> Iterator[BoundRow]:
+def _rows_of(plan: CalibratedNoise, bound: str, calibration: Calibration | None, note: str) -> Iterator[BoundRow]:
     own = plan.calibration.noise
     noise = own if calibration is None else calibration.noise
     chosen = calibration is not None and bound == repr(plan.calibration.bound)
-    own_cells = chosen and plan.cells is not None
+    own_cells = chosen and plan.differs_by_cell
     for output, by_cell in plan.columns_with(noise):
         query, name = output.query, type(noise).__name__
         if calibration is None:
             yield BoundRow(bound, output.name, name, note=note, worked_out=False)
             continue
-        size = plan.facts.size_of(query)
+        size = plan.public.size_of(query)
         errors = np.concatenate([expected_error(query, of_some, _at(size, places)) for places, of_some in by_cell])
         yield BoundRow(
             bound,

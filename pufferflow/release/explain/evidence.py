@@ -17,10 +17,10 @@ from pufferflow.queries.aggregates import Count, Histogram
 from pufferflow.release.explain.check import findings
 from pufferflow.release.explain.compare import bound_rows, group_names, output_errors
 from pufferflow.release.explain.sensitivities import farthest_pairs
-from pufferflow.release.explain.sentences import assumptions, notes, plan_in_words, value_handling_together
+from pufferflow.release.explain.sentences import assumptions, notes, value_handling_together
 from pufferflow.release.explain.what_if import what_if
 from pufferflow.release.explain.worst_pair import worst_pair
-from pufferflow.release.planning.decision import Decision, sensitivity_unit
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.evidence import BoundRow, Budget, Cell, Distances, Evidence, Memory
 from pufferflow.reports.numbers import promise_in_words
 
@@ -53,18 +53,24 @@ _RATIOS = (0.1, 0.25, 0.5)
 _SHARES = (0.05, 0.1, 0.25)
 
 
-def evidence(
-    plan: Decision, budget: Budget | None = None, *, job: str = "", period: str = "", dataset: str = ""
+def evidence(  # noqa: PLR0913 - what a page is about, in parts
+    plan: CalibratedNoise,
+    sentence: str,
+    budget: Budget | None = None,
+    *,
+    job: str = "",
+    period: str = "",
+    dataset: str = "",
 ) -> Evidence:
-    """Return the evidence that the report of a plan shows, with the names of job, period and data set if given."""
+    """Return the evidence that the report of a plan shows; `sentence` is its explanation."""
     request = plan.request
     pair, pair_note = worst_pair(plan)
     cells, more = _cells(plan)
     grouped = f", by {', '.join(request.by)}" if request.by else ""
     return Evidence(
         title=f"{', '.join(query.name for query in request.queries)}{grouped}",
-        sentence=plan_in_words(plan),
-        promise=repr(plan.promise),
+        sentence=sentence,
+        promise=repr(plan.guarantee),
         scenario=request.scenario.describe(),
         assumptions=tuple(assumptions(plan)),
         notes=tuple(notes(plan)),
@@ -79,7 +85,7 @@ def evidence(
         job=job or "",
         period=period or "",
         dataset=dataset or ("" if budget is None else budget.dataset),
-        promise_in_words=promise_in_words(plan.promise),
+        promise_in_words=promise_in_words(plan.guarantee),
         findings=tuple(findings(plan)),
         counts=tuple(
             name for query in request.queries if isinstance(query, Count | Histogram) for name in query.outputs
@@ -89,7 +95,7 @@ def evidence(
     )
 
 
-def _distances(plan: Decision) -> dict[str, Any]:
+def _distances(plan: CalibratedNoise) -> dict[str, Any]:
     """Return the distances between the laws of the answer, for the deciding pair and the farthest others."""
     try:
         pairs, more = farthest_pairs(plan, _MOST_PAIRS)
@@ -104,10 +110,10 @@ def _distances(plan: Decision) -> dict[str, Any]:
         )
         for row in pairs
     )
-    return {"distances": rows, "more_distances": more, "distances_unit": sensitivity_unit(plan)[1]}
+    return {"distances": rows, "more_distances": more, "distances_unit": plan.sensitivity_unit[1]}
 
 
-def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
+def _cells(plan: CalibratedNoise) -> tuple[tuple[Cell, ...], int]:
     """Return the first cells of every output, equally many of each, and the number of the others."""
     outputs, groups = output_errors(plan), group_names(plan)
     most = max(MOST_CELLS // max(len(outputs), 1), 1)
@@ -125,7 +131,7 @@ def _cells(plan: Decision) -> tuple[tuple[Cell, ...], int]:
     return cells, len(outputs) * len(groups) - len(cells)
 
 
-def _bounds(plan: Decision) -> tuple[BoundRow, ...]:
+def _bounds(plan: CalibratedNoise) -> tuple[BoundRow, ...]:
     """Return the noise that each bound needs, the plan's own first; a failed comparison becomes a note."""
     try:
         compared = bound_rows(plan)
@@ -140,7 +146,7 @@ def _bounds(plan: Decision) -> tuple[BoundRow, ...]:
     )
 
 
-def _own_rows(plan: Decision) -> list[BoundRow]:
+def _own_rows(plan: CalibratedNoise) -> list[BoundRow]:
     """Return the rows of the plan's own bound, where it is not among the compared ones."""
     bound, certainty = repr(plan.calibration.bound), plan.calibration.certainty.value
     return [

@@ -29,7 +29,7 @@ from pufferflow.distributions.distances import near, wasserstein, winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.models.priors.base import Prior, belief_in_words
 from pufferflow.release.explain.worst_pair import NAMELESS, Origin, nameless, origins_of
-from pufferflow.release.planning.decision import Decision, sensitivity_unit
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 
 BOUNDS: Final = ("gwm", "gawm", "dagwm", "exact")
 """The bounds whose scales are shown."""
@@ -74,7 +74,7 @@ class Sensitivity:
     note: str = ""
 
 
-def sensitivities(plan: Decision, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
+def sensitivities(plan: CalibratedNoise, p: float | Sequence[float] = (1, 2)) -> pl.DataFrame:
     """Return a row for each secret pair, position or pattern, and prior; with W_p for each p."""
     allowed, instead = "numbers >= 1, as the p of W_p", "p=(1, 2)"
     read = [
@@ -97,7 +97,7 @@ def sensitivities(plan: Decision, p: float | Sequence[float] = (1, 2)) -> pl.Dat
     )
 
 
-def farthest_pairs(plan: Decision, most: int) -> tuple[list[Sensitivity], int]:
+def farthest_pairs(plan: CalibratedNoise, most: int) -> tuple[list[Sensitivity], int]:
     """Return the deciding pair and the farthest others, with W_1 and W_2, and the number of the rest.
 
     Takes a fraction of a second: of many pairs only a sample is computed.
@@ -107,7 +107,7 @@ def farthest_pairs(plan: Decision, most: int) -> tuple[list[Sensitivity], int]:
     return ranked, max(pairs - len(ranked), 0)
 
 
-def _rows(plan: Decision, orders: Sequence[float], effort: _Effort) -> tuple[list[Sensitivity], int]:
+def _rows(plan: CalibratedNoise, orders: Sequence[float], effort: _Effort) -> tuple[list[Sensitivity], int]:
     """Return the rows of all patterns and priors, one of which decides, and the number of pairs."""
     measured = _Measures.of(plan, orders, effort)
     listed = [_listed(origin, effort) for origin in origins_of(plan)]
@@ -165,7 +165,7 @@ def _shown(listed: _Listed, every: int, witness: Witness, most: int) -> list[int
     return sorted(places)
 
 
-def _deciding(plan: Decision, rows: Sequence[Sensitivity], of: Sequence[tuple[Origin, Witness]]) -> int:
+def _deciding(plan: CalibratedNoise, rows: Sequence[Sensitivity], of: Sequence[tuple[Origin, Witness]]) -> int:
     """Return the row that needs most noise under the plan's bound; where no column has it, that of the witness."""
     bound = plan.calibration.bound.name
     at = BOUNDS.index(bound) if bound in BOUNDS else None
@@ -187,7 +187,7 @@ def _deciding(plan: Decision, rows: Sequence[Sensitivity], of: Sequence[tuple[Or
 class _Measures:
     """The norm, unit, guarantee and family of noise with which pairs are measured."""
 
-    plan: Decision
+    plan: CalibratedNoise
     orders: Sequence[float]
     norm: float
     unit: float
@@ -196,10 +196,10 @@ class _Measures:
     effort: _Effort
 
     @classmethod
-    def of(cls, plan: Decision, orders: Sequence[float], effort: _Effort) -> "_Measures":
+    def of(cls, plan: CalibratedNoise, orders: Sequence[float], effort: _Effort) -> "_Measures":
         guarantee, example = plan.calibration.guarantee, plan.family(1.0)
         bounds = tuple(_unless_refused(lambda name=name: named_bound(name, guarantee, example)) for name in BOUNDS)
-        return cls(plan, orders, example.norm, sensitivity_unit(plan)[0], bounds, effort)
+        return cls(plan, orders, example.norm, plan.sensitivity_unit[0], bounds, effort)
 
     def movement(self, listed: _Listed, length: float, witness: Witness) -> Sensitivity:
         """Return the row of a pattern that has no laws but a movement."""

@@ -1,4 +1,4 @@
-"""Explain a plan: its secret, adversary, guarantee, noise, bound and assumptions, and what is left if one is wrong.
+"""Sentences of explanations: noise, proof, assumptions and notes of a plan, and what is left if one is wrong.
 
 Describe value handling: what null, values outside the domain and classes are read as, by schema and domain alone.
 
@@ -16,7 +16,6 @@ import polars as pl
 
 from pufferflow.confounding.posterior import beliefs_after
 from pufferflow.core.arrays import Floats
-from pufferflow.core.errors import escape_controls
 from pufferflow.engines.column_measures import clean_dtype, labelled
 from pufferflow.models.domain import Bins, Domain, Interval, Label
 from pufferflow.models.priors.base import Prior, belief_in_words
@@ -24,19 +23,16 @@ from pufferflow.models.priors.table import Table
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Derived, Initial, Presence, ValueSecret
 from pufferflow.privacy.guarantee import Guarantee, Pure
-from pufferflow.published.certificate import ERROR_BARS
 from pufferflow.queries.aggregates import Count, Histogram, Mean, MeanOfUnknown, Quantile, Sum
 from pufferflow.queries.expressions.on_points import OnPoints
 from pufferflow.queries.expressions.public import public_words
 from pufferflow.queries.expressions.values import Values
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.draw import of_no_rows
-from pufferflow.release.explain.check import findings
 from pufferflow.release.explain.what_if import what_if
 from pufferflow.release.explain.worst_pair import NAMELESS, nameless
-from pufferflow.release.planning.cell_noise import impossible_values
-from pufferflow.release.planning.decision import Decision, noises_at
+from pufferflow.release.planning.blocks import impossible_values
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.numbers import at_most, promise_in_words
 
 _INSIDE = "values are assumed to be uniform within a class of bins, and the error bar reaches to its ends"
@@ -254,27 +250,6 @@ _NEARLY = 0.999
 _SAME = 1e-6
 
 
-def plan_in_words(plan: Decision) -> str:
-    """Return the explanation that a person can sign, a labelled line for each fact."""
-    request, size = plan.request, plan.facts.size
-    lines = [
-        f"Published: {queries_in_words(request)}.",
-        *request.scenario.describe().split("\n"),
-        f"Guarantee: {promise_in_words(plan.promise)}.",
-        *beliefs_in_words(request.scenario, plan.promise),
-        f"Noise: {noise_in_words(plan)}",
-        *(f"Read: {line}." for line in value_handling_together(request)),
-        f"Error bars: {ERROR_BARS}.",
-        *[f"Keys: {own.words}." for own in [plan.chosen_keys] if own is not None],
-        f"Carried by: {carried_by(plan)}",
-        f"One row alone: {ordinary_in_words(plan)}",
-        *(f"Assumed: {line}." for line in assumptions(plan)),
-        *(f"Note: {line}." for line in (*notes(plan), *findings(plan), *of_no_rows(request.queries, size))),
-        f"Robustness: {if_wrong(plan)}",
-    ]
-    return "\n".join(escape_controls(line, one_line=True) for line in lines)
-
-
 def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:
     """Say how likely a secret behind the data can become under a pure guarantee, if its prior is a table."""
     secret, tables = scenario.secret, [prior for prior in scenario.priors if isinstance(prior, Table)]
@@ -303,16 +278,16 @@ def queries_in_words(request: Request) -> str:
     return f"{queries}, over rows{filters}{groups}" if filters else f"{queries}{groups}"
 
 
-def noise_in_words(plan: Decision) -> str:
+def noise_in_words(plan: CalibratedNoise) -> str:
     """Describe the noise on the sums of each query."""
     request = plan.request
-    least = plan.in_units(noises_at(plan.least_noise, plan.weights))
+    least = plan.in_units(plan.basis.noises(plan.least_noise))
     ends = [(noise.scale, small.scale) for noise, small in zip(plan.noises_in_units, least, strict=True)]
     parts = [f"{_scales([ends[place] for place in places])} for {query.name}" for query, places in request.reads]
     name = type(plan.calibration.noise).__name__
     groups = f", for each {_join(request.by)}" if request.by else ""
-    own = "" if plan.cells is None else f", as the rows of each {_join(request.by)} need"
-    joint = "" if plan.facts.combined is None else ", correlated between sums to reduce it (M28)"
+    own = f", as the rows of each {_join(request.by)} need" if plan.differs_by_cell else ""
+    joint = plan.basis.transform.words
     return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}{own}{joint}."
 
 
@@ -325,7 +300,7 @@ def _scales(ends: Sequence[tuple[float, float]]) -> str:
     return different[0] if len(different) == 1 else " and ".join(different)
 
 
-def carried_by(plan: Decision) -> str:
+def carried_by(plan: CalibratedNoise) -> str:
     """Say which bound proves the guarantee, and for which worst pair."""
     calibration = plan.calibration
     certainties = {
@@ -339,7 +314,7 @@ def carried_by(plan: Decision) -> str:
     )
 
 
-def ordinary_in_words(plan: Decision) -> str:
+def ordinary_in_words(plan: CalibratedNoise) -> str:
     """Say which ordinary differential privacy of one row the same noise keeps."""
     secret = plan.request.scenario.secret
     if isinstance(secret, Presence):
@@ -359,7 +334,7 @@ def ordinary_in_words(plan: Decision) -> str:
     return f"ordinary differential privacy too{pairs}, {known}: {promise}."
 
 
-def assumptions(plan: Decision) -> list[str]:
+def assumptions(plan: CalibratedNoise) -> list[str]:
     """Return the assumptions of the guarantee, in sentences."""
     scenario = plan.request.scenario
     sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
@@ -398,10 +373,10 @@ def _along_one_coupling(prior: Prior) -> bool:
     return prior.independent_rows or (prior.coupled and not prior.ordered)
 
 
-def notes(plan: Decision) -> list[str]:
+def notes(plan: CalibratedNoise) -> list[str]:
     """Return notes on the calibration and on how rows are read."""
     lines = [plan.calibration.note] if plan.calibration.note else []
-    if plan.cells is not None and not all(map(_along_one_coupling, plan.request.scenario.priors)):
+    if plan.differs_by_cell and not all(map(_along_one_coupling, plan.request.scenario.priors)):
         lines.append(_OWN_NOISE)
     lines += dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)
     lines += row_privacy_notes(plan)
@@ -410,12 +385,14 @@ def notes(plan: Decision) -> list[str]:
     return [*lines, *_limit_in_words(plan.request)]
 
 
-def untried_bounds(plan: Decision) -> list[str]:
+def untried_bounds(plan: CalibratedNoise) -> list[str]:
     """Name the bounds that were not tried for lack of time, so that noise may be larger than needed."""
     untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))
     if not untried:
         return []
-    return [f"planning was limited to {plan.terms.seconds:g} s: {', '.join(untried)} might need less noise, not tried"]
+    return [
+        f"planning was limited to {plan.options.seconds:g} s: {', '.join(untried)} might need less noise, not tried"
+    ]
 
 
 def _limit_in_words(request: Request) -> list[str]:
@@ -435,7 +412,7 @@ def _limit_in_words(request: Request) -> list[str]:
     return [read]
 
 
-def row_privacy_notes(plan: Decision) -> list[str]:
+def row_privacy_notes(plan: CalibratedNoise) -> list[str]:
     """Note where a prior leaves nothing to hide, and where noise differs from what one row alone needs."""
     consequence = (
         "ordinary differential privacy of one row is kept there" if plan.row_privacy else "nothing is guaranteed there"
@@ -449,7 +426,7 @@ def row_privacy_notes(plan: Decision) -> list[str]:
     return [*lines, f"row_privacy=False: noise was made for the prior alone; for one row alone it keeps {promise}"]
 
 
-def _note_of_raised_noise(plan: Decision) -> list[str]:
+def _note_of_raised_noise(plan: CalibratedNoise) -> list[str]:
     """Note that one row alone needs more noise than the prior, if so."""
     promised, ordinary = plan.calibration.guarantee, plan.ordinary
     if promised.kind is None or ordinary is None or ordinary.kind is None:
@@ -460,13 +437,13 @@ def _note_of_raised_noise(plan: Decision) -> list[str]:
     return [f"the prior alone needs less noise: with this noise it keeps {own}; one row alone needs it"]
 
 
-def if_wrong(plan: Decision) -> str:
+def if_wrong(plan: CalibratedNoise) -> str:
     """Say what is left of the guarantee if an assumption is wrong."""
     parts = [f"{case.wrong}, {case.left}" for case in what_if(plan)]
     return "; ".join(parts) + "." if parts else "not known."
 
 
-def witness_in_words(plan: Decision) -> str:
+def witness_in_words(plan: CalibratedNoise) -> str:
     """Name the two values of the secret that need most noise and, of several priors, the prior."""
     witness: Any = plan.calibration.witness
     several, believed = len(plan.request.scenario.priors) > 1, witness.prior

@@ -10,7 +10,7 @@ from pufferflow.calibration.robustness import robustness, under_model_error, wea
 from pufferflow.core.errors import PufferflowError
 from pufferflow.core.rounding import float_above
 from pufferflow.privacy.guarantee import Guarantee
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.evidence import WhatIf
 from pufferflow.reports.numbers import at_most, downwards
 
@@ -21,7 +21,7 @@ _MOST_EPSILON: Final = 10.0
 _NOTHING: Final = "practically no protection"
 
 
-def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
+def what_if(plan: CalibratedNoise, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
     """Return what is left if rows depend on each other in another way, or if a prior is wrong by a small amount.
 
     Likelihoods are off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
@@ -36,33 +36,31 @@ def what_if(plan: Decision, ratios: Sequence[float] = (RATIO,), shares: Sequence
     return [*(case for case in cases if case is not None), *_dependent_groups(plan)]
 
 
-def nothing_assumed(plan: Decision) -> bool:
+def nothing_assumed(plan: CalibratedNoise) -> bool:
     """Return whether the scenario allows any correlation within a group already."""
     return all(prior.any_correlation for prior in plan.request.scenario.priors)
 
 
-def under_group(plan: Decision) -> float | None:
+def under_group(plan: CalibratedNoise) -> float | None:
     """Return the loss that the noise keeps if rows depend on each other in any way, in the guarantee's kind."""
     kind = plan.calibration.guarantee.kind
     if kind is None:
         return None
     try:
-        epsilon = loss(plan.group_laws, plan.calibration.noise, kind)
-        quieter = () if plan.cells is None else plan.cells.kinds
-        epsilon = max([epsilon, *(loss(plan.group_laws_of(own.sizes), own.noise, kind) for own in quieter)])
+        epsilon = max(loss(plan.group_laws(own.sizes), own.noise, kind) for own in plan.blocks)
     except PufferflowError:
         return None
     return epsilon if math.isfinite(epsilon) else None
 
 
-def _any_correlation(plan: Decision) -> WhatIf:
+def _any_correlation(plan: CalibratedNoise) -> WhatIf:
     within = plan.request.scenario.group_in_words
     if not within:
         return WhatIf("nothing was assumed of how rows depend on each other", "so that no such assumption can be wrong")
     return WhatIf(_whatever_rows_do(within), "the guarantee holds as it is")
 
 
-def _dependent_groups(plan: Decision) -> list[WhatIf]:
+def _dependent_groups(plan: CalibratedNoise) -> list[WhatIf]:
     """State the assumption of every prior within groups: different groups are independent (M7)."""
     within = plan.request.scenario.group_in_words
     if not within:
@@ -75,24 +73,24 @@ def _whatever_rows_do(within: str) -> str:
     return f"if the rows {whose} depend on each other in any way"
 
 
-def _other_correlation(plan: Decision) -> WhatIf | None:
+def _other_correlation(plan: CalibratedNoise) -> WhatIf | None:
     group = under_group(plan)
     if group is None:
         return None
-    delta, measure = plan.promise.delta, plan.promise.measure
+    delta, measure = plan.guarantee.delta, plan.guarantee.measure
     kept = f"{measure} {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else "")
     protects = _protects(measure, group)
     words = f"the same noise still keeps {kept}" if protects else f"the same noise keeps {_NOTHING} ({kept})"
     return WhatIf(_whatever_rows_do(plan.request.scenario.group_in_words), words, group, measure)
 
 
-def _beliefs_off(plan: Decision, ratio: float) -> WhatIf | None:
+def _beliefs_off(plan: CalibratedNoise, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # the guarantee holds up to e^ratio, and so up to a smaller factor
     wrong = f"if priors are off by a factor of up to {factor:g} either way"
-    return _case_of(wrong, lambda: under_model_error(plan.promise, ratio))
+    return _case_of(wrong, lambda: under_model_error(plan.guarantee, ratio))
 
 
-def _laws_moved(plan: Decision, share: float) -> WhatIf | None:
+def _laws_moved(plan: CalibratedNoise, share: float) -> WhatIf | None:
     promised = plan.calibration
     errors = [float_above(Fraction(share) * Fraction(one.sensitivity)) for one in plan.calibrations]
     if errors[0] == 0:

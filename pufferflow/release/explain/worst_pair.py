@@ -33,7 +33,7 @@ from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import Initial, Presence
 from pufferflow.queries.engine_interface import Measure, Pattern
 from pufferflow.queries.statistic import Statistic, column_and_domain
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.sum_tables import Tables, on_interval
 from pufferflow.reports.evidence import Atoms, WorstPair
 from pufferflow.sensitivity.cells import PRESENCE
@@ -51,7 +51,7 @@ class Origin:
     laws: Laws
 
 
-def origin_of(plan: Decision) -> Origin:
+def origin_of(plan: CalibratedNoise) -> Origin:
     """Return the origin of the witness: of several patterns that cost the same, the one with the most rows."""
     deciding = set(map(id, plan.calibration.deciding))
     origins = origins_of(plan)
@@ -59,10 +59,10 @@ def origin_of(plan: Decision) -> Origin:
     return max(_matching(possible, plan.calibration.witness), key=lambda origin: origin.pattern.selected)
 
 
-def origins_of(plan: Decision) -> list[Origin]:
+def origins_of(plan: CalibratedNoise) -> list[Origin]:
     """Return the origins of all laws that the plan was calibrated for, in the order of its facts."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
-    where = [(of_prior[0], pattern) for of_prior, pattern, _ in plan.facts.pieces(plan.tables)]
+    where = [(of_prior[0], pattern) for of_prior, pattern, _ in plan.public.pieces(plan.tables)]
     return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
 
 
@@ -136,7 +136,7 @@ class _CellSum:
         return _COVERS if self.origin.pattern.covers else ""
 
 
-def at_place(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
+def at_place(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberLaws:
     """Return the two laws of one number at the place of a witness; refuse where listing them takes too long."""
     cell_sum, prior = _cell_sum(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
@@ -149,7 +149,7 @@ def at_place(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
     return NumberLaws(cell_sum.measure, mu, nu, witness.secrets, cell_sum.pattern.selected, notes)
 
 
-def span_of(plan: Decision, origin: Origin, witness: Witness) -> NumberLaws:
+def span_of(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberLaws:
     """Return two points as far apart as the rows of a group move one number, at most by the plan's sensitivity."""
     cell_sum = _cell_sum(plan, origin, witness)
     laws = implied(origin.tables.prior, cell_sum.statistic, origin.tables.secret)
@@ -165,7 +165,7 @@ def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note
     return NumberLaws(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
 
 
-def _cell_sum(plan: Decision, origin: Origin, witness: Witness) -> _CellSum:
+def _cell_sum(plan: CalibratedNoise, origin: Origin, witness: Witness) -> _CellSum:
     """Return the sum over the cell of the secret's row, of the measure that this row moves farthest per scale."""
     pattern = origin.pattern
     whole = origin.tables.unsigned or pattern.covers
@@ -302,17 +302,17 @@ class Number:
     step: float
 
 
-def number_of(plan: Decision, measure: int) -> Number:
+def number_of(plan: CalibratedNoise, measure: int) -> Number:
     """Return the first answer that is computed from a sum."""
     request = plan.request
-    if plan.facts.combined is not None:
+    if not plan.basis.transform.one_by_one:
         return Number("a combination of the sums", 1.0)
     summed = request.measures[measure]
-    unit = float(plan.facts.weights.units[measure])
+    unit = float(plan.public.weights.units[measure])
     for query, places in request.reads:
         if measure not in places:
             continue
-        factors = np.unique(query.factor(plan.facts.size_of(query)))
+        factors = np.unique(query.factor(plan.public.size_of(query)))
         if query.linear and len(factors) == 1:
             name = query.name if query.exclusive else query.outputs[places.index(measure)]
             return Number(name, unit * float(factors[0]))
@@ -335,7 +335,7 @@ NAMELESS = ("one value", "another")
 """Two secrets that have no names."""
 
 
-def worst_pair(plan: Decision) -> tuple[WorstPair | None, str]:
+def worst_pair(plan: CalibratedNoise) -> tuple[WorstPair | None, str]:
     """Return the pair and "", or None and the reason."""
     if plan.calibration.noise.scale == 0 or not (plan.weights > 0).any():
         return None, _NO_NOISE
@@ -345,7 +345,7 @@ def worst_pair(plan: Decision) -> tuple[WorstPair | None, str]:
         return None, refusal.problem
 
 
-def _laws_of_worst_pair(plan: Decision) -> NumberLaws:
+def _laws_of_worst_pair(plan: CalibratedNoise) -> NumberLaws:
     """Return the two laws: those of a pair, or those at a place, where the calibration listed none."""
     calibration, origin = plan.calibration, origin_of(plan)
     if isinstance(calibration.witness, Pair):
@@ -359,7 +359,7 @@ def _laws_of_worst_pair(plan: Decision) -> NumberLaws:
     )
 
 
-def _of_pair(plan: Decision, origin: Origin, pair: Pair) -> NumberLaws:
+def _of_pair(plan: CalibratedNoise, origin: Origin, pair: Pair) -> NumberLaws:
     """Return the coordinate of a pair whose two laws lie farthest apart."""
     mu, nu = finite_laws(pair)
     steps = _distances(mu, nu)
@@ -387,7 +387,7 @@ def _coordinate(law: Law, at: int) -> Law:
     return law if law.dimension == 1 else Law(law.values[:, at].astype(np.float64), law.probabilities)
 
 
-def _in_answer_unit(plan: Decision, pair_laws: NumberLaws) -> WorstPair:
+def _in_answer_unit(plan: CalibratedNoise, pair_laws: NumberLaws) -> WorstPair:
     """Return the pair in the unit of the answer."""
     number, noise = number_of(plan, pair_laws.measure), plan.noises[pair_laws.measure]
     first, second = NAMELESS if pair_laws.secrets is None or nameless(plan) else map(str, pair_laws.secrets)
@@ -411,13 +411,13 @@ def _in_answer_unit(plan: Decision, pair_laws: NumberLaws) -> WorstPair:
     )
 
 
-def nameless(plan: Decision) -> bool:
+def nameless(plan: CalibratedNoise) -> bool:
     """Return whether secrets are places in a table of an interval, which have no meaningful names."""
     request = plan.request
     return on_interval(request) and not isinstance(request.scenario.secret, Presence)
 
 
-def _answer(plan: Decision, pair_laws: NumberLaws, number: Number) -> str:
+def _answer(plan: CalibratedNoise, pair_laws: NumberLaws, number: Number) -> str:
     """Describe the number of the two laws: rows of one group, since other groups are the same under both secrets."""
     within = plan.request.scenario.group_in_words
     if pair_laws.stands_in:
@@ -425,16 +425,16 @@ def _answer(plan: Decision, pair_laws: NumberLaws, number: Number) -> str:
     return f"what the rows of one {within} add to {number.answer}" if within else number.answer
 
 
-def _left_out(plan: Decision) -> str:
+def _left_out(plan: CalibratedNoise) -> str:
     within = plan.request.scenario.group_in_words
     return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
 
 
-def _least_values(plan: Decision, pair_laws: NumberLaws) -> float:
+def _least_values(plan: CalibratedNoise, pair_laws: NumberLaws) -> float:
     """Return the sum of the least values of all rows, which laws leave out, in steps."""
     if on_interval(plan.request) or isinstance(plan.request.scenario.secret, Presence):
         return 0.0
-    return pair_laws.rows * float(plan.facts.functions.row(pair_laws.measure).min())
+    return pair_laws.rows * float(plan.basis.functions.row(pair_laws.measure).min())
 
 
 def _atoms_of_both(pair_laws: NumberLaws, number: Number, least: float) -> tuple[Atoms, Atoms, str]:

@@ -9,7 +9,7 @@ secret's own column it is never below ε: each release is differentially private
 
 Rows published one by one: the column, the channel, and the guarantee under the scenario.
 
-No row is read here. The decision behind a plan has the exposures of the channel: those of counts of each value with
+No row is read here. The noise behind a plan has the exposures of the channel: those of counts of each value with
 Laplace noise of scale 1/ε, where each of the two counts that differ moves by half. So an account adds them to those of
 other releases (M35). Only pure losses of both are the same, so no rule that uses other losses applies.
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast, final
+from typing import Any, Final, Self, cast, final
 
 import numpy as np
 from msgspec import structs
@@ -32,7 +32,8 @@ from pufferflow.calibration.distance_bounds import Group
 from pufferflow.calibration.laws import DependentRows, Place, Witness, read_laws
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError, escape_controls
-from pufferflow.core.rounding import float_above, largest, smallest
+from pufferflow.core.paths import local_path
+from pufferflow.core.rounding import agree, float_above, largest, smallest
 from pufferflow.core.suggestions import HelpfulAttributes
 from pufferflow.core.validate import quoted
 from pufferflow.distributions.coupling import Certainty
@@ -43,20 +44,29 @@ from pufferflow.models.secret import AnySecret, Derived, Presence, Secret, Value
 from pufferflow.noise.channel import Channel
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Guarantee, Pure
-from pufferflow.published.certificate import Certificate
+from pufferflow.published.cost import Cost
 from pufferflow.queries.expressions.compiler import indicators
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.explain.sentences import beliefs_in_words, queries_in_words
+from pufferflow.release.explain.sentences import notes
 from pufferflow.release.local.mechanisms import MOST_LABELS, check_labels, randomized_response
-from pufferflow.release.local.release import LocalRelease, Perturbed, publish_rows
-from pufferflow.release.plan import PlanOfDecision, certificate_of
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.local.release import LocalRelease, RowsAtPlace
+from pufferflow.release.mechanisms.base import (
+    Description,
+    Drawn,
+    Explanation,
+    PrivateReading,
+    SumsMechanism,
+    other_cost,
+)
+from pufferflow.release.plan import AnyPlan
+from pufferflow.release.planning.basis import Basis, EachSum
+from pufferflow.release.planning.blocks import Block
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.options import PlanOptions, read_promise
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import Tables, tables_of
-from pufferflow.release.publish import CostAccount
-from pufferflow.reports.numbers import promise_in_words
+from pufferflow.release.publish import CostAccount, publish
 
 HALF = 0.5
 """The weight of each of a row's two counts that differ between two values: together they move by 1."""
@@ -82,23 +92,23 @@ class RowLoss:
 class RowLosses:
     """The loss under a request's scenario if each selected row goes through a channel with some ε."""
 
-    facts: PublicMetadata
+    public: PublicMetadata
 
     @property
     def values(self) -> Floats:
         """The counts of every value, at the points of the domain."""
-        return self.facts.functions.at_values
+        return self.public.functions.at_values
 
     @cached_property
-    def weights(self) -> Floats:
-        """The weights of these counts."""
-        return np.full(len(self.facts.request.measures), HALF)
+    def basis(self) -> Basis:
+        """These counts and their weights."""
+        return Basis(EachSum(), self.public.functions, np.full(len(self.public.request.measures), HALF))
 
     @cached_property
     def tables(self) -> list[list[Tables]]:
         """For each prior the counts as the planner represents them."""
-        scenario = self.facts.request.scenario
-        return [tables_of(prior, scenario.secret, self.facts.functions) for prior in scenario.priors]
+        scenario = self.public.request.scenario
+        return [tables_of(prior, scenario.secret, self.public.functions) for prior in scenario.priors]
 
     @cached_property
     def _beliefs(self) -> "list[tuple[Sequence[Tables], int, _Walks | None]]":
@@ -123,7 +133,7 @@ class RowLosses:
 
     def _under(self, tables: Sequence[Tables], rows: int, walks: "_Walks | None", epsilon: float) -> RowLoss:
         """Return the loss under one prior."""
-        secret = self.facts.request.scenario.secret
+        secret = self.public.request.scenario.secret
         named: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
         place = Place(len(self.values), tables[0].prior, named, 0)
         group = RowLoss(float_above(max(rows, 1) * Fraction(epsilon)), Group(), place)
@@ -140,16 +150,16 @@ class RowLosses:
         prior = tables[0].prior
         if prior.independent_rows:
             return 1
-        return max((pattern.selected for pattern in self.facts.patterns(prior).distinct), default=0)
+        return max((pattern.selected for pattern in self.public.patterns(prior).distinct), default=0)
 
     def _walks(self, tables: Sequence[Tables]) -> "_Walks | None":
         """Return the walks along the chains or trees of a prior; None for other priors."""
-        of_secret = tells_of_itself(self.facts.request.scenario.secret, self.facts.request.column)
+        of_secret = tells_of_itself(self.public.request.scenario.secret, self.public.request.column)
         # a row alone reveals its own value by ε; walks of a mixture follow whole answers, not rows
         if (of_secret and self._rows(tables) <= 1) or isinstance(tables[0].prior, GaussianMixture):
             return None
         try:
-            pieces = read_laws(self.facts.laws([tables], self.weights))
+            pieces = read_laws(self.public.laws([tables], self.basis.weights))
             coarse = any(laws.work.walk > _LONG and math.isfinite(laws.work.coarse) for laws in pieces)
             walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
         except Refused:
@@ -248,9 +258,9 @@ class LocalBatch(HelpfulAttributes):
         losses = RowLosses(PublicMetadata(request))
         if promised is None:
             loss = losses.of(self.channel.epsilon).value
-            return LocalPlan(_decision(losses, self.channel, Pure(_few_digits(loss))), self.channel)
+            return _plan(losses, self.channel, Pure(_few_digits(loss)))
         channel = self._keeping(losses, promised)
-        return LocalPlan(_decision(losses, channel, promised), channel)
+        return _plan(losses, channel, promised)
 
     def release(
         self,
@@ -296,40 +306,71 @@ class LocalBatch(HelpfulAttributes):
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class LocalChannel(SumsMechanism):
+    """A channel through which every row of a column goes by itself."""
+
+    channel: Channel
+
+    @cached_property
+    def row_by_row(self) -> RowByRow:
+        """The rows to publish."""
+        (query,) = self.request.queries
+        return row_by_row(self.request, query.name, self.channel)
+
+    def charge(self) -> Cost:
+        known = super().charge()
+        return structs.replace(known, shape=structs.replace(known.shape, coupled_movements={}, row_by_row=True))
+
+    def describe(self) -> Description:
+        secret = self.request.scenario.secret
+        of_row = isinstance(secret, Secret) and self.request.column == secret.column
+        return self.described(
+            sensitivity=self.channel.epsilon,
+            sensitivity_unit="is the epsilon of each row's own channel",
+            composition=COMPOSITION,
+            notes=(f"the perturbed column is undone by pf.local: {self.channel!r}", *notes(self.noise)),
+            ordinary=Pure(self.channel.epsilon) if of_row else None,
+        )
+
+    def explain(self) -> Explanation:
+        calibration = self.noise.calibration
+        return Explanation(
+            published=self.published,
+            mechanism=(f"Channel: {self.channel!r}.",),
+            carried_by=f"{COMPOSITION}; {calibration.bound!r}, loss {calibration.loss:.6g}.",
+        )
+
+    def recharged(self, reserved: Cost) -> Self:
+        """Return the channel; refuse a cost that differs from its own by more than rounding."""
+        exposed = Fraction(1) / Fraction(reserved.shape.noise.scale)
+        if not agree(self.cost, reserved) or exposed < Fraction(self.channel.epsilon):
+            raise other_cost()
+        return self
+
+    def draw(self, reading: PrivateReading) -> Drawn:
+        """Return the rows in memory."""
+        engine = self.request.engine
+        return Drawn(reading.read(lambda _: self.row_by_row.in_memory(engine), lambda frame: frame.height))
+
+
+@final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPlan(PlanOfDecision):
+class LocalPlan(AnyPlan[LocalChannel]):
     """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
 
     An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
     """
 
-    channel: Channel
-
     @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee about all rows together."""
-        return self._decision.calibration.guarantee
+    def channel(self) -> Channel:
+        """The channel of each row."""
+        return self.mechanism.channel
 
     @property
     def loss(self) -> float:
         """The pure loss proven for the channel under the scenario."""
-        return self._decision.calibration.loss
-
-    def explain(self) -> str:
-        """Return the text that a person signs: what is published, what is hidden, how well, and what is assumed."""
-        known = self.certificate
-        lines = [
-            f"Published: {queries_in_words(self.request)}.",
-            *known.hidden.split("\n"),
-            f"Guarantee: {promise_in_words(self.guarantee)}.",
-            *beliefs_in_words(self.request.scenario, self.guarantee),
-            f"Channel: {self.channel!r}.",
-            *(f"Read: {line}." for line in known.readings),
-            f"Carried by: {known.composition}; {known.bound}, loss {known.loss:.6g}.",
-            *(f"Assumed: {line}." for line in known.assumptions),
-            *(f"Note: {line}." for line in known.notes),
-        ]
-        return "\n".join(escape_controls(line, one_line=True) for line in lines)
+        return self.mechanism.noise.calibration.loss
 
     def release(
         self,
@@ -343,27 +384,17 @@ class LocalPlan(PlanOfDecision):
         same id gives the same rows. A file appears whole, in an order that reveals nothing about the rows' own, and is
         never overwritten.
         """
-        return publish_rows(Perturbed(self._decision, self.channel, self._rows), path, account, id)
+        if hasattr(path, "reserve"):
+            raise UsageError(
+                "The place of the rows is an account.",
+                allowed="a path, or None for rows in memory, and an account by its name",
+                instead="plan.release(account=account)",
+            )
+        place = None if path is None else local_path(path, "The place of the rows")
+        return publish(self, RowsAtPlace(self.channel, self.mechanism.row_by_row, place), account, id)
 
-    @cached_property
-    def _rows(self) -> RowByRow:
-        request = self.request
-        (query,) = request.queries
-        return row_by_row(request, query.name, self.channel)
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled, as plans of sums do: it holds the private frame."""
-        raise UsageError(
-            "A plan of rows cannot be pickled: it holds the private frame.",
-            allowed="planning where rows are released; releases, certificates and channels can be pickled",
-            instead='private_local("level").plan(…) in the other process: an id gives the same rows',
-        )
-
-    def __repr__(self) -> str:
-        """Show the column, the channel and the guarantee."""
-        return escape_controls(
-            f"<LocalPlan {queries_in_words(self.request)}; {self.guarantee!r}; {self.channel!r}>", one_line=True
-        )
+    def _mechanism_in_words(self) -> str:
+        return f"; {self.channel!r}"
 
 
 def local_batch(request: Request, column: str, domain: Domain, mechanism: object) -> LocalBatch:
@@ -446,40 +477,16 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     return given
 
 
-def _decision(losses: RowLosses, channel: Channel, promise: Guarantee) -> Decision:
-    """Return a decision whose noise exposes rows a little more than the channel does."""
-    noise, loss = noise_like(channel.epsilon), losses.of(channel.epsilon)
+def _plan(losses: RowLosses, channel: Channel, promise: Guarantee) -> LocalPlan:
+    """Return the plan of a channel, with noise that exposes rows a little more than it does."""
+    noise, loss, public, basis = noise_like(channel.epsilon), losses.of(channel.epsilon), losses.public, losses.basis
     calibration = Calibration(
         noise, promise, loss.value, channel.epsilon, loss.witness, Certainty.UPPER_BOUND, loss.bound, by_movement=False
     )
-    return Decision(
-        facts=losses.facts,
-        terms=PlanOptions(promise, Laplace, loss.bound),
-        tables=losses.tables,
-        weights=losses.weights,
-        family=Laplace,
-        laws=losses.facts.laws(losses.tables, losses.weights),
-        row_laws=None,
-        calibration=calibration,
-        certify=lambda decision: _certificate(decision, channel),
-    )
-
-
-def _certificate(decision: Decision, channel: Channel) -> Certificate:
-    """Return the certificate of a batch with these exposures, in the words of a channel."""
-    known, secret = certificate_of(decision), decision.request.scenario.secret
-    shape = structs.replace(known.cost.shape, coupled_movements={}, row_by_row=True)
-    of_row = isinstance(secret, Secret) and decision.request.column == secret.column
-    notes = (f"the perturbed column is undone by pf.local: {channel!r}", *known.notes)
-    return structs.replace(
-        known,
-        sums=(),
-        sensitivity=channel.epsilon,
-        sensitivity_unit="is the epsilon of each row's own channel",
-        composition=COMPOSITION,
-        cost=structs.replace(known.cost, shape=shape),
-        ordinary=Pure(channel.epsilon) if of_row else None,
-        notes=notes,
+    block = Block(slice(None), public.laws(losses.tables, basis.weights), calibration)
+    options = PlanOptions(promise, Laplace, loss.bound)
+    return LocalPlan(
+        LocalChannel(CalibratedNoise(public, options, losses.tables, basis, Laplace, None, (block,)), channel)
     )
 
 

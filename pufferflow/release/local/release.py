@@ -19,7 +19,6 @@ and only then moved to its place. Whichever process commits first, its rows appe
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Final, cast, final
 
@@ -31,18 +30,16 @@ from pufferflow.core.arrays import Floats
 from pufferflow.core.durable_files import move_file, name_beside, unfinished_in
 from pufferflow.core.errors import Refused, SourceError, UsageError, escape_controls
 from pufferflow.core.paths import local_path
-from pufferflow.core.rounding import agree
-from pufferflow.core.sandbox import capture, check_threads
+from pufferflow.core.sandbox import capture
 from pufferflow.core.suggestions import HelpfulAttributes
 from pufferflow.core.validate import quoted
 from pufferflow.engines.row_by_row import ROWS, RowByRow, counted, metadata_of, scan
 from pufferflow.noise.channel import Channel
 from pufferflow.published.certificate import Certificate
 from pufferflow.published.release import Release, written
-from pufferflow.queries.engine_interface import changed_source
-from pufferflow.release.planning.decision import Decision
-from pufferflow.release.planning.public_metadata import SourceDigest
-from pufferflow.release.publish import CostAccount, Reservation, certified, check_account
+from pufferflow.queries.engine_interface import Engine
+from pufferflow.release.mechanisms.base import Mechanism, PrivateReading
+from pufferflow.release.publish import Received, draw_release
 
 DEVIATIONS: Final = 1.959963984540054
 """Of 95 % under a normal law."""
@@ -282,73 +279,24 @@ def read(path: str | Path) -> LocalRelease:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Perturbed:
-    """A plan's decision, its channel, and the rows that go through it."""
+class RowsAtPlace:
+    """The place of published rows: a Parquet file or, without a path, memory; a destination of a release."""
 
-    decision: Decision
-    channel: Channel
-    rows: RowByRow
-
-
-def publish_rows(
-    plan: Perturbed, path: str | Path | None, account: CostAccount | None, release_id: str | None
-) -> LocalRelease:
-    """Return the rows of a plan, drawn once; with an account charged before they are read."""
-    if hasattr(path, "reserve"):
-        raise UsageError(
-            "The place of the rows is an account.",
-            allowed="a path, or None for rows in memory, and an account by its name",
-            instead="plan.release(account=account)",
-        )
-    place = None if path is None else local_path(path, "The place of the rows")
-    check_account(account, release_id)
-    check_threads()
-    decision, act = plan.decision, _Publication(plan.decision, plan.channel, plan.rows, place)
-    if account is None:
-        act.check_place()
-        drawn = act.draw(decision.source.verify_unchanged(decision.request), None)
-        try:
-            return act.quoted(drawn.release, drawn.beside)
-        finally:
-            _remove(drawn.beside)  # a file that could not be moved is of no use
-    source = decision.source
-    if release_id is None or account.find(release_id) is None:
-        source = source.verify_unchanged(decision.request)
-        act.check_place()
-        act.check_kept()
-    reservation = account.reserve(decision, release_id)
-    if reservation.stored is not None:
-        return act.again(reservation.stored)
-    act.check_charged(reservation)
-    drawn = act.draw(source, reservation)
-    stored = reservation.commit(drawn.release)
-    if act.digest_in(stored) != act.digest_in(drawn.release):  # another process was first: its rows are published
-        _remove(drawn.beside)
-        return act.again(stored)
-    return act.quoted(stored, drawn.beside)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """What was drawn: the release to keep, and the file that is not in its place yet."""
-
-    release: Release
-    beside: Path | None
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Publication:
-    """One plan on its way to a place."""
-
-    decision: Decision
     channel: Channel
     rows: RowByRow
     place: Path | None
 
-    def check_place(self) -> None:
-        """Refuse a place that is taken, or in no folder, before anything is read."""
+    def check(self, mechanism: Mechanism, *, kept: bool) -> None:
+        """Refuse a place that is taken, or in no folder; and very many rows to be kept by an account."""
+        self._check_place()
+        if self.place is None and kept and mechanism.rows > MOST_KEPT:
+            raise UsageError(
+                f"{mechanism.rows} rows to be kept by an account.",
+                allowed=f"at most {MOST_KEPT} rows in memory; any number in a file",
+                instead='release("rows.parquet", account, id="monday")',
+            )
+
+    def _check_place(self) -> None:
         if self.place is None:
             return
         if self.place.exists() or not self.place.parent.is_dir():
@@ -365,51 +313,27 @@ class _Publication:
                 instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
             )
 
-    def check_kept(self) -> None:
-        """Refuse to store very many rows in an account."""
-        count = int(self.decision.facts.cells.rows.sum())
-        if self.place is None and count > MOST_KEPT:
-            raise UsageError(
-                f"{count} rows to be kept by an account.",
-                allowed=f"at most {MOST_KEPT} rows in memory; any number in a file",
-                instead='release("rows.parquet", account, id="monday")',
-            )
-
-    def check_charged(self, reservation: Reservation) -> None:
-        """Refuse a cost that another machine reserved, if it differs from this channel's by more than rounding."""
-        own, charged = self.decision.cost, reservation.cost
-        exposed = Fraction(1) / Fraction(charged.shape.noise.scale)
-        if not agree(own, charged) or exposed < Fraction(self.channel.epsilon):
-            raise UsageError(
-                "The rows were reserved with another cost than that of this plan. Nothing was drawn or charged.",
-                allowed="the plan that was reserved, or the same on another machine",
-                instead="another id, which costs again",
-            )
-
-    def draw(self, source: SourceDigest, reservation: Reservation | None) -> _Drawn:
+    def receive(self, mechanism: Mechanism, reading: PrivateReading, certificate: Certificate) -> Received:
         """Draw all rows, and return what the account stores of them."""
-        certificate = certified(self.decision.certificate, reservation)
-        return capture(lambda: self._draw(source, certificate)).get()
-
-    def _draw(self, source: SourceDigest, certificate: Certificate) -> _Drawn:
-        request = self.decision.request
-        beside = None if self.place is None else name_beside(self.place)
+        if self.place is None:
+            return Received(draw_release(mechanism, reading, certificate))
+        beside = name_beside(self.place)
         try:
-            if beside is not None:
-                written(beside.touch, beside.parent)  # nothing is read if nothing can be written
-            with request.engine.one_version():
-                frame = self.rows.in_memory(request.engine) if beside is None else self._file(beside, certificate)
-                selected = {source.selected, source.verify_unchanged(request).selected}
-            _check_number(frame.height if beside is None else int(frame[ROWS].sum()), selected)
+            written(beside.touch, beside.parent)  # nothing is read if nothing can be written
+            engine = mechanism.request.engine
+            counted = capture(
+                lambda: reading.read(
+                    lambda _: self._file(engine, beside, certificate), lambda counts: int(counts[ROWS].sum())
+                )
+            ).get()
         except BaseException:
             _remove(beside)
             raise
-        return _Drawn(Release(frame, pl.DataFrame(), certificate), beside)
+        return Received(Release(counted, pl.DataFrame(), certificate), beside)
 
-    def _file(self, beside: Path, certificate: Certificate) -> pl.DataFrame:
+    def _file(self, engine: Engine, beside: Path, certificate: Certificate) -> pl.DataFrame:
         """Write the rows, and return how many there are of each output, with the digest of the file."""
         known = {_CERTIFICATE: certificate.to_json(), _CHANNEL: self.channel.to_json(), _COLUMN: self.rows.column}
-        engine = self.decision.request.engine
         counts = self.rows.write(engine, beside, name_beside(beside), known)
         number = dict(counts.iter_rows())
         outputs = self.channel.outputs
@@ -421,21 +345,28 @@ class _Publication:
             }
         )
 
-    def digest_in(self, stored: Release) -> object:
-        """Return a value that releases share only if they are one and the same."""
-        return stored.frame["sha256"][0] if _is_file(stored) else stored.to_bytes()
+    def finish(self, stored: Release, received: Received) -> LocalRelease:
+        """Return the rows that are published: those received, unless another process was first."""
+        if _identity(stored) != _identity(received.release):
+            _remove(received.beside)
+            return self.again(stored)
+        try:
+            return self._published(stored, received.beside)
+        finally:
+            if not stored.certificate.entry:
+                _remove(received.beside)  # without an account a file that could not be moved is of no use
 
     def again(self, stored: Release) -> LocalRelease:
         """Return rows that were published before, from their place, or moved there now."""
         if not _is_file(stored):
-            return self.quoted(stored, None)
+            return self._published(stored, None)
         digest, place = stored.frame["sha256"][0], self.place
         if place is not None and place.is_file() and _digest(place) == digest:
             return self._at(place, stored)
         if place is not None and place.parent.is_dir():
             for beside in unfinished_in(place.parent):
                 if _digest(beside) == digest:
-                    return self.quoted(stored, beside)
+                    return self._published(stored, beside)
         raise UsageError(
             "The rows were published before, in a file that is not here. They are not drawn again: whoever has both "
             "draws could average them.",
@@ -443,7 +374,7 @@ class _Publication:
             instead='release("rows.parquet", account, id="monday"), with its path; or another id, which costs again',
         )
 
-    def quoted(self, stored: Release, beside: Path | None) -> LocalRelease:
+    def _published(self, stored: Release, beside: Path | None) -> LocalRelease:
         """Return the rows for people; a file is moved to its place."""
         if beside is None and self.place is None:
             return LocalRelease(stored.frame.lazy(), stored.certificate, self.channel, self.rows.column)
@@ -457,17 +388,16 @@ class _Publication:
         moved = list[bool]()
         written(lambda: moved.append(move_file(beside, place)), place)
         if not moved[0]:
-            self.check_place()
+            self._check_place()
         return self._at(place, stored)
 
     def _at(self, place: Path, stored: Release) -> LocalRelease:
         return LocalRelease(scan(place), stored.certificate, self.channel, self.rows.column, place)
 
 
-def _check_number(rows: int, selected: set[int | None]) -> None:
-    """Refuse a number of rows that is neither the one before nor the one after."""
-    if None not in selected and rows not in selected:
-        raise changed_source()
+def _identity(stored: Release) -> object:
+    """Return a value that releases share only if they are one and the same."""
+    return stored.frame["sha256"][0] if _is_file(stored) else stored.to_bytes()
 
 
 def _is_file(stored: Release) -> bool:

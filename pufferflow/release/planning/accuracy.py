@@ -26,8 +26,9 @@ from pufferflow.noise.base import Family, Noise
 from pufferflow.noise.sampler import STEPS_PER_SCALE
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.queries.statistic import Query
-from pufferflow.release.planning.cell_noise import CellNoise, Demand, least_scale, noise_by_cell, not_silent
-from pufferflow.release.planning.decision import Decision
+from pufferflow.release.planning.basis import Basis
+from pufferflow.release.planning.blocks import Block, Demand, blocks_of, least_scale, not_silent
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.options import Within
 from pufferflow.release.planning.public_metadata import PublicMetadata
 
@@ -120,12 +121,12 @@ _GROWTHS: Final = (1 + 1e-7, 1.011)
 
 
 def widest(
-    facts: PublicMetadata, weights: Floats, family: Family, accuracy: Within, places: Array | slice | None = None
+    public: PublicMetadata, basis: Basis, family: Family, accuracy: Within, places: Array | slice | None = None
 ) -> float:
     """Return the largest common scale with which every answer has its error, in some of the cells or in all."""
-    request, scales = facts.request, list[float]()
-    unit = [family(1 / weight) if weight > 0 else family(0.0) for weight in weights.tolist()]
-    noises = unit if facts.combined is None else facts.combined.of_sums(unit)
+    request, scales = public.request, list[float]()
+    unit = [family(1 / weight) if weight > 0 else family(0.0) for weight in basis.weights.tolist()]
+    noises = basis.transform.of_sums(unit)
     for query, sums in request.reads:
         if not query.linear:
             raise Refused(
@@ -133,11 +134,11 @@ def widest(
                 allowed="an accuracy of sums, counts, means and histograms",
                 instead="a batch without it, or a guarantee with an epsilon",
             )
-        size, cells = facts.size_of(query), len(facts.cells.rows)
+        size, cells = public.size_of(query), len(public.cells.rows)
         own = query.measure_in(size)
         for number, place in enumerate(sums):
             if noises[place].scale > 0:
-                noise = noises[place].at(float(facts.weights.units[place]) * noises[place].scale)
+                noise = noises[place].at(float(public.weights.units[place]) * noises[place].scale)
                 halves = half_width(query, noise, size, accuracy.confidence)
                 if own is not None:
                     halves = np.where(own == number, halves, 0.0)
@@ -150,38 +151,36 @@ def widest(
     return min(scales) * (1 - 8 * UNIT - DIGITS)
 
 
-def strongest_by_cell(decision: Decision, demand: Demand, accuracy: Within) -> Decision:
-    """Return the decision with the strongest guarantee that noise by cell keeps within an accuracy, if it is stronger.
+def strongest_by_cell(noise: CalibratedNoise, demand: Demand, accuracy: Within) -> CalibratedNoise:
+    """Return the noise with the strongest guarantee that blocks keep within an accuracy, if it is stronger.
 
     Cells that need less noise may be those whose answers allow the least.
     """
-    if decision.cells is None:
-        return decision
-    epsilon = _epsilon(decision, decision.cells, demand, accuracy)
-    if epsilon > decision.calibration.guarantee.loss * _WORTHWHILE:
-        return decision
+    if not noise.differs_by_cell:
+        return noise
+    epsilon = _epsilon(noise, demand, accuracy)
+    if epsilon > noise.calibration.guarantee.loss * _WORTHWHILE:
+        return noise
     for growth in _GROWTHS:
-        calibration = _least(decision, demand, decision.terms.kind.at(epsilon * growth), accuracy)
-        stronger = replace(decision, calibration=calibration, cells=noise_by_cell(demand, calibration))
+        calibration = _least(noise, demand, noise.options.kind.at(epsilon * growth), accuracy)
+        stronger = replace(noise, blocks=blocks_of(demand, Block(slice(None), noise.laws, calibration)))
         if all(some.noise.scale <= _widest(demand, accuracy, some.places) * (1 + DIGITS) for some in stronger.by_noise):
             return stronger
-    return decision
+    return noise
 
 
 def _widest(demand: Demand, accuracy: Within, places: Array | slice | None = None) -> float:
-    return widest(demand.facts, demand.weights, demand.family, accuracy, places)
+    return widest(demand.public, demand.basis, demand.family, accuracy, places)
 
 
-def _epsilon(decision: Decision, cells: CellNoise, demand: Demand, accuracy: Within) -> float:
-    """Return the least ε with which each kind of cells may have all the noise that its own answers allow."""
-    kinds: list[tuple[Laws, int]] = [(kind.laws, place) for place, kind in enumerate(cells.kinds)]
-    epsilons = [0.0]
-    for laws, number in [(decision.laws, -1), *kinds]:
-        places = np.flatnonzero(cells.kind_of_cell == number)
-        if len(places):
-            noise = demand.family(_widest(demand, accuracy, places))
-            epsilons.append(loss(laws, noise, decision.terms.kind, decision.terms.bound, demand.end))
-            epsilons += [loss(row, noise, decision.terms.kind) for row in _rows(demand)]
+def _epsilon(noise: CalibratedNoise, demand: Demand, accuracy: Within) -> float:
+    """Return the least ε with which each block may have all the noise that its own answers allow."""
+    epsilons, options = [0.0], noise.options
+    for block in noise.blocks:
+        if isinstance(block.cells, slice) or len(block.cells):
+            widest_here = demand.family(_widest(demand, accuracy, block.cells))
+            epsilons.append(loss(block.laws, widest_here, options.kind, options.bound, demand.end))
+            epsilons += [loss(row, widest_here, options.kind) for row in _rows(demand)]
     return max(epsilons)
 
 
@@ -189,10 +188,10 @@ def _rows(demand: Demand) -> Sequence[Laws]:
     return () if demand.of_row is None else (demand.of_row,)
 
 
-def _least(decision: Decision, demand: Demand, promise: Guarantee, accuracy: Within) -> Calibration:
+def _least(noise: CalibratedNoise, demand: Demand, promise: Guarantee, accuracy: Within) -> Calibration:
     """Return the least noise for all cells."""
-    of_row = _rows(demand)
-    demands = [(decision.laws, decision.terms.bound), *((row, "auto") for row in of_row)]
+    of_row, bound = _rows(demand), noise.options.bound
+    demands = [(noise.laws, bound), *((row, "auto") for row in of_row)]
     calibration = calibrate_each(demands, promise, demand.family, demand.end)[0]
-    floor = min(least_scale(demand.facts, demand.weights, promise), _widest(demand, accuracy))
-    return not_silent(calibration, [decision.laws, *of_row], decision.terms.bound, floor)
+    floor = min(least_scale(demand.public, demand.basis, promise), _widest(demand, accuracy))
+    return not_silent(calibration, [noise.laws, *of_row], bound, floor)

@@ -11,17 +11,16 @@ so nothing is compared, where rows are independent, and under `Presence`, where 
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 import polars as pl
 
 from pufferflow.calibration.laws import Laws, SeveralLaws
-from pufferflow.core.arrays import Floats
+from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import SourceError, UsageError
 from pufferflow.engines.column_measures import WIDE
 from pufferflow.models.priors.base import Prior
@@ -43,7 +42,6 @@ from pufferflow.queries.engine_interface import (
 )
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.planning.combined import Combined
 from pufferflow.release.planning.public_weights import PublicWeights
 from pufferflow.release.planning.sum_tables import SumFunctions, Tables
 from pufferflow.release.planning.units import more_may_leave, present
@@ -118,6 +116,7 @@ ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zero
 class SourceDigest:
     """A digest of the patterns of rows in some `orders`, with the moment of reading; it stays in memory."""
 
+    request: Request = field(repr=False, compare=False)
     orders: tuple[PositionMode, ...]
     with_keys: bool
     """Whether the digest covers the keys of the answer."""
@@ -132,8 +131,9 @@ class SourceDigest:
     """What the digest covers of public weights; empty if there are none."""
 
     @classmethod
-    def of(  # noqa: PLR0913 - all that a decision may rest on
+    def of(  # noqa: PLR0913, PLR0917 - all that noise may rest on
         cls,
+        request: Request,
         patterns: Mapping[PositionMode, Patterns | UsageError],
         keys: pl.DataFrame | None,
         snapshot: Snapshot,
@@ -151,10 +151,21 @@ class SourceDigest:
         if weights:
             parts.append(weights)
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        return cls(tuple(patterns), keys is not None, digest, _selected(patterns), snapshot, rows, with_groups, weights)
+        return cls(
+            request,
+            tuple(patterns),
+            keys is not None,
+            digest,
+            _selected(patterns),
+            snapshot,
+            rows,
+            with_groups,
+            weights,
+        )
 
-    def verify_unchanged(self, request: Request) -> "SourceDigest":
+    def verify_unchanged(self) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
+        request = self.request
         if self.snapshot.outdated:
             raise SourceError(
                 "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
@@ -181,7 +192,7 @@ class SourceDigest:
             groups = engine.groups_in_cells(selection, request.scenario, self.orders, keys)
         keys = keys if self.with_keys else None
         current = SourceDigest.of(
-            patterns, keys, snapshot, rows, groups, with_groups=self.with_groups, weights=self.weights
+            request, patterns, keys, snapshot, rows, groups, with_groups=self.with_groups, weights=self.weights
         )
         if current.digest != self.digest:
             raise changed_source()
@@ -222,24 +233,15 @@ class PublicMetadata:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.weights = PublicWeights(request)
-        self.combined: Combined | None = None
-        """The combinations of the sums that noise is added to; None for the sums themselves."""
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._rows: RowsRead | None = None
         self._further: dict[PositionMode, Patterns | UsageError] = {}
         """Patterns in other orders, which only explanations use."""
 
-    def combining(self, combined: Combined) -> "PublicMetadata":
-        """Return the same facts where noise is added to combinations of the sums."""
-        facts = copy(self)
-        facts.combined = combined
-        facts.functions = self.functions.combining(np.array(combined.factors, dtype=np.float64))
-        return facts
-
     @cached_property
     def functions(self) -> SumFunctions:
-        """The functions of all sums that noise is added to."""
+        """The functions of all sums."""
         return SumFunctions.of(self.request, self.weights.factors)
 
     @cached_property
@@ -352,6 +354,12 @@ class PublicMetadata:
             return None
         return request.engine.groups_in_cells(request.selection, request.scenario, self._orders, cells.keys)
 
+    def sizes_in(self, cells: Array | slice) -> tuple[GroupSize, ...]:
+        """Return the sizes of the groups in some cells, in ascending order."""
+        groups = self.groups_in_cells
+        kinds = set[int]() if groups is None else set(groups.kind_of_cell[cells].tolist()) - {-1}
+        return tuple(sorted({size for kind in kinds for size in cast(CellGroups, groups).kinds[kind]}))
+
     def windows(self, prior: Prior, secret: AnySecret, sizes: Sequence[GroupSize] | None = None) -> tuple[Pattern, ...]:
         """Return the patterns without the rows that cost no more than others, each once; one row if there is none.
 
@@ -391,7 +399,9 @@ class PublicMetadata:
         groups = self.groups_in_cells if by_cell else None
         patterns = {order: by_order[order] for order in orders}
         weights = digest_of_weights(self.weights, of_groups=bool(orders))
-        return SourceDigest.of(patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell, weights=weights)
+        return SourceDigest.of(
+            request, patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell, weights=weights
+        )
 
     def laws(
         self, tables: Sequence[Sequence[Tables]], weights: Floats, sizes: Sequence[GroupSize] | None = None

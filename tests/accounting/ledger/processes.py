@@ -51,15 +51,15 @@ def told(pipe):
     def tell(*words):
         os.write(pipe, (json.dumps(words) + "\n").encode())
 
-    def new(decision, source, reservation):
-        del decision, source
-        entry = None if reservation is None else reservation.entry
+    def new(mechanism, reading, certificate):
+        del mechanism, reading
+        entry = certificate.entry
         tell("read", entry)
         rows = collect()
         noise = draw(rows)
         return Paper(entry, noise)
 
-    releasing._draw_release = new
+    releasing.draw_release = new
     return tell
 
 
@@ -74,7 +74,7 @@ def draw(rows):
 
 
 def released(account, release_id):
-    return releasing.publish(MADE, account, release_id, estimates=False)
+    return releasing.publish(MADE, releasing.InMemory(), account, release_id)
 
 
 def killed_at(line, watched):

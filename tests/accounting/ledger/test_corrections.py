@@ -71,7 +71,7 @@ def test_what_is_counted_today_needs_no_correction(tmp_path):
             account = ledger.open(name, scenario, limit=limit, reserve=reserve)
             for number, plan in enumerate(plans):
                 try:
-                    account.reserve(plan._decision, f"{number}")
+                    account.reserve(plan, f"{number}")
                 except (pf.Refused, pf.LimitReached):
                     break
             assert account.spent().loss <= limit.loss

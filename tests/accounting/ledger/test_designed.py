@@ -300,13 +300,13 @@ def test_plans_made_before_others_published_are_counted_anew(account):
 def test_what_a_failed_release_may_have_published_counts(account):
     """Of a channel that is reserved and not committed all outputs count; of noise there is nothing on record."""
     first = account.design(batch(), pf.Pure(0.15))
-    account.reserve(first._decision, "lost")
+    account.reserve(first, "lost")
     best = account.design(batch())
     assert account.after(best).epsilon <= LIMIT
     best.release(account)
     first.release(account, id="lost")
     assert account.spent().epsilon <= LIMIT
-    account.reserve(batch().plan(pf.Pure(1e-3))._decision, "noisy")
+    account.reserve(batch().plan(pf.Pure(1e-3)), "noisy")
     with pytest.raises(pf.UsageError, match="'noisy' is reserved and not committed"):
         account.design(batch())
 

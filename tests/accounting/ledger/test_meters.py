@@ -57,16 +57,16 @@ def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, mo
     with pf.Ledger(place) as ledger, monkeypatch.context() as before:
         if older:
             counted_as_before(before)
-        ledger.open("hours", day.request.scenario, limit=limit).reserve(nothing._decision, "nothing")
+        ledger.open("hours", day.request.scenario, limit=limit).reserve(nothing, "nothing")
     with pf.Ledger(place) as ledger:
         account, plain = ledger.account("hours"), ledger.open("plain", day.request.scenario, limit=limit)
         assert account.spent().epsilon == 0
         assert account.remaining(day) == plain.remaining(day)
         for name in ("first", "second"):
-            account.reserve(day._decision, name)
-            plain.reserve(day._decision, name)
+            account.reserve(day, name)
+            plain.reserve(day, name)
             assert account.spent() == plain.spent()
-        account.reserve(nothing._decision, "nothing again")
+        account.reserve(nothing, "nothing again")
         assert account.spent() == plain.spent()
         ledger.verify()
     with pf.Ledger(place) as again:
@@ -83,11 +83,11 @@ def test_what_was_chosen_before_the_first_row_stays(tmp_path, monkeypatch):
         account = ledger.open("hours", laplace.request.scenario, limit=limit)
         with monkeypatch.context() as before:
             counted_as_before(before)
-            account.reserve(nothing._decision, None)
-            account.reserve(laplace._decision, None)
-        account.reserve(laplace._decision, None)
+            account.reserve(nothing, None)
+            account.reserve(laplace, None)
+        account.reserve(laplace, None)
         with pytest.raises(pf.Refused):
-            account.reserve(gaussian._decision, None)
+            account.reserve(gaussian, None)
 
 
 @pytest.mark.slow
@@ -102,5 +102,5 @@ def test_how_many_fit_is_counted_as_the_first_release_will_be(tmp_path):
         again = account.remaining(plans[0])
         for plan in plans[: again + 1]:
             with nullcontext() if len(account.history()) < again else pytest.raises(pf.LimitReached):
-                account.reserve(plan._decision, None)
+                account.reserve(plan, None)
         assert ahead.fits == again == len(account.history())

@@ -1,9 +1,9 @@
 """A release that one machine reserved is completed on another, whose last digits differ; and nothing else is."""
 
-import copy
 import dataclasses
 import json
 import math
+from types import SimpleNamespace
 
 import jobs
 import polars as pl
@@ -11,8 +11,10 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-import pufferflow.release.planning.decide as planning
+import pufferflow.release.planning.choose as planning
 from pufferflow.core.rounding import UNIT
+from pufferflow.release.mechanisms.base import PrivateReading
+from pufferflow.release.publish import draw_release
 
 LEVEL, POWER = pf.Secret("level", domain=[0, 1, 2, 3]), pf.Secret("power", domain=pf.Interval(0, 10))
 ROWS = pl.DataFrame(
@@ -91,19 +93,19 @@ def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_f
         machine(ulps * UNIT)
         elsewhere = plan(name)
         assert elsewhere.cost != own.cost
-        paid.reserve(elsewhere._decision, str(ulps))
+        paid.reserve(elsewhere, str(ulps))
         machine(0.0)
         spent = paid.spent()
         done = plan(name).release(paid, id=str(ulps))
         assert paid.spent() == spent
         assert done.certificate.cost == elsewhere.cost
-        assert own._decision.name == elsewhere._decision.name
-        drawn, charged = own._decision.at(elsewhere.cost).noises, elsewhere.cost.shape.noise.scale
-        weights = own._decision.weights.tolist()
+        assert own.name == elsewhere.name
+        drawn, charged = own.recharged(elsewhere.cost).mechanism.noise.noises, elsewhere.cost.shape.noise.scale
+        weights = own.mechanism.noise.weights.tolist()
         assert all(one.scale * weight >= charged for one, weight in zip(drawn, weights, strict=True))
         assert all(
             math.isclose(one.scale, other.scale, rel_tol=1e-14)
-            for one, other in zip(drawn, elsewhere._decision.noises, strict=True)
+            for one, other in zip(drawn, elsewhere.mechanism.noise.noises, strict=True)
         )
     assert {entry.state for entry in paid.history()} == {"committed"}
 
@@ -128,7 +130,7 @@ def test_noise_that_is_not_this_machines_is_refused(name, digits, account, machi
     """More or less by a millionth, or less than this machine's proof asks for: nothing is drawn, nothing charged."""
     paid = account(name)
     machine(digits)
-    paid.reserve(plan(name)._decision, "x")
+    paid.reserve(plan(name), "x")
     machine(0.0)
     spent = paid.spent()
     with pytest.raises(pf.UsageError, match="cannot be used here") as caught:
@@ -144,7 +146,7 @@ def test_a_little_more_noise_than_this_machine_needs_is_used(account, machine):
     paid = account("chain")
     machine(5e-10)
     elsewhere = plan("chain")
-    paid.reserve(elsewhere._decision, "x")
+    paid.reserve(elsewhere, "x")
     machine(0.0)
     assert plan("chain").release(paid, id="x").certificate.cost == elsewhere.cost
 
@@ -163,7 +165,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", thinned(CHANGES.values(), 0.1), ids=CHANGES)
 def test_another_plan_has_another_name(change, account):
     paid, own, other = account("chain"), plan("chain"), plan("chain", **change)
-    paid.reserve(own._decision, "x")
+    paid.reserve(own, "x")
     own.release(paid, id="y")
     for taken in ("x", "y"):
         with pytest.raises(pf.UsageError, match="belongs to another plan"):
@@ -173,25 +175,23 @@ def test_another_plan_has_another_name(change, account):
 @pytest.mark.slow
 def test_one_wish_has_one_name():
     """Shares in lowest terms, bounds by name or by class, a floor that is left out."""
-    own = plan("chain")._decision.name
+    own = plan("chain").name
     same = ({"shares": {"second": 4, "first": 4}}, {"bound": "auto"}, {"noise": pf.Laplace}, {"row_privacy": True})
-    assert {plan("chain", **one)._decision.name for one in same} == {own}
-    assert plan("chain", bound="gwm")._decision.name == plan("chain", bound=pf.GWM())._decision.name != own
+    assert {plan("chain", **one).name for one in same} == {own}
+    assert plan("chain", bound="gwm").name == plan("chain", bound=pf.GWM()).name != own
 
 
 def test_a_name_has_no_digits_of_an_accuracy(machine):
     own = plan("independent")
     machine(3 * UNIT)
     other = plan("independent")
-    assert other._decision.name == own._decision.name
-    assert plan("independent", accuracy=pf.Within(40.000001))._decision.name != own._decision.name
+    assert other.name == own.name
+    assert plan("independent", accuracy=pf.Within(40.000001)).name != own.name
 
 
 def older(made):
     """Return what an older version reserved: named by all digits of its certificate."""
-    decision = copy.copy(made._decision)
-    vars(decision)["name"] = made.certificate.digest
-    return decision
+    return SimpleNamespace(cost=made.cost, certificate=made.certificate, name=made.certificate.digest)
 
 
 @pytest.mark.slow
@@ -214,9 +214,8 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
 
 
 def _released(made, reservation):
-    from pufferflow.release.publish import _draw_release
-
-    return _draw_release(made._decision, made._decision.source, reservation)
+    reading = PrivateReading(made.request, made.mechanism.source)
+    return draw_release(made.mechanism, reading, reservation.certified(made.certificate))
 
 
 @pytest.mark.slow
@@ -226,7 +225,7 @@ def test_a_job_that_crashed_elsewhere_is_finished_here_with_its_page(tmp_path, m
     machine(2 * UNIT)
     elsewhere, period = job.plan("2026-11-01"), job.id_of("2026-11-01")
     job._payer.ledger().open("meters-2026", elsewhere.request.scenario, limit=pf.Pure(9.0), dataset="meters").reserve(
-        elsewhere._decision, period
+        elsewhere, period
     )
     machine(0.0)
     ran = job.run("2026-11-01")

@@ -187,11 +187,11 @@ def test_other_noise_than_the_account_counts_is_told(tmp_path):
     promise, limit, _ = PROMISES["approx"]
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("days", scenario, limit=limit)
-        account.reserve(plan_of(scenario, promise, 0, noise=pf.Laplace)._decision, None)
+        account.reserve(plan_of(scenario, promise, 0, noise=pf.Laplace), None)
         other = plan_of(scenario, promise, 1, noise=pf.Gaussian)
         assert account.forecast(other, every=WINDOW).fits == account.remaining(other) == 0
         with pytest.raises(pf.Refused, match="by pure losses") as refusal:
-            account.reserve(other._decision, None)
+            account.reserve(other, None)
         assert "noise=pf.Laplace" in refusal.value.instead
 
 

@@ -166,7 +166,7 @@ def keys(rng, kind):
     batch = pf.protect(frame, scenario)
 
     def appears(name, plan):
-        known = plan._decision.threshold
+        known = plan.mechanism.noise.threshold
         chance = tail(known.noise, float(known.above - 1 + known.grid / 2))
         return finite(name, plan, [[0.0, chance], [1.0, 1 - chance]])
 

@@ -97,7 +97,7 @@ def presence(**options):
     def keys(promise, noise=pf.Gaussian):
         """The unit is alone in a town: its key appears if the noisy number of rows is above the threshold."""
         plan = batch.group_by("town", keys="discover").private_count().plan(promise, noise=noise)
-        known = plan._decision.threshold
+        known = plan.mechanism.noise.threshold
         chance = tail(known.noise, float(known.above - 1 + known.grid / 2))
         return finite(f"keys {promise!r} {noise.__name__}", plan, [[0.0, chance], [1.0, 1 - chance]])
 

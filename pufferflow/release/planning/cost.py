@@ -20,7 +20,8 @@ from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.published.cost import Cost, Part, Rows, Shape, digest_of
 from pufferflow.queries.engine_interface import GroupSize, Pattern, Patterns
-from pufferflow.release.planning.decision import NOISE_MARGIN, Decision
+from pufferflow.release.planning.basis import NOISE_MARGIN
+from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.public_metadata import ONE_ROW, of_sizes, size_of
 from pufferflow.release.planning.sum_tables import Tables, on_interval, tables_of
 from pufferflow.release.planning.units import regions
@@ -31,35 +32,35 @@ _MOST_VALUES = 1 << 16
 Table = tuple[tuple[float, ...], ...]
 
 
-def cost_of(decision: Decision) -> Cost:
-    """Return the cost of a release of this plan: numbers, and public facts of the rows it selects."""
-    scenario, placed = decision.request.scenario, decision.facts.placed
-    unnamed = on_interval(decision.request) or _too_many_values(decision)
-    translated = [way for way in decision.tables if isinstance(way[0].prior, GaussianPrior)]
+def cost_of(noise: CalibratedNoise) -> Cost:
+    """Return the cost of a release with this noise: numbers, and public facts of the rows it selects."""
+    scenario, placed = noise.request.scenario, noise.public.placed
+    unnamed = on_interval(noise.request) or _too_many_values(noise)
+    translated = [way for way in noise.tables if isinstance(way[0].prior, GaussianPrior)]
     # the linear functions that replace those on an interval, where rows translate each other
     linear = next((tables for way in translated for tables in way if tables.rounding is not None), None)
-    slopes, rounding = (None, None) if linear is None else _slopes(decision, linear)
-    kinds = decision.facts.weights.kinds
+    slopes, rounding = (None, None) if linear is None else _slopes(noise, linear)
+    kinds = noise.public.weights.kinds
     shape = Shape(
-        promise=decision.promise,
+        promise=noise.guarantee,
         setting=scenario.setting,
         priors=tuple(digest_of(prior) for prior in scenario.priors),
-        stored_noise=decision.least_noise.at(decision.least_noise.scale * NOISE_MARGIN).stored(),
-        dimension=decision.laws.dimension,
-        values=_table(decision.facts.functions.at_values, decision.weights) if _tells_values(decision) else None,
+        stored_noise=noise.least_noise.at(noise.least_noise.scale * NOISE_MARGIN).stored(),
+        dimension=noise.laws.dimension,
+        values=_table(noise.basis.functions.at_values, noise.weights) if _tells_values(noise) else None,
         kinds=() if kinds is None else tuple(tuple(np.flatnonzero(kind).tolist()) for kind in kinds),
         slopes=slopes,
         rounding=rounding,
-        unsigned=linear is not None and (linear.unsigned or decision.facts.weights.mixed),
-        independent_moves=_independent_moves(decision) if unnamed and _rows_move_less(decision) else None,
-        coupled_movements=_coupled_movements(decision),
-        group_movement=_group_movement(decision, placed),
-        row_movement=_row_movement(decision),
-        column=decision.request.column,
-        rows=_rows(decision, placed),
-        key_delta=decision.key_delta or None,
+        unsigned=linear is not None and (linear.unsigned or noise.public.weights.mixed),
+        independent_moves=_independent_moves(noise) if unnamed and _rows_move_less(noise) else None,
+        coupled_movements=_coupled_movements(noise),
+        group_movement=_group_movement(noise, placed),
+        row_movement=_row_movement(noise),
+        column=noise.request.column,
+        rows=_rows(noise, placed),
+        key_delta=noise.key_delta or None,
     )
-    selected = regions(decision.request)
+    selected = regions(noise.request)
     if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:
         return Cost(shape, regions=selected)
     hull = math.floor(placed.reach[0]), math.ceil(placed.reach[1])
@@ -68,46 +69,46 @@ def cost_of(decision: Decision) -> Cost:
     return Cost(shape, first, hull, start, selected, placed.clock)
 
 
-def _tells_values(decision: Decision) -> bool:
+def _tells_values(noise: CalibratedNoise) -> bool:
     """Return whether rules may use the terms of a row: with weights only rules that take rows one by one."""
-    if on_interval(decision.request) or bounded_grids(decision.request.measures) or _too_many_values(decision):
+    if on_interval(noise.request) or bounded_grids(noise.request.measures) or _too_many_values(noise):
         return False
     one_by_one = all(
         prior.independent_rows or prior.shared_class or isinstance(prior, ChainPrior)
-        for prior in decision.request.scenario.priors
+        for prior in noise.request.scenario.priors
     )
-    return not decision.facts.weights.grids or (one_by_one and _rows_move_less(decision))
+    return not noise.public.weights.grids or (one_by_one and _rows_move_less(noise))
 
 
-def _too_many_values(decision: Decision) -> bool:
+def _too_many_values(noise: CalibratedNoise) -> bool:
     """Return whether a domain has more values than a cost may store, and movements say as much."""
-    scenario, domain = decision.request.scenario, decision.request.domain
+    scenario, domain = noise.request.scenario, noise.request.domain
     known = all(prior.any_law or prior.any_correlation for prior in scenario.priors)
     values = 1 if domain is None else len(domain.points)
-    return known and values * len(decision.request.measures) > _MOST_VALUES
+    return known and values * len(noise.request.measures) > _MOST_VALUES
 
 
-def _rows_move_less(decision: Decision) -> bool:
+def _rows_move_less(noise: CalibratedNoise) -> bool:
     """Return whether a row of less weight loses less than one of the largest weight, which the terms describe.
 
     Where weights define kinds of rows, none is between 0 and the largest. Else under each prior: w·φ with noise reveals
     as much as φ with noise of 1/w times the scale, and in these families larger noise is smaller noise with more noise
     added.
     """
-    weights = decision.facts.weights
+    weights = noise.public.weights
     known = not weights.grids or weights.kinds is not None
-    return known or isinstance(decision.calibration.noise, Laplace | Gaussian)
+    return known or isinstance(noise.calibration.noise, Laplace | Gaussian)
 
 
-def _independent_moves(decision: Decision) -> Table | None:
+def _independent_moves(noise: CalibratedNoise) -> Table | None:
     """Return how far an independent row moves each sum between two paired values, of an interval or of very many.
 
     It applies to priors of independent rows, and to the cost of a row's own value under every prior.
     """
-    ways = [way for way in decision.tables if way[0].prior.independent_rows]
-    request, secret = decision.request, decision.request.scenario.secret
+    ways = [way for way in noise.tables if way[0].prior.independent_rows]
+    request, secret = noise.request, noise.request.scenario.secret
     if not ways and isinstance(secret, ValueSecret) and request.column == secret.column:
-        ways = [tables_of(Independent(), secret, decision.facts.functions)]
+        ways = [tables_of(Independent(), secret, noise.basis.functions)]
     if not ways:
         return None
     tables, values = ways[0][0], ways[0][0].values
@@ -115,122 +116,118 @@ def _independent_moves(decision: Decision) -> Table | None:
         first, second = tables.secret.pair_places.T
         moves = np.abs(values[:, first] - values[:, second]).max(axis=1)
         values = np.stack([np.zeros(len(moves)), moves], axis=1)
-    return _table(values, tables.weights(decision.weights))
+    return _table(values, tables.weights(noise.weights))
 
 
-def _coupled_movements(decision: Decision) -> dict[str, float]:
+def _coupled_movements(noise: CalibratedNoise) -> dict[str, float]:
     """Return for each prior how far all sums move under one coupling of whole data sets (M15–M17, M7), if it has one.
 
     Of independent rows a single one moves, from any value to any other.
     """
-    scenario = decision.request.scenario
+    scenario = noise.request.scenario
     movements = dict[str, float]()
-    for prior, way in zip(scenario.priors, decision.tables, strict=True):
+    for prior, way in zip(scenario.priors, noise.tables, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
             movements[digest_of(prior)] = _movement(
-                decision, lambda sizes, way=way: decision.facts.laws([way], decision.weights, sizes)
+                noise, lambda sizes, way=way: noise.public.laws([way], noise.weights, sizes)
             )
         elif prior.independent_rows:
-            movements[digest_of(prior)] = _movement_of_one_row(decision, way)
+            movements[digest_of(prior)] = _movement_of_one_row(noise, way)
         elif isinstance(prior, GaussianMixture):
-            movements |= _movements_of_classes(decision, prior)
+            movements |= _movements_of_classes(noise, prior)
     return movements
 
 
-def _row_movement(decision: Decision) -> float | None:
+def _row_movement(noise: CalibratedNoise) -> float | None:
     """Return how far a row moves all sums between any two values, where a table has no terms; None elsewhere."""
-    priors = decision.request.scenario.priors
+    priors = noise.request.scenario.priors
     of_tables = any(prior.independent_rows and not prior.any_law for prior in priors)
-    if not of_tables or _tells_values(decision) or isinstance(decision.request.scenario.secret, Presence):
+    if not of_tables or _tells_values(noise) or isinstance(noise.request.scenario.secret, Presence):
         return None
-    return _movement_of_one_row(decision, [decision.free_tables])
+    return _movement_of_one_row(noise, [noise.free_tables])
 
 
-def _movement_of_one_row(decision: Decision, way: Sequence[Tables]) -> float:
+def _movement_of_one_row(noise: CalibratedNoise, way: Sequence[Tables]) -> float:
     """Return how far an independent row moves all sums from any value to any other.
 
     For rows with weights the tables of the plan count too, if they are of any two values: on an interval they say how
     far a row moves each sum, without the margin for roundings that corners have. They are of any two values of the row
     only where nothing else of it is hidden: a table has laws given the secret instead.
     """
-    facts, secret, norm = decision.facts, decision.request.scenario.secret, decision.calibration.noise.norm
+    public, secret, norm = noise.public, noise.request.scenario.secret, noise.calibration.noise.norm
     of_values = all(one.prior.any_law for one in way)  # not where a table has laws given the secret
-    any_two = of_values and isinstance(secret, Secret) and secret.pairs == "all" and facts.weights.grids
-    tables: list[Tables] = [decision.free_tables, *(way if any_two else ())]
+    any_two = of_values and isinstance(secret, Secret) and secret.pairs == "all" and public.weights.grids
+    tables: list[Tables] = [noise.free_tables, *(way if any_two else ())]
     return max(
-        min(facts.laws_on([ONE_ROW], one, decision.weights).winf(norm).length for one in of_kind)
-        for of_kind in facts.weights.of_each_row(tables)
+        min(public.laws_on([ONE_ROW], one, noise.weights).winf(norm).length for one in of_kind)
+        for of_kind in public.weights.of_each_row(tables)
     )
 
 
-def _movements_of_classes(decision: Decision, prior: GaussianMixture) -> dict[str, float]:
+def _movements_of_classes(noise: CalibratedNoise, prior: GaussianMixture) -> dict[str, float]:
     """Return how far all sums move in each class of a mixture (M54)."""
-    secret, facts = decision.request.scenario.secret, decision.facts
+    secret, public = noise.request.scenario.secret, noise.public
     movements, digest = dict[str, float](), digest_of(prior)
     for place, member in enumerate(prior.members):
-        way = tables_of(member, secret, facts.functions)
+        way = tables_of(member, secret, noise.basis.functions)
         movements[class_digest(digest, place)] = _movement(
-            decision, lambda sizes, way=way: facts.laws([way], decision.weights, sizes)
+            noise, lambda sizes, way=way: public.laws([way], noise.weights, sizes)
         )
     return movements
 
 
-def _movement(decision: Decision, laws: Callable[[Sequence[GroupSize] | None], Laws]) -> float:
+def _movement(noise: CalibratedNoise, laws: Callable[[Sequence[GroupSize] | None], Laws]) -> float:
     """Return how far all sums move, of a group of any size, were the least noise in all cells.
 
     Losses depend on movements in units of the noise's scale. So what moves cells that have more noise counts as so much
     shorter; along one coupling the loss of a release about a group is at most that of the longest of these.
     """
-    most, least, norm = decision.calibration.noise, decision.least_noise, decision.calibration.noise.norm
-    lengths = [(laws(None).winf(norm).length, most)]
-    if decision.cells is not None:
-        lengths += [(laws(kind.sizes).winf(norm).length, kind.noise) for kind in decision.cells.kinds]
+    least, norm = noise.least_noise, noise.calibration.noise.norm
+    lengths = [(laws(block.sizes).winf(norm).length, block.noise) for block in noise.blocks]
     return max(
-        length if noise is least else upwards(length * (least.scale / noise.scale), 4 * UNIT)
-        for length, noise in lengths
+        length if own is least else upwards(length * (least.scale / own.scale), 4 * UNIT) for length, own in lengths
     )
 
 
-def _group_movement(decision: Decision, placed: Patterns | None) -> float | None:
+def _group_movement(noise: CalibratedNoise, placed: Patterns | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where rows are independent."""
-    scenario = decision.request.scenario
+    scenario = noise.request.scenario
     if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
         return None
-    facts, tables, weights = decision.facts, decision.free_tables, decision.weights
-    if placed is None or facts.weights.grids:
-        return _movement(
-            decision, lambda sizes: decision.group_laws if sizes is None else decision.group_laws_of(sizes)
-        )
-    return _movement(decision, lambda sizes: facts.laws_on(of_sizes(placed.distinct, sizes), tables, weights))
+    public, tables, weights = noise.public, noise.free_tables, noise.weights
+    if placed is None or public.weights.grids:
+        return _movement(noise, noise.group_laws)
+    return _movement(noise, lambda sizes: public.laws_on(of_sizes(placed.distinct, sizes), tables, weights))
 
 
-def _rows(decision: Decision, placed: Patterns | None) -> Rows | None:
+def _rows(noise: CalibratedNoise, placed: Patterns | None) -> Rows | None:
     """Return the selected rows of a group; None where rows are independent."""
-    facts, scenario = decision.facts, decision.request.scenario
+    public, scenario = noise.public, noise.request.scenario
     tied = [prior for prior in scenario.priors if not prior.independent_rows]
     if isinstance(scenario.secret, Presence) or (not tied and placed is None):
         return None
-    patterns = (facts.patterns(tied[0]) if placed is None else placed).distinct
+    patterns = (public.patterns(tied[0]) if placed is None else placed).distinct
     selected = max((pattern.selected for pattern in patterns), default=0)
     others = max((pattern.rows - pattern.selected for pattern in patterns), default=0)
     if placed is None or not all(_whole(_positions(pattern)) for pattern in patterns):
         return Rows(selected, others)
     runs, covers = _runs(patterns)
-    return Rows(selected, others, runs, covers, _parts(decision, patterns))
+    return Rows(selected, others, runs, covers, _parts(noise, patterns))
 
 
-def _parts(decision: Decision, patterns: Sequence[Pattern]) -> tuple[Part, ...]:
+def _parts(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[Part, ...]:
     """Return the steps of each pattern of groups with the least noise of cells that it is in, if cells differ."""
-    if decision.cells is None or not patterns:
+    if not noise.differs_by_cell or not patterns:
         return ()
-    least, scales = decision.least_noise.scale, dict.fromkeys(decision.cells.other_sizes, math.inf)
-    for kind in decision.cells.kinds:
-        scales |= {size: min(kind.noise.scale, scales.get(size, math.inf)) for size in kind.sizes}
+    whole, *others = noise.blocks
+    least, scales = noise.least_noise.scale, dict.fromkeys(noise.public.sizes_in(whole.cells), math.inf)
+    for block in others:
+        scales |= {size: min(block.noise.scale, scales.get(size, math.inf)) for size in block.sizes or ()}
     first = int(min(_selected_steps(pattern).min() for pattern in patterns))
     parts = dict[Part, None]()
     for pattern in patterns:
         own = least if pattern.covers else scales.get(size_of(pattern), least)
-        scale = min(own, decision.calibration.noise.scale)
+        scale = min(own, noise.calibration.noise.scale)
         parts[Part(scale * NOISE_MARGIN, _stretches(_selected_steps(pattern) - first))] = None
     return tuple(parts)
 
@@ -284,16 +281,16 @@ def _table(values: Floats, weights: Floats) -> Table:
     return tuple(_row(row) for row in scaled)
 
 
-def _slopes(decision: Decision, linear: Tables) -> tuple[Table, tuple[float, ...] | None]:
+def _slopes(noise: CalibratedNoise, linear: Tables) -> tuple[Table, tuple[float, ...] | None]:
     """Return weighted linear functions and how far rounding moves them at most.
 
     Where rows are of several kinds, one for the sums of a query of which a row moves one: the steepest, which rises as
     they do.
     """
-    scaled = (linear.values - linear.values.min(axis=1, keepdims=True)) * decision.weights[:, None]
-    growth = np.zeros(len(scaled)) if linear.rounding is None else linear.rounding * decision.weights
-    request, sets = decision.request, [(place,) for place in range(len(scaled))]
-    if decision.facts.weights.kinds is not None and (scaled[:, 0] == 0).all():
+    scaled = (linear.values - linear.values.min(axis=1, keepdims=True)) * noise.weights[:, None]
+    growth = np.zeros(len(scaled)) if linear.rounding is None else linear.rounding * noise.weights
+    request, sets = noise.request, [(place,) for place in range(len(scaled))]
+    if noise.public.weights.kinds is not None and (scaled[:, 0] == 0).all():
         exclusive = dict.fromkeys(places for query, places in request.reads if query.exclusive)
         sets = [*exclusive, *(own for own in sets if not any(own[0] in some for some in exclusive))]
     steepest = [scaled[max(some, key=lambda place: scaled[place, 1])] for some in sets]

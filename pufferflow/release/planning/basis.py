@@ -1,6 +1,6 @@
-"""Shares of one guarantee between the sums of a batch, and noise on combinations of sums, which correlates it (M28).
+"""The basis of noise: the weight of each sum, and whether noise is on sums or, correlated, on combinations (M28).
 
-The shares of one guarantee between the sums of a batch: the units in which their movements are added up.
+Weights divide one guarantee between the sums of a batch: they are the units in which movements are added up.
 
 A batch is one vector of sums (M23). Each is measured in a unit of its own, all get noise of one scale in these units,
 and that scale is calibrated for the vector as a whole. So the units alone divide the budget. They have short binary
@@ -18,10 +18,10 @@ They are proposed for what one row moves, and taken only where the least noise t
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, NamedTuple, final
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 import numpy as np
 
@@ -34,8 +34,12 @@ from pufferflow.models.secret import AnySecret, ValueSecret
 from pufferflow.noise.base import Noise
 from pufferflow.noise.joint_gaussian import least_covariance
 from pufferflow.queries.statistic import Query
-from pufferflow.release.planning.sum_tables import Tables
+from pufferflow.release.planning.key_threshold import grid_below
+from pufferflow.release.planning.sum_tables import SumFunctions, Tables
 
+ROUNDINGS: Final = 64 * UNIT
+NOISE_MARGIN: Final = 1 + 56 * UNIT
+"""The factor by which the noise of every sum exceeds that of the weighted sums, division by weights included."""
 _SOME = 6
 _SHARE_BITS = 12
 _MOST_SHARES = 1 << 24
@@ -128,27 +132,85 @@ _DIRECTIONS: Final = 256
 _WORTHWHILE: Final = 0.98
 
 
+class EachSum:
+    """What noise is added to: here each sum by itself."""
+
+    words: ClassVar[str] = ""
+    """What an explanation adds about it."""
+    parts_of_name: ClassVar[tuple[str, ...]] = ()
+    """What it adds to the name of a plan."""
+    one_by_one: ClassVar[bool] = True
+    """Whether each noisy number is a sum, so that it is known in whole steps."""
+
+    def functions(self, functions: SumFunctions) -> SumFunctions:
+        """Return the functions of what noise is added to."""
+        return functions
+
+    def of_totals(self, totals: Sequence[Array]) -> Sequence[Array]:
+        """Return what noise is added to, exactly, from sums of whole steps: an array of all cells for each."""
+        return totals
+
+    def to_sums(self, noisy: Floats) -> Floats:
+        """Return the sums that noisy numbers stand for, of shape (cells, sums)."""
+        return noisy
+
+    def of_sums(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
+        """Return the noise of each sum by itself, never less than it is."""
+        return tuple(noises)
+
+    def correlations(self, noises: Sequence[Noise]) -> tuple[tuple[float, ...], ...]:
+        """Return the correlations of the noise of the sums; none where it is independent."""
+        del noises
+        return ()
+
+    def longest(self, weights: Floats, units: Sequence[float]) -> float:
+        """Return how far the weighted numbers move if the sums move by 1 in their units, at most."""
+        return max(weight / unit for weight, unit in zip(weights.tolist(), units, strict=True))
+
+    def errors(self, noise: Noise, weights: Floats) -> Floats:
+        """Return the expected error of each sum; 0 for a sum that no row moves."""
+        return np.divide(noise.expected_error, weights, out=np.zeros(len(weights)), where=weights > 0)
+
+    def ranges(self, functions: SumFunctions) -> Floats:
+        """Return how far a row may move each sum, from the functions of what noise is added to."""
+        return functions.ranges
+
+    def grid(self, noise: Noise) -> Fraction:
+        """Return the grid on which a noisy number is drawn, in whole steps."""
+        return grid_below(noise)
+
+    def grids(self, noises: Sequence[Noise]) -> list[Fraction]:
+        """Return the grid of each sum that is published, in whole steps."""
+        return [self.grid(noise) for noise in noises]
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class Combined:
-    """Whole numbers: a row of factors of all sums for each combination, as many as there are sums."""
+class Combined(EachSum):
+    """Noise on combinations of sums: a row of whole factors for each combination, as many as there are sums."""
 
     factors: tuple[tuple[int, ...], ...]
+    words: ClassVar[str] = ", correlated between sums to reduce it (M28)"
+    parts_of_name: ClassVar[tuple[str, ...]] = ("combined",)
+    one_by_one: ClassVar[bool] = False
+
+    def functions(self, functions: SumFunctions) -> SumFunctions:
+        return functions.combining(np.array(self.factors, dtype=np.float64))
 
     def of(self, values: Floats) -> Floats:
         """Return the combinations of functions that have whole steps, exactly."""
         return np.array(self.factors, dtype=np.float64) @ values
 
-    def of_totals(self, totals: Array) -> Array:
-        """Return the combinations of sums of whole steps, of shape (cells, sums), however large they are."""
-        factors = np.array(self.factors, dtype=np.int64)
-        most = 1 if totals.dtype == object else int(np.abs(totals).max(initial=0))
-        small = totals.dtype != object and most * int(np.abs(factors).sum(axis=1).max()) < _LONGEST
-        return totals @ factors.T if small else totals.astype(object) @ factors.astype(object).T
+    def of_totals(self, totals: Sequence[Array]) -> Sequence[Array]:
+        """Return the combinations of sums of whole steps, however large they are."""
+        columns, factors = np.stack(totals, axis=1), np.array(self.factors, dtype=np.int64)
+        most = 1 if columns.dtype == object else int(np.abs(columns).max(initial=0))
+        small = columns.dtype != object and most * int(np.abs(factors).sum(axis=1).max()) < _LONGEST
+        return list((columns @ factors.T if small else columns.astype(object) @ factors.astype(object).T).T)
 
-    def to_sums(self, combinations: Floats) -> Floats:
+    def to_sums(self, noisy: Floats) -> Floats:
         """Return the sums whose combinations these are, of shape (cells, sums)."""
-        return combinations @ self._back.T
+        return noisy @ self._back.T
 
     def of_sums(self, noises: Sequence[Noise]) -> tuple[Noise, ...]:
         """Return the Gaussian noise of each sum by itself, rounded up, for that of the combinations."""
@@ -168,6 +230,19 @@ class Combined:
         moves = np.array(self.factors, dtype=np.float64) * weights[:, None] / np.array(units)
         return upwards(float(np.linalg.norm(moves, 2)), 64 * UNIT * len(weights))
 
+    def errors(self, noise: Noise, weights: Floats) -> Floats:
+        return np.array([own.expected_error for own in self.of_sums(noises_at(noise, weights))])
+
+    def ranges(self, functions: SumFunctions) -> Floats:
+        return np.ptp(self.to_sums(functions.at_values.T), axis=0)
+
+    def grid(self, noise: Noise) -> Fraction:
+        return grid_below(noise, finer=True)
+
+    def grids(self, noises: Sequence[Noise]) -> list[Fraction]:
+        """Return one grid for all: that of all combinations of the steps of noisy numbers."""
+        return [min(map(self.grid, noises)) / self.determinant] * len(noises)
+
     @property
     def determinant(self) -> int:
         """The number of which each sum, times it, is a whole combination of the combinations."""
@@ -179,11 +254,46 @@ class Combined:
         return np.array(_inverse(self.factors), dtype=np.float64)
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """What noise is added to, the functions of a row that are behind it, and its weights.
+
+    With noise of one scale on the weighted numbers each query has its share of the guarantee.
+    """
+
+    transform: EachSum
+    functions: SumFunctions
+    weights: Floats
+
+    def weighted(self, weights: Floats) -> "Basis":
+        """Return the basis with other weights."""
+        return replace(self, weights=weights)
+
+    def noises(self, noise: Noise) -> tuple[Noise, ...]:
+        """Return the noise of each number in whole steps, for a noise of the weighted numbers."""
+        return noises_at(noise, self.weights)
+
+    def expected_errors(self, noise: Noise) -> Floats:
+        """Return the expected error of each noisy sum over what one row can add."""
+        errors = self.transform.errors(noise, self.weights)
+        return np.where(errors > 0, errors / np.maximum(self.transform.ranges(self.functions), 1e-300), 0.0)
+
+
+def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
+    """Return the noise of every number for a noise of the weighted ones, larger by a few roundings than necessary.
+
+    So the loss stays below a guarantee that is no short binary fraction, and ten times 0.1 fit into 1.
+    """
+    scales = [upwards(noise.scale / weight, ROUNDINGS) if weight > 0 else 0.0 for weight in weights.tolist()]
+    return tuple(noise.at(scale) for scale in scales)
+
+
 class Proposal(NamedTuple):
     """Combinations, their weights, and what share of independent noise's errors is left, as one row moves."""
 
     combined: Combined
-    weights: Floats
+    basis: Basis
     share: float
 
     def tables(self, tables: Sequence[Sequence[Tables]]) -> list[list[Tables]]:
@@ -191,11 +301,12 @@ class Proposal(NamedTuple):
         return [[one._replace(values=self.combined.of(one.values)) for one in own] for own in tables]
 
 
-def proposed(secret: AnySecret, values: Floats, weights: Floats) -> Proposal | None:
+def proposed(secret: AnySecret, values: Floats, basis: Basis) -> Proposal | None:
     """Return combinations of sums whose noise would be less than that of the weighted sums; None if there are none.
 
     `values` are the functions of all sums at the points of a finite domain, with zeros for a row that is not there.
     """
+    weights = basis.weights
     moved = np.flatnonzero(weights > 0)
     if not 2 <= len(moved) <= MOST_SUMS:
         return None
@@ -214,7 +325,11 @@ def proposed(secret: AnySecret, values: Floats, weights: Floats) -> Proposal | N
     own[moved] = [short_binary(step) for step in steps.tolist()]
     combined = Combined(tuple(tuple(row) for row in factors.tolist()))
     moves = np.ptp(combined.of(values), axis=1)
-    return Proposal(combined, np.where(moves > 0, own, 0.0), share) if np.diag(factors).all() else None
+    if not np.diag(factors).all():
+        return None
+    return Proposal(
+        combined, Basis(combined, combined.functions(basis.functions), np.where(moves > 0, own, 0.0)), share
+    )
 
 
 def _shifts(secret: AnySecret, values: Floats) -> Floats:

@@ -24,13 +24,13 @@ be better, and the smaller error decides.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 
 from pufferflow.calibration.calibrate import Bounds, Calibration, calibrate_each, loss, proof_of
 from pufferflow.calibration.laws import Laws, SeveralLaws
-from pufferflow.core.arrays import Array, Flags, Floats, Whole
+from pufferflow.core.arrays import Array, Flags, Floats
 from pufferflow.core.errors import Refused
 from pufferflow.models.domain import Label
 from pufferflow.models.priors.simple import Independent
@@ -39,7 +39,7 @@ from pufferflow.models.secret import Initial, ValueSecret
 from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.queries.engine_interface import CellGroups, GroupSize
-from pufferflow.release.planning.combined import short_binary
+from pufferflow.release.planning.basis import NOISE_MARGIN, Basis, short_binary
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import Tables, tables_of
@@ -49,25 +49,25 @@ _DOUBLINGS = 16
 _HARDLY = "hardly any noise is needed for the guarantee: the little that is added lets an account add releases up"
 
 
-def row_laws(facts: PublicMetadata, weights: Floats, laws: Laws | None) -> Laws | None:
+def row_laws(public: PublicMetadata, basis: Basis, laws: Laws | None) -> Laws | None:
     """Return the laws of the weighted sums if the secret's row is independent of all others; `laws` if that is so.
 
     None where no sum reads the secret of the row itself: units that come and go have a floor of their own, derived
     secrets are no values of rows, and the selected rows may have no first values among them.
     """
-    secret = facts.request.scenario.secret
-    if not isinstance(secret, ValueSecret) or facts.request.column != secret.column:
+    secret = public.request.scenario.secret
+    if not isinstance(secret, ValueSecret) or public.request.column != secret.column:
         return None
-    if isinstance(secret, Initial) and not _selects_first_rows(facts):
+    if isinstance(secret, Initial) and not _selects_first_rows(public):
         return None
-    if laws is not None and facts.request.scenario.priors == (Independent(),):
+    if laws is not None and public.request.scenario.priors == (Independent(),):
         return laws
-    return facts.laws([tables_of(Independent(), secret, facts.functions)], weights)
+    return public.laws([tables_of(Independent(), secret, basis.functions)], basis.weights)
 
 
-def _selects_first_rows(facts: PublicMetadata) -> bool:
+def _selects_first_rows(public: PublicMetadata) -> bool:
     """Return whether a sequence's first row may be selected; true if no row is."""
-    patterns = [pattern for prior in facts.request.scenario.priors for pattern in facts.patterns(prior).distinct]
+    patterns = [pattern for prior in public.request.scenario.priors for pattern in public.patterns(prior).distinct]
     return not patterns or any(
         pattern.positions is None or (pattern.cells[pattern.positions == pattern.start] >= 0).any()
         for pattern in patterns
@@ -92,14 +92,14 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
     return replace(calibration, noise=louder, loss=proven, note=_HARDLY if louder.scale >= least else calibration.note)
 
 
-def least_scale(facts: PublicMetadata, weights: Floats, promise: Guarantee) -> float:
+def least_scale(public: PublicMetadata, basis: Basis, promise: Guarantee) -> float:
     """Return a scale not far below one row's movement of the weighted sums, less for guarantees that hide very little.
 
     Where prior and other rows hide the secret by themselves, hardly any noise would do, and would compose with no other
     release. This least noise is too small to be visible in the answers.
     """
-    farthest = float((facts.functions.ranges * weights).max(initial=0.0))
-    if facts.request.scenario.priors == (Independent(),) and (own := row_laws(facts, weights, None)) is not None:
+    farthest = float((basis.functions.ranges * basis.weights).max(initial=0.0))
+    if public.request.scenario.priors == (Independent(),) and (own := row_laws(public, basis, None)) is not None:
         farthest = min(farthest, own.winf(np.inf).length)  # between the secret's own pairs, which may be near
     epsilon = 0.0 if promise.kind is None else promise.loss
     return farthest / max(_LOUDEST, 4 * epsilon)
@@ -118,56 +118,27 @@ _RTOL: Final = 1e-6
 
 @final
 @dataclass(frozen=True, eq=False)
-class QuietCells:
-    """Cells with groups of these sizes only, the laws of their weighted sums, and the noise that hides these."""
+class Block:
+    """Some cells with one noise: the laws of their weighted sums, and the calibration that hides these.
 
-    sizes: tuple[GroupSize, ...]
+    The first block of a plan has the most noise, enough for every group; the cells of others need less.
+    """
+
+    cells: Array | slice
     laws: Laws
     calibration: Calibration
+    sizes: tuple[GroupSize, ...] | None = None
+    """The sizes of the groups that the laws are of; None for all groups."""
 
     @property
     def noise(self) -> Noise:
         """The noise of the weighted sums."""
         return self.calibration.noise
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class CellNoise:
-    """The kinds of cells that need less noise than others, and the kind of each cell: −1 for all others.
-
-    `other_sizes` are those of the groups in others.
-    """
-
-    kinds: tuple[QuietCells, ...]
-    kind_of_cell: Whole
-    other_sizes: tuple[GroupSize, ...]
-
-    @property
-    def least(self) -> Noise:
-        """The least noise of all cells."""
-        return min((kind.noise for kind in self.kinds), key=lambda noise: noise.scale)
-
-    def by_noise(self, most: Noise) -> list[tuple[Noise, Array]]:
-        """Return each noise, the largest first, and the places of the cells that have it; `most` is that of others."""
-        noises = [*(kind.noise for kind in self.kinds), most]  # a cell of the kind −1 has the last
-        scales = np.array([noise.scale for noise in noises])[self.kind_of_cell]
-        return [(most.at(scale), np.flatnonzero(scales == scale)) for scale in np.unique(scales)[::-1].tolist()]
-
-    def charged(self, factor: float, proof: "Proof") -> "CellNoise | None":
-        """Return the same with noises that are longer by a factor near 1; None if one of them has no proof."""
-        kinds = list[QuietCells]()
-        for kind in self.kinds:
-            found = proof.of(kind.laws, kind.noise.at(kind.noise.scale * factor))
-            if found is None:
-                return None
-            kinds.append(replace(kind, calibration=found))
-        return replace(self, kinds=tuple(kinds))
-
-    def shortened(self, factor: float) -> Self:
-        """Return the same with noises that are shorter by a factor, for which nothing is proven again."""
-        kinds = [replace(kind, calibration=shortened(kind.calibration, factor)) for kind in self.kinds]
-        return replace(self, kinds=tuple(kinds))
+    def recharged(self, noise: Noise, proof: "Proof") -> "Block | None":
+        """Return the block with a noise from a ledger, drawn a little shorter; None if it has no proof."""
+        found = proof.of(self.laws, noise)
+        return None if found is None else replace(self, calibration=shortened(found, NOISE_MARGIN))
 
 
 @final
@@ -200,56 +171,56 @@ def shortened(calibration: Calibration, factor: float) -> Calibration:
 class Demand:
     """What noise is made for: the weighted laws of some tables, and those of one row alone, if it has to be hidden."""
 
-    facts: PublicMetadata
-    terms: PlanOptions
-    tables: Sequence[Sequence[Tables]]
-    weights: Floats
+    public: PublicMetadata
+    options: PlanOptions
+    tables: list[list[Tables]]
+    basis: Basis
     family: Family
-    of_row: Laws | None
+    of_row: Laws | None = None
     end: float | None = None
 
     def scale(self, laws: Laws, promise: Guarantee, *, row: bool = False) -> float:
         """Return the least scale that hides laws, those of one `row` alone by whatever bound."""
-        bound = "auto" if row else self.terms.bound
+        bound = "auto" if row else self.options.bound
         return calibrate_each([(laws, bound)], promise, self.family, self.end)[0].noise.scale
 
 
-def noise_by_cell(demand: Demand, calibration: Calibration) -> CellNoise | None:
-    """Return noise cell by cell; None if all cells have that of the calibration, which suffices for every group.
+def blocks_of(demand: Demand, whole: Block) -> tuple[Block, ...]:
+    """Return the block of all cells, whose noise suffices for every group; and those of cells that need less.
 
     Only of families whose losses fall as noise grows.
     """
-    noise, facts, promise = calibration.noise, demand.facts, calibration.guarantee
+    noise, public, promise = whole.noise, demand.public, whole.calibration.guarantee
     enough = noise.scale * _WORTHWHILE
-    if not (demand.terms.per_group and noise.monotone and noise.scale > 0) or not facts.may_differ_by_cell:
-        return None
-    least = least_scale(facts, demand.weights, promise)
+    if not (demand.options.per_group and noise.monotone and noise.scale > 0) or not public.may_differ_by_cell:
+        return (whole,)
+    least = least_scale(public, demand.basis, promise)
     if demand.of_row is not None:
         least = max(least, demand.scale(demand.of_row, promise, row=True))
-    groups = facts.groups_in_cells if least < enough else None
+    groups = public.groups_in_cells if least < enough else None
     if groups is None or len(groups.kinds) < 2:
-        return None
-    return _quieter(demand, calibration, groups, least)
+        return (whole,)
+    return _by_need(demand, whole, groups, least)
 
 
-def _quieter(demand: Demand, calibration: Calibration, groups: CellGroups, least: float) -> CellNoise | None:
-    """Return the kinds that need less than others, none of them less than the `least`; None if there is none."""
-    noise = calibration.noise
-    proof = Proof(calibration.guarantee, [calibration.bound, demand.terms.bound], demand.of_row)  # the best one first
+def _by_need(demand: Demand, whole: Block, groups: CellGroups, least: float) -> tuple[Block, ...]:
+    """Return a block for each kind of cells that needs less than others, but no less than the `least`; others first."""
+    noise, calibration = whole.noise, whole.calibration
+    proof = Proof(calibration.guarantee, [calibration.bound, demand.options.bound], demand.of_row)  # the best one first
     number = np.full(len(groups.kinds) + 1, -1)  # the last is that of cells of no group
-    kinds = list[QuietCells]()
+    found = list[Block]()
     for place, (sizes, laws, scale) in enumerate(_by_kind(demand, calibration, groups)):
         tried = (max(scale, least) * factor for factor in (1.0, 1 + _RTOL))
-        quiet = (proof.of(laws, noise.at(own)) for own in tried if own < noise.scale * _WORTHWHILE)
-        found = next((one for one in quiet if one is not None), None)
-        if found is not None:
-            number[place] = len(kinds)
-            kinds.append(QuietCells(sizes, laws, found))
-    if not kinds:
-        return None
-    number[-1] = min(range(len(kinds)), key=lambda place: kinds[place].noise.scale)
-    others = {size for sizes, own in zip(groups.kinds, number, strict=False) if own < 0 for size in sizes}
-    return CellNoise(tuple(kinds), number[groups.kind_of_cell], tuple(sorted(others)))
+        enough = (proof.of(laws, noise.at(own)) for own in tried if own < noise.scale * _WORTHWHILE)
+        proven = next((one for one in enough if one is not None), None)
+        if proven is not None:
+            number[place] = len(found)
+            found.append(Block(slice(0), laws, proven, sizes))
+    if not found:
+        return (whole,)
+    number[-1] = min(range(len(found)), key=lambda place: found[place].noise.scale)
+    of_cell = number[groups.kind_of_cell]
+    return tuple(replace(one, cells=np.flatnonzero(of_cell == own)) for own, one in enumerate([whole, *found], -1))
 
 
 def _by_kind(
@@ -265,7 +236,7 @@ def _by_kind(
         around = [sizes for sizes in groups.kinds if size in sizes]
         if all(max(scales.get(one, 0.0) for one in sizes) >= most * _WORTHWHILE for sizes in around):
             continue
-        laws[size] = demand.facts.laws(demand.tables, demand.weights, [size])
+        laws[size] = demand.public.laws(demand.tables, demand.basis.weights, [size])
         try:
             scales[size] = demand.scale(laws[size], promise)
         except Refused:
@@ -282,15 +253,17 @@ def weights_by_kind(demand: Demand) -> Floats | None:
 
     None where rows are independent, since shares are by what one row moves; and where some sum is of all rows.
     """
-    facts, promise = demand.facts, demand.terms.example
-    kinds = None if None in facts.weights.of_sums else facts.weights.kinds
-    dependent = any(not prior.independent_rows for prior in facts.request.scenario.priors)
-    if kinds is None or not dependent or demand.terms.accuracy is not None:
+    public, promise = demand.public, demand.options.example
+    kinds = None if None in public.weights.of_sums else public.weights.kinds
+    dependent = any(not prior.independent_rows for prior in public.request.scenario.priors)
+    if kinds is None or not dependent or demand.options.accuracy is not None:
         return None
-    needs = np.array([_need(replace(demand, weights=demand.weights * kind), promise) for kind in kinds])
+    needs = np.array(
+        [_need(replace(demand, basis=demand.basis.weighted(demand.basis.weights * kind)), promise) for kind in kinds]
+    )
     if not (needs > 0).all():
         return None
-    return np.array([short_binary(weight) for weight in (demand.weights * _rises(kinds, needs)).tolist()])
+    return np.array([short_binary(weight) for weight in (demand.basis.weights * _rises(kinds, needs)).tolist()])
 
 
 def _rises(kinds: Flags, needs: Floats) -> Floats:
@@ -302,8 +275,8 @@ def _rises(kinds: Flags, needs: Floats) -> Floats:
 def _need(demand: Demand, promise: Guarantee) -> float:
     """Return the scale of the noise of weighted sums that hides their rows, and one row alone; 0 if it is not known."""
     try:
-        laws = demand.facts.laws(demand.tables, demand.weights)
-        of_row = row_laws(demand.facts, demand.weights, laws) if demand.terms.row_privacy else None
+        laws = demand.public.laws(demand.tables, demand.basis.weights)
+        of_row = row_laws(demand.public, demand.basis, laws) if demand.options.row_privacy else None
         own = demand.scale(laws, promise)
         return own if of_row is None else max(own, demand.scale(of_row, promise, row=True))
     except Refused:

@@ -1,0 +1,1 @@
+"""Mechanisms: what answers the queries of a plan with randomness, its certificate and its explanation."""
