@@ -137,4 +137,6 @@ def test_the_eight_steps_of_a_release_are_where_the_guide_says():
         name = kind.strip(" `")
         places = [ROOT / "pufferflow" / file for file in re.findall(r"`([a-z_/]+\.py)`", files)]
         assert places, step
-        assert any(re.search(rf"^class {name}\b", place.read_text(encoding="utf-8"), re.M) for place in places), step
+        assert any(
+            re.search(rf"^class {name}\b", place.read_text(encoding="utf-8"), re.MULTILINE) for place in places
+        ), step
