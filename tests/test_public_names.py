@@ -16,7 +16,7 @@ import pytest
 
 import pufferflow as pf
 
-HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib", "msgspec", "rich"]
+HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib", "jinja2", "markupsafe", "msgspec", "rich"]
 
 
 def test_dir_lists_the_public_names():

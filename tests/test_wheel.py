@@ -23,4 +23,7 @@ def test_wheel_holds_both_packages_and_nothing_else(tmp_path):
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {"pufferflow/__init__.pyi", "pufferflow/distributions/wasserstein_1d.py"} <= set(names)
     assert {f"pufferflow/jobs/starter/{name}" for name in ("job.toml", "job.py.txt")} <= set(names)
-    assert "pufferflow/reports/page.css" in names
+    templates = {str(path.relative_to(ROOT)) for path in (ROOT / "pufferflow/reports/templates").rglob("*.*")}
+    assert (
+        {"pufferflow/reports/templates/page.css", "pufferflow/reports/templates/page.html"} <= templates <= set(names)
+    )

@@ -1,58 +1,53 @@
-"""Pieces of HTML. All text is escaped here, once, where it becomes markup."""
+"""Pages, sections and blocks are templates of the folder `templates`; here they become markup.
 
-from collections.abc import Iterable, Sequence
+A template prints text, which is escaped as it is printed. Markup comes from templates and the figures' canvas only.
+"""
+
 from dataclasses import dataclass
-from functools import partial
-from html import escape
-from itertools import repeat
-from typing import final
+from functools import cache
+from typing import Any, final
 
 from pufferflow.core.errors import escape_controls
+from pufferflow.reports.numbers import at_most, counted, plain, total, upwards
 
 _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
 ELLIPSIS = "…"
-_LONG = 28
-_WIDE = 90
 
 
 @final
 @dataclass(frozen=True)
 class Section:
-    """A part of a report: `anchor` is its id, `body` is markup."""
+    """A part of a report: `anchor` is its id, `body` is markup; without a body it is left out."""
 
     anchor: str
     title: str
     body: str
 
 
-@final
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its head, its cells as text, whether these are numbers, and the anchors they link to."""
-
-    head: str
-    cells: Sequence[str]
-    number: bool = False
-    anchors: Sequence[str] = ()
+def values_of(template: str, /, **values: Any) -> Any:
+    """Return what a template sets, by name; as markup it is what the template prints."""
+    return environment().get_template(template).make_module(values)
 
 
-def text(given: str) -> str:
-    """Return text as markup: nothing in it is a tag, an entity or a control character.
+def section(name: str, anchor: str = "", /, **values: Any) -> Section:
+    """Return the section of a template, which says its title; its anchor is the template's name, if none is given."""
+    made = values_of(f"sections/{name}.html", **values)
+    return Section(anchor or name, made.title, made.__html__())
 
-    >>> text('<b>"&"</b>')
-    '&lt;b&gt;&quot;&amp;&quot;&lt;/b&gt;'
+
+def rendered(template: str, /, **values: Any) -> str:
+    """Return a template filled in, as text for a file: where it is printed, it is escaped."""
+    return str(values_of(template, **values))
+
+
+def visible(given: str) -> str:
+    r"""Return text without control characters; only text can be printed, so that no page says `None`.
+
+    >>> print(visible("a\ttab, \x00, \u202eright to left"))
+    a	tab, �, \u202eright to left
     """
-    return escape("\t".join(map(escape_controls, given.translate(_CONTROLS).split("\t"))))
-
-
-def link(given: str, anchor: str) -> str:
-    """Return text as a link to an anchor of the report, if there is one.
-
-    >>> link("GWM", "word-gwm"), link("GWM", "")
-    ('<a href="#word-gwm">GWM</a>', 'GWM')
-    """
-    return f'<a href="#{anchor}">{text(given)}</a>' if anchor else text(given)
+    return "\t".join(map(escape_controls, given.translate(_CONTROLS).split("\t")))
 
 
 def shortened(given: str, most: int) -> str:
@@ -65,64 +60,34 @@ def shortened(given: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1].rstrip() + ELLIPSIS
 
 
-def paragraph(given: str, kind: str = "") -> str:
-    """Return a paragraph of plain text, with a direction of writing of its own."""
-    return f'<p dir="auto"{_kind(kind)}>{text(given)}</p>'
+def as_sentence(given: str) -> str:
+    """Return a remark as a sentence.
 
-
-def listed(items: Iterable[str]) -> str:
-    """Return a list of plain texts; empty for no items."""
-    return listed_markup(map(text, items))
-
-
-def listed_markup(items: Iterable[str]) -> str:
-    """Return a list of pieces of markup; empty for no items."""
-    rows = "".join(f'<li dir="auto">{item}</li>' for item in items)
-    return f"<ul>{rows}</ul>" if rows else ""
-
-
-def facts(pairs: Iterable[tuple[str, str]], kind: str = "facts") -> str:
-    """Return pairs of a name and a value."""
-    rows = "".join(
-        f'<div{_kind("wide" * (len(value) > _WIDE))}><dt>{text(name)}</dt><dd dir="auto">{text(value)}</dd></div>'
-        for name, value in pairs
-    )
-    return f"<dl{_kind(kind)}>{rows}</dl>"
-
-
-def table(caption: str, columns: Sequence[Column], *, marked: int | None = None, only: str = "") -> str:
-    """Return a table that scrolls by itself and takes the keyboard's focus; the first column names the rows.
-
-    `only` restricts it to a screen or to paper.
+    >>> as_sentence("by movement alone")
+    'By movement alone.'
     """
-    head = "".join(
-        f'<th scope="col"{_kind(_shape(column, column.head))} dir="auto">{text(column.head)}</th>' for column in columns
+    return f"{given[:1].upper()}{given[1:].rstrip('.')}."
+
+
+def _printed(given: Any) -> Any:
+    """Return what stands for a printed value: markup is left as it is."""
+    return given if hasattr(given, "__html__") else visible(given)
+
+
+@cache
+def environment() -> Any:
+    """Return what fills in templates; jinja2 is loaded with the first page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made: Any = Environment(
+        autoescape=True,
+        finalize=_printed,
+        keep_trailing_newline=True,
+        loader=PackageLoader("pufferflow.reports"),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
     )
-    cells = (map(partial(_cell, column), column.cells, column.anchors or repeat("")) for column in columns)
-    rows = zip(*cells, strict=True)
-    body = "".join(f"<tr{_kind('marked' * (number == marked))}>{_row(row)}</tr>" for number, row in enumerate(rows))
-    name = text("Table: " + shortened(caption, 120))
-    return (
-        f'<div{_kind(f"scroll {only}".rstrip())} tabindex="0" role="region" aria-label="{name}">'
-        f'<p dir="auto">{text(caption)}</p><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _row(cells: Sequence[tuple[str, str]]) -> str:
-    (kind, name), *rest = cells
-    named = f'<th scope="row"{kind} dir="auto">{name}</th>'
-    return named + "".join(f'<td{kind} dir="auto">{cell}</td>' for kind, cell in rest)
-
-
-def _cell(column: Column, given: str, anchor: str) -> tuple[str, str]:
-    """Return the class of a cell and its markup."""
-    return _kind(_shape(column, given)), link(given, anchor)
-
-
-def _shape(column: Column, cell: str) -> str:
-    return "number" if column.number else "long" * (len(cell) > _LONG)
-
-
-def _kind(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
+    for named in (as_sentence, at_most, counted, plain, shortened, total, upwards):
+        made.filters[named.__name__] = named
+    return made

@@ -11,7 +11,6 @@ import polars as pl
 
 from pufferflow.core.arrays import Floats
 from pufferflow.reports.evidence import Cell
-from pufferflow.reports.html import Column
 from pufferflow.reports.numbers import beside, counted, percent, plain, span
 
 MOST_ROWS = 200
@@ -20,6 +19,16 @@ _MOST_SIDE_BY_SIDE, _OUTPUTS = 3, "the outputs"
 _ALL, _BAR = "all rows", "95 % interval"
 _TIMES = 1.5
 NUMBER, LARGEST = "the number", "the largest possible answer"
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its head, its cells as text, and whether these are numbers."""
+
+    head: str
+    cells: Sequence[str]
+    number: bool = False
 
 
 @final

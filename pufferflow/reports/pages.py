@@ -1,30 +1,27 @@
 """The reports on plans, releases, ledgers and priors: one HTML file each, light and dark, for screens and paper.
 
-The reports on plans, releases and ledgers: one HTML file each, light and dark, for screens and paper.
-
 They load nothing from a network. In a notebook the same text and tables are shown without the rest of the report.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
+from itertools import groupby
 from typing import final
 
 import polars as pl
 from msgspec.structs import replace
 
-from pufferflow.reports import sections
-from pufferflow.reports.evidence import Budget, Cell, Evidence, LedgerFacts
+from pufferflow.reports.evidence import Cell, Evidence, LedgerFacts, Remarks
 from pufferflow.reports.figures.bars import beliefs_figure, shares_figure, widths_figure
 from pufferflow.reports.figures.canvas import MISSING, drawable
 from pufferflow.reports.figures.estimates import estimates_figure
-from pufferflow.reports.figures.over_time import describe_budget, releases_of
-from pufferflow.reports.html import Column, Section, facts, listed, paragraph, table, text
-from pufferflow.reports.numbers import at_most, counted, fold, plain, total
+from pufferflow.reports.figures.over_time import releases_of
+from pufferflow.reports.html import Section, rendered, section
+from pufferflow.reports.numbers import counted, fold, plain
 from pufferflow.reports.outputs import (
     MOST_ROWS,
+    Column,
     Share,
     keys_of,
     outputs_of,
@@ -33,11 +30,12 @@ from pufferflow.reports.outputs import (
     published_shares,
     table_of,
 )
-from pufferflow.reports.sections import account, room_left
+from pufferflow.reports.sections import account, certainty, certificate, room_left, rough, sections_of, spent
 
-MOST_CELLS, MOST_SHARES, MOST_ACCOUNTS = 200, 6, 12
+MOST_CELLS, MOST_ACCOUNTS = 200, 12
 _FIRST = 3
 _PLAN_CLOSING = "Written by pufferflow. Nothing in this report depends on a private value."
+_RELEASE_CLOSING = "Written by pufferflow. This report has no number without noise."
 _LEDGER_CLOSING = "Written by pufferflow from the records of the ledger, which hold no private value."
 
 
@@ -45,30 +43,28 @@ def page(  # noqa: PLR0913 - a report, in parts
     kind: str,
     title: str,
     summary: Sequence[tuple[str, str]],
-    sections: Sequence[Section],
+    parts: Sequence[Section],
     closing: str,
     *,
     about: Sequence[tuple[str, str]] = (),
+    remarks: Sequence[Remarks] = (),
 ) -> str:
-    """Return a whole report: its kind, its title, a summary, and its sections, each under a heading.
+    """Return a whole report: its kind, its title, a summary, and its sections that have something to say.
 
-    `about` is its context: a job, a period, a data set, a date.
+    `about` is its context: a job, a period, a data set, a date. `remarks` end the sections that they belong to.
     """
-    title = title.strip() or "Without a title"
-    undrawn = any("<figure" in part.body for part in sections) and not drawable()
-    missing = paragraph(MISSING, "warning") if undrawn else ""
-    named = facts(about, "about") if about else ""
-    contents = "".join(f'<li><a href="#{part.anchor}">{text(part.title)}</a></li>' for part in sections)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        # an empty icon of its own, or a browser would request one from the server
-        f'<link rel="icon" href="data:,">\n<title>{text(f"{title} – {kind}")}</title>\n<style>\n{_style()}</style>\n'
-        f'</head>\n<body>\n<header>\n<p class="kind">{text(kind)}</p>\n<h1 dir="auto">{text(title)}</h1>\n'
-        f"{named}{missing}{facts(summary)}\n</header>\n"
-        f'<nav aria-labelledby="contents"><h2 id="contents">Contents</h2><ol>{contents}</ol></nav>\n'
-        f"<main>\n{''.join(map(_section, sections))}</main>\n"
-        f"<footer><p>{text(closing)}</p></footer>\n</body>\n</html>\n"
+    kept = [part for part in parts if part.body.strip()]
+    undrawn = any("<figure" in part.body for part in kept) and not drawable()
+    return rendered(
+        "page.html",
+        kind=kind,
+        title=title.strip() or "Without a title",
+        summary=summary,
+        parts=kept,
+        closing=closing,
+        about=about,
+        remarks=remarks,
+        missing=MISSING if undrawn else "",
     )
 
 
@@ -84,48 +80,25 @@ def heading(job: str, period: str, dataset: str, written: datetime | None) -> li
     return [(name, value) for name, value in named if value]
 
 
-def _section(part: Section) -> str:
-    return (
-        f'<section id="{part.anchor}" aria-labelledby="{part.anchor}-title">\n'
-        f'<h2 id="{part.anchor}-title">{text(part.title)}</h2>\n{part.body}\n</section>\n'
-    )
-
-
-@cache
-def _style() -> str:
-    return (files("pufferflow.reports") / "page.css").read_text(encoding="utf-8")
-
-
 def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
     """Return the report on a plan, which was `written` at this moment."""
-    why = "The width of the error bars depends on the answers themselves, so it is not known beforehand."
-    widths = widths_figure(evidence.cells) or paragraph(why, "quiet")
-    table_of_cells = _cells_table(evidence.cells, evidence.more_cells)
-    numbers = Section("numbers", "How noisy each number will be", widths + table_of_cells)
-    signal = _signal_section(planned_shares(evidence.cells), _findings(evidence))
-    parts = _parts(evidence, numbers, signal, sections.certificate(_record(evidence), evidence))
-    kind = "Plan: nothing has been published yet"
-    about = heading(evidence.job, evidence.period, evidence.dataset, written)
-    return page(kind, evidence.title, _summary_of_evidence(evidence), parts, _PLAN_CLOSING, about=about)
-
-
-def _parts(evidence: Evidence, numbers: Section, signal: Section, record: Section) -> list[Section]:
-    """Return the sections of a report with evidence, those on its numbers included."""
-    parts = (
-        sections.sentence(evidence),
-        numbers,
-        signal,
-        sections.worst(evidence),
-        sections.distances(evidence),
-        sections.memory(evidence),
-        sections.models(evidence),
-        sections.bounds(evidence),
-        sections.budget(evidence.budget),
-        sections.breakable(evidence),
-        sections.words(evidence),
-        record,
+    rows, left = _alike(evidence.cells)
+    numbers = section(
+        "planned", "numbers", figure=widths_figure(evidence.cells), rows=rows, left=left + evidence.more_cells
     )
-    return sections.finished(parts, evidence)
+    about = heading(evidence.job, evidence.period, evidence.dataset, written)
+    parts = sections_of(
+        evidence, numbers, _signal(planned_shares(evidence.cells), evidence), certificate(_record(evidence), evidence)
+    )
+    return page(
+        "Plan: nothing has been published yet",
+        evidence.title,
+        _summary_of_evidence(evidence),
+        parts,
+        _PLAN_CLOSING,
+        about=about,
+        remarks=evidence.remarks,
+    )
 
 
 def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
@@ -142,8 +115,8 @@ def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
         ("Guarantee", promise),
         ("Worst pair of secrets", "" if pair is None else f"{pair.first} against {pair.second}"),
         ("Noise", _noise_in_words(evidence.cells)),
-        ("Spent of the limit", sections.spent(evidence.budget)),
-        ("Certainty of the noise", sections.certainty(evidence) or ""),
+        ("Spent of the limit", spent(evidence.budget)),
+        ("Certainty of the noise", certainty(evidence) or ""),
     ]
     return [(name, value) for name, value in summary if value]
 
@@ -161,32 +134,18 @@ def _noise_in_words(cells: Sequence[Cell]) -> str:
     return f"{kinds}, of scale {first}{more}"
 
 
-def _cells_table(cells: Sequence[Cell], more: int) -> str:
-    """Return the table of the noise of each number; groups of one output with the same noise share a row."""
-    rows: list[list[Cell]] = []
-    for cell in cells:
-        if rows and replace(rows[-1][0], group=cell.group) == cell:
-            rows[-1].append(cell)
-        else:
-            rows.append([cell])
-    left = more + sum(map(len, rows[MOST_CELLS:]))
-    rows = rows[:MOST_CELLS]
-    first = [same[0] for same in rows]
-    groups = [
-        same[0].group if len(same) == 1 else f"{counted(len(same), 'group')}: {same[0].group} to {same[-1].group}"
-        for same in rows
+def _alike(cells: Sequence[Cell]) -> tuple[list[tuple[str, Cell]], int]:
+    """Return the first rows of a table of cells, and how many cells are left out.
+
+    Groups of one output with the same noise share a row.
+    """
+    rows = [list(same) for _, same in groupby(cells, lambda cell: replace(cell, group=""))]
+    named = [
+        (one.group if len(same) == 1 else f"{counted(len(same), 'group')}: {one.group} to {same[-1].group}", one)
+        for same in rows[:MOST_CELLS]
+        for one in same[:1]
     ]
-    columns = [
-        Column("output", [cell.query for cell in first]),
-        Column("group", groups),
-        Column("noise", [cell.noise for cell in first]),
-        Column("scale", [plain(cell.scale) for cell in first], number=True),
-        Column("expected error", [plain(cell.expected_error) for cell in first], number=True),
-        Column("95 % within ±", [plain(cell.interval_95) for cell in first], number=True),
-        Column("largest answer", [plain(cell.largest) for cell in first], number=True),
-    ]
-    caption = "The numbers that would be published; groups with the same noise share a row"
-    return table(caption + (f"; {counted(left, 'more number')} not shown" if left else ""), columns)
+    return named, sum(map(len, rows[MOST_CELLS:]))
 
 
 def _findings(evidence: Evidence) -> tuple[str, ...]:
@@ -194,19 +153,10 @@ def _findings(evidence: Evidence) -> tuple[str, ...]:
     return evidence.findings or evidence.too_noisy
 
 
-def _signal_section(shares: Sequence[Share], findings: Sequence[str] = ()) -> Section:
-    """Return the section on noise against signal: a figure, sentences, and the useless numbers first."""
-    title = "Noise against signal"
-    if not shares:
-        return sections.unknown("signal", title, "There is no number to compare the noise with.")
-    sentences = [share.sentence() for share in shares[:MOST_SHARES]]
-    if len(shares) > MOST_SHARES:
-        sentences.append(f"… and {counted(len(shares) - MOST_SHARES, 'more output')}.")
-    warnings = [f"{line[:1].upper()}{line[1:]}." for line in findings[:MOST_SHARES]]
-    if len(findings) > MOST_SHARES:
-        warnings.append(f"The same holds for {counted(len(findings) - MOST_SHARES, 'more output')}.")
-    warned = "".join(paragraph(line, "warning") for line in warnings)
-    return Section("signal", title, warned + listed(sentences) + shares_figure(shares))
+def _signal(shares: Sequence[Share], evidence: Evidence | None) -> Section:
+    """Return the section on noise against signal: the useless numbers first, sentences, and a figure."""
+    findings = () if evidence is None else _findings(evidence)
+    return section("signal", shares=shares, findings=findings, figure=shares_figure(shares))
 
 
 def _record(evidence: Evidence) -> list[tuple[str, str]]:
@@ -225,15 +175,6 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
     ]
 
 
-_RELEASE_CLOSING = "Written by pufferflow. This report has no number without noise."
-_CUT = (
-    "Numbers are as published, and error bars are cut to the possible range, so that a number can lie outside of its "
-    "error bar; release.clipped() gives numbers within the range."
-)
-_NO_EVIDENCE = (
-    "The plan of this release is not available, so there is no sentence to sign here. The guarantee is in the "
-    "certificate below. release.report(path, plan.evidence()) writes the whole report, with the same plan made again."
-)
 _FACTS = (("promise", "Guarantee"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
 
 
@@ -252,42 +193,49 @@ def release_page(  # noqa: PLR0913 - a report, and its context
 
     Error bars are drawn as `possible`, cut to the range of the answers; the size of noise is that of `intervals`.
     """
-    counts = () if evidence is None else evidence.counts
-    numbers = _numbers(frame, intervals if possible is None else possible, sections.rough(evidence), counts)
-    shares, kind = published_shares(outputs_of(frame, intervals)), "Release: numbers with their noise"
-    record = sections.certificate(certificate_rows, evidence)
+    numbers = _numbers(frame, intervals if possible is None else possible, evidence)
+    signal = _signal(published_shares(outputs_of(frame, intervals)), evidence)
+    record, kind = certificate(certificate_rows, evidence), "Release: numbers with their noise"
     if evidence is None:
-        missing = sections.unknown("sentence", "What was guaranteed", _NO_EVIDENCE)
         title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
-        parts = [missing, numbers, _signal_section(shares), record]
+        parts = [section("unplanned", "sentence"), numbers, signal, record]
         return page(kind, title, _summary_of_certificate(certificate_rows), parts, _RELEASE_CLOSING, about=about)
-    about = heading(evidence.job or job, evidence.period or period, evidence.dataset, written)
-    parts = _parts(evidence, numbers, _signal_section(shares, _findings(evidence)), record)
-    return page(kind, evidence.title, _summary_of_evidence(evidence), parts, _RELEASE_CLOSING, about=about)
+    return page(
+        kind,
+        evidence.title,
+        _summary_of_evidence(evidence),
+        sections_of(evidence, numbers, signal, record),
+        _RELEASE_CLOSING,
+        about=heading(evidence.job or job, evidence.period or period, evidence.dataset, written),
+        remarks=evidence.remarks,
+    )
 
 
-def numbers_table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> str:
-    """Return the table of a release's numbers; `only` restricts it to paper or a screen."""
+def _table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> tuple[str, list[Column], str]:
+    """Return a table of a release's numbers, and its caption before it; `only` restricts it to paper or a screen."""
     columns, more = table_of(frame, intervals)
     of = f" of {_names(frame, intervals)}" if only == "paper" else ""
-    return table(f"Published numbers{of}, noise included, with their error bars{more}", columns, only=only)
+    return f"Published numbers{of}, noise included, with their error bars{more}", columns, only
 
 
-def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, rough: Sequence[str], counts: Sequence[str]) -> Section:
+def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, evidence: Evidence | None) -> Section:
     """Return figures and tables of a release; on paper each of many outputs has a table, which fits its width."""
-    title, outputs = "The numbers and their error bars", outputs_of(frame, intervals)
+    outputs = outputs_of(frame, intervals)
     if not frame.height or not outputs:
-        return sections.unknown("numbers", title, "The release has no numbers.")
-    body = estimates_figure(panels_of(frame, intervals, counts), rough)
-    if any(((output.values < output.low) | (output.values > output.high)).any() for output in outputs):
-        body += paragraph(_CUT, "quiet")
-    if frame.height == 1 or len(outputs) <= _FIRST:
-        return Section("numbers", title, body + numbers_table(frame, intervals))
-    body += numbers_table(frame, intervals, "screen")
-    keys = keys_of(frame, outputs).columns
-    for output in outputs:
-        body += numbers_table(frame.select(*keys, output.name), intervals, "paper")
-    return Section("numbers", title, body)
+        return section("published", "numbers", tables=[])
+    tables = [_table(frame, intervals)]
+    if frame.height > 1 and len(outputs) > _FIRST:
+        keys = keys_of(frame, outputs).columns
+        of_one = [frame.select(*keys, output.name) for output in outputs]
+        tables = [_table(frame, intervals, "screen"), *(_table(one, intervals, "paper") for one in of_one)]
+    panels = panels_of(frame, intervals, () if evidence is None else evidence.counts)
+    return section(
+        "published",
+        "numbers",
+        tables=tables,
+        figure=estimates_figure(panels, rough(evidence)),
+        cut=any(((output.values < output.low) | (output.values > output.high)).any() for output in outputs),
+    )
 
 
 def _summary_of_certificate(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -315,37 +263,21 @@ def ledger_page(ledger: LedgerFacts) -> str:
         ("Entries", f"{ledger.entries:,}"),
         ("Records", sound),
     ]
-    parts = [_overview(ledger.accounts)]
-    for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1):
-        body = paragraph(describe_budget(budget)) + account(budget, "budget" if place == 1 else f"budget-{place}")
-        parts.append(Section(f"account-{place}", f"Account {budget.account}", body))
-    parts.append(Section("head", "For the record", facts([*summary, ("Head", ledger.head)], "record")))
+    record = [*summary, ("Head", ledger.head)]
+    parts = [
+        section("accounts", accounts=ledger.accounts, most=MOST_ACCOUNTS, releases_of=releases_of, room_left=room_left),
+        *(account(budget, place) for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1)),
+        section("certificate", "head", whole=False, repeated=False, rows=record),
+    ]
     title = f"{counted(len(ledger.accounts), 'account')}, {counted(ledger.entries, 'entry', 'entries')}"
     return page("Ledger: what has been spent", title, summary, parts, _LEDGER_CLOSING)
-
-
-def _overview(accounts: tuple[Budget, ...]) -> Section:
-    title = "All accounts"
-    if not accounts:
-        return Section("accounts", title, paragraph("The ledger has no accounts yet.", "quiet"))
-    columns = [
-        Column("account", [budget.account for budget in accounts]),
-        Column("dataset", [budget.dataset for budget in accounts]),
-        Column("limit", [budget.limit for budget in accounts]),
-        Column("spent", [total(budget.spent) for budget in accounts], number=True),
-        Column("of", [total(budget.limit_epsilon) for budget in accounts], number=True),
-        Column("releases", [f"{releases_of(budget):,}" for budget in accounts], number=True),
-        Column("more that fit", list(map(room_left, accounts)), number=True),
-    ]
-    more = f" Figures follow for the first {MOST_ACCOUNTS}." if len(accounts) > MOST_ACCOUNTS else ""
-    return Section("accounts", title, table(f"What every account has spent of its limit.{more}", columns))
 
 
 def plan_block(explanation: str, summary: pl.DataFrame) -> str:
     """Return a plan for a notebook."""
     first = summary.head(MOST_ROWS)
     columns = [Column(of.name, list(map(_cell, of)), number=of.dtype.is_numeric()) for of in first.get_columns()]
-    return f"<div>{_verbatim(explanation)}{table('One row for each number that would be published', columns)}</div>"
+    return rendered("plan_block.html", explanation=explanation, columns=columns)
 
 
 def _cell(value: object) -> str:
@@ -354,14 +286,8 @@ def _cell(value: object) -> str:
 
 def release_block(frame: pl.DataFrame, intervals: pl.DataFrame, certificate: str) -> str:
     """Return a release for a notebook."""
-    return f"<div>{numbers_table(frame, intervals)}{_verbatim(certificate)}</div>"
-
-
-def _verbatim(words: str) -> str:
-    return f'<pre style="white-space: pre-wrap; font: inherit">{text(words)}</pre>'
-
-
-_CLOSING = "Written by pufferflow. Nothing in this report depends on a private value."
+    caption, columns, _ = _table(frame, intervals)
+    return rendered("release_block.html", caption=caption, columns=columns, certificate=certificate)
 
 
 @final
@@ -375,41 +301,19 @@ class BeliefRow:
     against: Sequence[str]
     note: str
 
+    @property
+    def name(self) -> str:
+        """The prior, without its numbers."""
+        return self.belief.partition(" (")[0]
+
 
 def beliefs_page(reference: str, output: str, promise: str, rows: Sequence[BeliefRow]) -> str:
     """Return the report, with the priors in the order of their errors."""
-    priced = [(row.belief.partition(" (")[0], row.error) for row in rows if row.error is not None]
-    costs = beliefs_figure(output, priced) + _table(rows)
-    speaks = "".join(f"<h3>{text(row.belief)}</h3>{_against(row)}" for row in rows)
-    meaning = listed(
-        [
-            "A prior without evidence against it is not proven: the reference could not refute it.",
-            "No table shows how near the reference is to the private data; whoever signs has to judge that.",
-            "What is left if a prior is wrong is what the noise keeps under any correlation of the rows of a group.",
-            "Where little is left, the guarantee rests on the prior alone.",
-        ]
-    )
+    priced = [(row.name, row.error) for row in rows if row.error is not None]
     summary = [("Guarantee", promise), ("Reference", reference), ("Output", output)]
-    sections = [
-        Section("costs", "What each prior costs", costs),
-        Section("against", "The evidence against each", speaks),
-        Section("meaning", "What does not follow", meaning),
+    parts = [
+        section("costs", figure=beliefs_figure(output, priced), rows=rows),
+        section("against", rows=rows),
+        section("meaning"),
     ]
-    return page("Priors: nothing has been published", f"Which prior for {output}?", summary, sections, _CLOSING)
-
-
-def _table(rows: Sequence[BeliefRow]) -> str:
-    return table(
-        "What the guarantee costs under each prior, and the epsilon that is left if it is wrong.",
-        [
-            Column("prior", [row.belief.partition(" (")[0] for row in rows]),
-            Column("expected error", ["–" if row.error is None else plain(row.error) for row in rows], number=True),
-            Column("left if wrong", ["–" if row.left is None else at_most(row.left) for row in rows], number=True),
-            Column("evidence against it", ["yes" if row.against else "no" for row in rows]),
-        ],
-    )
-
-
-def _against(row: BeliefRow) -> str:
-    note = facts([("No answer", row.note)]) if row.note else ""
-    return note + (listed(row.against) if row.against else paragraph("No evidence in the reference.", "quiet"))
+    return page("Priors: nothing has been published", f"Which prior for {output}?", summary, parts, _PLAN_CLOSING)

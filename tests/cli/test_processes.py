@@ -17,7 +17,7 @@ from thinned import nightly
 import pufferflow as pf
 from pufferflow.jobs import starter
 
-HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib"]
+HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib", "jinja2"]
 PROGRAM = [sys.executable, *STRICT, "-m", "pufferflow"]
 SLOW = """
 def build(frame, period):

@@ -88,8 +88,8 @@ def test_a_forecast_without_end_names_the_rule_of_its_totals(ledger):
     assert found.rule
     assert "no rule" not in found.rule
     old = msgspec.structs.replace(found, rule="no rule bounds it")
-    assert "adds up by" in spending.account(found)
-    assert "adds up by" not in spending.account(old)
+    assert "adds up by" in spending.account(found).body
+    assert "adds up by" not in spending.account(old).body
 
 
 @pytest.mark.slow

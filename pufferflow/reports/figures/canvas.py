@@ -20,7 +20,7 @@ from typing import Any, Final, cast, final
 import numpy as np
 
 from pufferflow.core.arrays import Floats
-from pufferflow.reports.html import ELLIPSIS, paragraph, shortened, text
+from pufferflow.reports.html import ELLIPSIS, shortened, values_of, visible
 from pufferflow.reports.numbers import power, ticks
 
 WIDTH: Final = 380.0
@@ -108,11 +108,8 @@ class Sheet:
 
 def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     """Return a figure with its caption; without matplotlib, its description."""
-    body, caption = paragraph(words.description), ""
-    if drawable():
-        body = _svg(words, height, paint)
-        caption = f'<figcaption dir="auto">{text(words.caption)}</figcaption>' if words.caption else ""
-    return f'<figure id="{words.anchor}" data-figure="{words.kind}">{body}{caption}</figure>\n'
+    drawing = _drawing(words, height, paint) if drawable() else ""
+    return values_of("figure.html", words=words, drawing=drawing, box=f"0 0 {WIDTH:g} {height:g}").__html__()
 
 
 def drawable() -> bool:
@@ -120,7 +117,7 @@ def drawable() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def _svg(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
+def _drawing(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     with _one_at_a_time, _quietly():
         import matplotlib as mpl
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -133,12 +130,13 @@ def _svg(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
             canvas, outside, file = cast(Any, FigureCanvasSVG(made)), Texts(), BytesIO()
             paint(Sheet(made, height, outside))
             canvas.print_svg(file, metadata={"Date": None, "Creator": None})
-    return _inline(file.getvalue().decode(), words, height, outside.originals)
+    return _inline(file.getvalue().decode(), words.anchor, outside.originals)
 
 
-def _inline(svg: str, words: Words, height: float, originals: list[str]) -> str:
-    """Return a drawing as an element of a report: ids of its own, colours as variables, escaped text."""
-    name = words.anchor
+def _inline(svg: str, name: str, originals: list[str]) -> str:
+    """Return a drawing as a part of a report: ids of its own, colours as variables, escaped text."""
+    from markupsafe import Markup, escape
+
     body = svg[svg.index(">", svg.index("<svg")) + 1 : svg.rindex("</svg>")]
     body = _DROPPED.sub("", body).replace("xlink:href", "href")
     used = set(_REFERRED.findall(body))
@@ -148,12 +146,8 @@ def _inline(svg: str, words: Words, height: float, originals: list[str]) -> str:
     for colour, variable in _COLOURS.items():
         body = body.replace(colour, f"var(--{variable})")
     body = re.sub(r"\s*\n\s*", "\n", body)
-    body = _STAND_IN.sub(lambda match: text(originals[int(match[1])]), body)  # last: no step below changes these
-    return (
-        f'<svg role="img" aria-labelledby="{name}-title {name}-description" viewBox="0 0 {WIDTH:g} {height:g}">'
-        f'<title id="{name}-title">{text(words.title)}</title>'
-        f'<desc id="{name}-description">{text(words.description)}</desc>{body}</svg>'
-    )
+    # last: no step changes these texts
+    return Markup(_STAND_IN.sub(lambda match: escape(visible(originals[int(match[1])])), body))  # noqa: S704 - drawn here, its texts escaped
 
 
 @contextmanager

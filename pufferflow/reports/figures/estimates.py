@@ -1,6 +1,8 @@
 """Published numbers with their error bars: a panel for each output, over time, numbers or names."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -42,9 +44,8 @@ def estimates_figure(panels: Sequence[Panel], rough: Sequence[str] = ()) -> str:
         height += _height(panel)
     captions = [*[""] * (len(figures) - 1), _caption(shown_panels, len(panels), rough)]
     names = ["", *[f"numbers-{place}" for place in range(2, len(figures) + 1)]]
-    return "".join(
-        _figure(own, shown_panels, name, caption) for own, name, caption in zip(figures, names, captions, strict=True)
-    )
+    made = zip(figures, names, captions, strict=True)
+    return reduce(add, (_figure(own, shown_panels, name, caption) for own, name, caption in made))
 
 
 def _figure(own: Sequence[Panel], panels: Sequence[Panel], name: str, caption: str) -> str:

@@ -11,9 +11,9 @@ CHANGED = {
         after('Literal["messages", "gwm"', ', "coarse"'),
         after("Kantorovich, GWM", ", Coarse"),
     ),
-    "pufferflow/reports/sections.py": after(
-        "_BOUNDS: Final = {\n",
-        '    "Coarse": "Like GWM, but with movements rounded up to powers of two (M3).",\n',
+    "pufferflow/reports/templates/meanings.html": after(
+        "{% set meanings = {\n",
+        '  "Coarse": "Like GWM, but with movements rounded up to powers of two (M3).",\n',
     ),
     "tests/calibration/test_order.py": after("pf.DAGWM(), pf.GWM(), ", "pf.Coarse(), "),
 }
