@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, final
 
 from pufferflow.core.errors import escape_controls
-from pufferflow.reports.numbers import at_most, counted, plain, total, upwards
+from pufferflow.reports.numbers import at_most, counted, fold, percent, plain, total, upwards
 
 _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
@@ -39,6 +39,11 @@ def section(name: str, anchor: str = "", /, **values: Any) -> Section:
 def rendered(template: str, /, **values: Any) -> str:
     """Return a template filled in, as text for a file: where it is printed, it is escaped."""
     return str(values_of(template, **values))
+
+
+def said(what: str, /, *values: Any) -> str:
+    """Return what is said of a figure, as markup."""
+    return getattr(values_of("figures.html"), what)(*values)
 
 
 def visible(given: str) -> str:
@@ -88,6 +93,6 @@ def environment() -> Any:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    for named in (as_sentence, at_most, counted, plain, shortened, total, upwards):
+    for named in (as_sentence, at_most, counted, fold, percent, plain, shortened, total, upwards):
         made.filters[named.__name__] = named
     return made

@@ -22,6 +22,7 @@ from pufferflow.reports.figures.canvas import (
     figure,
     number_axis,
 )
+from pufferflow.reports.html import said
 from pufferflow.reports.numbers import counted, percent, total
 
 _LEFT, _TOP, _HEIGHT, _MEMORY_HEIGHT = 46.0, 30.0, 190.0, 150.0
@@ -38,7 +39,7 @@ _FORGOTTEN: Final = percent(0.01)
 def budget_figure(budget: Budget, name: str = "") -> str:
     """Return the figure of one account; `name` distinguishes figures of several accounts."""
     title = "Spent of the limit, and the forecast"
-    words = Words("budget", title, describe_budget(budget), _budget_caption(budget), name)
+    words = Words("budget", title, describe_budget(budget), said("caption_of_budget", budget, _every(budget)), name)
     return figure(words, _TOP + _HEIGHT + 46, lambda sheet: _paint_budget(sheet, budget))
 
 
@@ -48,39 +49,12 @@ def releases_of(budget: Budget) -> int:
 
 
 def describe_budget(budget: Budget) -> str:
-    """Describe the state of an account."""
-    spent = f"has spent {total(budget.spent)} of its limit of {total(budget.limit_epsilon)}"
-    parts = [f"After {counted(releases_of(budget), 'release')} the account {budget.account} {spent}."]
-    if budget.ahead:
-        further = f"{counted(len(budget.ahead), 'further release')}{_every(budget)}"
-        parts.append(f"With {further} it would spend {total(budget.ahead[-1])}.")
-    if budget.endless is not None:
-        parts.append(f"If that never ended, it would spend {total(budget.endless)}.")
-    if budget.fits:
-        parts.append(f"The limit allows {counted(budget.fits, 'further release')} like the last.")
-    elif budget.fits == 0:
-        parts.append("The limit does not allow another release like the last.")
-    elif budget.endless is not None and budget.endless <= budget.limit_epsilon:
-        parts.append("The limit is not reached, however many follow.")
-    return " ".join(parts)
+    """Describe the state of an account, as markup."""
+    return said("account", budget, releases_of(budget), _every(budget))
 
 
 def _every(budget: Budget) -> str:
     return f" (one every {budget.every})" if budget.every else ""
-
-
-def _budget_caption(budget: Budget) -> str:
-    parts = ["Solid: the loss of all releases together, after each of them."]
-    if budget.ahead:
-        parts.append(f"Dashed: the forecast if releases go on as before{_every(budget)}.")
-    if budget.endless is not None:
-        parts.append(f"Dotted: the total if that never ends, {total(budget.endless)}.")
-    parts.append("Red: the limit of the account, which refuses to pass it.")
-    if any(charge.at_most for charge in budget.charges):
-        parts.append("≤ in the table marks an upper bound that was proven at the time.")
-    if any(charge.state != _COMMITTED for charge in budget.charges):
-        parts.append("Hollow: reserved and counted, although no release was stored.")
-    return " ".join(parts)
 
 
 def _paint_budget(sheet: Sheet, budget: Budget) -> None:
@@ -121,7 +95,7 @@ def memory_figure(memories: Sequence[Memory]) -> str:
     if not shown:
         return ""
     title = f"How long a {row_of(shown[0])} is remembered"
-    words = Words("memory", title, describe_memory(shown), _memory_caption(shown))
+    words = Words("memory", title, describe_memory(shown), said("caption_of_memory", shown, row_of(shown[0])))
     return figure(words, _TOP + _MEMORY_HEIGHT + 46, lambda sheet: _paint_memory(sheet, shown))
 
 
@@ -160,24 +134,6 @@ def describe_memory(memories: Sequence[Memory]) -> str:
             last = f"no more than {_FORGOTTEN} after {duration(memory, memory.forgotten)}"
         sentences.append(f"{what} one {row_of(memory)} reveals about a later one is {first}, and {last}{believed}.")
     return " ".join(sentences)
-
-
-def _memory_caption(memories: Sequence[Memory]) -> str:
-    row = row_of(memories[0])
-    if memories[0].measure == "correlation":
-        what = f"How strongly a {row} is correlated with a later one"
-    else:
-        what = (
-            f"How much the value of one {row} changes the law of a later one, at most (total variation: 100 % is "
-            "everything, 0 % nothing)"
-        )
-    parts = [f"{what}.", "The faster it falls, the less noise the correlation needs."]
-    if any(memory.forgotten is not None for memory in memories):
-        parts.append(f"Red: where {_FORGOTTEN} is left, which counts as forgotten.")
-    if len(memories) > 1:
-        third = "; dotted: the third" if len(memories) > 2 else ""
-        parts.append(f"Solid: the first prior; dashed: the second{third}.")
-    return " ".join(parts)
 
 
 def _paint_memory(sheet: Sheet, memories: Sequence[Memory]) -> None:

@@ -25,6 +25,7 @@ from pufferflow.reports.figures.canvas import (
     figure,
     number_axis,
 )
+from pufferflow.reports.html import said
 from pufferflow.reports.numbers import fold, plain
 
 _POINTS, _MOST_ATOMS = 481, 400
@@ -120,7 +121,7 @@ def laws_figure(pair: WorstPair, curves: Curves) -> str:
 
     height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 48 + 16 * len(names)
     title = f"{pair.answer[:1].upper()}{pair.answer[1:]} under the two secrets that are hardest to hide"
-    return figure(Words("laws", title, _describe(pair, curves), _caption(pair)), height, paint)
+    return figure(Words("laws", title, _describe(pair, curves), said("caption_of_laws", pair)), height, paint)
 
 
 def _paint_key(sheet: Sheet, pair: WorstPair) -> None:
@@ -184,25 +185,6 @@ def _paint_ratio(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> N
     axes.set_ylim(-reach, reach)
     axes.set_yticks([-edge, 0, edge], labels=[f"÷ {fold(edge)}", "same", f"× {fold(edge)}"])
     axes.tick_params(axis="y", labelcolor=WARN if pair.epsilon else QUIET)
-
-
-def _caption(pair: WorstPair) -> str:
-    parts = [
-        f"Shown is {pair.answer}, under the two secrets that are the hardest to hide.",
-        f"Solid is for “{pair.first}”, dashed for “{pair.second}”.",
-    ]
-    if pair.epsilon is None:
-        parts.append("The guarantee does not limit the ratio of the two curves, so no band is drawn.")
-    else:
-        factor, share = fold(pair.epsilon), f", but for a probability of {plain(pair.delta)}" if pair.delta else ""
-        parts.append(
-            f"The band goes from the solid curve divided by {factor} to the solid curve times {factor}. Below, the "
-            "ratio of the two curves: whoever sees the number changes the odds between the two secrets by no more than "
-            f"that{share}."
-        )
-    if pair.note:
-        parts.append(f"Note: {pair.note.rstrip('.')}.")
-    return " ".join(parts)
 
 
 def _describe(pair: WorstPair, curves: Curves) -> str:
