@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from pufferflow.calibration.bound import BallLoss, Bound
-from pufferflow.calibration.laws import Pair, Reach, WorkEstimate, as_laws
+from pufferflow.calibration.laws import Laws, Pair, Place, Reach, WorkEstimate, as_laws
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import probability_below_one
+from pufferflow.distributions.coupling import Certainty
 from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.guarantee import Divergence, Guarantee
 
@@ -21,6 +22,16 @@ def ball(reach: Reach, unbounded: Refused) -> BallLoss:
     if reach.length == math.inf:
         raise unbounded
     return BallLoss(reach.length, reach.certainty, reach.witness)
+
+
+def least_scale(laws: Laws, family: Family, guarantee: Guarantee, delta: float) -> float:
+    """Return the scale for the least movement but for a share δ, as far as that is quick to find; 0 where it is not."""
+    length = laws.least(delta, family(1.0).norm)
+    if length in (0.0, math.inf):
+        return 0.0
+    nowhere = Place(laws.dimension, None, (None, None), 0)
+    own = probability_below_one(delta, "delta")
+    return BallLoss(length, Certainty.UPPER_BOUND, nowhere, own).least_scale(family, guarantee)
 
 
 def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
@@ -78,10 +89,7 @@ class GWM(Bound):
         return [ball(laws.winf(norm_for(noise, self.norm, laws.dimension)), _unbounded())]
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
-        movement = as_laws(pairs).least_winf(family(1.0).norm)
-        if movement.length == 0:
-            return 0.0
-        return ball(movement, _unbounded()).least_scale(family, guarantee)
+        return least_scale(as_laws(pairs), family, guarantee, 0.0)
 
 
 def _unbounded() -> Refused:
@@ -157,12 +165,7 @@ class GAWM(Bound):
         return [replace(ball(reach, unbounded), own_delta=own, extra=extra)]
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
-        reach = as_laws(pairs).least_near(self.delta, family(1.0).norm)
-        if reach.length in (0.0, math.inf):
-            return 0.0
-        own = probability_below_one(self.delta, "delta")
-        part = BallLoss(reach.length, reach.certainty, reach.witness, own)
-        return part.least_scale(family, guarantee)
+        return least_scale(as_laws(pairs), family, guarantee, self.delta)
 
 
 @final

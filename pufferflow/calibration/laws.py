@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, cast, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -165,6 +165,10 @@ class DependentRows(abc.ABC):
             instead="bound=pf.Messages()",
         )
 
+    def grown(self, growth: Callable[[float], float], group: Callable[[float], float]) -> "DependentRows":
+        """Return rows whose movements are longer by `growth`, at most `group`; refused of movements of single rows."""
+        raise _no_walks()
+
     @property
     def reach(self) -> float:
         """How far one row alone moves the answers: the largest sum of its movements of each."""
@@ -218,6 +222,8 @@ class DependentChain(DependentRows):
 
 
 _ROWS = 1 << 20
+MOST_COMPARED = 6_000_000
+"""The most atoms, of vectors the most pairs of atoms, of laws that are compared pair by pair."""
 
 
 @final
@@ -268,16 +274,14 @@ class Laws(Sequence[Pair], abc.ABC):
     (True, Laplace(scale=10.0))
     """
 
-    movement_only: ClassVar[bool] = False
+    dimension: int
+    """The number of coordinates of the answer."""
+    certainty: Certainty = Certainty.EXACT
+    """The relation of the pairs to the laws that the prior implies."""
+    movement_only: bool = False
     """Whether the pairs represent a movement, not laws: then no bound is below that of its length."""
-
-    constant: ClassVar[bool] = False
+    constant: bool = False
     """Whether both laws of every pair are constants: then no bound by movement is below that of W_∞."""
-
-    @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """The number of coordinates of the answer."""
 
     @cached_property
     def pairs(self) -> Sequence[Pair]:
@@ -295,11 +299,6 @@ class Laws(Sequence[Pair], abc.ABC):
 
     def __bool__(self) -> bool:
         return True  # also where pairs are not counted
-
-    @property
-    def certainty(self) -> Certainty:
-        """The relation of the pairs to the laws that the prior implies."""
-        return Certainty.EXACT
 
     @cached_property
     def work(self) -> WorkEstimate:
@@ -322,17 +321,22 @@ class Laws(Sequence[Pair], abc.ABC):
         """Whether listing the pairs and finding a coupling for each takes only seconds."""
         return True
 
+    def _comparable(self) -> bool:
+        """Return whether pairs can be listed, and are small enough to be compared; only vectors take products."""
+        try:
+            laws = [(mu, nu) for mu, nu in self.pairs if isinstance(mu, Law) and isinstance(nu, Law)]
+        except Refused:
+            return False
+        sizes = [len(mu) + len(nu) if mu.dimension == 1 else len(mu) * len(nu) for mu, nu in laws]
+        return sum(sizes) <= MOST_COMPARED
+
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair."""
         return _farthest(self, lambda pair: winf(pair.mu, pair.nu, norm))
 
-    def least_winf(self, norm: float) -> Reach:
-        """Return a lower bound on the largest W_∞; 0 if none is quick to find."""
-        return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
-
-    def least_near(self, delta: float, norm: float) -> Reach:
+    def least(self, delta: float, norm: float) -> float:
         """Return a lower bound on the largest z at which a pair is (z, delta)-near; 0 if none is quick to find."""
-        return Reach(0.0, Certainty.UPPER_BOUND, Place(self.dimension, None, (None, None), 0))
+        return 0.0
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near."""
@@ -344,27 +348,46 @@ class Laws(Sequence[Pair], abc.ABC):
 
     def walks(self) -> Sequence[DependentRows]:
         """Return the sequences or trees along which rows are correlated; refuse where there are none."""
-        raise Refused(
-            "A bound along chains, for laws that do not come from a chain.",
-            allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
-            instead='bound=pf.GWM(), or bound="auto"',
-        )
+        raise _no_walks()
+
+
+def _no_walks() -> Refused:
+    return Refused(
+        "A bound along chains, for laws that do not come from a chain.",
+        allowed="bound=pf.Messages() or pf.Quilt() where the prior is a pf.MarkovChain or pf.LatentClass",
+        instead='bound=pf.GWM(), or bound="auto"',
+    )
 
 
 @final
 class ListedLaws(Laws):
-    """Pairs of laws in a list."""
+    """Pairs of laws in a list; `lengths` are how far apart the laws of all pairs are, if these are constants (M2)."""
 
-    def __init__(self, pairs: Sequence[Pair]) -> None:
-        self._pairs = pairs
+    def __init__(self, pairs: Sequence[Pair], lengths: Callable[[float], Floats] | None = None) -> None:
+        self._pairs, self._lengths = pairs, lengths
+        self.dimension, self.constant = (pairs[0].dimension if pairs else 1), lengths is not None
 
     @cached_property
     def pairs(self) -> Sequence[Pair]:
         return self._pairs
 
-    @property
-    def dimension(self) -> int:
-        return self._pairs[0].dimension
+    def winf(self, norm: float) -> Reach:
+        return self._apart(norm) or super().winf(norm)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return how near the laws are: two constants differ with certainty, and delta is below 1."""
+        return self._apart(norm) or super().near(delta, norm)
+
+    def span(self, norm: float) -> Reach:
+        return self._apart(norm) or super().span(norm)
+
+    def _apart(self, norm: float) -> Reach | None:
+        """Return the longest distance of two constants."""
+        if self._lengths is None:
+            return None
+        lengths = self._lengths(norm)
+        place = int(lengths.argmax())
+        return Reach(float(lengths[place]), Certainty.EXACT, self._pairs[place])
 
 
 @final
@@ -373,10 +396,7 @@ class SeveralLaws(Laws):
 
     def __init__(self, pieces: Sequence[Laws]) -> None:
         self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])]
-
-    @property
-    def dimension(self) -> int:
-        return max(laws.dimension for laws in self.pieces)
+        self.dimension = max((laws.dimension for laws in self.pieces), default=1)
 
     @cached_property
     def pairs(self) -> Sequence[Pair]:

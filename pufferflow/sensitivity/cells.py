@@ -19,7 +19,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Pair, Place, Reach, WorkEstimate
+from pufferflow.calibration.laws import DependentRows, Laws, ListedLaws, Pair, Place, Reach, WorkEstimate
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, distances_above, float_above, products_above, upwards
@@ -30,8 +30,7 @@ from pufferflow.models.priors.base import Prior
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
 from pufferflow.queries.engine_interface import Pattern
 from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
-from pufferflow.sensitivity.gaussian_mixture import MixtureRows
-from pufferflow.sensitivity.movement import ConstantLaws, Movement, MovementLaws, group_movement, two_points
+from pufferflow.sensitivity.movement import Measure, Movement, group_movement, two_points
 from pufferflow.sensitivity.row_query import Question, norms_above, row_norms
 
 PRESENCE = ("there", "not there")
@@ -48,7 +47,7 @@ def columns_of(weights: Floats, rows: Any = None) -> tuple[Floats, Any]:
     return kinds.columns, kinds.counts
 
 
-def departure(weights: Floats, tables: Floats, rows: Any = None) -> Movement:
+def departure(prior: Prior, weights: Floats, tables: Floats, rows: Any = None) -> Movement:
     """Return max ‖Σ_r w_r∘φ(x_r)‖ over the values of all rows: the most that they add together.
 
     Exact for one answer; for several, the smaller bound of answers one by one and rows one by one. A column of weights
@@ -56,16 +55,16 @@ def departure(weights: Floats, tables: Floats, rows: Any = None) -> Movement:
     """
     steps = np.array([_most_added(row, table, rows) for row, table in zip(weights, tables, strict=True)])
     if len(steps) == 1:
-        return Movement.of_one(float(steps[0]), Certainty.EXACT, PRESENCE)
-    columns, counts = columns_of(weights, rows)
+        return Movement.of(prior, steps, None, Certainty.EXACT, PRESENCE)
+    length = partial(_most_added_together, steps, *columns_of(weights, rows), tables)
+    return Movement.of(prior, steps, length, Certainty.UPPER_BOUND, PRESENCE)
 
-    def length(norm: float) -> float:
-        row_lengths, _ = row_norms(np.abs(columns), np.abs(tables), norm)
-        total = float(np.dot(row_lengths, counts))
-        whole = bool((row_lengths == np.rint(row_lengths)).all()) and total < 2.0**52
-        return min(float(norms_above(steps, norm)), total if whole else upwards(total, (len(row_lengths) + 4) * UNIT))
 
-    return Movement(steps, length, Certainty.UPPER_BOUND, PRESENCE)
+def _most_added_together(steps: Floats, columns: Floats, counts: Any, tables: Floats, norm: float) -> float:
+    row_lengths, _ = row_norms(np.abs(columns), np.abs(tables), norm)
+    total = float(np.dot(row_lengths, counts))
+    whole = bool((row_lengths == np.rint(row_lengths)).all()) and total < 2.0**52
+    return min(float(norms_above(steps, norm)), total if whole else upwards(total, (len(row_lengths) + 4) * UNIT))
 
 
 def _most_added(weights: Floats, table: Floats, rows: Any) -> float:
@@ -148,14 +147,11 @@ def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certa
     tables = tables_of(prior, statistic, secret)
     tables = with_nothing(tables) if isinstance(secret, Presence) else tables
     columns, counts = columns_of(statistic.weights, statistic.counts)
-
-    def length(norm: float) -> float:
-        return group_movement(columns, counts, tables, norm)
-
+    steps = np.array([group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))])
     if len(tables) == 1:
-        return MovementLaws(prior, Movement.of_one(length(1), certainty, values_of(secret)))
-    steps = [group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))]
-    return MovementLaws(prior, Movement(np.array(steps), length, Certainty.UPPER_BOUND, values_of(secret)))
+        return Movement.of(prior, steps, None, certainty, values_of(secret))
+    length = partial(group_movement, columns, counts, tables)
+    return Movement.of(prior, steps, length, Certainty.UPPER_BOUND, values_of(secret))
 
 
 def row_by_row(method: Method) -> Method:
@@ -224,7 +220,7 @@ class SingleRow:
     def laws(self) -> Laws:
         """Return the pairs one by one, or their longest movement if they are many."""
         if self.columns.size * len(self.question.pairs) > _MOST_LISTED:
-            return MovementLaws(self.prior, self.movement())
+            return self.movement()
         steps = products_above(self.columns[:, :, None], self.question.differences[:, None, :])
         signs = np.array([[float((b > a) - (b < a)) for a, b in pairs] for pairs in self._values])
         signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * signs[:, None, :])
@@ -236,17 +232,25 @@ class SingleRow:
         chosen = np.sort(chosen)
         pairs = [self._pair(*divmod(int(place), len(self.question.pairs))) for place in chosen]
         lengths = np.abs(flat[chosen]).T
-        return ConstantLaws(pairs, partial(_lengths_above, lengths))
+        return ListedLaws(pairs, partial(_lengths_above, lengths))
 
     def movement(self) -> Movement:
         """Return the longest movement of one row."""
+        return Movement.of(self.prior, self.steps, self.length, Certainty.EXACT, *self.witness)
+
+    @cached_property
+    def steps(self) -> Floats:
+        """How far one row moves each answer at most."""
+        if self.question.answers == 1:
+            return np.array([self.length(1)])
+        return products_above(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
+
+    @property
+    def witness(self) -> tuple[tuple[Any, Any], int]:
+        """The values and the row that move all answers farthest."""
         longest, which = row_norms(self.columns, self.question.differences, 1)
         place = int(longest.argmax())
-        witness = self.question.pairs[int(which[place])], self.rows[place]
-        if self.question.answers == 1:
-            return Movement.of_one(float(longest[place]), Certainty.EXACT, *witness)
-        steps = products_above(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
-        return Movement(steps, self.length, Certainty.EXACT, *witness)
+        return self.question.pairs[int(which[place])], self.rows[place]
 
     def length(self, norm: float) -> float:
         """Return the longest movement in a norm."""
@@ -284,12 +288,13 @@ _MOST_STEPS = 10_000
 
 
 @final
-class CoveringLaws(Laws):
+@dataclass(frozen=True, eq=False)
+class Cover:
     """Bounds for all patterns whose rows are among those given, whatever their cells.
 
-    `one` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs depend on a
-    row only through its exposure ℓ_t, a sum over the answers that the row touches (M20), and each row touches the
-    answers of one cell, with the same weights in all cells.
+    `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs
+    depend on a row only through its exposure ℓ_t, a sum over the answers that the row touches (M20), and each row
+    touches the answers of one cell, with the same weights in all cells.
 
     The walks are valid for every smaller pattern, too. Rows that a pattern does not have, or that are not queried, have
     the exposure 0 along the same chain. Its kernels over gaps are products of its own, and its marginals do not depend
@@ -297,137 +302,96 @@ class CoveringLaws(Laws):
     at the same position, unless positions may be shifted (`Prior.repeats`). On a star (M21), which has no positions,
     n rows reveal no more of the class than n queried rows, and a secret row that is not queried leaves n − 1 others.
 
-    Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther.
+    Movements are those of the group (`Cells`), or of one cell where `scattered` says that no split moves farther. The
+    place has the largest number of answers, if the cells of rows are unknown.
     """
 
-    movement_only = True
+    of_one_cell: Laws
+    cells: Cells
+    place: Place
+    scattered: bool
 
-    def __init__(  # noqa: PLR0913 - prior, secret and two bounds
-        self, prior: Prior, secret: AnySecret, of_one_cell: Laws, cells: Cells, dimension: int, *, scattered: bool
-    ) -> None:
-        self._prior, self._secrets, self._of_one_cell, self._cells = prior, values_of(secret), of_one_cell, cells
-        self._dimension, self._scattered = dimension, scattered
+    @property
+    def movement(self) -> Movement:
+        """The movement of the answers about all cells."""
+        moved = self.winf if self.scattered else self.span
+        walks, work = self.walks, self.work
+        return Movement(self.place.dimension, moved, self.span, self.points, dependence=walks, estimate=work)
 
-    @cached_property
-    def pairs(self) -> Sequence[Pair]:
-        if not self.small:
+    def winf(self, norm: float) -> Reach:
+        """Return the movement of all cells together, at most that of one cell with all rows."""
+        whole = self.span(norm)
+        return replace(whole, length=min(whole.length, self.of_one_cell.winf(norm).length))
+
+    def span(self, norm: float) -> Reach:
+        """Return the movement of the group."""
+        return Reach(self.cells.length(norm), Certainty.UPPER_BOUND, self.place)
+
+    def points(self) -> list[Pair]:
+        """Return two points; refuse where they would represent other numbers of answers."""
+        if not self.place.dimension == len(self.cells.steps) <= _MOST_STEPS:
             raise Refused(
-                f"Listing the movements of up to {self._dimension} answers about cells that are unknown, or too many.",
+                f"Listing the movements of up to {self.place.dimension} answers about cells that are unknown, "
+                "or too many.",
                 allowed=f"at most {_MOST_STEPS} answers, about cells that are known",
                 instead="bound=pf.Messages(), pf.GWM() or pf.Group(), which need no list",
             )
-        return [two_points(self._cells.steps, self._prior, self._secrets)]
+        return [two_points(self.cells.steps, self.place.prior, self.place.secrets)]
 
-    @property
-    def dimension(self) -> int:
-        """The largest number of answers, if the cells of rows are unknown."""
-        return self._dimension
-
-    @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
-
-    @cached_property
-    def small(self) -> bool:
-        """Whether there is a pair to list: not where it would represent other numbers of answers."""
-        return self._dimension == len(self._cells.steps) <= _MOST_STEPS
-
-    def walks(self) -> Sequence[DependentRows]:
+    def walks(self) -> list[DependentRows]:
         """Return the walks of one cell for this number of answers, each with independent noise."""
-        return [replace(cast(Any, walk), answers=self._dimension) for walk in self._of_one_cell.walks()]
+        return [replace(cast(Any, walk), answers=self.place.dimension) for walk in self.of_one_cell.walks()]
 
-    @cached_property
     def work(self) -> WorkEstimate:
-        """The work of one cell, along its walks and for its comparisons."""
-        single_cell = self._of_one_cell.work
-        known = WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self._scattered else ()))
+        """Return the work of one cell, along its walks and for its comparisons."""
+        single_cell = self.of_one_cell.work
+        known = WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self.scattered else ()))
         return known._replace(coarse=single_cell.coarse)
-
-    def winf(self, norm: float) -> Reach:
-        whole = self.span(norm)
-        if not self._scattered:
-            return whole
-        return replace(whole, length=min(whole.length, self._of_one_cell.winf(norm).length))
-
-    def near(self, delta: float, norm: float) -> Reach:
-        """Return the movement: how much of the mass moves less is not known."""
-        return self.winf(norm)
-
-    def span(self, norm: float) -> Reach:
-        place = Place(self._dimension, self._prior, self._secrets, 0)
-        return Reach(self._cells.length(norm), Certainty.UPPER_BOUND, place)
 
 
 @final
-class Rounded(Laws):
-    """Laws of linear φ, whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """Laws of linear φ whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
 
     A row that moves in the linear answers moves by up to a step more in the rounded ones,
     |k(a) − k(b)| ≤ |φ(a) − φ(b)| + 1 step; a row that does not move stays. So every coupling that moves the linear
     answers by z moves the rounded ones by at most z plus the rounding of all rows that can move (M1). They never move
     by more than the group, whose ends are whole steps: k and φ have the same ends. `growth` is the rounding, `group`
-    the movement of all rows between the ends.
+    the movement of all rows between the ends. Walks by movements of whole answers grow with them.
     """
 
-    movement_only = True
-
-    def __init__(self, laws: Laws, growth: Cells, group: Cells) -> None:
-        self._laws, self._growth, self._group = laws, growth, group
-
-    @cached_property
-    def pairs(self) -> Sequence[Pair]:
-        """Two points as far apart as each linear answer moves in any pair, with its rounding."""
-        linear = list(self._laws)
-        moved = np.max([_distances(pair) for pair in linear], axis=0)
-        grown = np.minimum(np.nextafter(moved + self._growth.steps, np.inf), self._group.steps)
-        return [two_points(grown, linear[0].prior, linear[0].secrets, linear[0].row)]
+    linear: Laws
+    growth: Cells
+    group: Cells
 
     @property
-    def dimension(self) -> int:
-        return self._laws.dimension
+    def movement(self) -> Movement:
+        """The movement of the rounded answers."""
+        laws = self.linear
+        moved, whole, but_for = (partial(self.grown, measure) for measure in (laws.winf, laws.span, laws.near))
+        work = partial(getattr, laws, "work")
+        return Movement(laws.dimension, moved, whole, self.points, laws.certainty, but_for, self.walks, work)
 
-    @property
-    def certainty(self) -> Certainty:
-        return self._laws.certainty
-
-    @cached_property
-    def work(self) -> WorkEstimate:
-        return self._laws.work
-
-    @cached_property
-    def small(self) -> bool:
-        return self._laws.small
-
-    def winf(self, norm: float) -> Reach:
-        return self._grown(self._laws.winf, norm)
-
-    def near(self, delta: float, norm: float) -> Reach:
-        return self._grown(lambda norm: self._laws.near(delta, norm), norm)
-
-    def span(self, norm: float) -> Reach:
-        return self._grown(self._laws.span, norm)
-
-    def walks(self) -> Sequence[DependentRows]:
-        """Return walks by movements of whole answers, increased by the rounding; other walks follow single rows."""
-        walks = self._laws.walks()
-        if not all(isinstance(walk, MixtureRows) for walk in walks):
-            return super().walks()
-        return [cast(MixtureRows, walk).grown(self._growth.length, self._group.length) for walk in walks]
-
-    def least_winf(self, norm: float) -> Reach:
-        """Return the least loss of the linear answers, a lower bound, since rounding only adds to it."""
-        return self._laws.least_winf(norm)
-
-    def least_near(self, delta: float, norm: float) -> Reach:
-        return self._laws.least_near(delta, norm)
-
-    def _grown(self, measure: Callable[[float], Reach], norm: float) -> Reach:
-        reach, whole = measure(norm), self._group.length(norm)
+    def grown(self, measure: Measure, *at: float) -> Reach:
+        """Return a movement of the linear answers, longer by the rounding."""
+        reach, whole = measure(*at), self.group.length(at[-1])
         if reach.length >= whole:
             return replace(reach, length=whole)
-        grown = float_above(Fraction(reach.length) + Fraction(self._growth.length(norm)))
-        certainty = reach.certainty if grown == reach.length else Certainty.UPPER_BOUND
-        return replace(reach, length=min(grown, whole), certainty=certainty)
+        longer = float_above(Fraction(reach.length) + Fraction(self.growth.length(at[-1])))
+        certainty = reach.certainty if longer == reach.length else Certainty.UPPER_BOUND
+        return replace(reach, length=min(longer, whole), certainty=certainty)
+
+    def points(self) -> list[Pair]:
+        """Return two points as far apart as each linear answer moves in any pair, with its rounding."""
+        linear = list(self.linear)
+        moved = np.max([_distances(pair) for pair in linear], axis=0)
+        steps = np.minimum(np.nextafter(moved + self.growth.steps, np.inf), self.group.steps)
+        return [two_points(steps, linear[0].prior, linear[0].secrets, linear[0].row)]
+
+    def walks(self) -> list[DependentRows]:
+        """Return walks by movements of whole answers, longer by the rounding; refuse others."""
+        return [walk.grown(self.growth.length, self.group.length) for walk in self.linear.walks()]
 
 
 def _distances(pair: Pair) -> list[float]:

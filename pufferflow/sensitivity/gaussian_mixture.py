@@ -7,14 +7,14 @@ most that the other rows can do: all of them are replaced (M7), or, where two cl
 translated by the difference. With Gaussian noise the class counts as revealed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NoReturn, final
+from functools import partial
+from typing import Any, NoReturn, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Place, Reach
+from pufferflow.calibration.laws import DependentRows, Laws, Place
 from pufferflow.core.arrays import Floats, log_sum
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, lifted, products_above
@@ -26,6 +26,7 @@ from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.secret import AnySecret, Initial, Secret
 from pufferflow.noise.base import Noise
 from pufferflow.queries.statistic import Statistic
+from pufferflow.sensitivity.movement import Length, Movement, reach_of
 from pufferflow.sensitivity.row_query import Question, norms_above
 
 _MOST_FACTORS = 4_000_000
@@ -33,8 +34,6 @@ _GIVEN_AWAY = (
     "Noise without a pure loss under a pf.GaussianMixture, for a secret whose own value reveals the class: so far "
     "apart are two of its values."
 )
-Length = Callable[[float], float]
-"""How far answers move in a norm."""
 OfMember = Callable[[GaussianPrior, Statistic, AnySecret], Laws]
 
 
@@ -48,14 +47,24 @@ def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | In
     between = _between(prior, question)
     for pairs in prior.pairs(secret):
         apart = _apart(secret, pairs.distance)
-        lengths = [_length(of_member(one, statistic, apart)) for one in prior.members]
+        lengths = [partial(_length, of_member(one, statistic, apart)) for one in prior.members]
         place = Place(question.answers, prior, pairs.values[0], 0)
         # how far one row alone moves each answer at most, from one value of a pair to the other
         own = products_above(np.abs(question.weights).max(axis=1), question.differences.max(axis=1))
         walks.append(
             MixtureRows(question.answers, own, lengths, between, pairs.tops, pairs.bottoms, pairs.values, place)
         )
-    return MixtureLaws(question, walks)
+    moved = partial(reach_of, question.group, Certainty.UPPER_BOUND, walks[0].place)
+    dependence = partial(list[DependentRows], walks)
+    return Movement(question.answers, moved, moved, _unlisted, dependence=dependence, movement_only=False)
+
+
+def _unlisted() -> NoReturn:
+    raise Refused(
+        "The laws of sums under a mixture of Gaussians, whose values are clamped to an interval.",
+        allowed="bound=pf.Messages(), which counts movements and the loss about the class, or pf.Group()",
+        instead='bound="auto"',
+    )
 
 
 def _apart(secret: Secret | Initial, distance: float) -> Secret | Initial:
@@ -66,42 +75,36 @@ def _apart(secret: Secret | Initial, distance: float) -> Secret | Initial:
     return type(secret)(secret.column, secret.domain, named, secret.missing)
 
 
-def _length(laws: Laws) -> Length:
-    return lambda norm: laws.winf(norm).length
+def _length(laws: Laws, norm: float) -> float:
+    return laws.winf(norm).length
 
 
 def _between(prior: GaussianMixture, question: Question) -> Callable[[float], Floats]:
-    """Return, for a norm, how far answers move at most from the other rows of one class to those of another."""
-    others = _others(prior, question)
+    """Return, for a norm, how far answers move at most from the other rows of one class to those of another one.
+
+    Between classes with different covariances only the movement of all rows is known.
+    """
+    classes, least = range(len(prior.members)), _least_row(prior, question)
     shifted = {
-        (c, d): _shifted(prior.members[c], prior.members[d], question)
-        for c in range(len(prior.members))
-        for d in range(c + 1, len(prior.members))
+        (c, d): _shifted(prior.members[c], prior.members[d], question) for c in classes for d in classes[c + 1 :]
     }
-
-    def lengths(norm: float) -> Floats:
-        far = np.full((len(prior.members),) * 2, others(norm))
-        for (c, d), steps in shifted.items():
-            if steps is not None:
-                far[c, d] = far[d, c] = min(far[c, d], float(norms_above(steps, norm).max()))
-        np.fill_diagonal(far, 0.0)
-        return far
-
-    return lengths
+    return partial(_lengths_between, question, len(classes), least, shifted)
 
 
-def _others(prior: GaussianMixture, question: Question) -> Length:
-    """Return how far answers move if every row but a secret one changes; in the sum of sizes without the least row.
+def _lengths_between(
+    question: Question, classes: int, least: float, shifted: Mapping[tuple[int, int], Floats | None], norm: float
+) -> Floats:
+    """Return how far answers move if every row but a secret one changes; in the sum of sizes without the `least` row.
 
     On an interval all answers of a row move from end to end together, so that their sizes add up.
     """
-    least = _least_row(prior, question)
-
-    def length(norm: float) -> float:
-        whole = question.group(norm)
-        return max(whole - least, 0.0) * (1 + 4 * UNIT) if norm == 1 else whole
-
-    return length
+    whole = question.group(norm)
+    others = max(whole - least, 0.0) * (1 + 4 * UNIT) if norm == 1 else whole
+    far = np.full((classes, classes), others)
+    for (c, d), steps in shifted.items():
+        if steps is not None:
+            far[c, d] = far[d, c] = min(others, float(norms_above(steps, norm).max()))
+    return far
 
 
 def _least_row(prior: GaussianMixture, question: Question) -> float:
@@ -158,6 +161,7 @@ class MixtureRows(DependentRows):
         """Return the largest log Σ π_a·e^{ε_c}·v_c / Σ π_b·v_c over v_c ≤ e^{D(c,c')}·v_c' and all pairs (M54)."""
         gains = np.array([noise.pure_within(one(noise.norm), self.answers) for one in self.lengths])
         far = self.between(noise.norm)
+        np.fill_diagonal(far, 0.0)
         limits = np.array([[noise.pure_within(float(length), self.answers) for length in row] for row in far])
         ratios = region_log_ratio_of_few(self.tops, self.bottoms, limits, gains)
         return float(ratios.max()), self._place(ratios)
@@ -170,19 +174,16 @@ class MixtureRows(DependentRows):
 
     def grown(self, growth: Length, group: Length) -> "MixtureRows":
         """Return the same with every movement increased by rounding, except that of all rows together."""
-
-        def one(length: Length) -> Length:
-            return lambda norm: min((length(norm) + growth(norm)) * (1 + UNIT), group(norm))
-
-        def between(norm: float) -> Floats:
-            far = np.minimum((self.between(norm) + growth(norm)) * (1 + UNIT), group(norm))
-            return np.where(np.eye(len(far)) > 0, 0.0, far)
-
-        return replace(self, lengths=[one(length) for length in self.lengths], between=between)
+        lengths = [partial(_grown, length, growth, group) for length in self.lengths]
+        return replace(self, lengths=lengths, between=partial(_grown, self.between, growth, group))
 
     def _place(self, losses: Floats) -> Place:
         worst = self.values[int(losses.argmax()) % len(self.values)]
         return replace(self.place, secrets=worst, dimension=self.answers)
+
+
+def _grown(lengths: Callable[[float], Any], growth: Length, group: Length, norm: float) -> Any:
+    return np.minimum((lengths(norm) + growth(norm)) * (1 + UNIT), group(norm))
 
 
 def renyi_of_classes(tops: LawRegions, bottoms: LawRegions, costs: Floats, alpha: float) -> Floats:
@@ -194,46 +195,3 @@ def renyi_of_classes(tops: LawRegions, bottoms: LawRegions, costs: Floats, alpha
     terms = np.where(tops.high > 0, np.nan_to_num(terms, nan=np.inf, posinf=np.inf, neginf=-np.inf), -np.inf)
     padded = log_sum(terms) + 64 * alpha * UNIT * (1 + np.abs(np.where(np.isfinite(terms), terms, 0.0)).max())
     return np.maximum(padded / (alpha - 1) * (1 + 4 * UNIT), 0.0)
-
-
-@final
-class MixtureLaws(Laws):
-    """The laws of sums under a mixture, given only by movements and their losses.
-
-    Between classes with different covariances only the movement of all rows is known.
-    """
-
-    def __init__(self, question: Question, walks: Sequence[MixtureRows]) -> None:
-        self._question, self._walks = question, walks
-
-    @cached_property
-    def pairs(self) -> NoReturn:
-        raise Refused(
-            "The laws of sums under a mixture of Gaussians, whose values are clamped to an interval.",
-            allowed="bound=pf.Messages(), which counts movements and the loss about the class, or pf.Group()",
-            instead='bound="auto"',
-        )
-
-    def __len__(self) -> int:
-        return len(self._question.pairs)
-
-    @property
-    def dimension(self) -> int:
-        return self._question.answers
-
-    @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
-
-    def walks(self) -> Sequence[DependentRows]:
-        return list(self._walks)
-
-    def winf(self, norm: float) -> Reach:
-        return self.span(norm)
-
-    def near(self, delta: float, norm: float) -> Reach:
-        """Return the movement of the group: how much of the mass moves less is not known."""
-        return self.span(norm)
-
-    def span(self, norm: float) -> Reach:
-        return Reach(self._question.group(norm), Certainty.UPPER_BOUND, self._walks[0].place)

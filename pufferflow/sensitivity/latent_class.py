@@ -32,7 +32,7 @@ from pufferflow.noise.base import Noise
 from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
 from pufferflow.sensitivity.convolution import AnySum, Dense, RowTerms, added, mixed, rounding
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.markov import alike, few_atoms, shifts_of
+from pufferflow.sensitivity.markov import alike, shifts_of
 from pufferflow.sensitivity.movement import group_movement
 
 _MOST_KINDS = 64
@@ -153,6 +153,7 @@ class RegionStar:
     own_points: Indices | None
     pairs: Sequence[tuple[Label, Label]]
     prior: Any
+    independent_rows: bool = False
 
     @property
     def of_group(self) -> bool:
@@ -293,33 +294,39 @@ def _star(prior: LatentClass, secret: AnySecret) -> Star:
 
 @final
 class StarLaws(Laws):
-    """The laws of sums over rows that share a class, whose pairs are listed only when they are iterated over."""
+    """The laws of sums over rows that share a class, whose pairs are listed only when they are iterated over.
 
-    def __init__(self, star: Star, statistic: Statistic, domain: Domain) -> None:
-        self._star, self._statistic, self._domain = star, statistic, domain
-        self._terms = RowTerms.of(statistic, domain)
+    Those of every member of a class of priors, given by a `RegionStar`, are never listed.
+    """
+
+    def __init__(self, star: AnyStar, statistic: Statistic, domain: Domain) -> None:
+        self._any_star, self._statistic, self._domain = star, statistic, domain
+        self._tables = statistic.on(domain)
+        self._kinds, self._in_regions = Kinds.of(statistic.weights, statistic.counts), isinstance(star, RegionStar)
+        self.dimension = statistic.answers
+        self.certainty = Certainty.UPPER_BOUND if self._in_regions else Certainty.EXACT
 
     @property
-    def dimension(self) -> int:
-        return self._statistic.answers
+    def _star(self) -> Star:
+        """The star of known laws; refused of a class of priors."""
+        if isinstance(self._any_star, Star):
+            return self._any_star
+        raise Refused(
+            "The laws of a class of priors one by one: it has infinitely many members.",
+            allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
+            instead="slack=None, which fits a single prior without any allowance for chance",
+        )
 
     @cached_property
-    def _kinds(self) -> Kinds:
-        return Kinds.of(self._statistic.weights, self._statistic.counts)
+    def _terms(self) -> RowTerms:
+        return RowTerms.of(self._statistic, self._domain)
 
-    def least_winf(self, norm: float) -> Reach:
-        """Return the largest difference between expected answers: W_∞ is at least that."""
-        if self.dimension > 1:
-            return super().least_winf(norm)
-        length = _largest_difference(self._means, self._star.pairs) * (1 - _SLIGHT)
-        return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
-
-    def least_near(self, delta: float, norm: float) -> Reach:
+    def least(self, delta: float, norm: float) -> float:
         """Return a lower bound from expectations, which differ by at most z plus δ times the movement of the group."""
-        mean = self.least_winf(norm)
-        if mean.length == 0:
-            return mean
-        return replace(mean, length=max(mean.length - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT))
+        if self.dimension > 1 or self._in_regions:
+            return 0.0
+        mean = _largest_difference(self._means, self._star.pairs) * (1 - _SLIGHT)
+        return max(mean - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT) if delta and mean else mean
 
     @property
     def _means(self) -> dict[Label, Floats]:
@@ -335,6 +342,8 @@ class StarLaws(Laws):
 
     def least_loss(self, rate: float, witness: Witness) -> float:
         """Return a lower bound from the tails of any pair, given the secret of any kind of row."""
+        if self._in_regions:
+            return 0.0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             tails = [_largest_difference(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
         return max(tails) * (1 - _SLIGHT) if np.isfinite(tails).all() else 0.0
@@ -356,20 +365,23 @@ class StarLaws(Laws):
         return log_moments
 
     def at(self, witness: Witness) -> Pair | None:
-        kinds = np.flatnonzero(self._terms.first == (witness.row or 0))
-        if witness.secrets is None or witness.secrets not in self._star.pairs or not len(kinds):
+        kinds = np.flatnonzero(self._kinds.first == (witness.row or 0))
+        secrets = None if self._in_regions else witness.secrets
+        if secrets is None or secrets not in self._star.pairs or not len(kinds):
             return None
         own, sums = (
             (int(kinds[0]) if self._star.independent_rows else None),
             self._sums[int(kinds[0]) % len(self._sums)],
         )
-        a, b = witness.secrets
+        a, b = secrets
         mu, nu = (self._terms.lattice.placed(_as_law(sums[value]), own) for value in (a, b))
         return self._pair(mu, nu, int(kinds[0]), (a, b))
 
     @cached_property
     def work(self) -> WorkEstimate:
         """The work of adding up the rows of each class, and of every pair."""
+        if isinstance(self._any_star, RegionStar):
+            return self._work_in_regions(self._any_star)
         lattice, star = self._terms.lattice, self._star
         kinds, classes, values = len(self._terms.counts), len(star.rows), len(star.given)
         atoms = float(min(lattice.volume, _MOST_ATOMS))
@@ -382,8 +394,15 @@ class StarLaws(Laws):
             walk, reach, reach + 1e7 * count, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms
         )
 
+    def _work_in_regions(self, star: RegionStar) -> WorkEstimate:
+        """Return the work of messages: one pair of laws after the other."""
+        kinds, pairs = len(self._kinds.counts), len(star.both_orders) + len(star.rows) ** 2
+        walk = _EVALUATIONS * kinds * (1e6 + pairs * 1e3 * float(star.states) ** 3)
+        return WorkEstimate(walk, pairs=np.inf, pair=np.inf, number=float(len(star.pairs) * kinds))
+
     def walks(self) -> Sequence[DependentRows]:
-        return [DependentStar.of(self._star.as_floats(), self._kinds, self._statistic.on(self._domain))]
+        star = self._any_star.as_floats() if isinstance(self._any_star, Star) else self._any_star
+        return [DependentStar.of(star, self._kinds, self._tables)]
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ of a pair, also of sums with tail masses too small for floats."""
@@ -394,12 +413,8 @@ class StarLaws(Laws):
     @cached_property
     def small(self) -> bool:
         """Whether laws of vectors can be listed and compared in a few seconds; otherwise all rows may change (M7)."""
-        if self.dimension == 1:
-            return True  # those that are too long to list refuse to be
-        try:
-            return few_atoms(self.pairs)
-        except Refused:
-            return False
+        # those on a line that are too long to list refuse to be, and so do all of a class of priors
+        return self.dimension == 1 or self._in_regions or self._comparable()
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which a pair is (z, delta)-near.
@@ -434,8 +449,8 @@ class StarLaws(Laws):
 
     def span(self, norm: float) -> Reach:
         """Return the largest distance of answers that two secrets allow (M7): exact for one answer, else a bound."""
-        if self.dimension > 1:
-            return self._span_of_vectors(norm)
+        if self.dimension > 1 or self._in_regions:
+            return self._span_of_rows(norm)
         ends = {value: self._ends(given) for value, given in self._star.given.items()}
         reaches: list[Reach] = []
         for a, b in self._star.pairs:
@@ -445,12 +460,13 @@ class StarLaws(Laws):
             reaches.append(Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b))))
         return max(reaches, key=lambda reach: reach.length)
 
-    def _span_of_vectors(self, norm: float) -> Reach:
-        tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
-        if self._star.independent_rows:
+    def _span_of_rows(self, norm: float) -> Reach:
+        parts = [(self._kinds.columns, self._kinds.counts)]
+        if self._any_star.independent_rows:
             parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in self._kinds.columns.T]
-        length = max(group_movement(weights, counts, tables, norm) for weights, counts in parts)
-        return Reach(length, Certainty.UPPER_BOUND, self._place(0, self._star.pairs[0]))
+        length = max(group_movement(weights, counts, self._tables, norm) for weights, counts in parts)
+        place = self._place(0, self._any_star.pairs[0])
+        return Reach(length, Certainty.UPPER_BOUND, replace(place, row=0) if self._in_regions else place)
 
     def _ends(self, given: Given) -> tuple[Array, Array]:
         """Return the least and the largest answer that a secret value allows, for each kind of its row; exactly."""
@@ -524,10 +540,10 @@ class StarLaws(Laws):
         return mixed([added(others[c], row) for c, row in zip(used, own, strict=True)], given.classes[used])
 
     def _pair(self, mu: Law, nu: Law, kind: int, values: tuple[Label, Label]) -> Pair:
-        return Pair(mu, nu, self._star.prior, values, int(self._terms.first[kind]))
+        return Pair(mu, nu, self._star.prior, values, int(self._kinds.first[kind]))
 
     def _place(self, kind: int, values: tuple[Label, Label]) -> Place:
-        return Place(self.dimension, self._star.prior, values, int(self._terms.first[kind]))
+        return Place(self.dimension, self._any_star.prior, values, int(self._kinds.first[kind]))
 
 
 def _largest_difference(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:

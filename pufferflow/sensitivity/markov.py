@@ -5,17 +5,26 @@ Markov chains: the laws of sums by forward and backward steps (M18), and the cha
 For a class of chains no laws are listed: messages and group privacy hold for every member.
 """
 
-import abc
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Generic, NoReturn, TypeVar, cast, final
+from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentChain, DependentRows, Laws, Pair, Place, Reach, Witness, WorkEstimate
+from pufferflow.calibration.laws import (
+    MOST_COMPARED,
+    DependentChain,
+    DependentRows,
+    Laws,
+    Pair,
+    Place,
+    Reach,
+    Witness,
+    WorkEstimate,
+)
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT, float_above
@@ -37,7 +46,6 @@ from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.movement import group_movement
 
 _MOST_MULTIPLE = 10**6
-C = TypeVar("C", Chain, Chains)
 
 
 def value_places(secret: AnySecret, domain: Domain) -> Indices:
@@ -149,37 +157,9 @@ class ChainRows:
         return np.array([[float(weight * value) for value in table] for weight in weights])
 
 
-class AlongLaws(Laws, abc.ABC, Generic[C]):
-    """Laws of sums along a sequence, given two states of one of its rows."""
-
-    def __init__(self, prior: Any, chain: C, rows: ChainRows, pairs: Indices, labels: Sequence[Any]) -> None:
-        self._prior, self._chain, self._rows, self._pairs = prior, chain, rows, pairs
-        self._labels = tuple(labels)
-
-    @property
-    def dimension(self) -> int:
-        return len(self._rows.tables)
-
-    def walks(self) -> Sequence[DependentRows]:
-        rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
-        secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
-        return [
-            DependentChain(self.dimension, self._chain, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)
-        ]
-
-    def span(self, norm: float) -> Reach:
-        certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
-        return Reach(self._rows.group(norm), certainty, self._place(0, self._pairs[0].tolist()))
-
-    def _place(self, row: int, states: Sequence[int]) -> Place:
-        first, second = (self._labels[state] for state in states)
-        return Place(self.dimension, self._prior, (first, second), row)
-
-
 _MOST_ATOMS = 20_000
 _MOST_WORK = 30_000_000
 _LEAST_MASS = 1e-290
-_MOST_COMPARED = 6_000_000
 
 
 @final
@@ -282,14 +262,7 @@ def many_atoms(chain: Chain, disjoint_rows: Indices) -> bool:
     """
     log_atoms = float(np.log1p(disjoint_rows).sum()) - math.log(2)
     every = bool((chain.kernels > 0).all())
-    return every and 2 * log_atoms + math.log(chain.length) > math.log(_MOST_COMPARED)
-
-
-def few_atoms(pairs: Sequence[Pair]) -> bool:
-    """Return whether laws are small enough to be compared pair by pair; only vectors take the product of sizes."""
-    laws = [(mu, nu) for mu, nu in pairs if isinstance(mu, Law) and isinstance(nu, Law)]
-    sizes = [len(mu) + len(nu) if mu.dimension == 1 else len(mu) * len(nu) for mu, nu in laws]
-    return sum(sizes) <= _MOST_COMPARED
+    return every and 2 * log_atoms + math.log(chain.length) > math.log(MOST_COMPARED)
 
 
 def _too_large() -> Refused:
@@ -381,13 +354,47 @@ def _(prior: MarkovChain, statistic: Statistic, secret: AnySecret) -> Laws:
 
 
 @final
-class ChainLaws(AlongLaws[Chain]):
-    """The laws of sums along a chain, whose pairs are listed only when they are iterated over."""
+class ChainLaws(Laws):
+    """The laws of sums along a chain given two states of one of its rows; pairs are listed only when iterated over.
+
+    Those of a class of chains are never listed. With several initial laws every pair of laws has to be
+    indistinguishable, even if no mixture has both.
+    """
+
+    def __init__(
+        self, prior: Any, chain: Chain | Chains, rows: ChainRows, pairs: Indices, labels: Sequence[Any]
+    ) -> None:
+        self._prior, self._along, self._rows, self._pairs = prior, chain, rows, pairs
+        self._labels = tuple(labels)
+        self.dimension, self._of_class = len(rows.tables), isinstance(chain, Chains)
+        if isinstance(chain, Chain) and len(chain.initial) > 1:
+            self.certainty = Certainty.UPPER_BOUND
 
     @property
-    def certainty(self) -> Certainty:
-        """With several initial laws every pair of laws has to be indistinguishable, even if no mixture has both."""
-        return Certainty.EXACT if len(self._chain.initial) == 1 else Certainty.UPPER_BOUND
+    def _chain(self) -> Chain:
+        """The chain; refused of a class of chains."""
+        if isinstance(self._along, Chain):
+            return self._along
+        raise Refused(
+            "The laws of a class of chains one by one: it has infinitely many members.",
+            allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
+            instead="a list of single chains as prior, if the class has only a few",
+        )
+
+    def walks(self) -> Sequence[DependentRows]:
+        rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
+        secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
+        return [
+            DependentChain(self.dimension, self._along, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)
+        ]
+
+    def span(self, norm: float) -> Reach:
+        certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
+        return Reach(self._rows.group(norm), certainty, self._place(0, self._pairs[0].tolist()))
+
+    def _place(self, row: int, states: Sequence[int]) -> Place:
+        first, second = (self._labels[state] for state in states)
+        return Place(self.dimension, self._prior, (first, second), row)
 
     def winf(self, norm: float) -> Reach:
         """Return the largest W_∞ over rows and pairs (M18): exact while that is computable, otherwise a bound.
@@ -404,31 +411,30 @@ class ChainLaws(AlongLaws[Chain]):
             return super().near(delta, norm) if self.small else self.span(norm)
         return self._at_most(norm, nearest(self._sums, self._pairs, delta, self._rows.secret))
 
-    def least_winf(self, norm: float) -> Reach:
-        """Return the largest difference between expected answers: W_∞ is at least that."""
-        row = int(self._middle.argmax())
-        pairs = self._pairs[Secrets(self._pairs, self._middle).possible(self._chain)]
-        if self.dimension > 1 or len(pairs) == 0:
-            return super().least_winf(norm)
-        length = mean_difference(self._chain, self._sums.values, self._rows.kinds, row, pairs)
-        place = self._place(0, self._pairs[0].tolist())
-        return Reach(length * self._rows.unit * (1 - _SLIGHT), Certainty.UPPER_BOUND, place)
-
-    def least_near(self, delta: float, norm: float) -> Reach:
-        """Return a lower bound from one row in the middle of a chain; for a long chain, from expectations.
+    def least(self, delta: float, norm: float) -> float:
+        """Return a lower bound from one row in the middle of a chain; of W_∞ and of a long chain, from expectations.
 
         If all but δ moves by at most z, expectations differ by at most z plus δ times the movement of the group.
         """
-        if self._chain.length > _QUICKLY:
-            mean = self.least_winf(norm)
-            return replace(mean, length=max(mean.length - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT))
+        if self._of_class or self.dimension > 1:
+            return 0.0
+        if delta == 0 or self._chain.length > _QUICKLY:
+            row, pairs = (
+                int(self._middle.argmax()),
+                self._pairs[Secrets(self._pairs, self._middle).possible(self._chain)],
+            )
+            apart = mean_difference(self._chain, self._sums.values, self._rows.kinds, row, pairs) if len(pairs) else 0.0
+            mean = apart * self._rows.unit * (1 - _SLIGHT)
+            return mean if delta == 0 else max(mean - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT)
         if self._jointly:
-            return super().least_near(delta, norm)
+            return 0.0
         reach = self._reach(nearest(self._sums, self._pairs, delta, self._middle))
-        return reach if reach.certainty == Certainty.EXACT else super().least_near(delta, norm)
+        return reach.length if reach.certainty == Certainty.EXACT else 0.0
 
     def least_loss(self, rate: float, witness: Witness) -> float:
         """Return a lower bound from the tails, given states of the witness's row, or of a row in the middle."""
+        if self._of_class:
+            return 0.0
         rows = {min(witness.row or 0, self._chain.length - 1), int(self._middle.argmax())}
         return max(self._tails(rate, row) for row in sorted(rows)) * (1 - _SLIGHT)
 
@@ -441,7 +447,7 @@ class ChainLaws(AlongLaws[Chain]):
 
     def at(self, witness: Witness) -> Pair | None:
         """Return the laws at a row and two states, by one forward and one backward pass."""
-        if self._jointly or witness.secrets is None or witness.row is None:
+        if self._of_class or self._jointly or witness.secrets is None or witness.row is None:
             return None
         states = self._labels.index(witness.secrets[0]), self._labels.index(witness.secrets[1])
         mu, nu = (_times(law, self._rows.unit) for law in pair_of(self._sums, witness.row, states))
@@ -450,6 +456,8 @@ class ChainLaws(AlongLaws[Chain]):
     @cached_property
     def work(self) -> WorkEstimate:
         """The work of each method; messages are coarse where exact ones take long."""
+        if self._of_class:
+            return WorkEstimate()
         fine, rows = self._fine_work, min(self._chain.length, _UNTIL_REST)
         coarse = _COARSE_EVALUATIONS * (1e6 + 2 * rows * 40.0 * self._chain.states**3)
         return fine._replace(coarse=coarse if fine.walk > _SECONDS else math.inf)
@@ -490,10 +498,7 @@ class ChainLaws(AlongLaws[Chain]):
             return True  # those that are too long to list refuse to be
         if self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows):
             return False
-        try:
-            return few_atoms(self.pairs)
-        except Refused:
-            return False
+        return self._comparable()
 
     @property
     def _jointly(self) -> bool:
@@ -569,17 +574,4 @@ def _(prior: ChainsBetween, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = column_and_domain(prior, statistic, secret)
     rows = ChainRows.of(statistic, domain, first=isinstance(secret, Initial))
     chains, start = prior.along(rows.positions, statistic.start)
-    return ClassLaws(prior, chains, rows.along(start, chains.length), value_places(secret, domain), domain.points)
-
-
-@final
-class ClassLaws(AlongLaws[Chains]):
-    """The laws of sums under every chain of a class; they are never listed."""
-
-    @cached_property
-    def pairs(self) -> NoReturn:
-        raise Refused(
-            "The laws of a class of chains one by one: it has infinitely many members.",
-            allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
-            instead="a list of single chains as prior, if the class has only a few",
-        )
+    return ChainLaws(prior, chains, rows.along(start, chains.length), value_places(secret, domain), domain.points)

@@ -4,36 +4,86 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Pair, Reach, WorkEstimate
+from pufferflow.calibration.laws import DependentRows, Laws, Pair, Reach, Witness, WorkEstimate
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import UNIT, float_above, upwards
 from pufferflow.distributions import common_units
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.finite_law import Law
 
+Measure = Callable[..., Reach]
+"""How far answers move, in the norm that is the last argument; before it a share δ may stand."""
+Length = Callable[[float], float]
+"""The length of a movement in a norm."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
-class Movement:
-    """How far the answers move: each of them by at most `steps`, all together in a norm by `length(norm)`."""
+class Movement(Laws):
+    """Laws of which only movements are known: `moved` by the prior, and `whole` if every row may change (M7).
 
-    steps: Floats
-    length: Callable[[float], float]
-    certainty: Certainty
-    secrets: tuple[Any, Any]
-    row: int | None = None
+    What moves less but for a share δ is known where `but_for` says it. One pair of points stands for the laws, as far
+    apart as the answers move; in R^d coordinate by coordinate the farthest. All fields pickle, for tasks of processes.
+    """
+
+    dimension: int
+    moved: Measure
+    whole: Measure
+    stand_in: Callable[[], Sequence[Pair]]
+    certainty: Certainty = Certainty.UPPER_BOUND
+    but_for: Measure | None = None
+    dependence: Callable[[], Sequence[DependentRows]] | None = None
+    estimate: Callable[[], WorkEstimate] = WorkEstimate
+    movement_only: bool = True
 
     @classmethod
-    def of_one(
-        cls, length: float, certainty: Certainty, secrets: tuple[Any, Any], row: int | None = None
+    def of(  # noqa: PLR0913, PLR0917 - a movement, and what has it
+        cls,
+        prior: Any,
+        steps: Floats,
+        length: Length | None,
+        certainty: Certainty,
+        secrets: tuple[Any, Any],
+        row: int | None = None,
+        group: Length | None = None,
     ) -> "Movement":
-        """Return the movement of a single answer, whose length is the same in every norm."""
-        return cls(np.array([length]), lambda _: length, certainty, secrets, row)
+        """Return a movement of each answer by at most `steps`, of all together by `length`, of the group by `group`.
+
+        A single answer needs no length: it is the same in every norm.
+        """
+        pair, known = two_points(steps, prior, secrets, row), length or float(steps[0])
+        moved = partial(reach_of, known, certainty, pair)
+        of_group = Certainty.EXACT if len(steps) == 1 else Certainty.UPPER_BOUND
+        whole = partial(reach_of, group or known, of_group, pair)
+        return cls(len(steps), moved, whole, partial(list[Pair], [pair]), certainty)
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        return self.stand_in()
+
+    @cached_property
+    def work(self) -> WorkEstimate:
+        return self.estimate()
+
+    def winf(self, norm: float) -> Reach:
+        return self.moved(norm)
+
+    def near(self, delta: float, norm: float) -> Reach:
+        """Return the length, where it is not known how much of the mass moves less."""
+        if self.but_for is not None:
+            return self.but_for(delta, norm)
+        return replace(self.moved(norm), certainty=Certainty.UPPER_BOUND)
+
+    def span(self, norm: float) -> Reach:
+        return self.whole(norm)
+
+    def walks(self) -> Sequence[DependentRows]:
+        return super().walks() if self.dependence is None else self.dependence()
 
 
 def two_points(steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: int | None = None) -> Pair:
@@ -41,116 +91,44 @@ def two_points(steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: 
     return Pair(Law.point(np.zeros(len(steps))), Law.point(steps), prior, secrets, row)
 
 
-@final
-class MovementLaws(Laws):
-    """One pair of points that lie as far apart as the answers move; in R^d coordinate by coordinate the farthest."""
-
-    movement_only = True
-
-    def __init__(self, prior: Any, movement: Movement, group: Callable[[float], float] | None = None) -> None:
-        self._prior, self._movement = prior, movement
-        self._group = group or movement.length
-
-    @cached_property
-    def pairs(self) -> Sequence[Pair]:
-        return [two_points(self._movement.steps, self._prior, self._movement.secrets, self._movement.row)]
-
-    @property
-    def dimension(self) -> int:
-        return len(self._movement.steps)
-
-    @property
-    def certainty(self) -> Certainty:
-        return self._movement.certainty
-
-    def winf(self, norm: float) -> Reach:
-        return Reach(self._movement.length(norm), self.certainty, self.pairs[0])
-
-    def least_winf(self, norm: float) -> Reach:
-        return self.winf(norm) if self.certainty == Certainty.EXACT else super().least_winf(norm)
-
-    def near(self, delta: float, norm: float) -> Reach:
-        """Return the length: how much of the mass moves less is not known."""
-        return replace(self.winf(norm), certainty=Certainty.UPPER_BOUND)
-
-    def span(self, norm: float) -> Reach:
-        certainty = Certainty.EXACT if self.dimension == 1 else Certainty.UPPER_BOUND
-        return Reach(self._group(norm), certainty, self.pairs[0])
+def reach_of(length: Length | float, certainty: Certainty, witness: Witness, norm: float) -> Reach:
+    """Return a movement of some length in a norm, or of one length in all norms."""
+    return Reach(length(norm) if callable(length) else length, certainty, witness)
 
 
 @final
-class ConstantLaws(Laws):
-    """Pairs of constant answers: one row's contributions under two values, all else being independent of it (M2)."""
+@dataclass(frozen=True, eq=False)
+class Shortest:
+    """Several upper bounds of one movement, of which the shortest counts."""
 
-    constant = True
-
-    def __init__(self, pairs: list[Pair], lengths: Callable[[float], Floats]) -> None:
-        self._pairs, self._lengths = pairs, lengths
-
-    @cached_property
-    def pairs(self) -> Sequence[Pair]:
-        return self._pairs
+    ways: Sequence[Laws]
 
     @property
-    def dimension(self) -> int:
-        return self._pairs[0].dimension
+    def movement(self) -> Movement:
+        """The shortest movement, with the walks of the first."""
+        first = self.ways[0]
+        moved, whole, but_for = (
+            partial(self.shortest, [getattr(way, verb) for way in self.ways]) for verb in ("winf", "span", "near")
+        )
+        dependence, work = first.walks, self.work
+        return Movement(
+            first.dimension, moved, whole, self.points, but_for=but_for, dependence=dependence, estimate=work
+        )
 
-    def winf(self, norm: float) -> Reach:
-        lengths = self._lengths(norm)
-        place = int(lengths.argmax())
-        return Reach(float(lengths[place]), Certainty.EXACT, self._pairs[place])
+    def shortest(self, measures: Sequence[Measure], *at: float) -> Reach:
+        """Return the shortest of the movements that are measured."""
+        found = min((measure(*at) for measure in measures), key=lambda reach: reach.length)
+        return replace(found, certainty=Certainty.UPPER_BOUND)
 
-    least_winf = span = winf
+    def points(self) -> Sequence[Pair]:
+        """Return the pairs of the way that is the shortest in the sum of sizes."""
+        return min(self.ways, key=lambda way: way.winf(1).length).pairs
 
-    def near(self, delta: float, norm: float) -> Reach:
-        """Return the longest displacement: two constants differ with certainty, and delta is below 1."""
-        return self.winf(norm)
-
-
-@final
-class ShortestMovement(Laws):
-    """Laws given by several upper bounds of a movement: the shortest counts."""
-
-    movement_only = True
-
-    def __init__(self, ways: Sequence[Laws]) -> None:
-        self._ways = ways
-
-    @cached_property
-    def pairs(self) -> Sequence[Pair]:
-        return min(self._ways, key=lambda way: way.winf(1).length).pairs
-
-    @property
-    def dimension(self) -> int:
-        return self._ways[0].dimension
-
-    @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
-
-    def winf(self, norm: float) -> Reach:
-        return self._shortest(lambda way: way.winf(norm))
-
-    def near(self, delta: float, norm: float) -> Reach:
-        return self._shortest(lambda way: way.near(delta, norm))
-
-    def span(self, norm: float) -> Reach:
-        return self._shortest(lambda way: way.span(norm))
-
-    @cached_property
     def work(self) -> WorkEstimate:
-        """The work of all movements together, for each method."""
-        works = [way.work for way in self._ways]
+        """Return the work of all movements together, for each method."""
+        works = [way.work for way in self.ways]
         added = [sum(sizes) for sizes in zip(*(work[1:4] for work in works), strict=True)]
         return works[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
-
-    def walks(self) -> Sequence[DependentRows]:
-        """Return the walks of the first movement, if it has any."""
-        return self._ways[0].walks()
-
-    def _shortest(self, ask: Callable[[Laws], Reach]) -> Reach:
-        shortest = min((ask(way) for way in self._ways), key=lambda reach: reach.length)
-        return replace(shortest, certainty=Certainty.UPPER_BOUND)
 
 
 _MANY = 4096

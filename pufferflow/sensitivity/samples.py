@@ -63,14 +63,7 @@ class SampledLaws(Laws):
         self._prior, self._statistic, self._pairs, self._rows = prior, statistic, pairs, rows
         self._drawn: tuple[Fraction, float, Reach] | None = None
         """The δ and norm for which draws were made, and their result."""
-
-    @property
-    def dimension(self) -> int:
-        return self._statistic.answers
-
-    @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
+        self.dimension, self.certainty = statistic.answers, Certainty.UPPER_BOUND
 
     def near(self, delta: float, norm: float) -> Reach:
         """Return the largest z at which the empirical laws of a pair are (z, delta − slack)-near: true ones are too."""

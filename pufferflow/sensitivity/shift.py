@@ -7,7 +7,7 @@ add, whatever the queries (M1, M24).
 import itertools
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import partial, singledispatch
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from pufferflow.queries.statistic import Statistic, column_and_domain
 from pufferflow.sensitivity.cells import SingleRow, departure, free, row_by_row, tables_of
 from pufferflow.sensitivity.gaussian_mixture import of_mixture
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.movement import Movement, MovementLaws
+from pufferflow.sensitivity.movement import Movement
 from pufferflow.sensitivity.row_query import Question, row_norms
 from pufferflow.sensitivity.translation import ColumnTranslation, Translation, by_shares
 
@@ -47,7 +47,7 @@ def _(prior: AnyCorrelation, statistic: Statistic, secret: AnySecret) -> Laws:
 @implied.register
 def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
     if isinstance(secret, Presence):
-        return MovementLaws(prior, departure(statistic.weights, tables_of(prior, statistic, secret), statistic.counts))
+        return departure(prior, statistic.weights, tables_of(prior, statistic, secret), statistic.counts)
     if not isinstance(secret, Secret | Initial):
         raise wrong_secret(
             "pf.Independent",
@@ -71,11 +71,6 @@ def _(prior: GaussianMixture, statistic: Statistic, secret: AnySecret) -> Laws:
     return _mixed(prior, statistic, secret, open_cells=False)
 
 
-@row_by_row
-def _mixed_in_cells(prior: GaussianMixture, statistic: Statistic, secret: AnySecret) -> Laws:
-    return _mixed(prior, statistic, secret, open_cells=True)
-
-
 def _mixed(prior: GaussianMixture, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
     if not isinstance(secret, Secret | Initial):
         raise wrong_secret("pf.GaussianMixture", secret, allowed="pf.Secret or pf.Initial", instead="pf.Secret")
@@ -84,11 +79,10 @@ def _mixed(prior: GaussianMixture, statistic: Statistic, secret: AnySecret, *, o
 
 def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
     if secret.tuples is not None:
-        columns = _of_columns(prior, statistic, secret, open_cells=open_cells)
-        return MovementLaws(prior, columns.movement(), columns.group)
+        return _of_columns(prior, statistic, secret, open_cells=open_cells).movement()
     question = _of_one_row(prior, statistic, secret)
     prior.covariance.check(question.known_positions)
-    return MovementLaws(prior, Translation(question, prior.covariance, open_cells).movement(), question.group)
+    return Translation(question, prior.covariance, open_cells).movement(prior)
 
 
 def _of_columns(
@@ -102,6 +96,7 @@ def _of_columns(
     return ColumnTranslation(prior, statistic, secret, domain, open_cells)
 
 
+@singledispatch
 def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | None:
     """Return a movement of a sum that also bounds every split of its rows into cells; None if none is known.
 
@@ -109,13 +104,19 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
     norms 1 and 2 in any cell, so by the triangle inequality cells together move no farther than the sum of lengths;
     nor, answer by answer, than the norm of the sums of sizes.
     """
-    if isinstance(prior, GaussianPrior):
-        return _translated_in_cells(prior, statistic, secret)
-    if isinstance(prior, GaussianMixture):
-        return _mixed_in_cells(prior, statistic, secret)
-    if prior.coupled or isinstance(secret, Presence):
-        return implied(prior, statistic, secret)
-    return None
+    return implied(prior, statistic, secret) if prior.coupled or isinstance(secret, Presence) else None
+
+
+@scattered.register(GaussianPrior)
+@row_by_row
+def _(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _translated(prior, statistic, secret, open_cells=True)
+
+
+@scattered.register(GaussianMixture)
+@row_by_row
+def _(prior: GaussianMixture, statistic: Statistic, secret: AnySecret) -> Laws:
+    return _mixed(prior, statistic, secret, open_cells=True)
 
 
 def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
@@ -154,23 +155,17 @@ def farthest(prior: GaussianPrior, secret: AnySecret) -> float:
     return _of_one_row(prior, Statistic([1.0]), secret).farthest[0] / np.sqrt(prior.variance) * (1 + 4 * UNIT)
 
 
-@row_by_row
-def _translated_in_cells(prior: GaussianPrior, statistic: Statistic, secret: AnySecret) -> Laws:
-    return _translated(prior, statistic, secret, open_cells=True)
-
-
 @implied.register(Diffusion)
 @row_by_row
 def _(prior: Diffusion, statistic: Statistic, secret: AnySecret) -> Laws:
     question = _of_one_row(prior, statistic, secret)
-    return MovementLaws(prior, by_shares(question, prior.shares(_since(statistic))), question.group)
+    return by_shares(prior, question, prior.shares(_since(statistic)))
 
 
 @implied.register(WeaklyDependent)
 @row_by_row
 def _(prior: WeaklyDependent, statistic: Statistic, secret: AnySecret) -> Laws:
-    question = _of_one_row(prior, statistic, secret)
-    return MovementLaws(prior, _nearby(prior, question), question.group)
+    return _nearby(prior, _of_one_row(prior, statistic, secret))
 
 
 def _of_one_row(prior: Prior, statistic: Statistic, secret: AnySecret) -> Question:
@@ -192,22 +187,23 @@ def _since(statistic: Statistic) -> Floats:
 def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     """Return Δ_own + 2·distance·(the most that moving one value by 1 does), at most the movement of the group (M17)."""
     single, slopes = SingleRow(prior, question), _slopes(question)
-    largest = np.abs(question.weights).max(axis=1)
+    length = partial(_length_nearby, prior.distance, single, slopes)
+    certainty = Certainty.EXACT if prior.distance == 0 else Certainty.UPPER_BOUND
+    spreads = lifted(
+        2 * prior.distance * products_above(np.abs(question.weights).max(axis=1), slopes.max(axis=1)), 2 * UNIT
+    )
+    steps = np.array([length(1)]) if question.answers == 1 else sums_above(single.steps, spreads)
+    return Movement.of(prior, steps, length, certainty, *single.witness, question.group)
+
+
+def _length_nearby(distance: float, single: SingleRow, slopes: Floats, norm: float) -> float:
+    question = single.question
     ranges = question.tables.max(axis=1) - question.tables.min(axis=1)
     within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # clearly below the movement of the group
-
-    def length(norm: float) -> float:
-        spread = row_norms(question.kinds.columns, slopes, norm)[0].max()
-        moved = Fraction(2 * prior.distance) * Fraction(float(spread))
-        total = float_above(Fraction(single.length(norm)) + moved)
-        return total if total < within else min(total, question.group(norm))
-
-    own = single.movement()
-    certainty = Certainty.EXACT if prior.distance == 0 else Certainty.UPPER_BOUND
-    if question.answers == 1:
-        return Movement.of_one(length(1), certainty, own.secrets, own.row)
-    spreads = lifted(2 * prior.distance * products_above(largest, slopes.max(axis=1)), 2 * UNIT)
-    return Movement(sums_above(own.steps, spreads), length, certainty, own.secrets, own.row)
+    spread = row_norms(question.kinds.columns, slopes, norm)[0].max()
+    moved = Fraction(2 * distance) * Fraction(float(spread))
+    total = float_above(Fraction(single.length(norm)) + moved)
+    return total if total < within else min(total, question.group(norm))
 
 
 def _slopes(question: Question) -> Floats:

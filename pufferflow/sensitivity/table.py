@@ -12,25 +12,21 @@ Their laws are never listed: messages hold for every member at once, and so does
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import NoReturn, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Place, Reach, WorkEstimate
+from pufferflow.calibration.laws import Laws
 from pufferflow.core.arrays import Array, Floats, Indices
-from pufferflow.core.errors import InternalError, Refused, UsageError
-from pufferflow.distributions.coupling import Certainty
+from pufferflow.core.errors import InternalError, UsageError
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Domain, Label
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.latent_class import LatentClassesNear
 from pufferflow.models.priors.table import Empirical, Table, TablesNear, Values
 from pufferflow.models.secret import AnySecret, Derived, Secret, hidden_column
-from pufferflow.queries.statistic import Kinds, Statistic, column_and_domain
+from pufferflow.queries.statistic import Statistic, column_and_domain
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.latent_class import DependentStar, Given, RegionStar, Star, StarLaws
-from pufferflow.sensitivity.movement import group_movement
+from pufferflow.sensitivity.latent_class import Given, RegionStar, Star, StarLaws
 
 
 @implied.register
@@ -94,14 +90,11 @@ def _place_on_domain(joint: Array, values: Sequence[Values], domain: Domain) -> 
     return masses
 
 
-_EVALUATIONS = 40
-
-
 @implied.register
 def _(prior: TablesNear, statistic: Statistic, secret: AnySecret) -> Laws:
     prior.check(secret)
     column, domain = column_and_domain(prior, statistic, secret)
-    return RegionLaws(_of_table(prior, secret, column, domain), statistic, domain, independent_rows=True)
+    return StarLaws(_of_table(prior, secret, column, domain), statistic, domain)
 
 
 def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain) -> RegionStar:
@@ -113,9 +106,11 @@ def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain)
     places = np.array([place[value] for value in prior.values_of(column)], dtype=np.intp)
     if hidden == column:
         rows = LawRegions.known(np.full((1, len(domain.points)), 1 / len(domain.points)))
-        return RegionStar(rows, values, one_class, None, places, pairs, prior)
+        return RegionStar(rows, values, one_class, None, places, pairs, prior, independent_rows=True)
     own = _placed(prior.given(hidden, [column])[1], places, len(domain.points))
-    return RegionStar(own.some(np.zeros(1, dtype=np.intp)), values, one_class, own, None, pairs, prior)
+    return RegionStar(
+        own.some(np.zeros(1, dtype=np.intp)), values, one_class, own, None, pairs, prior, independent_rows=True
+    )
 
 
 def _placed(laws: LawRegions, places: Indices, points: int) -> LawRegions:
@@ -133,7 +128,7 @@ def _placed(laws: LawRegions, places: Indices, points: int) -> LawRegions:
 def _(prior: LatentClassesNear, statistic: Statistic, secret: AnySecret) -> Laws:
     prior.check(secret)
     _, domain = column_and_domain(prior, statistic, secret)
-    return RegionLaws(_of_classes(prior, secret), statistic, domain)
+    return StarLaws(_of_classes(prior, secret), statistic, domain)
 
 
 def _of_classes(prior: LatentClassesNear, secret: AnySecret) -> RegionStar:
@@ -167,52 +162,3 @@ def posteriors(weights: LawRegions, rows: LawRegions) -> LawRegions:
         most = np.nan_to_num(high / (high + low @ others), nan=1.0) * error
     middle = centre / centre.sum(axis=1, keepdims=True)
     return LawRegions.of(middle, np.minimum(least, middle), np.minimum(np.maximum(most, middle), 1.0))
-
-
-@final
-class RegionLaws(Laws):
-    """The laws of sums under every member of a class; they are never listed."""
-
-    def __init__(
-        self, star: RegionStar, statistic: Statistic, domain: Domain, *, independent_rows: bool = False
-    ) -> None:
-        self._star, self._statistic, self._domain = star, statistic, domain
-        self._independent = independent_rows
-        self._kinds = Kinds.of(statistic.weights, statistic.counts)
-
-    @property
-    def dimension(self) -> int:
-        return self._statistic.answers
-
-    @cached_property
-    def pairs(self) -> NoReturn:
-        raise Refused(
-            "The laws of a class of priors one by one: it has infinitely many members.",
-            allowed="bound=pf.Messages(), which bounds all members at once, or bound=pf.Group()",
-            instead="slack=None, which fits a single prior without any allowance for chance",
-        )
-
-    def __len__(self) -> int:
-        return len(self._star.pairs) * len(self._kinds.counts)
-
-    @property
-    def certainty(self) -> Certainty:
-        return Certainty.UPPER_BOUND
-
-    def walks(self) -> list[DependentRows]:
-        return [DependentStar.of(self._star, self._kinds, self._statistic.on(self._domain))]
-
-    @cached_property
-    def work(self) -> WorkEstimate:
-        """The work of messages: one pair of laws after the other."""
-        star, kinds = self._star, len(self._kinds.counts)
-        pairs = len(star.both_orders) + len(star.rows) ** 2
-        walk = _EVALUATIONS * kinds * (1e6 + pairs * 1e3 * float(star.states) ** 3)
-        return WorkEstimate(walk, pairs=np.inf, pair=np.inf, number=float(len(self)))
-
-    def span(self, norm: float) -> Reach:
-        tables, parts = self._statistic.on(self._domain), [(self._kinds.columns, self._kinds.counts)]
-        if self._independent:
-            parts = [(column[:, None], np.ones(1, dtype=np.int64)) for column in self._kinds.columns.T]
-        length = max(group_movement(weights, counts, tables, norm) for weights, counts in parts)
-        return Reach(length, Certainty.UPPER_BOUND, Place(self.dimension, self._star.prior, self._star.pairs[0], 0))

@@ -15,7 +15,7 @@ the width count as the width, on both sides, since they may be largest in betwee
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, cast, final
 
 import numpy as np
@@ -25,6 +25,7 @@ from pufferflow.core.errors import UsageError
 from pufferflow.core.rounding import UNIT, lifted, products_above, sums_above
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.models.domain import Interval, Product
+from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.covariance import Covariance, Matrix
 from pufferflow.models.priors.gaussian import GaussianPrior, hidden_column, joint_shares, shares_of_column
 from pufferflow.models.secret import AnySecret, Secret
@@ -105,16 +106,20 @@ class Translation:
             others += self._reach(heights[kind_of][None], level)
         return np.minimum(whole, sums_above(self._at_places(own), self._round_up(others))[0])
 
-    def movement(self) -> Movement:
+    def length(self, norm: float) -> float:
+        """Return how far all answers together move, for the place where they move farthest."""
+        return float(self.lengths(norm).max())
+
+    def movement(self, prior: GaussianPrior) -> Movement:
         """Return the farthest movement over all places and pairs of values."""
         lengths = self.lengths(1)
         place = int(lengths.argmax())
         row = int(self.rows[place])
         certainty = Certainty.EXACT if self._attained(place) else Certainty.UPPER_BOUND
-        witness = self.question.farthest[1], row if row >= 0 else None
-        if self.question.answers == 1:
-            return Movement.of_one(float(lengths[place]), certainty, *witness)
-        return Movement(self.steps.max(axis=1), lambda norm: float(self.lengths(norm).max()), certainty, *witness)
+        single, question = self.question.answers == 1, self.question
+        steps, length = (lengths[[place]], None) if single else (self.steps.max(axis=1), self.length)
+        secrets, at = question.farthest[1], row if row >= 0 else None
+        return Movement.of(prior, steps, length, certainty, secrets, at, question.group)
 
     def _on_interval(self, domain: Interval) -> Floats:
         """Return the larger of the sums of positive and negative terms; the row itself counts on its own side."""
@@ -186,7 +191,7 @@ class Translation:
         return bool((aligned or only_row) and (above + below)[other] * back < _NOT_CERTAIN)
 
 
-def by_shares(question: Question, shares: Floats) -> Movement:
+def by_shares(prior: Prior, question: Question, shares: Floats) -> Movement:
     """Return the movement if row r moves by at most shares[r] times the secret's difference, whichever way (M14)."""
     distance, pair = question.farthest
     weights = np.abs(question.weights)
@@ -200,9 +205,8 @@ def by_shares(question: Question, shares: Floats) -> Movement:
     )
     certainty = Certainty.EXACT if single and question.answers == 1 else Certainty.UPPER_BOUND
     row = int(start.argmax()) if start.any() else None
-    if question.answers == 1:
-        return Movement.of_one(float(steps[0]), certainty, pair, row)
-    return Movement(steps, lambda norm: _length(question, steps, shares, distance, norm), certainty, pair, row)
+    length = None if question.answers == 1 else partial(_length, question, steps, shares, distance)
+    return Movement.of(prior, steps, length, certainty, pair, row, question.group)
 
 
 def _on_interval(question: Question, weights: Floats, shares: Floats) -> Floats:
@@ -267,13 +271,12 @@ class ColumnTranslation:
         if self._column is not None:
             low, *_, high = self.domain.domains[self._column].numbers.tolist()
             ends = low, high
-        return Movement(
-            steps,
-            lambda norm: min(float(self.lengths(norm).max()), self.group(norm)),
-            Certainty.UPPER_BOUND,
-            ends,
-            rows[0] if rows else None,
-        )
+        row = rows[0] if rows else None
+        return Movement.of(self.prior, steps, self.length, Certainty.UPPER_BOUND, ends, row, self.group)
+
+    def length(self, norm: float) -> float:
+        """Return how far all answers together move, for the place where they move farthest."""
+        return min(float(self.lengths(norm).max()), self.group(norm))
 
     def lengths(self, norm: float) -> Floats:
         """Return how far all answers together move in a norm, for each place."""

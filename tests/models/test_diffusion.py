@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pufferflow as pf
 from pufferflow.models.priors.simple import Diffusion
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.movement import MovementLaws
+from pufferflow.sensitivity.movement import Movement
 
 REFERENCE = {0.1: 1.7214159528501156, 0.5: 0.9447331054820294, 1.0: 0.44626032029685964}
 
@@ -76,7 +76,7 @@ def test_histograms_count_a_row_once():
     domain = [0, 1, 2, 3]
     statistic = pf.Statistic(np.ones((4, 3)), np.eye(4))
     found = implied(Diffusion(0.5), statistic, pf.Initial("x", domain=domain))
-    assert isinstance(found, MovementLaws)
+    assert isinstance(found, Movement)
     assert found.winf(1).length == 6
     assert found.winf(2).length == pytest.approx(3 * math.sqrt(2))
     assert found.winf(np.inf).length == 3

@@ -10,6 +10,9 @@ from thinned import nightly
 
 import pufferflow as pf
 from pufferflow.models.priors.covariance import Factors
+from pufferflow.queries.engine_interface import Pattern
+from pufferflow.sensitivity.movement import Shortest
+from pufferflow.sensitivity.pattern import of_pattern
 
 VALUES = pf.Secret("x", domain=[0, 1, 2])
 RANGE = pf.Secret("x", domain=pf.Interval(0, 10))
@@ -93,6 +96,17 @@ def test_it_is_said_in_words_and_survives_json(case):
     assert hash(again) == hash(scenario)
     prints = {_scenario(*other).fingerprint for other in CASES.values()}
     assert len(prints) == len(CASES)
+
+
+def test_its_laws_pickle(case):
+    """Laws, rounded ones included, go to processes and back: what does not pickle runs in the caller, unnoticed."""
+    secret, prior = case
+    for piece in pf.laws(_scenario(*case), _statistic()).pieces:
+        assert pickle.loads(pickle.dumps(piece)).span(2).length == piece.span(2).length
+    if secret.reads is not None and secret.reads[1] == RANGE.domain:
+        where = Pattern(np.array([0, 0, 1, 1]), np.ones(4, int), np.arange(4.0))
+        rounded = Shortest([of_pattern(prior, secret, where, np.array([[0.0, 10.0]]), "x", np.array([0.5]))]).movement
+        assert pickle.loads(pickle.dumps(rounded)).winf(1).length == rounded.winf(1).length
 
 
 def test_its_bounds_stand_in_order(case):

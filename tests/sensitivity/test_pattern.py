@@ -7,8 +7,8 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.sensitivity.cells import CoveringLaws
 from pufferflow.sensitivity.implied_laws import implied
+from pufferflow.sensitivity.movement import Movement
 from pufferflow.sensitivity.pattern import of_pattern
 from tests.support.chains import kernel
 from tests.support.patterns import chain_loss, pattern, star_loss, sub_patterns, values
@@ -44,7 +44,7 @@ def test_losses_of_windows_are_those_of_all_paths_or_more(states, cells, positio
         if covered:
             monkeypatch.setattr("pufferflow.sensitivity.pattern._MOST_COMPARED", 0.5)
         laws = of_pattern(prior, values(states), where, tables, "x")
-        assert isinstance(laws, CoveringLaws) == covered
+        assert isinstance(laws, Movement) == covered
         assert laws.dimension == measures * (max(cells) + 1)
         for bound in (pf.Messages(), pf.GWM(), pf.Kantorovich(), pf.Group(), pf.Quilt()):
             assert truth <= pf.loss(laws, NOISE, pf.Pure, bound=bound) * (1 + 1e-9)

@@ -14,7 +14,7 @@ from pufferflow.models.priors.covariance import Matrix
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.simple import AnyCorrelation, Independent
 from pufferflow.sensitivity.implied_laws import implied
-from pufferflow.sensitivity.movement import MovementLaws
+from pufferflow.sensitivity.movement import Movement
 from pufferflow.sensitivity.shift import _since
 
 NORMS = (1, 2, np.inf)
@@ -335,7 +335,7 @@ def test_long_sequences_move_by_their_geometric_sums():
 def test_bounds_take_movements(bound):
     """Where only a movement is known every bound charges the movement; group privacy that of all rows."""
     found = laws(GaussianPrior(Exchangeable(0.25)), [1, 1, 1], INTERVAL)
-    assert isinstance(found, MovementLaws)
+    assert isinstance(found, Movement)
     with pytest.raises(pf.Refused):
         found.walks()
     movement = 30.0 if isinstance(bound, pf.Group) else 15.0

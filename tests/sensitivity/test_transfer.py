@@ -207,7 +207,7 @@ def test_no_bound_is_left_out_for_states_that_cannot_be():
     matrix = [[0, 0.935, 0.065], [0, 0.093, 0.907], [0, 0.96, 0.04]]
     where = scenario(matrix, initial=[0.036, 0.198, 0.766], pairs=[(0, 1), (0, 2)])
     laws = pf.laws(where, pf.Statistic([0, 2, 2, 1], [3, 0, -3]))
-    assert laws.pieces[0].least_winf(1).length <= laws.pieces[0].winf(1).length
+    assert laws.pieces[0].least(0, 1) <= laws.pieces[0].winf(1).length
     assert pf.calibrate(laws, pf.Pure(1.0), bound=[pf.Messages(), pf.GWM()]).noise.scale == pytest.approx(3.0)
 
 
