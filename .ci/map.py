@@ -24,7 +24,7 @@ as M20 are [statements](statements.md); GWM, GAWM and DAGWM are in the [glossary
 2. `queries/request.py` holds what was requested; `queries/expressions/` makes an expression a function φ.
 3. `engines/patterns.py` finds the distinct public patterns of groups; no private column is read.
 4. `sensitivity/pattern.py` derives the laws of the answer under each secret, from the prior and the pattern.
-5. `calibration/proof_search.py` searches the least noise that a bound proves, for `release/planning/choose.py`.
+5. `calibration/proof_search.py` searches the least noise that a bound proves, for `release/planning/choose_noise.py`.
 6. `release/mechanisms/` has what draws answers: additive noise in blocks of cells, or an optimal channel.
    `release/plan.py` is the plan: `explain`, `check` and `report` say what it will cost, before anything is spent.
 7. `release/publish.py` compares the source, reserves the cost (`accounting/ledger/reserve.py`), lets the mechanism

@@ -34,10 +34,10 @@ from pufferflow.learning.model_plan import (
     VALUE,
     FittedModel,
     Fitting,
-    KnownTable,
     ModelBelief,
     ModelPlan,
     ModelTraining,
+    PlannedTable,
     beliefs_of,
     in_scaled_units,
 )
@@ -189,7 +189,7 @@ class PrivateModel(Estimator, abc.ABC):
         hidden, order = np.array([name in request.domains for name in columns.names]), rows.order()
         beliefs = beliefs_of(scenario, columns.names, order)
         fitting, pure, notes = self._fitting(ModelFacts(order, hidden, beliefs, promise, columns))
-        table, start = KnownTable(rows, order), self._start(columns)
+        table, start = PlannedTable(rows, order), self._start(columns)
         plan = ModelPlan(ModelTraining(promise, request, columns, table, beliefs, fitting, pure, notes, start))
         _ = plan.certificate
         return plan

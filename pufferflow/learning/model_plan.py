@@ -45,11 +45,18 @@ from pufferflow.published.cost import Cost, Rows, Shape, digest_of
 from pufferflow.published.release import Release
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.mechanisms.base import Description, Drawn, Explanation, Mechanism, PrivateReading, other_cost
-from pufferflow.release.plan import AnyPlan
+from pufferflow.release.mechanisms.base import (
+    Description,
+    DrawnAnswers,
+    Explanation,
+    Mechanism,
+    PrivateReader,
+    reservation_mismatch,
+)
+from pufferflow.release.plan import BasePlan
 from pufferflow.release.planning.calibrated_noise import SCHEME
 from pufferflow.release.planning.units import regions
-from pufferflow.release.publish import CostAccount, InMemory, publish
+from pufferflow.release.publish import CostAccount, ReleaseInMemory, publish
 
 _LONGEST = 2**53
 
@@ -195,7 +202,7 @@ class Fitting(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class KnownTable:
+class PlannedTable:
     """A table's rows, with the groups and positions that they had when a model was planned."""
 
     rows: ModelRows
@@ -206,7 +213,7 @@ class KnownTable:
         """The number of rows."""
         return self.order.rows
 
-    def verify_unchanged(self) -> "KnownTable":
+    def verify_unchanged(self) -> "PlannedTable":
         """Return itself; refuse a source whose groups and positions have changed."""
         self.rows.confirm(self.order)
         return self
@@ -217,11 +224,11 @@ class KnownTable:
 class ModelTraining(Mechanism):
     """The fit of a model to all rows of a table, with noise."""
 
-    verifies_as_it_reads: ClassVar[bool] = True
+    compares_rows_while_reading: ClassVar[bool] = True
     promise: Guarantee
     fitted: Request
     columns: ModelColumns
-    table: KnownTable
+    table: PlannedTable
     beliefs: tuple[ModelBelief, ...]
     fitting: Fitting
     pure: bool
@@ -244,10 +251,10 @@ class ModelTraining(Mechanism):
         return self.table.order.rows
 
     @property
-    def source(self) -> KnownTable:
+    def source(self) -> PlannedTable:
         return self.table
 
-    def charge(self) -> Cost:
+    def compute_cost(self) -> Cost:
         scenario, secret = self.request.scenario, self.request.scenario.secret
         noise: Noise = Laplace(1.0) if self.pure else Gaussian(1.0)
         single_rows, movement = self.table.rows.single_rows, self.fitting.movement
@@ -378,15 +385,15 @@ class ModelTraining(Mechanism):
         """
         return float(self.fitting.expected_error * self.columns.half[-1])
 
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         if not agree(self.cost, reserved):
-            raise other_cost()
+            raise reservation_mismatch()
         return self
 
-    def draw(self, reading: PrivateReading) -> Drawn:
+    def draw(self, reading: PrivateReader) -> DrawnAnswers:
         """Return the coefficients of the columns in their own units, the intercept first."""
         reading.begin()
-        return Drawn(pl.DataFrame({TERM: [INTERCEPT, *self.columns.features], VALUE: self.coefficients()}))
+        return DrawnAnswers(pl.DataFrame({TERM: [INTERCEPT, *self.columns.features], VALUE: self.coefficients()}))
 
     def coefficients(self) -> Floats:
         """Fit the model to the rows of the table, with noise."""
@@ -396,7 +403,7 @@ class ModelTraining(Mechanism):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelPlan(AnyPlan[ModelTraining]):
+class ModelPlan(BasePlan[ModelTraining]):
     """A model to be fitted, with its guarantee, its noise and its cost; only public facts are read.
 
     An account takes it as a plan: `account.remaining(plan)`, `account.after(plan)`.
@@ -420,7 +427,7 @@ class ModelPlan(AnyPlan[ModelTraining]):
 
         The same id gives the same coefficients, and costs once.
         """
-        return publish(self, InMemory(), account, id)
+        return publish(self, ReleaseInMemory(), account, id)
 
 
 def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:

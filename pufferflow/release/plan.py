@@ -34,9 +34,9 @@ from pufferflow.release.mechanisms.additive import AdditiveNoise
 from pufferflow.release.mechanisms.base import Mechanism
 from pufferflow.release.mechanisms.optimal_channel import OptimalChannel, design_channel
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.release.planning.choose import choose_noise
+from pufferflow.release.planning.choose_noise import choose_noise
 from pufferflow.release.planning.options import PlanOptions
-from pufferflow.release.publish import CostAccount, InMemory, publish
+from pufferflow.release.publish import CostAccount, ReleaseInMemory, publish
 from pufferflow.reports.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ M_co = TypeVar("M_co", bound=Mechanism, covariant=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AnyPlan(HelpfulAttributes, Generic[M_co]):
+class BasePlan(HelpfulAttributes, Generic[M_co]):
     """Base of plans: a request, a guarantee, and the mechanism that keeps it; no private row has been read.
 
     An account takes it: `account.remaining(plan)`, `account.after(plan)`.
@@ -134,9 +134,9 @@ class AnyPlan(HelpfulAttributes, Generic[M_co]):
         """Return the plan with a period in its certificate: the one that a scheduled release is about."""
         return replace(self, period=period)
 
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         """Return the plan with the cost that a ledger has reserved; refuse a cost that is not its own."""
-        own = self.mechanism.recharged(reserved)
+        own = self.mechanism.with_cost(reserved)
         return self if own is self.mechanism else replace(self, mechanism=own)
 
     def __copy__(self) -> Self:
@@ -169,7 +169,7 @@ class AnyPlan(HelpfulAttributes, Generic[M_co]):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(AnyPlan[AdditiveNoise]):
+class Plan(BasePlan[AdditiveNoise]):
     """Noise for every sum of a batch, calibrated for one guarantee about all answers together.
 
     A batch's `plan` makes it; `release` publishes. `calibration` is that of the sums in the units in which they share
@@ -277,7 +277,7 @@ class Plan(AnyPlan[AdditiveNoise]):
         check_threads()  # a child of a process in which Polars worked would wait without end
         warn_of_use("Useless numbers", useless_outputs(self._noise), "plan.check() shows each number.")
         warn_of_use("Larger noise", untried_bounds(self._noise), "A larger seconds= tries them too.")
-        release = publish(self, InMemory(), account, id, estimates=estimates)
+        release = publish(self, ReleaseInMemory(), account, id, estimates=estimates)
         return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
 
     def check(self, signal: float | Mapping[str, float] | None = None) -> pl.DataFrame:
@@ -364,7 +364,7 @@ def plan_of(request: Request, options: PlanOptions) -> Plan:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DesignedPlan(AnyPlan[OptimalChannel]):
+class DesignedPlan(BasePlan[OptimalChannel]):
     """A channel that publishes one sum, designed for an account; no private row was read.
 
     It keeps the guarantee together with the outputs that the account had published: it is designed for that path, and
@@ -398,7 +398,7 @@ class DesignedPlan(AnyPlan[OptimalChannel]):
                 allowed="the account that it was designed for",
                 instead="plan.release(account)",
             )
-        return publish(self, InMemory(), account, id)
+        return publish(self, ReleaseInMemory(), account, id)
 
     def _mechanism_in_words(self) -> str:
         return f"; {self.channel!r}; expected loss {self.expected_loss:.6g}"

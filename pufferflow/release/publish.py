@@ -17,7 +17,7 @@ from pufferflow.core.validate import quoted
 from pufferflow.published.certificate import Certificate, Reservable
 from pufferflow.published.cost import Cost
 from pufferflow.published.release import Release
-from pufferflow.release.mechanisms.base import Mechanism, PrivateReading
+from pufferflow.release.mechanisms.base import Mechanism, PrivateReader
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -69,14 +69,14 @@ class Publishable(Reservable, Protocol):
         """What draws the answers."""
         ...
 
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         """Return the plan with the cost that a ledger has reserved; refuse a cost that is not its own."""
         ...
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Received:
+class DrawnRelease:
     """What was drawn: the release to keep, and the file that is not in its place yet."""
 
     release: Release
@@ -90,34 +90,34 @@ class Destination(Protocol[R_co]):
         """Refuse a place that cannot take the answers, before anything is spent; an account may keep them."""
         ...
 
-    def receive(self, mechanism: Mechanism, reading: PrivateReading, certificate: Certificate) -> Received:
+    def draw(self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> DrawnRelease:
         """Draw the answers."""
         ...
 
-    def again(self, stored: Release) -> R_co:
+    def deliver_again(self, stored: Release) -> R_co:
         """Return answers that were published before."""
         ...
 
-    def finish(self, stored: Release, received: Received) -> R_co:
+    def deliver(self, stored: Release, drawn: DrawnRelease) -> R_co:
         """Return the answers that are published: those received, unless another process was first."""
         ...
 
 
 @final
-class InMemory:
+class ReleaseInMemory:
     """Answers as a release in memory."""
 
     def check(self, mechanism: Mechanism, *, kept: bool) -> None:
         del mechanism, kept
 
-    def receive(self, mechanism: Mechanism, reading: PrivateReading, certificate: Certificate) -> Received:
-        return Received(draw_release(mechanism, reading, certificate))
+    def draw(self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> DrawnRelease:
+        return DrawnRelease(draw_release(mechanism, reading, certificate))
 
-    def again(self, stored: Release) -> Release:
+    def deliver_again(self, stored: Release) -> Release:
         return stored
 
-    def finish(self, stored: Release, received: Received) -> Release:
-        del received
+    def deliver(self, stored: Release, drawn: DrawnRelease) -> Release:
+        del drawn
         return stored
 
 
@@ -142,22 +142,22 @@ def publish(
     check_threads()
     source = mechanism.source
     if account is None or release_id is None or account.find(release_id) is None:
-        if account is not None or not mechanism.verifies_as_it_reads:
+        if account is not None or not mechanism.compares_rows_while_reading:
             source = source.verify_unchanged()  # a stored release needs no source any more
         to.check(mechanism, kept=account is not None)
     if account is None:
-        drawn = to.receive(mechanism, PrivateReading(mechanism.request, source), plan.certificate)
-        return to.finish(drawn.release, drawn)
+        drawn = to.draw(mechanism, PrivateReader(mechanism.request, source), plan.certificate)
+        return to.deliver(drawn.release, drawn)
     reservation = account.reserve(plan, release_id)
     if reservation.stored is not None:
-        return to.again(reservation.stored)
-    charged = plan.recharged(reservation.cost)
-    reading = PrivateReading(charged.mechanism.request, source)
-    drawn = to.receive(charged.mechanism, reading, reservation.certified(charged.certificate))
-    return to.finish(reservation.commit(drawn.release), drawn)
+        return to.deliver_again(reservation.stored)
+    charged = plan.with_cost(reservation.cost)
+    reading = PrivateReader(charged.mechanism.request, source)
+    drawn = to.draw(charged.mechanism, reading, reservation.certified(charged.certificate))
+    return to.deliver(reservation.commit(drawn.release), drawn)
 
 
-def draw_release(mechanism: Mechanism, reading: PrivateReading, certificate: Certificate) -> Release:
+def draw_release(mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> Release:
     """Read the private rows and return what is published of them; no error refers to an exact sum."""
     drawn = capture(lambda: sandboxed(lambda: mechanism.draw(reading), _not_drawn)).get()
     known = structs.replace(certificate, notes=(*certificate.notes, *drawn.notes), answered=drawn.answered)

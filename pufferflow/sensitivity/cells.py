@@ -289,7 +289,7 @@ _MOST_STEPS = 10_000
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cover:
+class CoveringMovement:
     """Bounds for all patterns whose rows are among those given, whatever their cells.
 
     `of_one_cell` are the laws of all rows in a single cell. Its walks are valid for every split into cells: outputs
@@ -351,7 +351,7 @@ class Cover:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rounded:
+class RoundedMovement:
     """Laws of linear φ whose rows are read as whole steps: k(x) is φ(x), rounded monotonically.
 
     A row that moves in the linear answers moves by up to a step more in the rounded ones,

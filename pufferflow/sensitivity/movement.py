@@ -98,7 +98,7 @@ def reach_of(length: Length | float, certainty: Certainty, witness: Witness, nor
 
 @final
 @dataclass(frozen=True, eq=False)
-class Shortest:
+class ShortestMovement:
     """Several upper bounds of one movement, of which the shortest counts."""
 
     ways: Sequence[Laws]

@@ -15,7 +15,7 @@ from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
 from pufferflow.queries.engine_interface import COPIES, Pattern
 from pufferflow.queries.statistic import Statistic
-from pufferflow.sensitivity.cells import Cells, Cover, Rounded, moves_of, values_of
+from pufferflow.sensitivity.cells import Cells, CoveringMovement, RoundedMovement, moves_of, values_of
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.shift import scattered
 
@@ -64,7 +64,7 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, the pattern of th
     growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1)
     if growth.shape[0] != len(sums.tables) or not (growth >= 0).all():
         raise UsageError("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
-    return Rounded(laws, sums.in_cells(growth), sums.in_cells(moves)).movement
+    return RoundedMovement(laws, sums.in_cells(growth), sums.in_cells(moves)).movement
 
 
 def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -> Laws:
@@ -76,7 +76,7 @@ def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -
     movement = scattered(prior, together, secret)
     one_cell = implied(prior, together, secret) if movement is None else movement
     place = Place(sums.split * len(sums.tables), prior, values_of(secret), 0)
-    return Cover(one_cell, sums.in_cells(moves), place, scattered=movement is not None).movement
+    return CoveringMovement(one_cell, sums.in_cells(moves), place, scattered=movement is not None).movement
 
 
 def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:

@@ -266,7 +266,7 @@ def test_two_releases_that_tell_nothing_may_tell_all():
 
 def test_two_releases_without_noise_may_tell_all(monkeypatch):
     """Releases of nothing but sums, as older versions made them, are free alone and refused together (XOR)."""
-    monkeypatch.setattr("pufferflow.release.planning.choose.least_scale", lambda *_: 0.0)
+    monkeypatch.setattr("pufferflow.release.planning.choose_noise.least_scale", lambda *_: 0.0)
     chosen, data = xor()
     one, other = (pf.protect(data, chosen).private_sum(name).plan(pf.Pure(1.0)) for name in "xy")
     assert [plan.calibration.noise.scale for plan in (one, other)] == [0, 0]

@@ -360,10 +360,10 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
     cost = plan.cost
     noise = cost.shape.stored_noise
     near = replaced(cost, noise | {"scale": noise["scale"] * (1 + 1e-13)})
-    other = plan.recharged(near).mechanism.noise
+    other = plan.with_cost(near).mechanism.noise
     assert [one.noise.scale for one in other.by_noise] == pytest.approx([3 * 2, 2 * 2, 2], rel=1e-5)
     with pytest.raises(pf.UsageError, match="reserved"):
-        plan.recharged(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
+        plan.with_cost(replaced(cost, noise | {"scale": noise["scale"] * 0.9}))
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.engines import polars_engine
-from pufferflow.release.mechanisms.additive import read_sums
-from pufferflow.release.mechanisms.base import PrivateReading
+from pufferflow.release.mechanisms.additive import read_exact_sums
+from pufferflow.release.mechanisms.base import PrivateReader
 
 LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
 KWH = pf.Scenario(pf.Secret("kwh", domain=pf.Interval(0, 10)), pf.Independent(), public=["key"])
@@ -336,6 +336,6 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     for order in (np.arange(2000), np.arange(2000)[::-1], rng.permutation(2000)):
         shuffled = pl.concat([frame[order[part::3].tolist()] for part in range(3)], rechunk=False)
         mechanism = pf.protect(shuffled, KWH).private_sum("kwh").plan(pf.Pure(1.0)).mechanism
-        reading = PrivateReading(mechanism.request, mechanism.source)
-        found.add(int(read_sums(mechanism.noise, reading).sums[0, 0]))
+        reading = PrivateReader(mechanism.request, mechanism.source)
+        found.add(int(read_exact_sums(mechanism.noise, reading).sums[0, 0]))
     assert len(found) == 1

@@ -204,7 +204,7 @@ def test_the_check_finds_noise_without_a_floor(belief, monkeypatch):
     """The check leaves no room: a tenth less noise fails it, and so does what the prior alone would need."""
     asked, promise = CANCELLING[belief]
     assert loss_of_one_row(plan_of(belief, asked, promise), belief, asked) > 0.89
-    monkeypatch.setattr("pufferflow.release.planning.choose.row_laws", lambda *_: None)
+    monkeypatch.setattr("pufferflow.release.planning.choose_noise.row_laws", lambda *_: None)
     assert loss_of_one_row(plan_of(belief, asked, promise), belief, asked) > 1.1
 
 

@@ -260,7 +260,7 @@ def test_an_error_that_names_the_sum(failure, monkeypatch):
 def test_noise_that_cannot_be_drawn_costs_nothing(tmp_path, monkeypatch):
     """A noise whose draws leave the floats is refused before anything is reserved or read."""
     plan = batch(prior=pf.Independent()).plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=1.05))
-    monkeypatch.setattr(releasing, "read_sums", pytest.fail)
+    monkeypatch.setattr(releasing, "read_exact_sums", pytest.fail)
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
         account = ledger.open("levels", plan.request.scenario, limit=pf.Pure(9.0))
         with pytest.raises(pf.Refused, match="beyond the largest float"):

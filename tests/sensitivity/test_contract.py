@@ -11,7 +11,7 @@ from thinned import nightly
 import pufferflow as pf
 from pufferflow.models.priors.covariance import Factors
 from pufferflow.queries.engine_interface import Pattern
-from pufferflow.sensitivity.movement import Shortest
+from pufferflow.sensitivity.movement import ShortestMovement
 from pufferflow.sensitivity.pattern import of_pattern
 
 VALUES = pf.Secret("x", domain=[0, 1, 2])
@@ -105,7 +105,9 @@ def test_its_laws_pickle(case):
         assert pickle.loads(pickle.dumps(piece)).span(2).length == piece.span(2).length
     if secret.reads is not None and secret.reads[1] == RANGE.domain:
         where = Pattern(np.array([0, 0, 1, 1]), np.ones(4, int), np.arange(4.0))
-        rounded = Shortest([of_pattern(prior, secret, where, np.array([[0.0, 10.0]]), "x", np.array([0.5]))]).movement
+        rounded = ShortestMovement(
+            [of_pattern(prior, secret, where, np.array([[0.0, 10.0]]), "x", np.array([0.5]))]
+        ).movement
         assert pickle.loads(pickle.dumps(rounded)).winf(1).length == rounded.winf(1).length
 
 

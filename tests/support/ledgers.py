@@ -44,7 +44,7 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
     made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, name=certificate.digest)
     source = types.SimpleNamespace(verify_unchanged=lambda: source)
     made.mechanism = types.SimpleNamespace(source=source, request=None, check_drawable=lambda: None)
-    made.recharged = lambda _: made
+    made.with_cost = lambda _: made
     return made
 
 

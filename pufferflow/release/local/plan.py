@@ -50,16 +50,16 @@ from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.sentences import notes
 from pufferflow.release.local.mechanisms import MOST_LABELS, check_labels, randomized_response
-from pufferflow.release.local.release import LocalRelease, RowsAtPlace
+from pufferflow.release.local.release import LocalRelease, RowsDestination
 from pufferflow.release.mechanisms.base import (
     Description,
-    Drawn,
+    DrawnAnswers,
     Explanation,
-    PrivateReading,
+    PrivateReader,
     SumsMechanism,
-    other_cost,
+    reservation_mismatch,
 )
-from pufferflow.release.plan import AnyPlan
+from pufferflow.release.plan import BasePlan
 from pufferflow.release.planning.basis import Basis, EachSum
 from pufferflow.release.planning.blocks import Block
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
@@ -318,8 +318,8 @@ class LocalChannel(SumsMechanism):
         (query,) = self.request.queries
         return row_by_row(self.request, query.name, self.channel)
 
-    def charge(self) -> Cost:
-        known = super().charge()
+    def compute_cost(self) -> Cost:
+        known = super().compute_cost()
         return structs.replace(known, shape=structs.replace(known.shape, coupled_movements={}, row_by_row=True))
 
     def describe(self) -> Description:
@@ -341,22 +341,22 @@ class LocalChannel(SumsMechanism):
             carried_by=f"{COMPOSITION}; {calibration.bound!r}, loss {calibration.loss:.6g}.",
         )
 
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         """Return the channel; refuse a cost that differs from its own by more than rounding."""
         exposed = Fraction(1) / Fraction(reserved.shape.noise.scale)
         if not agree(self.cost, reserved) or exposed < Fraction(self.channel.epsilon):
-            raise other_cost()
+            raise reservation_mismatch()
         return self
 
-    def draw(self, reading: PrivateReading) -> Drawn:
+    def draw(self, reading: PrivateReader) -> DrawnAnswers:
         """Return the rows in memory."""
         engine = self.request.engine
-        return Drawn(reading.read(lambda _: self.row_by_row.in_memory(engine), lambda frame: frame.height))
+        return DrawnAnswers(reading.read(lambda _: self.row_by_row.in_memory(engine), lambda frame: frame.height))
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPlan(AnyPlan[LocalChannel]):
+class LocalPlan(BasePlan[LocalChannel]):
     """A channel for every row of a column, and the guarantee that it keeps under the scenario about all rows together.
 
     An account takes it for a plan: `account.remaining(plan)`, `account.after(plan)`.
@@ -391,7 +391,7 @@ class LocalPlan(AnyPlan[LocalChannel]):
                 instead="plan.release(account=account)",
             )
         place = None if path is None else local_path(path, "The place of the rows")
-        return publish(self, RowsAtPlace(self.channel, self.mechanism.row_by_row, place), account, id)
+        return publish(self, RowsDestination(self.channel, self.mechanism.row_by_row, place), account, id)
 
     def _mechanism_in_words(self) -> str:
         return f"; {self.channel!r}"

@@ -38,8 +38,8 @@ from pufferflow.noise.channel import Channel
 from pufferflow.published.certificate import Certificate
 from pufferflow.published.release import Release, written
 from pufferflow.queries.engine_interface import Engine
-from pufferflow.release.mechanisms.base import Mechanism, PrivateReading
-from pufferflow.release.publish import Received, draw_release
+from pufferflow.release.mechanisms.base import Mechanism, PrivateReader
+from pufferflow.release.publish import DrawnRelease, draw_release
 
 DEVIATIONS: Final = 1.959963984540054
 """Of 95 % under a normal law."""
@@ -279,7 +279,7 @@ def read(path: str | Path) -> LocalRelease:
 
 @final
 @dataclass(frozen=True, eq=False)
-class RowsAtPlace:
+class RowsDestination:
     """The place of published rows: a Parquet file or, without a path, memory; a destination of a release."""
 
     channel: Channel
@@ -313,10 +313,10 @@ class RowsAtPlace:
                 instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
             )
 
-    def receive(self, mechanism: Mechanism, reading: PrivateReading, certificate: Certificate) -> Received:
+    def draw(self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> DrawnRelease:
         """Draw all rows, and return what the account stores of them."""
         if self.place is None:
-            return Received(draw_release(mechanism, reading, certificate))
+            return DrawnRelease(draw_release(mechanism, reading, certificate))
         beside = name_beside(self.place)
         try:
             written(beside.touch, beside.parent)  # nothing is read if nothing can be written
@@ -329,7 +329,7 @@ class RowsAtPlace:
         except BaseException:
             _remove(beside)
             raise
-        return Received(Release(counted, pl.DataFrame(), certificate), beside)
+        return DrawnRelease(Release(counted, pl.DataFrame(), certificate), beside)
 
     def _file(self, engine: Engine, beside: Path, certificate: Certificate) -> pl.DataFrame:
         """Write the rows, and return how many there are of each output, with the digest of the file."""
@@ -345,18 +345,18 @@ class RowsAtPlace:
             }
         )
 
-    def finish(self, stored: Release, received: Received) -> LocalRelease:
+    def deliver(self, stored: Release, drawn: DrawnRelease) -> LocalRelease:
         """Return the rows that are published: those received, unless another process was first."""
-        if _identity(stored) != _identity(received.release):
-            _remove(received.beside)
-            return self.again(stored)
+        if _identity(stored) != _identity(drawn.release):
+            _remove(drawn.beside)
+            return self.deliver_again(stored)
         try:
-            return self._published(stored, received.beside)
+            return self._published(stored, drawn.beside)
         finally:
             if not stored.certificate.entry:
-                _remove(received.beside)  # without an account a file that could not be moved is of no use
+                _remove(drawn.beside)  # without an account a file that could not be moved is of no use
 
-    def again(self, stored: Release) -> LocalRelease:
+    def deliver_again(self, stored: Release) -> LocalRelease:
         """Return rows that were published before, from their place, or moved there now."""
         if not _is_file(stored):
             return self._published(stored, None)

@@ -43,12 +43,11 @@ from pufferflow.release.explain.check import findings
 from pufferflow.release.explain.sentences import carried_by, if_wrong, noise_in_words, ordinary_in_words
 from pufferflow.release.mechanisms.base import (
     Description,
-    Drawn,
+    DrawnAnswers,
     Explanation,
-    PrivateReading,
+    PrivateReader,
     SumsMechanism,
-    not_as_reserved,
-    other_cost,
+    reservation_mismatch,
 )
 from pufferflow.release.planning.accuracy import CONFIDENCE, confidence_of_sum, error_bars, half_widths
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
@@ -160,8 +159,8 @@ class AdditiveNoise(SumsMechanism):
         sums = self.noise.exact_sums
         return self.cost if sums is None else structs.replace(self.cost, answered=Answered((), sums))
 
-    def charge(self) -> Cost:
-        return super().charge() if self.reserved is None else self.reserved
+    def compute_cost(self) -> Cost:
+        return super().compute_cost() if self.reserved is None else self.reserved
 
     def describe(self) -> Description:
         noise = self.noise
@@ -201,21 +200,21 @@ class AdditiveNoise(SumsMechanism):
         for noise in self.noise.noises:
             noise.check_drawable()
 
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         if reserved == self.cost:
             return self
         if not agree(self.cost, reserved):
-            raise other_cost()
-        noise = self.noise.recharged(reserved.shape)
+            raise reservation_mismatch()
+        noise = self.noise.with_cost(reserved.shape)
         if noise is None:
-            raise not_as_reserved("the proof that is made here requires more noise")
+            raise reservation_mismatch("the proof that is made here requires more noise")
         return type(self)(noise, reserved)
 
-    def draw(self, reading: PrivateReading) -> Drawn:
-        return add_noise(self.noise, read_sums(self.noise, reading))
+    def draw(self, reading: PrivateReader) -> DrawnAnswers:
+        return add_noise(self.noise, read_exact_sums(self.noise, reading))
 
 
-def read_sums(noise: CalibratedNoise, reading: PrivateReading) -> Tally:
+def read_exact_sums(noise: CalibratedNoise, reading: PrivateReader) -> Tally:
     """Read the sums of the private rows, and check that noise was made for their cells."""
     request, weights = noise.request, noise.public.weights
     measures = [measure for measure in request.measures if measure is not None]
@@ -271,7 +270,7 @@ def _noisy_sums(noise: CalibratedNoise) -> tuple[NoisySum, ...]:
     )
 
 
-def add_noise(noise: CalibratedNoise, tally: Tally) -> Drawn:
+def add_noise(noise: CalibratedNoise, tally: Tally) -> DrawnAnswers:
     """Return the noisy answers of a batch, with the operating system's randomness."""
     request = noise.request
     public = request.counts_are_public
@@ -292,7 +291,7 @@ def add_noise(noise: CalibratedNoise, tally: Tally) -> Drawn:
         exact = exact_sums(request, int(tally.rows.sum()), noise.noises)
     answered = None if exact is None else Answered(steps, exact)
     frame, intervals, ends = (with_keys(tally, columns) for columns in (answers, bars, limits))
-    return Drawn(frame, intervals, ends, known, answered)
+    return DrawnAnswers(frame, intervals, ends, known, answered)
 
 
 def _bars(

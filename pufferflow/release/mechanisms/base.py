@@ -43,7 +43,7 @@ class Source(Protocol):
 
 @final
 @dataclass(eq=False)
-class PrivateReading:
+class PrivateReader:
     """The one reading of private rows behind a release; the source is compared again while its version is held."""
 
     request: Request
@@ -69,7 +69,7 @@ class PrivateReading:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnAnswers:
     """What was drawn: the answers, their error bars and limits, each with the keys in front; and public notes."""
 
     frame: pl.DataFrame
@@ -130,7 +130,7 @@ class Explanation:
 class Mechanism(abc.ABC):
     """What draws the answers of a request; all but `draw` follows from public facts."""
 
-    verifies_as_it_reads: ClassVar[bool] = False
+    compares_rows_while_reading: ClassVar[bool] = False
     """Whether drawing compares each row with the plan's as it comes, so that nothing has to be compared before."""
 
     @property
@@ -151,10 +151,10 @@ class Mechanism(abc.ABC):
     @cached_property
     def cost(self) -> Cost:
         """The cost of a release, in numbers, for composition."""
-        return self.charge()
+        return self.compute_cost()
 
     @abc.abstractmethod
-    def charge(self) -> Cost:
+    def compute_cost(self) -> Cost:
         """Return the cost of a release."""
 
     @property
@@ -188,11 +188,11 @@ class Mechanism(abc.ABC):
         """Refuse what cannot be drawn exactly, before anything is spent."""
 
     @abc.abstractmethod
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         """Return the mechanism with the cost that a ledger has reserved; refuse a cost that is not its own."""
 
     @abc.abstractmethod
-    def draw(self, reading: PrivateReading) -> Drawn:
+    def draw(self, reading: PrivateReader) -> DrawnAnswers:
         """Read the private rows, once, and return random answers."""
 
 
@@ -223,7 +223,7 @@ class SumsMechanism(Mechanism, abc.ABC):
     def source(self) -> Source:
         return self.noise.source
 
-    def charge(self) -> Cost:
+    def compute_cost(self) -> Cost:
         return cost_of(self.noise)
 
     def described(self, **own: Any) -> Description:
@@ -247,15 +247,12 @@ class SumsMechanism(Mechanism, abc.ABC):
         return f"Published: {queries_in_words(self.request)}."
 
 
-def not_as_reserved(why: str) -> UsageError:
+def reservation_mismatch(
+    why: str = "its cost is not that of this plan, not even but for rounding",
+) -> UsageError:
     """Return the error for a reserved cost that a plan cannot be drawn with."""
     return UsageError(
         f"The release was reserved with noise that cannot be used here: {why}. Nothing was drawn or charged.",
         allowed="the plan that was reserved, or the same on another machine, whose noise differs by at most 1e-9",
         instead="releasing on the machine that reserved it; or another id (a job has --revision 2), which costs again",
     )
-
-
-def other_cost() -> UsageError:
-    """Return the error for a reserved cost that is not that of the plan."""
-    return not_as_reserved("its cost is not that of this plan, not even but for rounding")

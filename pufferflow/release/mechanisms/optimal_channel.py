@@ -29,14 +29,14 @@ from pufferflow.queries.engine_interface import changed_source
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.sentences import assumptions, notes, queries_in_words
-from pufferflow.release.mechanisms.additive import limits_of, read_sums, with_keys
+from pufferflow.release.mechanisms.additive import limits_of, read_exact_sums, with_keys
 from pufferflow.release.mechanisms.base import (
     Description,
-    Drawn,
+    DrawnAnswers,
     Explanation,
-    PrivateReading,
+    PrivateReader,
     SumsMechanism,
-    other_cost,
+    reservation_mismatch,
 )
 from pufferflow.release.planning.basis import Basis, EachSum
 from pufferflow.release.planning.blocks import Block
@@ -160,8 +160,8 @@ class OptimalChannel(SumsMechanism):
     def name(self) -> str:
         return self.noise.name(self.designed.name)
 
-    def charge(self) -> Cost:
-        known, sums = super().charge(), self.designed.exact_sums
+    def compute_cost(self) -> Cost:
+        known, sums = super().compute_cost(), self.designed.exact_sums
         by_rows: dict[str, Any] = {"priors": (), "coupled_movements": {}, "group_movement": None, "row_by_row": True}
         return structs.replace(known, shape=structs.replace(known.shape, exact_sums=sums, **by_rows))
 
@@ -187,15 +187,15 @@ class OptimalChannel(SumsMechanism):
             carried_by=f"{COMPOSITION}.",
         )
 
-    def recharged(self, reserved: Cost) -> Self:
+    def with_cost(self, reserved: Cost) -> Self:
         if reserved != self.cost:
-            raise other_cost()
+            raise reservation_mismatch()
         return self
 
-    def draw(self, reading: PrivateReading) -> Drawn:
+    def draw(self, reading: PrivateReader) -> DrawnAnswers:
         """Return the answer that the channel draws in place of the only sum."""
         request, channel = self.request, self.designed
-        tally = read_sums(self.noise, reading)
+        tally = read_exact_sums(self.noise, reading)
         if int(tally.rows.sum()) != channel.rows:
             raise changed_source()  # it was designed for so many rows
         (query,), (name,) = request.queries, request.queries[0].outputs
@@ -204,7 +204,7 @@ class OptimalChannel(SumsMechanism):
         bars = [pl.Series(f"{name}_low", [low]), pl.Series(f"{name}_high", [high])]
         columns = ([pl.Series(name, [answer])], bars, limits_of(query, tally.rows.astype(np.float64), 1))
         frame, intervals, limits = (with_keys(tally, own) for own in columns)
-        return Drawn(frame, intervals, limits, answered=Answered((str(output),)))
+        return DrawnAnswers(frame, intervals, limits, answered=Answered((str(output),)))
 
 
 def design_channel(

@@ -135,7 +135,7 @@ class Block:
         """The noise of the weighted sums."""
         return self.calibration.noise
 
-    def recharged(self, noise: Noise, proof: "Proof") -> "Block | None":
+    def with_cost(self, noise: Noise, proof: "Proof") -> "Block | None":
         """Return the block with a noise from a ledger, drawn a little shorter; None if it has no proof."""
         found = proof.of(self.laws, noise)
         return None if found is None else replace(self, calibration=shortened(found, NOISE_MARGIN))

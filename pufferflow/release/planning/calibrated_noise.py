@@ -293,7 +293,7 @@ class CalibratedNoise:
         )
         return SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def recharged(self, shape: Shape) -> "CalibratedNoise | None":
+    def with_cost(self, shape: Shape) -> "CalibratedNoise | None":
         """Return this noise as a ledger has charged it, perhaps from another machine; None where it has no proof here.
 
         Noise is drawn a little above what is charged, so it is the charged noise that has to keep the guarantee.
@@ -305,7 +305,7 @@ class CalibratedNoise:
         least = self.least_noise
         factor = charged.scale / least.scale if least.scale else 1.0  # near 1
         noises = [charged if one.noise is least else charged.at(one.noise.scale * factor) for one in self.blocks]
-        blocks = [one.recharged(noise, own) for one, noise in zip(self.blocks, noises, strict=True)]
+        blocks = [one.with_cost(noise, own) for one, noise in zip(self.blocks, noises, strict=True)]
         proven = tuple(one for one in blocks if one is not None)
         return replace(self, blocks=proven) if len(proven) == len(blocks) else None
 

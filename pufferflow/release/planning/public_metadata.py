@@ -45,7 +45,7 @@ from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.public_weights import PublicWeights
 from pufferflow.release.planning.sum_tables import SumFunctions, Tables
 from pufferflow.release.planning.units import more_may_leave, present
-from pufferflow.sensitivity.movement import Shortest
+from pufferflow.sensitivity.movement import ShortestMovement
 from pufferflow.sensitivity.pattern import of_pattern, window
 
 
@@ -414,7 +414,7 @@ class PublicMetadata:
         pieces: list[Laws] = []
         for of_prior, pattern, patterns in self.pieces(tables, sizes):
             laws = [self._of_pattern(table, pattern, weights, patterns) for table in of_prior]
-            pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else Shortest(laws).movement)
+            pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws).movement)
         return SeveralLaws(pieces)
 
     def pieces(

@@ -74,7 +74,7 @@ def draw(rows):
 
 
 def released(account, release_id):
-    return releasing.publish(MADE, releasing.InMemory(), account, release_id)
+    return releasing.publish(MADE, releasing.ReleaseInMemory(), account, release_id)
 
 
 def killed_at(line, watched):

@@ -11,9 +11,9 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-import pufferflow.release.planning.choose as planning
+import pufferflow.release.planning.choose_noise as planning
 from pufferflow.core.rounding import UNIT
-from pufferflow.release.mechanisms.base import PrivateReading
+from pufferflow.release.mechanisms.base import PrivateReader
 from pufferflow.release.publish import draw_release
 
 LEVEL, POWER = pf.Secret("level", domain=[0, 1, 2, 3]), pf.Secret("power", domain=pf.Interval(0, 10))
@@ -100,7 +100,7 @@ def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_f
         assert paid.spent() == spent
         assert done.certificate.cost == elsewhere.cost
         assert own.name == elsewhere.name
-        drawn, charged = own.recharged(elsewhere.cost).mechanism.noise.noises, elsewhere.cost.shape.noise.scale
+        drawn, charged = own.with_cost(elsewhere.cost).mechanism.noise.noises, elsewhere.cost.shape.noise.scale
         weights = own.mechanism.noise.weights.tolist()
         assert all(one.scale * weight >= charged for one, weight in zip(drawn, weights, strict=True))
         assert all(
@@ -214,7 +214,7 @@ def test_names_of_older_versions_are_known_whatever_the_digits(name, account, ma
 
 
 def _released(made, reservation):
-    reading = PrivateReading(made.request, made.mechanism.source)
+    reading = PrivateReader(made.request, made.mechanism.source)
     return draw_release(made.mechanism, reading, reservation.certified(made.certificate))
 
 

@@ -45,7 +45,7 @@ def test_days_along_a_chain(account):
 def test_nothing_is_read_above_the_limit(account, monkeypatch):
     """Above the limit, or for another plan, no private row is read."""
     day(0).release(account, id="day 0")
-    monkeypatch.setattr(releasing, "read_sums", pytest.fail)
+    monkeypatch.setattr(releasing, "read_exact_sums", pytest.fail)
     with pytest.raises(pf.LimitReached):
         day(0).release(account)
     with pytest.raises(pf.UsageError, match="another plan"):
@@ -55,18 +55,18 @@ def test_nothing_is_read_above_the_limit(account, monkeypatch):
 
 def test_a_failure_keeps_the_charge(account, monkeypatch):
     """Rows that cannot be read leave the cost reserved, and a retry under the id completes it for nothing."""
-    true = releasing.read_sums
+    true = releasing.read_exact_sums
 
     def broken(*_):
         assert account.history()[-1].state == "reserved"
         raise pf.SourceError("the disk is gone")
 
-    monkeypatch.setattr(releasing, "read_sums", broken)
+    monkeypatch.setattr(releasing, "read_exact_sums", broken)
     with pytest.raises(pf.SourceError):
         day(0).release(account, id="day 0")
     spent = account.spent()
     assert spent.epsilon > 0.8
-    monkeypatch.setattr(releasing, "read_sums", true)
+    monkeypatch.setattr(releasing, "read_exact_sums", true)
     day(0).release(account, id="day 0")
     assert account.spent() == spent
     assert [entry.state for entry in account.history()] == ["committed"]
