@@ -54,6 +54,13 @@ _PART: Final = 2**24
 _NUMBER: Final = 8
 
 
+def without_rows(engine: Engine) -> Engine:
+    """Return an engine whose table has the same columns and no row."""
+    if not isinstance(engine, PolarsEngine):
+        return engine
+    return PolarsEngine(pl.LazyFrame(schema=engine.frame.collect_schema()))
+
+
 def rows_at_once(columns: int) -> int:
     """Return how many rows of so many columns are handled at once."""
     return max(AT_ONCE // (_NUMBER * columns), 1)

@@ -14,9 +14,9 @@ along one coupling of whole data sets. So an account adds it to other releases a
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, Protocol, Self, final
+from typing import Any, ClassVar, Final, Protocol, Self, final
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,7 @@ from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import agree
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.engines.groups import not_told_apart
-from pufferflow.engines.model_rows import ModelRows, PublicOrder
+from pufferflow.engines.model_rows import ModelRows, PublicOrder, without_rows
 from pufferflow.learning.displacements import GROUP, Coupling, coupling_of
 from pufferflow.learning.iteration import deviations_of, pure_of
 from pufferflow.learning.model_columns import ModelColumns, RowsOfTable, ScaledRows, value_handling_of
@@ -428,6 +428,14 @@ class ModelPlan(BasePlan[ModelTraining]):
         The same id gives the same coefficients, and costs once.
         """
         return publish(self, ReleaseInMemory(), account, id)
+
+    def __reduce__(self) -> Any:
+        """Return what a pickle keeps, as that of a fitted estimator does: the plan of an empty table."""
+        mechanism, table = self.mechanism, self.mechanism.table
+        engine = without_rows(self.request.engine)
+        known = replace(table, rows=replace(table.rows, engine=engine))
+        request = replace(self.request, engine=engine)
+        return ModelPlan, (replace(mechanism, fitted=request, table=known), self.period)
 
 
 def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """Private models as their users and scikit-learn meet them: fits, charges, what is refused, how values are read."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import polars as pl
@@ -316,3 +317,14 @@ def test_a_model_of_rows_that_changed_is_refused_with_nothing_charged(tmp_path):
             changed.release(account, id="one")
         assert ledger.head() == head
         assert len(account.history()) == 0
+
+
+def test_a_pickled_model_has_no_private_row():
+    """It predicts as it did, and its plan is that of an empty table, which cannot be released."""
+    model = L.PrivateRidge(scenario_of(), PROMISE).fit(rows_of(200), y="y")
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.coef_ == model.coef_).all()
+    engines = again.plan_.request.engine, again.plan_.mechanism.table.rows.engine
+    assert [engine.frame.collect().height for engine in engines] == [0, 0]
+    with pytest.raises(pf.UsageError, match="of 0 rows"):
+        again.plan_.release()

@@ -217,7 +217,7 @@ def test_neighbouring_values_alone_need_less_noise():
         secret = pf.Secret("on", domain=[0, 1, 2], pairs=pairs)
         belief = pf.Scenario(secret, levels, order_by="hour", within="person", public=["x"])
         scales[pairs] = planned(frame, promise, belief=belief).mechanism.fitting.scale
-        chained = planned(frame, promise, belief=belief).beliefs[0].chained
+        chained = planned(frame, promise, belief=belief).mechanism.beliefs[0].chained
         assert len(chained.secrets.pairs) == (6 if pairs == "all" else 4)
     assert scales["adjacent"] < scales["all"]
 

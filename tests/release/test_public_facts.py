@@ -32,7 +32,9 @@ def of_rows(rows, orders):
         pf.Secret("on", [0, 1]), pf.AnyCorrelation(), order_by="hour", start=0, within="house", public=["day"]
     )
     batch = pf.protect(frame.with_columns(on=0), scenario).filter(pl.col("day") < 2).group_by("day")
-    return SourceDigest.of(batch.request.engine.patterns(batch.request.selection, scenario, orders), None, NO_FILES)
+    return SourceDigest.of(
+        None, batch.request.engine.patterns(batch.request.selection, scenario, orders), None, NO_FILES
+    )
 
 
 @pytest.mark.slow

@@ -125,7 +125,7 @@ def test_sentence_certificate_and_pages_say_it(tmp_path):
     texts = [asked.explain(), str(release.certificate), asked.report(tmp_path / "plan.html").read_text("utf-8")]
     texts += [release.page(asked.evidence()), release.page()]
     for text in texts:
-        plain = text.replace("&#x27;", "'")
+        plain = text.replace("&#39;", "'")
         assert words in plain
         assert note in plain
         assert bars in plain

@@ -184,7 +184,7 @@ def test_a_release_is_stopped_anywhere(monkeypatch, release):
         "one_pass.py",
         "column_measures.py",
         "sampler.py",
-        "draw.py",
+        "additive.py",
         "release.py",
         "public_metadata.py",
         "reserve.py",
