@@ -326,8 +326,7 @@ class ModelTraining(Mechanism):
         loss = kind.loss_from(Pure(moved) if self.pure else Gdp(moved))
         return kind.at(min(loss, self.promise.loss))
 
-    @property
-    def name(self) -> str:
+    def compute_name(self) -> str:
         parts = (
             *(self.request.scenario.fingerprint, self.request.digest, self.promise, self.table.order.digest),
             None if self.start is None else self.start.tolist(),
@@ -338,8 +337,7 @@ class ModelTraining(Mechanism):
         return value_handling_of(self.columns)
 
     def describe(self) -> Description:
-        worst = max(self.fitting.carried, key=lambda one: one.scale)
-        (query,) = self.request.queries
+        (query,), worst = self.request.queries, self._worst
         exact = all(belief.exact for belief in self.beliefs)
         return Description(
             queries=(AskedQuery(query.words, (VALUE,), (0,)),),
@@ -357,6 +355,11 @@ class ModelTraining(Mechanism):
             readings=self.value_handling(),
         )
 
+    @property
+    def _worst(self) -> Carried:
+        """The proof that needs most noise."""
+        return max(self.fitting.carried, key=lambda one: one.scale)
+
     def _assumptions(self) -> list[str]:
         scenario = self.request.scenario
         said = [f"rows depend on each other as the prior says: {prior.describe()}" for prior in scenario.priors]
@@ -366,7 +369,6 @@ class ModelTraining(Mechanism):
 
     def explain(self) -> Explanation:
         (query,), noisy = self.request.queries, self.fitting.noise
-        worst = max(self.fitting.carried, key=lambda one: one.scale)
         expected, target = self.expected_error, self.columns.target
         return Explanation(
             published=f"Fitted: {query.words}.",
@@ -374,7 +376,7 @@ class ModelTraining(Mechanism):
                 f"Noise: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
                 f"Expected: an error of {expected:.4g} by noise in predictions of {target!r}.",
             ),
-            carried_by=f"{self.fitting.proof}; {worst.proof}.",
+            carried_by=f"{self.fitting.proof}; {self._worst.proof}.",
         )
 
     @property

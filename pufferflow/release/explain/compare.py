@@ -144,9 +144,9 @@ def _noises_by_cell(plan: CalibratedNoise, cells: int) -> list[list[NoiseAt]]:
         return [own for _, own in plan.columns_with(plan.calibration.noise)]
     every = np.arange(cells)
     columns = [list[NoiseAt]() for _ in plan.outputs]
-    for alike in plan.by_noise:
-        for column, (_, own) in zip(columns, plan.columns_with(alike.noise), strict=True):
-            column += [(np.intersect1d(every[alike.places], every[places]), noise) for places, noise in own]
+    for some in plan.by_noise:
+        for column, (_, own) in zip(columns, plan.columns_with(some.noise), strict=True):
+            column += [(np.intersect1d(every[some.places], every[places]), noise) for places, noise in own]
     return columns
 
 

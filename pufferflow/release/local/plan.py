@@ -16,7 +16,7 @@ other releases (M35). Only pure losses of both are the same, so no rule that use
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +48,6 @@ from pufferflow.published.cost import Cost
 from pufferflow.queries.expressions.compiler import indicators
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.explain.sentences import notes
 from pufferflow.release.local.mechanisms import MOST_LABELS, check_labels, randomized_response
 from pufferflow.release.local.release import LocalRelease, RowsDestination
 from pufferflow.release.mechanisms.base import (
@@ -325,13 +324,13 @@ class LocalChannel(SumsMechanism):
     def describe(self) -> Description:
         secret = self.request.scenario.secret
         of_row = isinstance(secret, Secret) and self.request.column == secret.column
-        return self.described(
+        known = self.described(
             sensitivity=self.channel.epsilon,
             sensitivity_unit="is the epsilon of each row's own channel",
             composition=COMPOSITION,
-            notes=(f"the perturbed column is undone by pf.local: {self.channel!r}", *notes(self.noise)),
             ordinary=Pure(self.channel.epsilon) if of_row else None,
         )
+        return replace(known, notes=(f"the perturbed column is undone by pf.local: {self.channel!r}", *known.notes))
 
     def explain(self) -> Explanation:
         calibration = self.noise.calibration

@@ -10,8 +10,6 @@ The bar of a number of rows y has all n for which a number of y or more is no ra
 appear, than is the noise beyond one end of its interval. A key that appears has a row, so n is 1 or more; and of more
 rows such numbers are less rare. Above y the choice only makes smaller numbers rarer, so there the interval is enough.
 
-From exact sums to published numbers: noise on every sum, queries finished from noisy sums, and their error bars.
-
 Numbers and error bars are cut to the values that are possible for any rows, which is post-processing (M47). These
 limits are public: they follow from the range of a query, and from the number of rows where that is public. They are a
 table with two columns for each output, as the error bars are, whole numbers for counts; both are stored as one table.
@@ -20,6 +18,7 @@ table with two columns for each output, as the error bars are, whole numbers for
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Final, Self, final
 
 import numpy as np
@@ -51,7 +50,6 @@ from pufferflow.release.mechanisms.base import (
 )
 from pufferflow.release.planning.accuracy import CONFIDENCE, confidence_of_sum, error_bars, half_widths
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.release.planning.exact_sums import exact_sums
 from pufferflow.release.planning.key_threshold import KeyThreshold
 
 _HALVINGS = 60
@@ -154,9 +152,9 @@ class AdditiveNoise(SumsMechanism):
     reserved: Cost | None = None
     """The cost that an account has reserved, perhaps from another machine."""
 
-    @property
+    @cached_property
     def joint_cost(self) -> Cost:
-        sums = self.noise.exact_sums
+        sums = self.noise.exact_sums(self.rows)
         return self.cost if sums is None else structs.replace(self.cost, answered=Answered((), sums))
 
     def compute_cost(self) -> Cost:
@@ -165,7 +163,7 @@ class AdditiveNoise(SumsMechanism):
     def describe(self) -> Description:
         noise = self.noise
         calibration, (unit, words) = noise.calibration, noise.sensitivity_unit
-        least = calibration.noise.scale
+        most = calibration.noise.scale
         return self.described(
             sums=_noisy_sums(noise),
             sensitivity=calibration.sensitivity * unit,
@@ -174,8 +172,8 @@ class AdditiveNoise(SumsMechanism):
             ordinary=noise.ordinary,
             groups=self.request.by,
             quieter=tuple(
-                QuieterGroups(len(noise.public.cells.rows[alike.places]), alike.noise.scale / least)
-                for alike in noise.by_noise[1:]
+                QuieterGroups(len(noise.public.cells.rows[cells.places]), cells.noise.scale / most)
+                for cells in noise.by_noise[1:]
             ),
             keys=noise.chosen_keys,
             correlations=noise.basis.transform.correlations(noise.noises),
@@ -205,7 +203,7 @@ class AdditiveNoise(SumsMechanism):
             return self
         if not agree(self.cost, reserved):
             raise reservation_mismatch()
-        noise = self.noise.with_cost(reserved.shape)
+        noise = self.noise.charged_as(reserved.shape)
         if noise is None:
             raise reservation_mismatch("the proof that is made here requires more noise")
         return type(self)(noise, reserved)
@@ -286,9 +284,8 @@ def add_noise(noise: CalibratedNoise, tally: Tally) -> DrawnAnswers:
             bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
         limits += limits_of(query, size, len(sums))
     known = tuple(of_no_rows(request.queries, tally.rows.astype(np.float64) if public else None))
-    exact = None
-    if len(sums) == 1 and public and len(steps) == len(request.measures):
-        exact = exact_sums(request, int(tally.rows.sum()), noise.noises)
+    whole = len(sums) == 1 and len(steps) == len(request.measures)
+    exact = noise.exact_sums(int(tally.rows.sum())) if whole else None
     answered = None if exact is None else Answered(steps, exact)
     frame, intervals, ends = (with_keys(tally, columns) for columns in (answers, bars, limits))
     return DrawnAnswers(frame, intervals, ends, known, answered)
@@ -303,11 +300,11 @@ def _bars(
         noises = [noise.noises_in_units[place] for place in places]
         return bars_of_appearing(noise.threshold, query, noises, sums, numbers[0])
     ends = [np.zeros((len(sums), len(query.outputs))) for _ in range(2)]
-    for alike in noise.by_noise:
-        noises, own = noise.in_units(alike.noises), None if size is None else size[alike.places]
-        found = error_bars(query, [noises[place] for place in places], sums[alike.places], own)
+    for cells in noise.by_noise:
+        noises, own = noise.in_units(cells.noises), None if size is None else size[cells.places]
+        found = error_bars(query, [noises[place] for place in places], sums[cells.places], own)
         for end, part in zip(ends, found, strict=True):
-            end[alike.places] = part
+            end[cells.places] = part
     return ends[0], ends[1]
 
 
@@ -321,9 +318,9 @@ def _noisy(noise: CalibratedNoise, tally: Tally) -> tuple[Floats, tuple[str, ...
     totals = transform.of_totals([tally.rows if measure is None else next(sums) for measure in request.measures])
     shown, noisy, exact = _shown(request, tally), np.zeros((len(tally.rows), len(totals))), list[str]()
     for place, total in enumerate(totals):
-        for alike in noise.by_noise:
-            own, places = alike.noises[place], shown[place][alike.places].nonzero()[0]
-            places = np.arange(len(noisy))[alike.places][places]
+        for cells in noise.by_noise:
+            own, places = cells.noises[place], shown[place][cells.places].nonzero()[0]
+            places = np.arange(len(noisy))[cells.places][places]
             drawn = own.release(total[places], grid=transform.grid(own))
             noisy[places, place] = drawn.values
             if transform.one_by_one and len(exact) == place and drawn.steps.size:

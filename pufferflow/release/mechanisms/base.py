@@ -157,15 +157,19 @@ class Mechanism(abc.ABC):
     def compute_cost(self) -> Cost:
         """Return the cost of a release."""
 
-    @property
+    @cached_property
     def joint_cost(self) -> Cost:
         """The cost with the exact sums behind it, where there are such: for accounts with designed releases."""
         return self.cost
 
-    @property
-    @abc.abstractmethod
+    @cached_property
     def name(self) -> str:
         """A name that is the same on every machine for the same queries, options and public facts."""
+        return self.compute_name()
+
+    @abc.abstractmethod
+    def compute_name(self) -> str:
+        """Return the name."""
 
     @property
     @abc.abstractmethod
@@ -215,8 +219,7 @@ class SumsMechanism(Mechanism, abc.ABC):
     def rows(self) -> int:
         return int(self.noise.public.cells.rows.sum())
 
-    @property
-    def name(self) -> str:
+    def compute_name(self) -> str:
         return self.noise.name()
 
     @property

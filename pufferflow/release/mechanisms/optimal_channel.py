@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Self, cast, final
@@ -28,7 +28,7 @@ from pufferflow.published.cost import Answered, Cost, ExactSum, ExactSums
 from pufferflow.queries.engine_interface import changed_source
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.explain.sentences import assumptions, notes, queries_in_words
+from pufferflow.release.explain.sentences import queries_in_words
 from pufferflow.release.mechanisms.additive import limits_of, read_exact_sums, with_keys
 from pufferflow.release.mechanisms.base import (
     Description,
@@ -156,8 +156,7 @@ class OptimalChannel(SumsMechanism):
     designed: DesignedChannel
     next: NextRelease
 
-    @property
-    def name(self) -> str:
+    def compute_name(self) -> str:
         return self.noise.name(self.designed.name)
 
     def compute_cost(self) -> Cost:
@@ -168,16 +167,16 @@ class OptimalChannel(SumsMechanism):
     def describe(self) -> Description:
         channel = self.designed
         size = f"{len(channel.channel.inputs)} answers, {len(channel.outputs)} outputs"
-        return self.described(
+        known = self.described(
             bound=f"pf.confounding.design, of {size}",
             sensitivity=0.0,
             sensitivity_unit="is not what the channel was made for: its likelihoods are",
             witness="the pairs of the secret, each in both orders",
             composition=COMPOSITION,
-            assumptions=(*assumptions(self.noise), _SAME_ROWS.format(rows=channel.rows)),
-            notes=(*_NOTES, *notes(self.noise)),
             ordinary=None,
         )
+        same_rows = _SAME_ROWS.format(rows=channel.rows)
+        return replace(known, assumptions=(*known.assumptions, same_rows), notes=(*_NOTES, *known.notes))
 
     def explain(self) -> Explanation:
         return Explanation(

@@ -135,10 +135,13 @@ class Block:
         """The noise of the weighted sums."""
         return self.calibration.noise
 
-    def with_cost(self, noise: Noise, proof: "Proof") -> "Block | None":
+    def with_noise(self, noise: Noise, proof: "Proof") -> "Block | None":
         """Return the block with a noise from a ledger, drawn a little shorter; None if it has no proof."""
         found = proof.of(self.laws, noise)
-        return None if found is None else replace(self, calibration=shortened(found, NOISE_MARGIN))
+        if found is None:
+            return None
+        shorter = found.noise.at(found.noise.scale / NOISE_MARGIN)
+        return replace(self, calibration=replace(found, noise=shorter))
 
 
 @final
@@ -159,11 +162,6 @@ class Proof:
         if self.of_row is not None:
             demands.append((self.of_row, "auto"))
         return proof_of(demands, self.promise, noise)
-
-
-def shortened(calibration: Calibration, factor: float) -> Calibration:
-    """Return a calibration with noise that is shorter by a factor."""
-    return replace(calibration, noise=calibration.noise.at(calibration.noise.scale / factor))
 
 
 @final

@@ -66,7 +66,7 @@ NoiseAt = tuple[Array | slice, Noise]
 
 @final
 @dataclass(frozen=True, eq=False)
-class CellsAlike:
+class CellsOfOneNoise:
     """The places of the cells with one noise: that of their weighted sums, and that of each number in whole steps."""
 
     noise: Noise
@@ -164,14 +164,14 @@ class CalibratedNoise:
         return min((block.noise for block in self.blocks), key=lambda noise: noise.scale)
 
     @cached_property
-    def by_noise(self) -> tuple[CellsAlike, ...]:
+    def by_noise(self) -> tuple[CellsOfOneNoise, ...]:
         """The cells with equal noise, for each noise, the largest first."""
-        alike = dict[float, list[Block]]()
+        found = dict[float, list[Block]]()
         for block in sorted(self.blocks, key=lambda block: -block.noise.scale):
             if isinstance(block.cells, slice) or len(block.cells):
-                alike.setdefault(block.noise.scale, []).append(block)
+                found.setdefault(block.noise.scale, []).append(block)
         return tuple(
-            CellsAlike(some[0].noise, _cells_of(some), self.basis.noises(some[0].noise)) for some in alike.values()
+            CellsOfOneNoise(some[0].noise, _cells_of(some), self.basis.noises(some[0].noise)) for some in found.values()
         )
 
     @cached_property
@@ -231,12 +231,11 @@ class CalibratedNoise:
             return float(self.public.weights.units[0]) / float(self.weights[0]), "in the unit of the answer"
         return 1.0, "in units in which one row moves all sums by at most 1"
 
-    @cached_property
-    def exact_sums(self) -> ExactSums | None:
-        """The exact sums behind the noisy ones, by which accounts with designed releases compose; None without such."""
+    def exact_sums(self, rows: int) -> ExactSums | None:
+        """Return the exact sums of so many rows behind the noisy ones, for accounts; None without such."""
         if not self.basis.transform.one_by_one or not self.request.counts_are_public:
             return None
-        return exact_sums(self.request, int(self.public.cells.rows.sum()), self.noises)
+        return exact_sums(self.request, rows, self.noises)
 
     @cached_property
     def ordinary(self) -> Guarantee | None:
@@ -293,7 +292,7 @@ class CalibratedNoise:
         )
         return SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def with_cost(self, shape: Shape) -> "CalibratedNoise | None":
+    def charged_as(self, shape: Shape) -> "CalibratedNoise | None":
         """Return this noise as a ledger has charged it, perhaps from another machine; None where it has no proof here.
 
         Noise is drawn a little above what is charged, so it is the charged noise that has to keep the guarantee.
@@ -305,7 +304,7 @@ class CalibratedNoise:
         least = self.least_noise
         factor = charged.scale / least.scale if least.scale else 1.0  # near 1
         noises = [charged if one.noise is least else charged.at(one.noise.scale * factor) for one in self.blocks]
-        blocks = [one.with_cost(noise, own) for one, noise in zip(self.blocks, noises, strict=True)]
+        blocks = [one.with_noise(noise, own) for one, noise in zip(self.blocks, noises, strict=True)]
         proven = tuple(one for one in blocks if one is not None)
         return replace(self, blocks=proven) if len(proven) == len(blocks) else None
 
