@@ -42,7 +42,7 @@ from pufferflow.models.scenario import Scenario
 from pufferflow.queries.engine_interface import COPIES, UNORDERED, Engine, Measure, Pattern, Patterns, Selection, Tally
 from pufferflow.queries.expressions.tree import named
 from pufferflow.queries.expressions.values import Weight, fitting_unit
-from pufferflow.queries.keys import places_of, published, unused
+from pufferflow.queries.keys import comparable, places_of, published, unused
 
 _BITS: Final = 30
 
@@ -145,15 +145,12 @@ def weights_of(measures: Sequence[Measure | None]) -> tuple[Weight, ...]:
     return tuple(dict.fromkeys(weight for weight in found if weight is not None and weight.bounds is None))
 
 
-def grids_of(engine: Engine, selection: Selection, weights: Sequence[Weight]) -> dict[Weight, WeightGrid]:
+def grids_of(rows: "WeightedRows") -> dict[Weight, WeightGrid]:
     """Return the grids of the weights of all selected rows; null, NaN and infinite ones are refused."""
-    if not weights:
-        return {}
-    rows = WeightedRows.of(engine, selection, weights)
-    return {weight: WeightGrid.of(rows.numbers(weight), weight) for weight in weights}
+    return {weight: WeightGrid.of(rows.numbers(weight), weight) for weight in rows.weights}
 
 
-def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Array:
+def largest_together(rows: "WeightedRows", grids: Grids) -> Array:
     """Return the joint weights of rows, in steps, without rows that another row exceeds or equals in every weight.
 
     Of shape (kinds of rows, weights). All largest ones, in one row, where there are too many kinds.
@@ -161,14 +158,14 @@ def largest_together(engine: Engine, selection: Selection, grids: Grids) -> Arra
     >>> import pufferflow as pf
     >>> from pufferflow.engines.connect import engine_of
     >>> rows, one, other = pl.DataFrame({"a": [1, 0, 2], "b": [1, 3, 0]}), *(Weight(n, n, pl.col(n)) for n in "ab")
-    >>> grids = grids_of(engine_of(rows), Selection(public=("a", "b")), [one, other])
-    >>> largest_together(engine_of(rows), Selection(public=("a", "b")), grids).tolist()
+    >>> weighted = WeightedRows.of(engine_of(rows), Selection(public=("a", "b")), [one, other])
+    >>> largest_together(weighted, grids_of(weighted)).tolist()
     [[0, 3], [1, 1], [2, 0]]
     """
     most = np.array([[grid.largest for grid in grids.values()]])
     if len(grids) < 2:
         return most
-    left = _together(WeightedRows.of(engine, selection, [*grids]), grids)
+    left = _together(rows, grids)
     front = list[Array]()
     while len(left):
         if len(front) == _MOST_TOGETHER:
@@ -216,7 +213,7 @@ def _check_together(found: Array, known: Array) -> None:
 
 
 def weighted_patterns(
-    engine: Engine, selection: Selection, scenario: Scenario, measures: Sequence[Measure | None], grids: Grids
+    rows: "WeightedRows", scenario: Scenario, measures: Sequence[Measure | None], grids: Grids
 ) -> Patterns:
     """Return the patterns of groups, whose order does not matter, as if a row of weight w were so many rows.
 
@@ -225,18 +222,17 @@ def weighted_patterns(
     """
     if any(measure is None or measure.values.weight is None for measure in measures):
         grids = {}
-    within = dict.fromkeys((*scenario.within, *selection.by))
-    rows = WeightedRows.of(engine, selection, [*grids], within=tuple(within))
     counts = np.full(len(rows.rows), 0 if grids else COPIES, dtype=np.int64)
     for weight, grid in grids.items():
         steps = np.abs(grid.steps(rows.numbers(weight)))
         counts = np.maximum(counts, -(-steps * COPIES // grid.largest))
-    frame = rows.frame.with_columns(pl.Series(rows.name("counts"), counts * rows.rows)).filter(counts > 0)
-    public = PublicRows(frame.lazy(), selection.by, within=scenario.within, counts=rows.name("counts"))
+    name = unused("counts", rows.frame.columns)
+    frame = rows.frame.with_columns(pl.Series(name, counts * rows.rows)).filter(counts > 0)
+    public = PublicRows(frame.lazy(), rows.by, within=scenario.within, counts=name)
     found = find_patterns(public, scenario, [UNORDERED], lambda lazy: lazy.collect())[UNORDERED]
     if isinstance(found, UsageError):
         raise found
-    return replace(found, distinct=_largest(found.distinct))
+    return replace(found, distinct=tuple(replace(one, copies=COPIES) for one in _largest(found.distinct)))
 
 
 def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
@@ -259,14 +255,12 @@ def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
     return tuple(patterns[place] for place in front)
 
 
-def by_weight(
-    engine: Engine, selection: Selection, weights: Sequence[Weight], within: Sequence[str] | None = None
-) -> Selection:
-    """Return the same rows, in cells by their weights as well; these are the last columns of keys."""
+def by_weight(engine: Engine, selection: Selection, weights: Sequence[Weight], also: Sequence[str] = ()) -> Selection:
+    """Return the same rows, in cells by further columns and by their weights as well, in this order."""
     names = engine.schema(selection.derived).names()
-    made = [(unused(f"weight{place}", names), weight.expression) for place, weight in enumerate(weights)]
+    made = [(unused(f"weight{place}", names), one) for place, one in enumerate(_columns_of(weights).values())]
     derived = (*selection.derived, *((name, expression.alias(name)) for name, expression in made))
-    by = tuple(selection.by) if within is None else tuple(within)
+    by = dict.fromkeys((*selection.by, *also))
     return replace(selection, derived=derived, by=(*by, *(name for name, _ in made)), keys=None)
 
 
@@ -276,7 +270,8 @@ class WeightedRows:
     """Selected rows, those with equal public columns and equal weights together: how many, of what cell, their sums."""
 
     frame: pl.DataFrame
-    """The public columns, and the weights."""
+    """The columns of cells, further ones, and the weights."""
+    by: tuple[str, ...]
     weights: Sequence[Weight]
     rows: Array
     sums: Array
@@ -291,23 +286,40 @@ class WeightedRows:
         selection: Selection,
         weights: Sequence[Weight],
         measures: Sequence[Measure] = (),
-        within: Sequence[str] | None = None,
+        also: Sequence[str] = (),
     ) -> "WeightedRows":
-        """Read them; by the columns `within`, or by those of cells."""
-        tally = engine.tally(by_weight(engine, selection, weights, within), measures)
+        """Read them; rows that differ in the columns `also` are not together."""
+        tally = engine.tally(by_weight(engine, selection, weights, also), measures)
         frame = pl.DataFrame({"": [0]}) if tally.keys is None else tally.keys
         cell, cells, keys = _cells(frame, selection)
         inside = cell >= 0
-        return cls(frame.filter(inside), weights, tally.rows[inside], tally.sums[inside], cell[inside], cells, keys)
+        rows, sums = tally.rows[inside], tally.sums[inside]
+        return cls(frame.filter(inside), selection.by, weights, rows, sums, cell[inside], cells, keys)
 
-    def name(self, stem: str) -> str:
-        """Return a name that no column has."""
-        return unused(stem, self.frame.columns)
+    def tally(self, grids: Grids) -> Tally:
+        """Return the rows and the weights of every cell."""
+        totals = {
+            one.identity: self.totals(grid.steps(self.numbers(one))) * float(grid.unit) for one, grid in grids.items()
+        }
+        return Tally(self.keys, self.added(self.rows), np.zeros((self.cells, 0), dtype=np.int64), totals)
+
+    def groups(self, names: Sequence[str]) -> Indices:
+        """Return a number for each row, which rows with equal values of some columns have in common."""
+        if not names:
+            return np.zeros(len(self.rows), dtype=np.intp)
+        own = self.frame.select(named(name) for name in names)
+        forms = own.select(comparable(own.schema))
+        place = unused("place", forms.columns)
+        keys = [named(name) for name in forms.columns]
+        places = forms.with_row_index(place).group_by(keys, maintain_order=True).agg(place)[place]
+        number = np.empty(own.height, dtype=np.intp)
+        number[places.explode().to_numpy()] = np.repeat(np.arange(len(places)), places.list.len().to_numpy())
+        return number
 
     def numbers(self, weight: Weight) -> Floats:
         """Return the weight of each; NaN for null."""
-        place = self.frame.width - len(self.weights) + list(self.weights).index(weight)
-        return self.frame.to_series(place).cast(pl.Float64).fill_null(math.nan).to_numpy()
+        own, columns = self.weights[list(self.weights).index(weight)], [*_columns_of(self.weights)]
+        return own.read(self.frame.to_series(columns.index(id(own.expression)) - len(columns)))
 
     def added(self, numbers: Array) -> Array:
         """Return numbers added up by cell."""
@@ -322,6 +334,11 @@ class WeightedRows:
         return np.stack(parts, axis=1).astype(np.float64)
 
 
+def _columns_of(weights: Sequence[Weight]) -> dict[int, pl.Expr]:
+    """Return the expressions of weights, each once: kinds of rows have one for all."""
+    return {id(weight.expression): weight.expression for weight in weights}
+
+
 def _cells(frame: pl.DataFrame, selection: Selection) -> tuple[Indices, int, pl.DataFrame | None]:
     """Return the cell of each row of a frame that is in order, −1 for none, how many there are, and their keys."""
     if not selection.by:
@@ -329,8 +346,6 @@ def _cells(frame: pl.DataFrame, selection: Selection) -> tuple[Indices, int, pl.
     own = frame.select(named(name) for name in selection.by)
     if selection.keys is not None:
         return places_of(own, selection.keys), selection.keys.height, published(selection.keys)
-    if list(selection.by) != frame.columns[: len(selection.by)]:
-        return np.zeros(frame.height, dtype=np.intp), 1, None  # in another order: of no account for patterns
     cell = runs_of(own)
     return cell, int(cell.max(initial=-1)) + 1, own.filter(np.diff(cell, prepend=-1) > 0)
 
@@ -346,14 +361,8 @@ def _not_finite(weight: Weight) -> UsageError:
 _MOST_MEMBERSHIPS: Final = 64
 
 
-def membership_patterns(  # noqa: PLR0913 - a selection of rows, and what is read of them
-    engine: Engine,
-    selection: Selection,
-    scenario: Scenario,
-    measures: Sequence[Measure | None],
-    grids: Grids,
-    *,
-    free: bool = False,
+def membership_patterns(
+    rows: WeightedRows, scenario: Scenario, measures: Sequence[Measure | None], grids: Grids, *, free: bool
 ) -> Patterns | None:
     """Return the patterns of selected rows whose order does not matter, each row with its exact share of each sum.
 
@@ -361,28 +370,21 @@ def membership_patterns(  # noqa: PLR0913 - a selection of rows, and what is rea
     a unit has together: these move at least as far. None where some weight is neither 0 nor the largest, or where one
     cell has rows of several kinds.
     """
-    within = [named(name) for name in scenario.within]
-    names = tuple(dict.fromkeys((*scenario.within, *selection.by)))
-    rows = WeightedRows.of(engine, selection, [*grids], within=names)
     steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in grids.items()}
     if not len(rows.rows):
         return Patterns((), 0)
     if any(((own != 0) & (own != grids[weight].largest)).any() for weight, own in steps.items()):
         return None
-    cells = runs_of(rows.frame.select(named(name) for name in names)) if names else np.zeros(len(rows.rows), np.intp)
-    if len(np.unique(cells)) < len(cells):
+    if len(np.unique(rows.groups((*scenario.within, *rows.by)))) < len(rows.rows):
         return None
     flags, kinds = np.unique(np.stack([own > 0 for own in steps.values()]), axis=1, return_inverse=True)
     of_weight = dict(zip(steps, flags.astype(np.float64), strict=True))
     weights = [None if measure is None else measure.values.weight for measure in measures]
     shares = np.stack([np.ones(flags.shape[1]) if one is None else of_weight[one] for one in weights])
-    units = runs_of(rows.frame.select(within)) if within else np.zeros(len(cells), dtype=np.intp)
-    cells_of_units = pl.DataFrame({"unit": units, "kind": kinds.reshape(-1), "rows": rows.rows})
-    distinct = _distinct(cells_of_units, shares)
-    covering = distinct or (
-        _of_one_kind_each(cells_of_units, shares) if free else _of_all_kinds(cells_of_units, shares)
-    )
-    return Patterns(tuple(covering), cells_of_units["unit"].n_unique())
+    cells = pl.DataFrame({"unit": rows.groups(scenario.within), "kind": kinds.reshape(-1), "rows": rows.rows})
+    distinct = _distinct(cells, shares)
+    covering = distinct or (_of_one_kind_each(cells, shares) if free else _of_all_kinds(cells, shares))
+    return Patterns(tuple(covering), cells["unit"].n_unique())
 
 
 def with_others(pattern: Pattern, others: int) -> Pattern:
@@ -449,7 +451,7 @@ class StepWeights:
         order = scenario.order_by
         if order is None or order in dict(selection.derived):
             return cls(None, np.zeros(0), {})
-        rows = WeightedRows.of(engine, selection, [*grids], within=tuple(dict.fromkeys((order, *selection.by))))
+        rows = WeightedRows.of(engine, selection, [*grids], also=(order,))
         if not len(rows.rows):
             return cls(None, np.zeros(0), {})
         try:
@@ -478,22 +480,19 @@ class StepWeights:
         return {weight: np.where(known, shares[near], 1.0) for weight, shares in self.shares.items()}
 
 
-def weights_by_rank(engine: Engine, selection: Selection, scenario: Scenario, grids: Grids) -> tuple[Floats, Array]:
+def weights_by_rank(rows: WeightedRows, scenario: Scenario, grids: Grids) -> tuple[Floats, Array]:
     """Return shares of the largest weight, falling, and how many rows of a group have each, at most.
 
     A row counts by its largest share of any weight. The n-th row of each group, by size, has no larger one than the
     n-th of these rows.
     """
-    names = tuple(dict.fromkeys((*scenario.within, *selection.by)))
-    rows = WeightedRows.of(engine, selection, [*grids], within=names)
     if not len(rows.rows):
         return np.ones(1), np.ones(1, dtype=np.int64)
     share = np.zeros(len(rows.rows))
     for weight, grid in grids.items():
         share = np.maximum(share, _shares(np.abs(grid.steps(rows.numbers(weight))), grid.largest))
     sizes, kind = np.unique(_few(share), return_inverse=True)
-    within = [named(name) for name in scenario.within]
-    group = runs_of(rows.frame.select(within)) if within else np.zeros(len(share), dtype=np.intp)
+    group = rows.groups(scenario.within)
     counts = np.zeros((int(group.max()) + 1, len(sizes)), dtype=np.int64)
     np.add.at(counts, (group, kind.reshape(-1)), rows.rows)
     most = np.cumsum(counts[:, ::-1], axis=1).max(axis=0)

@@ -175,6 +175,8 @@ class Pattern:
     covers: bool = False
     shares: Floats | None = None
     """For each sum, how much of its largest public weight each row has at most; None if rows weigh alike."""
+    copies: int = 1
+    """How many of `counts` one row of the largest weight is."""
 
     @property
     def selected(self) -> int:

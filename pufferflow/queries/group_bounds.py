@@ -96,13 +96,9 @@ class GroupBounds:
         else:
             place = place_among(request.keys) if request.others is None else request.others.number()
             kinds = [*self.kinds_of(request.keys).tolist(), _NO_KIND]
-        numbers = pl.Series(np.arange(len(kinds)))
+        kind_of_row = place.replace_strict(pl.Series(np.arange(len(kinds))), pl.Series(kinds, dtype=pl.Int64))
         return [
-            Weight(
-                repr((self.identity, kinds, kind)),
-                self.words(kind),
-                place.replace_strict(numbers, pl.Series(np.equal(kinds, kind).astype(np.float64))),
-            )
+            Weight(repr((self.identity, kinds, kind)), self.words(kind), kind_of_row, kind=kind)
             for kind in range(len(self.ends))
         ]
 

@@ -56,12 +56,13 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, the pattern of th
     if prior.independent_rows and not isinstance(secret, Presence):
         pattern = _one_row(pattern, secret)
     open_cells = isinstance(secret, Presence) or pattern.covers
-    sums = PatternSums(pattern, np.atleast_2d(tables), column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
+    tables = np.atleast_2d(tables) / pattern.copies
+    sums = PatternSums(pattern, tables, column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
     moves = moves_of(prior, secret, sums.tables)
     laws = _laws(prior, secret, sums, moves)
     if rounding is None or isinstance(secret, Presence) or not np.any(rounding):
         return laws
-    growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1)
+    growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1) / pattern.copies
     if growth.shape[0] != len(sums.tables) or not (growth >= 0).all():
         raise UsageError("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
     return RoundedMovement(laws, sums.in_cells(growth), sums.in_cells(moves)).movement

@@ -9,7 +9,14 @@ import pytest
 import pufferflow as pf
 from pufferflow.engines.connect import engine_of, remote_engine
 from pufferflow.engines.remote import RemoteEngine
-from pufferflow.engines.weights import StepWeights, grids_of, weighted_patterns, weighted_tally, weights_by_rank
+from pufferflow.engines.weights import (
+    StepWeights,
+    WeightedRows,
+    grids_of,
+    weighted_patterns,
+    weighted_tally,
+    weights_by_rank,
+)
 from pufferflow.release.planning.public_weights import PublicWeights
 
 LEVEL = pf.Secret("level", domain=pf.Interval(0, 9))
@@ -35,9 +42,10 @@ def asked(rows, **keys):
 
 def answers(engine, request):
     weights = [measure.values.weight for measure in request.measures]
-    grids = grids_of(engine, request.selection, weights)
+    rows = WeightedRows.of(engine, request.selection, weights, also=request.scenario.within)
+    grids = grids_of(rows)
     tally = weighted_tally(engine, request.selection, request.measures, grids)
-    patterns = weighted_patterns(engine, request.selection, request.scenario, request.measures, grids)
+    patterns = weighted_patterns(rows, request.scenario, request.measures, grids)
     kinds = [(own.cells.tolist(), own.counts.tolist(), own.groups) for own in patterns.distinct]
     totals = {name: sums.tolist() for name, sums in tally.weights.items()}
     return [*grids.values()], tally.keys.to_dicts(), tally.rows.tolist(), tally.sums.tolist(), totals, kinds
@@ -82,12 +90,13 @@ def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine
     ranked = chosen.sort("size", descending=True).with_columns(rank=pl.int_range(pl.len()).over("house"))
     by_rank = ranked.group_by("rank").agg(pl.col("size").max()).sort("rank")["size"].to_numpy()
     for engine in (engine_of(rows.lazy()), there):
-        grids = grids_of(engine, request.selection, [weight])
+        weighted = WeightedRows.of(engine, request.selection, [weight], also=scenario.within)
+        grids = grids_of(weighted)
         largest = float(grids[weight].largest * grids[weight].unit)
         steps = StepWeights.of(engine, request.selection, scenario, grids)
         assert steps.positions.tolist() == by_hour["hour"].to_list()
         assert steps.shares[weight] * largest == pytest.approx(by_hour["size"].to_numpy(), abs=1e-8 * largest)
-        shares, counts = weights_by_rank(engine, request.selection, scenario, grids)
+        shares, counts = weights_by_rank(weighted, scenario, grids)
         covered = np.repeat(shares, counts) * largest
         assert len(covered) == len(by_rank)
         assert (covered >= by_rank * (1 - 1e-9) - 1e-8 * largest).all()
@@ -139,6 +148,8 @@ def test_bounds_by_group_are_equal_on_every_machine(put, machine):
             truth = clipped.filter(town=town).select(pl.col("level").clip(*ends).sum()).item()
             assert units[place].sum() == pytest.approx(truth, rel=1e-6)
         assert weights.units_of_kinds is not None
-        patterns = [(one.counts.tolist(), one.shares.tolist(), one.groups) for one in weights.patterns.distinct]
+        patterns = [
+            (one.counts.tolist(), one.shares.tolist(), one.groups) for one in weights.of_groups.patterns.distinct
+        ]
         found.append((tally.rows.tolist(), tally.sums.tolist(), patterns, weights.units_of_kinds.identity))
     assert found[0] == found[1]

@@ -10,7 +10,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.core.errors import SourceError
 from pufferflow.engines.connect import engine_of
-from pufferflow.engines.weights import grids_of, largest_together, weighted_tally, weights_of
+from pufferflow.engines.weights import WeightedRows, grids_of, largest_together, weighted_tally, weights_of
 
 LEVELS = [0, 1, 3]
 HOSPITALS = ["a", "b", "c", "d"]
@@ -144,7 +144,7 @@ def test_kinds_of_rows_are_those_that_no_other_row_passes():
     frame = table([{"a": 1}, {"a": 2, "b": 1}, {"b": -1}, {"a": 1, "b": 1}, {"c": 1}])
     request = by_hospital(batch(frame)).request
     engine, weights = engine_of(frame), weights_of(request.measures)
-    grids = grids_of(engine, request.selection, weights)
-    found = largest_together(engine, request.selection, grids)
+    weighted = WeightedRows.of(engine, request.selection, weights)
+    found = largest_together(weighted, grids_of(weighted))
     assert sorted(map(tuple, found.tolist())) == [(0, 0, 1, 0), (2, 1, 0, 0)]
     assert all((np.abs(row) <= found).all(axis=1).any() for row in frame.drop("level").rows())

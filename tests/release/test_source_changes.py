@@ -454,7 +454,7 @@ def test_independent_rows_are_not_compared(monkeypatch):
     """Where rows reveal nothing about each other a release reads the private rows once, whatever came meanwhile."""
     source = rows()
     plan = asking(batch(source, ON, pf.Independent()).group_by("day")).plan(pf.Pure(1.0))
-    assert plan.mechanism.source.orders == ()
+    assert not any(plan.mechanism.source.facts)
     source.fill(house=0, day=3)
     runs = counted(monkeypatch)
     assert plan.release().frame["day"].to_list() == [3]
@@ -499,4 +499,5 @@ def test_nothing_of_private_rows_is_compared(prior, monkeypatch):
             seen.append((len(runs), public, plan.certificate, repr(plan)))
     assert seen[0] == seen[1]
     assert seen[0][0] == 1
-    assert (seen[0][1].orders, seen[0][1].selected, dict(seen[0][1].snapshot.versions)) == ((), None, {})
+    assert not any(seen[0][1].facts)
+    assert (seen[0][1].selected, dict(seen[0][1].version.snapshot.versions)) == (None, {})

@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.core.errors import PufferflowError, Refused, UsageError
-from pufferflow.engines.weights import grids_of, weighted_tally
+from pufferflow.engines.weights import WeightedRows, grids_of, weighted_tally
 
 LEVELS = [0, 1, 3]
 LEVEL = pf.Secret("level", domain=LEVELS)
@@ -207,7 +207,7 @@ def test_sums_are_exact_in_every_order(seed):
     days = rng.choice([1, 2, 5], 200).tolist()
     frame = rows(random_weights(rng, 200), days=days, levels=rng.choice(LEVELS, 200).tolist())
     asked = batch(frame).group_by("day").private_sum(COST).private_sum("level").request
-    grids = grids_of(asked.engine, asked.selection, [asked.measures[0].values.weight])
+    grids = grids_of(WeightedRows.of(asked.engine, asked.selection, [asked.measures[0].values.weight]))
     ((_, grid),) = grids.items()
     steps = grid.steps(frame["price"].to_numpy())
     assert np.abs(steps * float(grid.unit) - frame["price"].to_numpy()).max() <= grid.largest * float(grid.unit) / 2**29

@@ -13,14 +13,17 @@ is part of the query, not of the guarantee.
 """
 
 import abc
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import reduce
 from typing import ClassVar, Final, NamedTuple, final
 
+import numpy as np
 import polars as pl
 
+from pufferflow.core.arrays import Floats
 from pufferflow.models.domain import Domain, Product
 
 ROUNDER: Final = 1.5 * 2.0**52
@@ -113,6 +116,18 @@ class Weight:
     expression: pl.Expr = field(repr=False, compare=False)
     bounds: tuple[Fraction, Fraction] | None = field(default=None, repr=False, compare=False)
     """The least and the largest that it is read as, where the weights of rows are private."""
+    kind: int | None = field(default=None, repr=False, compare=False)
+    """Of a kind of rows, whose weight is 1 where the expression has this value, and 0 elsewhere."""
+
+    @property
+    def positive(self) -> pl.Expr:
+        """Whether rows have a weight above 0."""
+        return self.expression > 0 if self.kind is None else self.expression == self.kind
+
+    def read(self, column: pl.Series) -> Floats:
+        """Return the weights of rows from the values of the expression; NaN for null."""
+        numbers = column.cast(pl.Float64).fill_null(math.nan).to_numpy()
+        return numbers if self.kind is None else np.equal(numbers, self.kind).astype(np.float64)
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, cast, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,6 @@ from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import AnySecret, Initial, Presence
 from pufferflow.queries.engine_interface import (
     BY_POSITION,
-    COPIES,
     NO_FILES,
     UNORDERED,
     CellGroups,
@@ -42,11 +41,17 @@ from pufferflow.queries.engine_interface import (
 )
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.planning.public_weights import PublicWeights
+from pufferflow.release.planning.public_weights import PublicWeights, with_weights
 from pufferflow.release.planning.sum_tables import SumFunctions, Tables
 from pufferflow.release.planning.units import more_may_leave, present
 from pufferflow.sensitivity.movement import ShortestMovement
 from pufferflow.sensitivity.pattern import of_pattern, window
+
+
+def digest_of_facts(by_order: "Mapping[PositionMode, Patterns | UsageError]", *texts: str) -> str:
+    """Return the digest of the patterns in each order, and of other texts."""
+    patterns = (f"{order!r} {digest_of_patterns(by_order[order])}" for order in sorted(by_order, key=repr))
+    return hashlib.sha256("\n".join([*patterns, *texts]).encode()).hexdigest()
 
 
 def digest_of_patterns(patterns: Patterns | UsageError) -> str:
@@ -79,7 +84,7 @@ def digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
     """Return a text that depends on the largest weights and, where rows depend on each other, on those of groups."""
     largest = weights.largest()
     known = largest and of_groups
-    groups = f"{digest_of_patterns(weights.patterns)}{weights.of_rows_in_words()}" if known else ""
+    groups = f"{digest_of_patterns(weights.of_groups.patterns)}{weights.of_rows_in_words()}" if known else ""
     return f"weights {largest} {groups}" if largest else ""
 
 
@@ -113,114 +118,82 @@ ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zero
 
 @final
 @dataclass(frozen=True)
-class SourceDigest:
-    """A digest of the patterns of rows in some `orders`, with the moment of reading; it stays in memory."""
+class RowsVersion:
+    """What shows, without the facts of rows, that these are as they were: versions of files, and a keyed fingerprint.
 
-    request: Request = field(repr=False, compare=False)
-    orders: tuple[PositionMode, ...]
-    with_keys: bool
-    """Whether the digest covers the keys of the answer."""
-    digest: str
-    selected: int | None
-    """How many rows were selected; None if nothing was read."""
+    It is taken before anything is read, and stays in memory.
+    """
+
     snapshot: Snapshot
-    rows: "RowsRead | None" = None
-    with_groups: bool = False
-    """Whether the digest covers which sizes of groups are in which cells."""
-    weights: str = ""
-    """What the digest covers of public weights; empty if there are none."""
+    orders: tuple[PositionMode, ...] = ()
+    key: bytes = b""
+    fingerprint: str | None = None
+    """That of all public columns; None where files have versions, rows are independent, or the engine has none."""
 
     @classmethod
-    def of(  # noqa: PLR0913, PLR0917 - all that noise may rest on
-        cls,
-        request: Request,
-        patterns: Mapping[PositionMode, Patterns | UsageError],
-        keys: pl.DataFrame | None,
-        snapshot: Snapshot,
-        rows: "RowsRead | None" = None,
-        groups: CellGroups | None = None,
-        *,
-        with_groups: bool = False,
-        weights: str = "",
-    ) -> "SourceDigest":
-        """Return the digest of what was read after snapshot and fingerprint were taken."""
-        parts = [f"{order!r} {digest_of_patterns(patterns[order])}" for order in sorted(patterns, key=repr)]
-        parts.append("" if keys is None else digest_of_keys(keys))
-        if with_groups:
-            parts.append(digest_of_groups(groups))
-        if weights:
-            parts.append(weights)
-        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        return cls(
-            request,
-            tuple(patterns),
-            keys is not None,
-            digest,
-            _selected(patterns),
-            snapshot,
-            rows,
-            with_groups,
-            weights,
-        )
+    def of(cls, request: Request, snapshot: Snapshot, orders: tuple[PositionMode, ...]) -> "RowsVersion":
+        """Take the fingerprint where versions do not determine the rows, with a key of its own."""
+        if snapshot.complete or not orders:
+            return cls(snapshot)
+        key = secrets.token_bytes(32)
+        return cls(snapshot, orders, key, _fingerprint(request, orders, key))
+
+    def now(self, request: Request) -> "RowsVersion | None":
+        """Return the version with newer versions of files if the rows are the same; None where that is not known."""
+        if self.snapshot.holds:
+            return self
+        snapshot = request.engine.snapshot()
+        if self.fingerprint is None or _fingerprint(request, self.orders, self.key) != self.fingerprint:
+            return None
+        return replace(self, snapshot=snapshot)
+
+
+def _fingerprint(request: Request, orders: tuple[PositionMode, ...], key: bytes) -> str | None:
+    return request.engine.fingerprint(with_weights(request), request.scenario, orders, key)
+
+
+@final
+class Facts(NamedTuple):
+    """The public facts that a digest covers."""
+
+    orders: tuple[PositionMode, ...] = ()
+    """The orders of rows in which patterns matter."""
+    keys: bool = False
+    """Whether the keys of the answer are those of the rows."""
+    groups: bool = False
+    """Whether it matters which sizes of groups are in which cells."""
+    weights: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class SourceDigest:
+    """A digest of some facts, with the version of the rows that have them; it stays in memory."""
+
+    request: Request = field(repr=False, compare=False)
+    facts: Facts
+    digest: str
+    selected: int | None
+    """How many rows were selected; None if no patterns were read."""
+    version: RowsVersion
 
     def verify_unchanged(self) -> "SourceDigest":
         """Return the digest as of now; refuse a source whose facts have changed."""
-        request = self.request
-        if self.snapshot.outdated:
+        if self.version.snapshot.outdated:
             raise SourceError(
                 "A file was written anew, or is gone, since the source was planned with. Nothing was released.",
                 allowed="files that stay as they are between plan and release",
                 instead="scanning the files again, such as pl.scan_parquet(…), and another plan",
             )
-        if (
-            self.weights
-            and not self.snapshot.holds
-            and self.weights != digest_of_weights(PublicWeights(request), of_groups=bool(self.orders))
-        ):
-            raise changed_source()
-        if not self.orders or self.snapshot.holds:
+        if not any(self.facts):
             return self
-        engine, selection = request.engine, request.selection
-        snapshot = engine.snapshot()
-        if self.rows is not None and self.rows.same(request):
-            return replace(self, snapshot=snapshot)
-        rows = None if self.rows is None else RowsRead.of(request, self.rows.orders)
-        keys = engine.tally(selection).keys if self.with_keys or self.with_groups else None
-        patterns = engine.patterns(selection, request.scenario, self.orders)
-        groups = None
-        if self.with_groups and keys is not None:
-            groups = engine.groups_in_cells(selection, request.scenario, self.orders, keys)
-        keys = keys if self.with_keys else None
-        current = SourceDigest.of(
-            request, patterns, keys, snapshot, rows, groups, with_groups=self.with_groups, weights=self.weights
-        )
+        version = self.version.now(self.request)
+        if version is not None:
+            return replace(self, version=version)
+        current = PublicMetadata(self.request).digest_of(self.facts)
         if current.digest != self.digest:
             raise changed_source()
         return current
-
-
-@final
-@dataclass(frozen=True)
-class RowsRead:
-    """The fingerprint of all rows, taken before they were read for patterns in some `orders`; it stays in memory."""
-
-    orders: tuple[PositionMode, ...]
-    key: bytes
-    fingerprint: str | None
-
-    @classmethod
-    def of(cls, request: Request, orders: tuple[PositionMode, ...]) -> "RowsRead":
-        """Take the fingerprint, with a key of its own."""
-        key = secrets.token_bytes(32)
-        return cls(orders, key, cls._taken(request, orders, key))
-
-    def same(self, request: Request) -> bool:
-        """Return whether the rows are those that were read; false where that is not known."""
-        return self.fingerprint is not None and self._taken(request, self.orders, self.key) == self.fingerprint
-
-    @staticmethod
-    def _taken(request: Request, orders: tuple[PositionMode, ...], key: bytes) -> str | None:
-        return request.engine.fingerprint(request.selection, request.scenario, orders, key)
 
 
 @final
@@ -232,12 +205,23 @@ class PublicMetadata:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.weights = PublicWeights(request)
         self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
-        self._rows: RowsRead | None = None
         self._further: dict[PositionMode, Patterns | UsageError] = {}
         """Patterns in other orders, which only explanations use."""
+
+    @cached_property
+    def _version(self) -> RowsVersion:
+        """The version of the rows, before they are read."""
+        return RowsVersion.of(self.request, self._snapshot, self._orders)
+
+    @cached_property
+    def weights(self) -> PublicWeights:
+        """The public weights of rows."""
+        return PublicWeights(self.request, self._take_version)
+
+    def _take_version(self) -> RowsVersion:
+        return self._version
 
     @cached_property
     def functions(self) -> SumFunctions:
@@ -253,8 +237,7 @@ class PublicMetadata:
         request, orders = self.request, self._orders
         if not orders:
             return {}, None
-        if not self._snapshot.complete:
-            self._rows = RowsRead.of(request, orders)
+        self._take_version()
         cells = request.engine.tally(request.selection) if request.by else None
         if BY_POSITION in orders and not isinstance(request.scenario.secret, Initial):
             orders = tuple(dict.fromkeys((*orders, UNORDERED)))
@@ -282,7 +265,7 @@ class PublicMetadata:
         """The queries of a release to the engine, as text: public facts, and sums."""
         request = self.request
         measures = [measure for measure in request.measures if measure is not None]
-        return request.engine.queries(self.weights.selection, request.scenario, self._orders, measures)
+        return request.engine.queries(with_weights(request), request.scenario, self._orders, measures)
 
     @property
     def counted(self) -> bool:
@@ -367,7 +350,7 @@ class PublicMetadata:
         """
         if self.weights.grids and not prior.independent_rows:
             if prior.any_correlation:
-                return self.weights.patterns.distinct or (ONE_ROW,)
+                return self.weights.of_groups.patterns.distinct or (ONE_ROW,)
             return self.weights.of_rows(prior, self.patterns(prior), self.placed) or (ONE_ROW,)
         patterns = self.patterns(prior).distinct or (ONE_ROW,)
         if not prior.independent_rows:
@@ -395,13 +378,20 @@ class PublicMetadata:
             orders |= dict.fromkeys(_order_of(prior, secret) for prior in priors if not prior.independent_rows)
         if isinstance(by_order.get(BY_POSITION), UsageError) and UNORDERED in by_order:
             orders[UNORDERED] = None  # the cost rests on it then
-        keys = self.cells.keys if orders and request.by and request.keys is None else None
-        groups = self.groups_in_cells if by_cell else None
-        patterns = {order: by_order[order] for order in orders}
-        weights = digest_of_weights(self.weights, of_groups=bool(orders))
-        return SourceDigest.of(
-            request, patterns, keys, self._snapshot, self._rows, groups, with_groups=by_cell, weights=weights
-        )
+        weights, keys = bool(self.weights.grids), bool(orders) and bool(request.by) and request.keys is None
+        return self.digest_of(Facts(tuple(orders), keys, by_cell, weights))
+
+    def digest_of(self, facts: Facts) -> SourceDigest:
+        """Return the digest of some facts."""
+        by_order = {order: self._reading[0][order] for order in facts.orders}
+        texts = list[str]()
+        if facts.keys:
+            texts.append(digest_of_keys(cast(pl.DataFrame, self.cells.keys)))
+        if facts.groups:
+            texts.append(digest_of_groups(self.groups_in_cells))
+        if facts.weights:
+            texts.append(digest_of_weights(self.weights, of_groups=bool(facts.orders)))
+        return SourceDigest(self.request, facts, digest_of_facts(by_order, *texts), _selected(by_order), self._version)
 
     def laws(
         self, tables: Sequence[Sequence[Tables]], weights: Floats, sizes: Sequence[GroupSize] | None = None
@@ -436,13 +426,12 @@ class PublicMetadata:
         )
 
     def _of_pattern(self, tables: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
-        in_copies = bool(self.weights.grids) and pattern is not ONE_ROW and pattern.shares is None
         if tables.unsigned:
             pattern = replace(pattern, covers=True)  # which adds up movements of either sign
         values, weights = tables.values, tables.weights(weights)
         if not isinstance(tables.secret, Presence):
             values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
-        scaled = values * weights[:, None] / (COPIES if in_copies else 1)  # exact: whole steps times binary fractions
+        scaled = values * weights[:, None]  # exact: whole steps times binary fractions
         rounding = None if tables.rounding is None else tables.rounding * weights
         keys, column = self.request.keys, self.request.column
         cells = 1 if not self.request.by else None if keys is None else keys.height

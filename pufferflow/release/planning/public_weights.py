@@ -8,11 +8,11 @@ largest weight in patterns: what they reveal, and how far translated ones move a
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Final, final
+from typing import Final, Self, cast, final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pufferflow.core.arrays import Array, Flags, Floats
 from pufferflow.core.errors import InternalError
 from pufferflow.engines.weights import (
     StepWeights,
+    WeightedRows,
     WeightGrid,
     by_weight,
     grids_of,
@@ -27,7 +28,6 @@ from pufferflow.engines.weights import (
     membership_patterns,
     pattern_of,
     weighted_patterns,
-    weighted_tally,
     weights_by_rank,
     weights_of,
     with_others,
@@ -47,43 +47,85 @@ _FEWEST_DIGITS: Final = 10
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class GroupWeights:
+    """The patterns of groups whose rows have weights, where the order of rows does not matter."""
+
+    patterns: Patterns
+    """Those of groups whose rows may move together in any way."""
+    memberships: Patterns | None
+    """Those by the kinds of rows, if several weights define kinds."""
+    ranks: tuple[Floats, Array] | None
+    """The weights of rows by their rank in a group; None where no prior needs them."""
+
+    @classmethod
+    def of(cls, rows: WeightedRows, request: Request, grids: Mapping[Weight, WeightGrid]) -> Self:
+        """Return the patterns of rows that are read with the columns of groups."""
+        scenario, measures = request.scenario, request.measures
+        free, memberships = None, None
+        if len(grids) > 1:
+            free = membership_patterns(rows, scenario, measures, grids, free=True)
+            memberships = membership_patterns(rows, scenario, measures, grids, free=False)
+        ranked = any(not (prior.ordered or prior.independent_rows) for prior in scenario.priors)
+        return cls(
+            weighted_patterns(rows, scenario, measures, grids) if free is None else free,
+            memberships,
+            weights_by_rank(rows, scenario, grids) if ranked else None,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowWeights:
+    """What one reading of all selected rows says of their weights; of groups too, where rows depend on each other."""
+
+    grids: Mapping[Weight, WeightGrid]
+    together: Array
+    cells: Tally
+    of_groups: GroupWeights | None
+
+    @classmethod
+    def read(cls, request: Request, *, with_groups: bool) -> Self:
+        """Read the rows, with the columns of groups if these matter."""
+        within, weights = request.scenario.within if with_groups else (), weights_of(request.measures)
+        rows = WeightedRows.of(request.engine, request.selection, weights, also=within)
+        grids = grids_of(rows)
+        of_groups = GroupWeights.of(rows, request, grids) if with_groups else None
+        return cls(grids, largest_together(rows, grids), rows.tally(grids), of_groups)
+
+
+@final
 class PublicWeights:
     """The public weights that noise, cost and answers depend on, each read once, when it is first needed."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, before_reading: Callable[[], object] = lambda: None) -> None:
         self.request = request
+        self._before_reading = before_reading
 
     @cached_property
+    def _of_rows(self) -> RowWeights | None:
+        """What is known of the weights of all selected rows; None without weights."""
+        if not weights_of(self.request.measures):
+            return None
+        self._before_reading()
+        tied = not all(prior.independent_rows for prior in self.request.scenario.priors)
+        return RowWeights.read(self.request, with_groups=tied)
+
+    @cached_property
+    def of_groups(self) -> GroupWeights:
+        """The weights of groups, read again where an explanation correlates rows that are independent otherwise."""
+        known = None if self._of_rows is None else self._of_rows.of_groups
+        return known or cast(GroupWeights, RowWeights.read(self.request, with_groups=True).of_groups)
+
+    @property
     def grids(self) -> Mapping[Weight, WeightGrid]:
         """The grids of all weights, which follow from those of all selected rows; none without weights."""
-        return grids_of(self.request.engine, self.request.selection, weights_of(self.request.measures))
+        return {} if self._of_rows is None else self._of_rows.grids
 
-    @cached_property
+    @property
     def cells(self) -> Tally:
         """The rows and the weights of every cell."""
-        return weighted_tally(self.request.engine, self.request.selection, (), self.grids)
-
-    @cached_property
-    def patterns(self) -> Patterns:
-        """The patterns of groups whose order does not matter, a row of the largest weight counted as `COPIES`.
-
-        Rows of kinds that weights define have their shares instead.
-        """
-        request, known = self.request, self._memberships(free=True)
-        if known is not None:
-            return known
-        return weighted_patterns(request.engine, request.selection, request.scenario, request.measures, self.grids)
-
-    @cached_property
-    def memberships(self) -> Patterns | None:
-        """The patterns of groups by the kinds of their rows, if several weights define kinds."""
-        return self._memberships(free=False)
-
-    def _memberships(self, *, free: bool) -> Patterns | None:
-        one, grids = self.request, self.grids
-        if len(grids) < _SEVERAL:
-            return None
-        return membership_patterns(one.engine, one.selection, one.scenario, one.measures, grids, free=free)
+        return cast(RowWeights, self._of_rows).cells
 
     @cached_property
     def mixed(self) -> bool:
@@ -99,9 +141,10 @@ class PublicWeights:
             return ()
         if not prior.ordered:
             others = max(pattern.rows - pattern.selected for pattern in own.distinct)
-            if self.memberships is not None:
-                return tuple(with_others(pattern, others) for pattern in self.memberships.distinct)
-            shares, counts = self._ranks
+            known = self.of_groups
+            if known.memberships is not None:
+                return tuple(with_others(pattern, others) for pattern in known.memberships.distinct)
+            shares, counts = cast("tuple[Floats, Array]", known.ranks)
             return (
                 pattern_of([np.ones(len(counts)) if one is None else shares for one in self.of_sums], counts, others),
             )
@@ -148,7 +191,7 @@ class PublicWeights:
     @property
     def of_sums(self) -> list[Weight | None]:
         """The weight of each sum."""
-        return [None if measure is None else measure.values.weight for measure in self.request.measures]
+        return _weight_of_each(self.request)
 
     @cached_property
     def kinds(self) -> Flags | None:
@@ -164,11 +207,6 @@ class PublicWeights:
         request = self.request
         return StepWeights.of(request.engine, request.selection, request.scenario, self.grids)
 
-    @cached_property
-    def _ranks(self) -> tuple[Floats, Array]:
-        request = self.request
-        return weights_by_rank(request.engine, request.selection, request.scenario, self.grids)
-
     def of_rows_in_words(self) -> str:
         """Return a text that weights share only if rows have the same by position or rank; empty if none count."""
         known = [prior for prior in self.request.scenario.priors if prior.allows_weights and not prior.independent_rows]
@@ -181,8 +219,9 @@ class PublicWeights:
             digest.update(repr([shares.tobytes() for shares in self._steps.shares.values()]).encode())
             digest.update(repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode())
         if not all(prior.ordered for prior in known):
-            digest.update(repr([part.tobytes() for part in self._ranks]).encode())
-            members = () if self.memberships is None else self.memberships.distinct
+            ranks, memberships = self.of_groups.ranks or (), self.of_groups.memberships
+            digest.update(repr([part.tobytes() for part in ranks]).encode())
+            members = () if memberships is None else memberships.distinct
             digest.update(repr([(*_contents(one), one.counts.tobytes()) for one in members]).encode())
         return digest.hexdigest()
 
@@ -203,10 +242,10 @@ class PublicWeights:
             return None
         return np.array([1.0 if measure is None else self._factor(measure) for measure in self.request.measures])
 
-    @cached_property
+    @property
     def together(self) -> Array:
         """The joint weights of a row, in steps, for all kinds of rows that no other kind exceeds in every weight."""
-        return largest_together(self.request.engine, self.request.selection, self.grids)
+        return cast(RowWeights, self._of_rows).together
 
     @property
     def _one_has_all(self) -> bool:
@@ -232,12 +271,6 @@ class PublicWeights:
                 [one._replace(values=one.values / largest[:, None] * np.array(own)[:, None]) for one in tables]
             )
         return by_kind
-
-    @property
-    def selection(self) -> Selection:
-        """The selection for the engine: the selected rows, in cells by their weights too."""
-        selection, weights = self.request.selection, tuple(dict.fromkeys(filter(None, self.of_sums)))
-        return by_weight(self.request.engine, selection, weights) if weights else selection
 
     def check(self) -> None:
         """Refuse weights that are no numbers or that priors have no rule for, and those that nothing is divided by."""
@@ -267,6 +300,16 @@ class PublicWeights:
         digits = max(_DIGITS - max(abs(values.low), abs(values.high)).bit_length(), _FEWEST_DIGITS)
         cut = max(self.grids[weight].largest.bit_length() - digits, 0)
         return float(-(-steps >> cut) << cut)  # up: no row has more
+
+
+def with_weights(request: Request) -> Selection:
+    """Return the selection for the engine: the selected rows, in cells by their weights too."""
+    weights = tuple(dict.fromkeys(filter(None, _weight_of_each(request))))
+    return by_weight(request.engine, request.selection, weights) if weights else request.selection
+
+
+def _weight_of_each(request: Request) -> list[Weight | None]:
+    return [None if measure is None else measure.values.weight for measure in request.measures]
 
 
 def _places(pattern: Pattern) -> Floats:

@@ -107,10 +107,10 @@ class UnitsOfKinds:
         if len(kinds) > _MOST_KINDS:
             return None
         engine, scenario, selection = request.engine, request.scenario, request.selection
-        has = [weight.expression > 0 for weight in weights]
+        has = [weight.positive for weight in weights]
         of_kinds = [pl.all_horizontal(one for one, own in zip(has, kind > 0, strict=True) if own) for kind in kinds]
         known = replace(selection, filters=(*selection.filters, pl.any_horizontal(of_kinds)))  # others have no key
-        by_kind = engine.patterns(by_weight(engine, known, weights, ()), scenario, orders)
+        by_kind = engine.patterns(by_weight(engine, replace(known, by=()), weights), scenario, orders)
         chosen = [replace(selection, filters=(*selection.filters, one)) for one in of_kinds]
         return cls(by_kind, tuple(engine.patterns(own, scenario, orders) for own in chosen))
 
