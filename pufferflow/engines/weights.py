@@ -31,7 +31,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 import polars as pl
 
-from pufferflow.core.arrays import Array, Floats, Indices
+from pufferflow.core.arrays import Array, Flags, Floats, Indices
 from pufferflow.core.errors import SourceError, UsageError
 from pufferflow.core.rounding import float_above, float_below
 from pufferflow.engines.one_pass import runs_of
@@ -359,6 +359,7 @@ def _not_finite(weight: Weight) -> UsageError:
 
 
 _MOST_MEMBERSHIPS: Final = 64
+_BITS_AT_ONCE: Final = 32
 
 
 def membership_patterns(
@@ -377,14 +378,24 @@ def membership_patterns(
         return None
     if len(np.unique(rows.groups((*scenario.within, *rows.by)))) < len(rows.rows):
         return None
-    flags, kinds = np.unique(np.stack([own > 0 for own in steps.values()]), axis=1, return_inverse=True)
+    flags, kinds = _kinds_of(np.stack([own > 0 for own in steps.values()]))
     of_weight = dict(zip(steps, flags.astype(np.float64), strict=True))
     weights = [None if measure is None else measure.values.weight for measure in measures]
     shares = np.stack([np.ones(flags.shape[1]) if one is None else of_weight[one] for one in weights])
-    cells = pl.DataFrame({"unit": rows.groups(scenario.within), "kind": kinds.reshape(-1), "rows": rows.rows})
+    cells = pl.DataFrame({"unit": rows.groups(scenario.within), "kind": kinds, "rows": rows.rows})
     distinct = _distinct(cells, shares)
     covering = distinct or (_of_one_kind_each(cells, shares) if free else _of_all_kinds(cells, shares))
     return Patterns(tuple(covering), cells["unit"].n_unique())
+
+
+def _kinds_of(flags: Flags) -> tuple[Flags, Indices]:
+    """Return the distinct columns of a table in lexical order, and which of them each column is."""
+    kinds = np.zeros(flags.shape[1], dtype=np.int64)
+    for part in range(0, len(flags), _BITS_AT_ONCE):
+        some = flags[part : part + _BITS_AT_ONCE]
+        numbers = 2 ** np.arange(len(some), dtype=np.int64)[::-1] @ some
+        kinds = np.unique(kinds << _BITS_AT_ONCE | numbers, return_inverse=True)[1]
+    return flags[:, np.unique(kinds, return_index=True)[1]], kinds
 
 
 def with_others(pattern: Pattern, others: int) -> Pattern:

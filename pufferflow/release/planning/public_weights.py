@@ -54,7 +54,7 @@ class GroupWeights:
     patterns: Patterns
     """Those of groups whose rows may move together in any way."""
     memberships: Patterns | None
-    """Those by the kinds of rows, if several weights define kinds."""
+    """Those by the kinds of rows, if several weights define kinds; None where no prior needs them."""
     ranks: tuple[Floats, Array] | None
     """The weights of rows by their rank in a group; None where no prior needs them."""
 
@@ -62,16 +62,13 @@ class GroupWeights:
     def of(cls, rows: WeightedRows, request: Request, grids: Mapping[Weight, WeightGrid]) -> Self:
         """Return the patterns of rows that are read with the columns of groups."""
         scenario, measures = request.scenario, request.measures
-        free, memberships = None, None
-        if len(grids) > 1:
-            free = membership_patterns(rows, scenario, measures, grids, free=True)
-            memberships = membership_patterns(rows, scenario, measures, grids, free=False)
-        ranked = any(not (prior.ordered or prior.independent_rows) for prior in scenario.priors)
-        return cls(
-            weighted_patterns(rows, scenario, measures, grids) if free is None else free,
-            memberships,
-            weights_by_rank(rows, scenario, grids) if ranked else None,
-        )
+        several = len(grids) > 1
+        known = membership_patterns(rows, scenario, measures, grids, free=True) if several else None
+        patterns = weighted_patterns(rows, scenario, measures, grids) if known is None else known
+        if all(one.ordered or one.independent_rows or one.any_correlation for one in scenario.priors):
+            return cls(patterns, None, None)
+        memberships = membership_patterns(rows, scenario, measures, grids, free=False) if several else None
+        return cls(patterns, memberships, weights_by_rank(rows, scenario, grids))
 
 
 @final
