@@ -22,7 +22,7 @@ ORDERS = {
 
 
 def digest(patterns, keys=None, order=BY_POSITION):
-    return digest_of_facts({order: patterns}, *([] if keys is None else [digest_of_keys(keys)]))
+    return digest_of_facts({order: patterns}, "" if keys is None else digest_of_keys(keys))
 
 
 def of_rows(rows, orders):
@@ -194,3 +194,55 @@ def test_several_files_do_not_hold_still(tmp_path, monkeypatch):
     assert not Snapshot.of(pl.scan_csv(tmp_path / "*.csv")).complete
     (tmp_path / "b.csv").unlink()
     assert Snapshot.of(pl.scan_csv(tmp_path / "*.csv")).holds
+
+
+ROWS = pl.DataFrame(
+    {
+        "house": [number // 6 for number in range(36)],
+        "hour": [*range(6)] * 6,
+        "day": [number % 6 // 3 + (number > 30) for number in range(36)],
+        "price": [1.0, 2.0, 4.0] * 12,
+        "level": [0, 1, 2] * 12,
+    }
+)
+PRIORS = {
+    "independent": pf.Independent(),
+    "any correlation": pf.AnyCorrelation(),
+    "chain": pf.MarkovChain([[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]]),
+    "classes": pf.LatentClass([0.5, 0.5], rows=[[0.6, 0.2, 0.2], [0.2, 0.3, 0.5]]),
+}
+QUERIES = {
+    "sum": lambda batch: batch.group_by("day").private_sum("level"),
+    "listed days": lambda batch: batch.group_by("day", keys=[0, 1, 2]).private_mean("level"),
+    "price": lambda batch: batch.group_by("day").private_sum(pl.col("level") * pl.col("price")),
+    "bounds": lambda batch: batch.group_by("day").private_sum("level", bounds={0: (0, 1), 1: (0, 2), 2: (0, 2)}),
+}
+NAMES = {
+    ("independent", "sum"): "2:27e305fec958",
+    ("independent", "listed days"): "2:184e9f249403",
+    ("independent", "price"): "2:ba60a94ecc4c",
+    ("independent", "bounds"): "2:141867a4fdd9",
+    ("any correlation", "sum"): "2:5ee804ec5831",
+    ("any correlation", "listed days"): "2:4cfca0fa766f",
+    ("any correlation", "price"): "2:624274c1f243",
+    ("any correlation", "bounds"): "2:ef30aa17ae21",
+    ("chain", "sum"): "2:2e02c632bfe5",
+    ("chain", "listed days"): "2:455592014dd8",
+    ("chain", "price"): "2:0eac265a06bc",
+    ("chain", "bounds"): "2:9af521be1162",
+    ("classes", "sum"): "2:c9aa11a5d4f0",
+    ("classes", "listed days"): "2:c2c72233cc6a",
+    ("classes", "price"): "2:4426dbf22dcd",
+    ("classes", "bounds"): "2:cbc1bbffefed",
+}
+
+
+@pytest.mark.parametrize("queries", QUERIES)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_plans_have_the_names_that_older_ledgers_keep(prior, queries):
+    """The name of a plan, of which its public facts are a part, stays what it was: a stored release is found by it."""
+    scenario = pf.Scenario(
+        pf.Secret("level", [0, 1, 2]), PRIORS[prior], order_by="hour", start=0, within="house", public=["day", "price"]
+    )
+    plan = QUERIES[queries](pf.protect(ROWS, scenario)).plan(pf.Pure(1.0))
+    assert plan.name.startswith(NAMES[prior, queries])

@@ -49,7 +49,7 @@ from pufferflow.sensitivity.pattern import of_pattern, window
 
 
 def digest_of_facts(by_order: "Mapping[PositionMode, Patterns | UsageError]", *texts: str) -> str:
-    """Return the digest of the patterns in each order, and of other texts."""
+    """Return the digest of the patterns in each order, and of other texts; ledgers keep names that it is a part of."""
     patterns = (f"{order!r} {digest_of_patterns(by_order[order])}" for order in sorted(by_order, key=repr))
     return hashlib.sha256("\n".join([*patterns, *texts]).encode()).hexdigest()
 
@@ -384,9 +384,7 @@ class PublicMetadata:
     def digest_of(self, facts: Facts) -> SourceDigest:
         """Return the digest of some facts."""
         by_order = {order: self._reading[0][order] for order in facts.orders}
-        texts = list[str]()
-        if facts.keys:
-            texts.append(digest_of_keys(cast(pl.DataFrame, self.cells.keys)))
+        texts = [digest_of_keys(cast(pl.DataFrame, self.cells.keys)) if facts.keys else ""]
         if facts.groups:
             texts.append(digest_of_groups(self.groups_in_cells))
         if facts.weights:
