@@ -189,6 +189,11 @@ class Pattern:
         return int(self.counts.sum())
 
     @property
+    def covers_by_size(self) -> bool:
+        """Whether it covers all groups with no more rows, wherever these are."""
+        return self.covers and self.positions is None
+
+    @property
     def answers(self) -> int:
         """How many cells are touched."""
         return int(self.cells.max(initial=-1)) + 1

@@ -62,6 +62,7 @@ from pufferflow.release.plan import BasePlan
 from pufferflow.release.planning.basis import Basis, EachSum
 from pufferflow.release.planning.blocks import Block
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
+from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions, read_promise
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import Tables, tables_of
@@ -158,7 +159,7 @@ class RowLosses:
         if (of_secret and self._rows(tables) <= 1) or isinstance(tables[0].prior, GaussianMixture):
             return None
         try:
-            pieces = read_laws(self.public.laws([tables], self.basis.weights))
+            pieces = read_laws(laws_of(self.public, [tables], self.basis.weights))
             coarse = any(laws.work.walk > _LONG and math.isfinite(laws.work.coarse) for laws in pieces)
             walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
         except Refused:
@@ -482,7 +483,7 @@ def _plan(losses: RowLosses, channel: Channel, promise: Guarantee) -> LocalPlan:
     calibration = Calibration(
         noise, promise, loss.value, channel.epsilon, loss.witness, Certainty.UPPER_BOUND, loss.bound, by_movement=False
     )
-    block = Block(slice(None), public.laws(losses.tables, basis.weights), calibration)
+    block = Block(slice(None), laws_of(public, losses.tables, basis.weights), calibration)
     options = PlanOptions(promise, Laplace, loss.bound)
     return LocalPlan(
         LocalChannel(CalibratedNoise(public, options, losses.tables, basis, Laplace, None, (block,)), channel)

@@ -42,6 +42,7 @@ from pufferflow.release.planning.basis import Basis, EachSum
 from pufferflow.release.planning.blocks import Block
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.exact_sums import exact_sums, reads_exactly
+from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import tables_of
@@ -298,5 +299,5 @@ def _exposure(request: Request, channel: DesignedChannel, promise: Guarantee) ->
         *(Place(1, request.scenario.priors[0], pair, 0), Certainty.EXACT, Group()),
         by_movement=False,
     )
-    block = Block(slice(None), public.laws(tables, basis.weights), calibration)
+    block = Block(slice(None), laws_of(public, tables, basis.weights), calibration)
     return CalibratedNoise(public, PlanOptions(promise, Laplace), tables, basis, Laplace, None, (block,))

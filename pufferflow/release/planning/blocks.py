@@ -40,6 +40,7 @@ from pufferflow.noise.base import Family, Noise
 from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.queries.engine_interface import CellGroups, GroupSize
 from pufferflow.release.planning.basis import NOISE_MARGIN, Basis, short_binary
+from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import Tables, tables_of
@@ -62,7 +63,7 @@ def row_laws(public: PublicMetadata, basis: Basis, laws: Laws | None) -> Laws | 
         return None
     if laws is not None and public.request.scenario.priors == (Independent(),):
         return laws
-    return public.laws([tables_of(Independent(), secret, basis.functions)], basis.weights)
+    return laws_of(public, [tables_of(Independent(), secret, basis.functions)], basis.weights)
 
 
 def _selects_first_rows(public: PublicMetadata) -> bool:
@@ -234,7 +235,7 @@ def _by_kind(
         around = [sizes for sizes in groups.kinds if size in sizes]
         if all(max(scales.get(one, 0.0) for one in sizes) >= most * _WORTHWHILE for sizes in around):
             continue
-        laws[size] = demand.public.laws(demand.tables, demand.basis.weights, [size])
+        laws[size] = laws_of(demand.public, demand.tables, demand.basis.weights, [size])
         try:
             scales[size] = demand.scale(laws[size], promise)
         except Refused:
@@ -273,7 +274,7 @@ def _rises(kinds: Flags, needs: Floats) -> Floats:
 def _need(demand: Demand, promise: Guarantee) -> float:
     """Return the scale of the noise of weighted sums that hides their rows, and one row alone; 0 if it is not known."""
     try:
-        laws = demand.public.laws(demand.tables, demand.basis.weights)
+        laws = laws_of(demand.public, demand.tables, demand.basis.weights)
         of_row = row_laws(demand.public, demand.basis, laws) if demand.options.row_privacy else None
         own = demand.scale(laws, promise)
         return own if of_row is None else max(own, demand.scale(of_row, promise, row=True))

@@ -34,6 +34,7 @@ from pufferflow.release.planning.basis import ROUNDINGS, Basis
 from pufferflow.release.planning.blocks import Block, Proof
 from pufferflow.release.planning.exact_sums import exact_sums
 from pufferflow.release.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
+from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata, SourceDigest
 from pufferflow.release.planning.sum_tables import Tables, free_tables
@@ -258,11 +259,11 @@ class CalibratedNoise:
 
         Those of all groups are kept.
         """
-        return self._group_laws if sizes is None else self.public.laws([[self.free_tables]], self.weights, sizes)
+        return self._group_laws if sizes is None else laws_of(self.public, [[self.free_tables]], self.weights, sizes)
 
     @cached_property
     def _group_laws(self) -> Laws:
-        return self.public.laws([[self.free_tables]], self.weights)
+        return laws_of(self.public, [[self.free_tables]], self.weights)
 
     @cached_property
     def source(self) -> SourceDigest:

@@ -37,6 +37,7 @@ from pufferflow.release.planning.blocks import (
 )
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.key_threshold import for_sums
+from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions, Within, heavy_tails, wants_joint
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.sum_tables import on_interval, tables_of
@@ -136,7 +137,7 @@ def _with_untried(noise: CalibratedNoise, late: Sequence[Untried]) -> Calibrated
 def _calibrated(demand: Demand, options: PlanOptions) -> CalibratedNoise:
     """Return the noise of one family; the options of the demand are those of the sums, keys may take a part."""
     public, basis = demand.public, demand.basis
-    laws = public.laws(demand.tables, basis.weights)
+    laws = laws_of(public, demand.tables, basis.weights)
     of_row = row_laws(public, basis, laws)
     enough_for = [laws] if of_row is None or of_row is laws or not options.row_privacy else [laws, of_row]
     block = Block(slice(None), laws, _Search(demand, enough_for).calibration())
@@ -237,7 +238,7 @@ def _need(  # noqa: PLR0913, PLR0917 - the queries, their noise, and how it is s
     alone = len(set(public.request.places)) == 1  # its unit does not matter
     least = 0.0
     if not alone and known and not public.weights.grids and all(prior.any_law for prior in priors):
-        laws = public.laws([tables_of(Independent(), secret, public.functions)], weights)
+        laws = laws_of(public, [tables_of(Independent(), secret, public.functions)], weights)
         adds_up = isinstance(noise, Gaussian) or (isinstance(noise, Laplace) and isinstance(options.example, Pure))
         if not adds_up and options.accuracy is None and len(public.request.queries) <= _FEW_QUERIES:
             with suppress(Refused):

@@ -22,9 +22,9 @@ from pufferflow.published.cost import Cost, Part, Rows, Shape, digest_of
 from pufferflow.queries.engine_interface import GroupSize, Pattern, Patterns
 from pufferflow.release.planning.basis import NOISE_MARGIN
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.release.planning.public_metadata import ONE_ROW, of_sizes, size_of
+from pufferflow.release.planning.laws_of_sums import laws_of, laws_on, of_sizes, size_of
 from pufferflow.release.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.release.planning.units import regions
+from pufferflow.release.planning.units import ONE_ROW, regions
 
 _MOST_RUNS = 20_000
 _MOST_STRETCHES = 500
@@ -129,7 +129,7 @@ def _coupled_movements(noise: CalibratedNoise) -> dict[str, float]:
     for prior, way in zip(scenario.priors, noise.tables, strict=True):
         if prior.coupled or isinstance(scenario.secret, Presence):
             movements[digest_of(prior)] = _movement(
-                noise, lambda sizes, way=way: noise.public.laws([way], noise.weights, sizes)
+                noise, lambda sizes, way=way: laws_of(noise.public, [way], noise.weights, sizes)
             )
         elif prior.independent_rows:
             movements[digest_of(prior)] = _movement_of_one_row(noise, way)
@@ -159,7 +159,7 @@ def _movement_of_one_row(noise: CalibratedNoise, way: Sequence[Tables]) -> float
     any_two = of_values and isinstance(secret, Secret) and secret.pairs == "all" and public.weights.grids
     tables: list[Tables] = [noise.free_tables, *(way if any_two else ())]
     return max(
-        min(public.laws_on([ONE_ROW], one, noise.weights).winf(norm).length for one in of_kind)
+        min(laws_on(noise.request, [ONE_ROW], one, noise.weights).winf(norm).length for one in of_kind)
         for of_kind in public.weights.of_each_row(tables)
     )
 
@@ -171,7 +171,7 @@ def _movements_of_classes(noise: CalibratedNoise, prior: GaussianMixture) -> dic
     for place, member in enumerate(prior.members):
         way = tables_of(member, secret, noise.basis.functions)
         movements[class_digest(digest, place)] = _movement(
-            noise, lambda sizes, way=way: public.laws([way], noise.weights, sizes)
+            noise, lambda sizes, way=way: laws_of(public, [way], noise.weights, sizes)
         )
     return movements
 
@@ -197,7 +197,7 @@ def _group_movement(noise: CalibratedNoise, placed: Patterns | None) -> float | 
     public, tables, weights = noise.public, noise.free_tables, noise.weights
     if placed is None or public.weights.grids:
         return _movement(noise, noise.group_laws)
-    return _movement(noise, lambda sizes: public.laws_on(of_sizes(placed.distinct, sizes), tables, weights))
+    return _movement(noise, lambda sizes: laws_on(noise.request, of_sizes(placed.distinct, sizes), tables, weights))
 
 
 def _rows(noise: CalibratedNoise, placed: Patterns | None) -> Rows | None:

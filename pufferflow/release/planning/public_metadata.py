@@ -13,13 +13,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 import polars as pl
 
-from pufferflow.calibration.laws import Laws, SeveralLaws
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import SourceError, UsageError
 from pufferflow.engines.column_measures import WIDE
@@ -43,9 +41,7 @@ from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.public_weights import PublicWeights, with_weights
 from pufferflow.release.planning.sum_tables import SumFunctions, Tables
-from pufferflow.release.planning.units import more_may_leave, present
-from pufferflow.sensitivity.movement import ShortestMovement
-from pufferflow.sensitivity.pattern import of_pattern, window
+from pufferflow.release.planning.units import ONE_ROW, more_may_leave, present
 
 
 def digest_of_facts(by_order: "Mapping[PositionMode, Patterns | UsageError]", *texts: str) -> str:
@@ -111,9 +107,6 @@ def _canonical_bytes(column: pl.Series) -> list[Any]:
     if numbers.dtype.is_integer() and type(numbers.dtype) not in WIDE:
         return [missing.data, np.ascontiguousarray(numbers.fill_null(0).to_numpy()).data]
     return [repr(column.to_list()).encode()]
-
-
-ONE_ROW = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
 
 
 @final
@@ -322,7 +315,7 @@ class PublicMetadata:
         scenario, (by_order, _) = self.request.scenario, self._reading
         orders = {_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows}
         found = [patterns for order in orders if isinstance(patterns := by_order[order], Patterns)]
-        several = any(len(own.distinct) > 1 or any(map(_covers_by_size, own.distinct)) for own in found)
+        several = any(len(own.distinct) > 1 or any(one.covers_by_size for one in own.distinct) for own in found)
         known = (pattern for own in found for pattern in own.distinct if not pattern.covers)
         return several and all(pattern.answers < len(self.cells.rows) for pattern in known)
 
@@ -342,23 +335,6 @@ class PublicMetadata:
         groups = self.groups_in_cells
         kinds = set[int]() if groups is None else set(groups.kind_of_cell[cells].tolist()) - {-1}
         return tuple(sorted({size for kind in kinds for size in cast(CellGroups, groups).kinds[kind]}))
-
-    def windows(self, prior: Prior, secret: AnySecret, sizes: Sequence[GroupSize] | None = None) -> tuple[Pattern, ...]:
-        """Return the patterns without the rows that cost no more than others, each once; one row if there is none.
-
-        With `sizes` those of groups of these sizes.
-        """
-        if self.weights.grids and not prior.independent_rows:
-            if prior.any_correlation:
-                return self.weights.of_groups.patterns.distinct or (ONE_ROW,)
-            return self.weights.of_rows(prior, self.patterns(prior), self.placed) or (ONE_ROW,)
-        patterns = self.patterns(prior).distinct or (ONE_ROW,)
-        if not prior.independent_rows:
-            patterns = of_sizes(patterns, sizes)
-        shorter = [window(prior, secret, pattern) for pattern in patterns]
-        if all(short is pattern for short, pattern in zip(shorter, patterns, strict=True)):
-            return tuple(patterns)
-        return tuple({_identity(prior, short): short for short in reversed(shorter)}.values())[::-1]
 
     @property
     def placed(self) -> Patterns | None:
@@ -391,85 +367,6 @@ class PublicMetadata:
             texts.append(digest_of_weights(self.weights, of_groups=bool(facts.orders)))
         return SourceDigest(self.request, facts, digest_of_facts(by_order, *texts), _selected(by_order), self._version)
 
-    def laws(
-        self, tables: Sequence[Sequence[Tables]], weights: Floats, sizes: Sequence[GroupSize] | None = None
-    ) -> Laws:
-        """Return the laws of the weighted sums under all priors and patterns, by the shortest movement for each prior.
-
-        With `sizes` those about groups of these sizes. If no row is selected at all, noise is made for one row: empty
-        answers are as noisy as others.
-        """
-        pieces: list[Laws] = []
-        for of_prior, pattern, patterns in self.pieces(tables, sizes):
-            laws = [self._of_pattern(table, pattern, weights, patterns) for table in of_prior]
-            pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws).movement)
-        return SeveralLaws(pieces)
-
-    def pieces(
-        self, tables: Sequence[Sequence[Tables]], sizes: Sequence[GroupSize] | None = None
-    ) -> list[tuple[Sequence[Tables], Pattern, int]]:
-        """Return what laws are of, in order: tables of a prior, or of a kind of its rows, and a pattern of so many."""
-        found = list[tuple[Sequence[Tables], Pattern, int]]()
-        for of_prior in tables:
-            prior = of_prior[0].prior
-            patterns = self.windows(prior, of_prior[0].secret, sizes)
-            of_rows = self.weights.of_each_row(of_prior) if prior.independent_rows else [of_prior]
-            found += [(some, pattern, len(patterns)) for pattern, some in product(patterns, of_rows)]
-        return found
-
-    def laws_on(self, patterns: Sequence[Pattern], tables: Tables, weights: Floats) -> Laws:
-        """Return the laws of the weighted sums on some patterns, by one representation of the sums."""
-        return SeveralLaws(
-            [self._of_pattern(tables, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)]
-        )
-
-    def _of_pattern(self, tables: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
-        if tables.unsigned:
-            pattern = replace(pattern, covers=True)  # which adds up movements of either sign
-        values, weights = tables.values, tables.weights(weights)
-        if not isinstance(tables.secret, Presence):
-            values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
-        scaled = values * weights[:, None]  # exact: whole steps times binary fractions
-        rounding = None if tables.rounding is None else tables.rounding * weights
-        keys, column = self.request.keys, self.request.column
-        cells = 1 if not self.request.by else None if keys is None else keys.height
-        return of_pattern(
-            tables.prior, tables.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns
-        )
-
-
-def of_sizes(patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None) -> tuple[Pattern, ...]:
-    """Return the patterns of groups of some sizes, None for all; what covers others covers these alone.
-
-    Sizes and patterns are of the same groups, so each size has a pattern, unless the source has changed in between.
-    """
-    if sizes is None:
-        return tuple(patterns)
-    if any(pattern.covers for pattern in patterns):
-        return tuple(_covering(pattern, sizes) for pattern in patterns)
-    chosen = [pattern for pattern in patterns if size_of(pattern) in sizes]
-    if {size_of(pattern) for pattern in chosen} != set(sizes):
-        raise changed_source()
-    return tuple(chosen)
-
-
-def size_of(pattern: Pattern) -> GroupSize:
-    """Return the size of the groups of a pattern."""
-    return GroupSize(pattern.selected, pattern.rows - pattern.selected)
-
-
-def _covers_by_size(pattern: Pattern) -> bool:
-    return pattern.covers and pattern.positions is None
-
-
-def _covering(pattern: Pattern, sizes: Sequence[GroupSize]) -> Pattern:
-    """Return the pattern with no more rows than groups of these sizes have, where places of rows do not matter."""
-    if not _covers_by_size(pattern):
-        return pattern
-    selected, others = (max(parts) for parts in zip(*sizes, strict=True))
-    cells, counts = ([0, -1], [selected, others]) if others else ([0], [selected])
-    return replace(pattern, cells=np.array(cells), counts=np.array(counts, dtype=np.int64))
-
 
 def _selected(by_order: Mapping[PositionMode, Patterns | UsageError]) -> int | None:
     """Return the number of selected rows, which is the same in all orders; None if no order has patterns."""
@@ -487,17 +384,3 @@ def _order_of(prior: Prior, secret: AnySecret) -> PositionMode:
     if isinstance(secret, Initial):
         return BY_POSITION
     return PositionMode(ordered=True, period=prior.repeats) if prior.ordered else PositionMode(ordered=False)
-
-
-def _identity(prior: Prior, pattern: Pattern) -> tuple[object, ...]:
-    """Return a key that patterns share only if their laws are the same: where a chain repeats, phases for positions."""
-    positions, start = pattern.positions, pattern.start
-    if positions is not None and prior.repeats is not None:
-        positions, start = positions - positions[0] // prior.repeats * prior.repeats, 0.0
-    return (
-        pattern.cells.tobytes(),
-        pattern.counts.tobytes(),
-        positions is not None and positions.tobytes(),
-        start,
-        pattern.covers,
-    )

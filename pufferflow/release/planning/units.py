@@ -32,6 +32,9 @@ from pufferflow.queries.expressions.public import conditions, is_one_of
 from pufferflow.queries.expressions.values import Weight
 from pufferflow.queries.request import Request
 
+ONE_ROW: Final = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
+"""The pattern of a row that is independent of all others."""
+
 
 def regions(request: Request) -> dict[str, Region]:
     """Return the region of selected rows, as far as filters and keys give literal values of declared columns."""
