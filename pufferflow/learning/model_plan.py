@@ -55,7 +55,7 @@ from pufferflow.release.mechanisms.base import (
 )
 from pufferflow.release.plan import BasePlan
 from pufferflow.release.planning.calibrated_noise import SCHEME
-from pufferflow.release.planning.units import regions
+from pufferflow.release.planning.selected_rows import regions
 from pufferflow.release.publish import CostAccount, ReleaseInMemory, publish
 
 _LONGEST = 2**53

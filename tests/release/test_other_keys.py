@@ -10,7 +10,7 @@ import pytest
 from thinned import thinned
 
 import pufferflow as pf
-from pufferflow.release.planning.units import regions
+from pufferflow.release.planning.selected_rows import regions
 
 NAN = math.nan
 VALUES = {

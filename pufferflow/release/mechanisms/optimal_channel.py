@@ -41,12 +41,11 @@ from pufferflow.release.mechanisms.base import (
 from pufferflow.release.planning.basis import Basis, EachSum
 from pufferflow.release.planning.blocks import Block
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.release.planning.exact_sums import exact_sums, reads_exactly
 from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
+from pufferflow.release.planning.selected_rows import exact_sums, reads_exactly, regions
 from pufferflow.release.planning.sum_tables import tables_of
-from pufferflow.release.planning.units import regions
 
 COMPOSITION: Final = (
     "the channel of least expected loss within the account's limit, after what was published (M23, M32)"

@@ -32,13 +32,12 @@ from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.basis import ROUNDINGS, Basis
 from pufferflow.release.planning.blocks import Block, Proof
-from pufferflow.release.planning.exact_sums import exact_sums
 from pufferflow.release.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
 from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata, SourceDigest
+from pufferflow.release.planning.selected_rows import exact_sums, present
 from pufferflow.release.planning.sum_tables import Tables, free_tables
-from pufferflow.release.planning.units import present
 
 _ROW_PRIVACY = "row"
 """What digests of plans call it: those of older ledgers stay what they are."""

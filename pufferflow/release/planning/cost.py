@@ -23,8 +23,8 @@ from pufferflow.queries.engine_interface import GroupSize, Pattern, Patterns
 from pufferflow.release.planning.basis import NOISE_MARGIN
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.laws_of_sums import laws_of, laws_on, of_sizes, size_of
+from pufferflow.release.planning.selected_rows import ONE_ROW, regions
 from pufferflow.release.planning.sum_tables import Tables, on_interval, tables_of
-from pufferflow.release.planning.units import ONE_ROW, regions
 
 _MOST_RUNS = 20_000
 _MOST_STRETCHES = 500
@@ -217,9 +217,9 @@ def _rows(noise: CalibratedNoise, placed: Patterns | None) -> Rows | None:
 
 def _parts(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[Part, ...]:
     """Return the steps of each pattern of groups with the least noise of cells that it is in, if cells differ."""
-    if not noise.differs_by_cell or not patterns:
-        return ()
     whole, *others = noise.blocks
+    if not noise.differs_by_cell or not patterns or any(block.sizes is None for block in others):
+        return ()  # of unknown groups all have the least noise
     least, scales = noise.least_noise.scale, dict.fromkeys(noise.public.sizes_in(whole.cells), math.inf)
     for block in others:
         scales |= {size: min(block.noise.scale, scales.get(size, math.inf)) for size in block.sizes or ()}

@@ -17,8 +17,8 @@ from pufferflow.models.secret import AnySecret, Presence
 from pufferflow.queries.engine_interface import GroupSize, Pattern, changed_source
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.public_metadata import PublicMetadata
+from pufferflow.release.planning.selected_rows import ONE_ROW
 from pufferflow.release.planning.sum_tables import Tables
-from pufferflow.release.planning.units import ONE_ROW
 from pufferflow.sensitivity.movement import ShortestMovement
 from pufferflow.sensitivity.pattern import of_pattern, window
 

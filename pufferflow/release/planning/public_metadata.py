@@ -40,8 +40,8 @@ from pufferflow.queries.engine_interface import (
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.public_weights import PublicWeights, with_weights
+from pufferflow.release.planning.selected_rows import ONE_ROW, more_may_leave, present
 from pufferflow.release.planning.sum_tables import SumFunctions, Tables
-from pufferflow.release.planning.units import ONE_ROW, more_may_leave, present
 
 
 def digest_of_facts(by_order: "Mapping[PositionMode, Patterns | UsageError]", *texts: str) -> str:
