@@ -21,6 +21,9 @@ CHECKED = ("pufferflow", "connectors", "docs", "examples", "README.md", "CONTRIB
 CODE = re.compile(
     r"\]\([^)\s]*\)|`[^`\n]*`|\{[^{}\n]*\}|https?://\S+|\w*_\w+|\w+\(|pf\.\w+|--[\w-]+|\"\w+\"|'\w+'|\w+="
 )
+TEMPLATES = "pufferflow/reports/templates/"
+MARKUP = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
+"""Commands and values of a template, and elements of pages; texts in them are strings that have a space."""
 DIRECTIVE = re.compile(r"# (?:noqa|type:|pyright)")
 LITERAL = re.compile(r"(?P<prefix>[rbfuRBFU]*)(?P<quote>'''|\"\"\"|'|\")")
 
@@ -67,6 +70,8 @@ def counts(pattern: re.Pattern[str], prose: dict[str, str]) -> collections.Count
 def prose_of(name: str) -> str:
     """Return what a person reads of a file."""
     text = (ROOT / name).read_text(encoding="utf-8")
+    if name.startswith(TEMPLATES):
+        return MARKUP.sub(lambda mark: " ".join(re.findall(r"\"([^\"]* [^\"]*)\"", mark[0])), text)
     parts = outside_code(text) if name.endswith(".md") else comments_and_texts(text)
     return "\n".join(CODE.sub(" ", part) for part in parts)
 
@@ -104,7 +109,12 @@ def checked_files() -> list[str]:
         command, cwd=ROOT, text=True, capture_output=True, check=False
     ).stdout.split("\n")
     names = listed if any(listed) else [str(path.relative_to(ROOT)) for path in walked()]
-    return sorted(name for name in names if name.endswith((".py", ".md")) and (ROOT / name).exists())
+    return sorted(name for name in names if is_prose(name) and (ROOT / name).exists())
+
+
+def is_prose(name: str) -> bool:
+    """Return whether a file has words that a person reads."""
+    return name.endswith((".py", ".md")) or (name.startswith(TEMPLATES) and name.endswith((".html", ".txt")))
 
 
 def walked() -> Iterator[Path]:

@@ -24,6 +24,5 @@ def test_wheel_holds_both_packages_and_nothing_else(tmp_path):
     assert {"pufferflow/__init__.pyi", "pufferflow/distributions/wasserstein_1d.py"} <= set(names)
     assert {f"pufferflow/jobs/starter/{name}" for name in ("job.toml", "job.py.txt")} <= set(names)
     templates = {str(path.relative_to(ROOT)) for path in (ROOT / "pufferflow/reports/templates").rglob("*.*")}
-    assert (
-        {"pufferflow/reports/templates/page.css", "pufferflow/reports/templates/page.html"} <= templates <= set(names)
-    )
+    some = {f"pufferflow/reports/templates/{name}" for name in ("page.css", "page.html", "texts/explanation.txt")}
+    assert some <= templates <= set(names)

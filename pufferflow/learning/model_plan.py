@@ -369,15 +369,16 @@ class ModelTraining(Mechanism):
 
     def explain(self) -> Explanation:
         (query,), noisy = self.request.queries, self.fitting.noise
-        expected, target = self.expected_error, self.columns.target
-        return Explanation(
-            published=f"Fitted: {query.words}.",
-            mechanism=(
-                f"Noise: {noisy.noise} noise of scale {noisy.scale:.6g} on {noisy.sum}.",
-                f"Expected: an error of {expected:.4g} by noise in predictions of {target!r}.",
-            ),
-            carried_by=f"{self.fitting.proof}; {self._worst.proof}.",
-        )
+        values = {
+            "fitted": query.words,
+            "noise": noisy.noise,
+            "scale": f"{noisy.scale:.6g}",
+            "sum": noisy.sum,
+            "error": f"{self.expected_error:.4g}",
+            "target": self.columns.target,
+            "proofs": [self.fitting.proof, self._worst.proof],
+        }
+        return Explanation("model_training", values)
 
     @property
     def expected_error(self) -> float:

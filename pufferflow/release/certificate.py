@@ -4,11 +4,11 @@ from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pufferflow.core.errors import escape_controls
 from pufferflow.published.certificate import Certificate
-from pufferflow.release.explain.sentences import beliefs_in_words
+from pufferflow.release.explain.sentences import posterior, queries_in_words
 from pufferflow.release.mechanisms.base import Description, Mechanism
 from pufferflow.reports.numbers import promise_in_words
+from pufferflow.reports.text import lines
 
 
 def certificate_of(mechanism: Mechanism) -> Certificate:
@@ -31,22 +31,19 @@ def certificate_of(mechanism: Mechanism) -> Certificate:
 
 def explanation_of(mechanism: Mechanism, known: Certificate) -> str:
     """Return the text that a person can sign, a labelled line for each fact; `known` is the certificate."""
-    said, guarantee = mechanism.explain(), mechanism.guarantee
-    lines = [
-        said.published,
-        *known.hidden.split("\n"),
-        f"Guarantee: {promise_in_words(guarantee)}{said.together}.",
-        *beliefs_in_words(mechanism.request.scenario, guarantee),
-        *said.mechanism,
-        *(f"Read: {line}." for line in known.readings),
-        *said.answers,
-        f"Carried by: {said.carried_by}",
-        *said.one_row,
-        *(f"Assumed: {line}." for line in known.assumptions),
-        *(f"Note: {line}." for line in (*known.notes, *said.notes)),
-        *said.robustness,
-    ]
-    return "\n".join(escape_controls(line, one_line=True) for line in lines)
+    said, request, guarantee = mechanism.explain(), mechanism.request, mechanism.guarantee
+    text = lines(
+        said.template,
+        queries=queries_in_words(request),
+        hidden=known.hidden.split("\n"),
+        promise=promise_in_words(guarantee),
+        posterior=posterior(request.scenario, guarantee),
+        readings=known.readings,
+        assumptions=known.assumptions,
+        notes=(*known.notes, *said.notes),
+        **said.values,
+    )
+    return "\n".join(text)
 
 
 def _version() -> str:

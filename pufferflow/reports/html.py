@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, final
 
 from pufferflow.core.errors import escape_controls
-from pufferflow.reports.numbers import at_most, counted, fold, percent, plain, total, upwards
+from pufferflow.reports.text import environment_of
 
 _NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
@@ -81,18 +81,13 @@ def _printed(given: Any) -> Any:
 
 @cache
 def environment() -> Any:
-    """Return what fills in templates; jinja2 is loaded with the first page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made: Any = Environment(
+    """Return what fills in templates of pages."""
+    made = environment_of(
         autoescape=True,
         finalize=_printed,
-        keep_trailing_newline=True,
-        loader=PackageLoader("pufferflow.reports"),
         lstrip_blocks=True,
         trim_blocks=True,
-        undefined=StrictUndefined,
     )
-    for named in (as_sentence, at_most, counted, fold, percent, plain, shortened, total, upwards):
+    for named in (as_sentence, shortened):
         made.filters[named.__name__] = named
     return made

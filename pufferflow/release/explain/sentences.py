@@ -1,15 +1,14 @@
-"""Sentences of explanations: noise, proof, assumptions and notes of a plan, and what is left if one is wrong.
+"""Facts that texts about a plan are filled in with; the words are in `reports/templates/texts`.
 
-Describe value handling: what null, values outside the domain and classes are read as, by schema and domain alone.
+Value handling is what null, values outside the domain and classes are read as, by schema and domain alone.
 
 No row is left out for its value, so each counts as one of the domain; how many rows are read so is private.
 """
 
 import itertools
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast, final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 import polars as pl
@@ -29,57 +28,74 @@ from pufferflow.queries.expressions.public import public_words
 from pufferflow.queries.expressions.values import Values
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.explain.what_if import what_if
 from pufferflow.release.explain.worst_pair import NAMELESS, nameless
 from pufferflow.release.planning.blocks import impossible_values
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.numbers import at_most, promise_in_words
+from pufferflow.reports.text import lines, phrase
 
-_INSIDE = "values are assumed to be uniform within a class of bins, and the error bar reaches to its ends"
-_INSIDE_WHOLE = "whole numbers are assumed to be uniform within a class of bins, and the error bar reaches to its ends"
 _MOST, _LONG = 8, 1e15
 
 
 def value_handling(request: Request) -> tuple[str, ...]:
     """Return a line for every query, in their order."""
-    columns = _readings(request)
+    columns = _columns(request)
     return tuple(_line([query], columns, it="it") for query in request.queries)
 
 
 def value_handling_together(request: Request) -> tuple[str, ...]:
     """Return the same lines with one line for all queries that read the same columns and weights."""
-    alike = dict[tuple[tuple[str, ...], str], list[Query]]()
+    alike = dict[tuple[tuple[str, ...], Any], list[Query]]()
     for query in request.queries:
-        alike.setdefault((_columns_of(query), _weight_in_words(query)), []).append(query)
-    columns = _readings(request)
+        alike.setdefault((_columns_of(query), _weight(query)), []).append(query)
+    columns = _columns(request)
     return tuple(_line(queries, columns) for queries in alike.values())
 
 
-def notes_on_missing(request: Request) -> list[str]:
+def notes_on_missing(request: Request) -> tuple[str, ...]:
     """Say what missing values count as where the scenario leaves it out."""
-    secret, lines = request.scenario.secret, list[str]()
+    return lines("missing", assumed=_assumed_missing(request))
+
+
+def _assumed_missing(request: Request) -> list[tuple["_Column", bool]]:
+    """Return the columns whose `missing=` is left out, and whether each is one of the secret."""
     read = (measure.values.columns for measure in request.measures if measure is not None)
-    for column in dict.fromkeys(itertools.chain.from_iterable(read)):
-        if request.missing_chosen(column) is False:
-            why = (
-                "since missing= was left out"
-                if column in secret.columns
-                else "its first value, since the secret names no other"
-            )
-            lines.append(f"{_missing(request, column)}, {why}")
-    return lines
+    return [
+        (_column(request, name), name in request.scenario.secret.columns)
+        for name in dict.fromkeys(itertools.chain.from_iterable(read))
+        if request.missing_chosen(name) is False
+    ]
 
 
 @final
 @dataclass(frozen=True)
-class _Reading:
+class _Nearest:
+    """What numbers of a column count as that are not listed: classes, nearest points, or the ends of an interval."""
+
+    classes: Sequence[tuple[str, str, str]] = ()
+    """The ends of each class, and what it counts as; an end without limit is empty."""
+    open: bool = False
+    points: Sequence[str] = ()
+    cut: Sequence[str] = ()
+    """Numbers beyond the ends."""
+    distance: float = 0.0
+    """The largest distance of a value within the domain from what it is read as."""
+    beyond: str = ""
+    """Where that distance has no limit; empty for nowhere."""
+
+
+@final
+@dataclass(frozen=True)
+class _Column:
     """How the values of a column are read."""
 
-    words: str
-    distance: float
-    """The largest distance of a value within the domain from what it is read as."""
-    beyond: str
-    """Where that distance has no limit; empty for nowhere."""
+    name: str
+    kinds: Sequence[str]
+    """What has no value of the domain, such as null."""
+    missing: str
+    """What these count as; empty if they are left out."""
+    chosen: bool
+    nearest: _Nearest
 
 
 def _columns_of(query: Query) -> tuple[str, ...]:
@@ -87,60 +103,56 @@ def _columns_of(query: Query) -> tuple[str, ...]:
     return next((values.columns for values in query.measures if values is not None), ())
 
 
-def _readings(request: Request) -> dict[tuple[str, ...], _Reading]:
-    return {read: _reading_of(request, read) for read in dict.fromkeys(map(_columns_of, request.queries)) if read}
+def _columns(request: Request) -> dict[str, _Column]:
+    read = itertools.chain.from_iterable(map(_columns_of, request.queries))
+    return {name: _column(request, name) for name in dict.fromkeys(read)}
 
 
-def _reading_of(request: Request, columns: Sequence[str]) -> _Reading:
-    """Return how columns are read; for several columns without the distance that an answer may be off."""
-    readings = [_reading(request, column) for column in columns]
-    return readings[0] if len(readings) == 1 else _Reading("; ".join(one.words for one in readings), 0.0, "")
+def _column(request: Request, name: str) -> _Column:
+    """Return how a column is read; a column of any dtype can have nulls."""
+    dtype, domain = request.schema[name], request.domains[name]
+    closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
+    kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * (labelled(domain) and not closed)]
+    missing = "" if domain.skips else _value_text(request.missing(name))
+    return _Column(name, kinds, missing, bool(request.missing_chosen(name)), _nearest(domain.present, dtype))
 
 
-def _reading(request: Request, column: str) -> _Reading:
-    nearest, distance, beyond = _nearest(request.domains[column], request.schema[column])
-    chosen = ", as missing= says" if request.missing_chosen(column) else ""
-    return _Reading("; ".join(filter(None, [_missing(request, column) + chosen, nearest])), distance, beyond)
-
-
-def _line(queries: Sequence[Query], columns: dict[tuple[str, ...], _Reading], it: str = "") -> str:
-    """Return how queries about one column read it; `it` replaces their names in errors."""
-    names, read = ", ".join(query.name for query in queries), _columns_of(queries[0])
-    if not read:
-        return f"{names}: every row counts, whatever its values"
-    reading = columns[read]
-    errors = [
-        words for query in queries for words in [_error_in_words(query, reading.distance, it or query.name)] if words
-    ]
-    limit = f", without limit for values {reading.beyond}" if errors and reading.beyond else ""
+def _line(queries: Sequence[Query], columns: dict[str, _Column], it: str = "") -> str:
+    """Return how queries about the same columns read them; `it` replaces their names in errors."""
+    read = [columns[name] for name in _columns_of(queries[0])]
+    far = read[0].nearest if len(read) == 1 else _Nearest()
     wide = [query for query in queries if isinstance(query, Quantile) and len(query.edges) > len(query.measures)]
-    inside = (_INSIDE_WHOLE if wide[0].whole_numbers else _INSIDE) if wide else ""
-    parts = [reading.words, *dict.fromkeys(query.value_handling for query in queries), _weight_in_words(queries[0])]
-    parts += [", ".join(errors) + limit, inside]
-    return f"{names}: {'; '.join(filter(None, parts))}"
+    parts = lines(
+        "reading",
+        columns=read,
+        most=_MOST,
+        handled=list(dict.fromkeys(query.value_handling for query in queries)) if read else [],
+        weight=_weight(queries[0]),
+        errors=[error for query in queries for error in _errors(query, far.distance, it or query.name)],
+        beyond=far.beyond,
+        inside=("whole numbers" if wide[0].whole_numbers else "values") if wide and read else "",
+    )
+    return f"{', '.join(query.name for query in queries)}: {'; '.join(parts)}"
 
 
-def _weight_in_words(query: Query) -> str:
-    """Say how bounded weights are read (`pf.Presence`); empty for others, which are read unchanged."""
+def _weight(query: Query) -> tuple[str, str, str] | None:
+    """Return the words and ends of a bounded weight (`pf.Presence`); None for others, which are read unchanged."""
     weights = (values.weight for values in query.measures if values is not None)
     weight = next((one for one in weights if one is not None and one.bounds is not None), None)
     if weight is None or weight.bounds is None:
-        return ""
+        return None
     low, high = (_value_text(float(bound)) for bound in weight.bounds)
-    return f"{weight.words} is a weight from {low} to {high}, and 0 where it is null or NaN"
+    return weight.words, low, high
 
 
-def _error_in_words(query: Query, distance: float, it: str) -> str:
-    """Say how far an answer may be off because values are read as the nearest ones; empty for counts."""
+def _errors(query: Query, distance: float, name: str) -> Iterator[tuple[bool, str, str, bool]]:
+    """Yield how far an answer may be off because values are read as the nearest ones; nothing for counts."""
     if not distance or isinstance(query, Count | Histogram):
-        return ""
-    if isinstance(query, Quantile):
-        return f"{it} may be off by up to {distance:.4g}"
+        return
     slope = _slope(query.measures[0]) if isinstance(query, Sum | Mean | MeanOfUnknown) else None
-    if slope is None:
-        return f"every value behind {it} may be off by up to {distance:.4g}"
-    per_row = " for each row" if isinstance(query, Sum) else ""
-    return f"{it} may be off by up to {slope * distance:.4g}{per_row}"
+    of_values = slope is None and not isinstance(query, Quantile)
+    size = distance if slope is None else slope * distance
+    yield of_values, name, f"{size:.4g}", slope is not None and isinstance(query, Sum)
 
 
 def _slope(values: Values | None) -> float | None:
@@ -154,70 +166,38 @@ def _slope(values: Values | None) -> float | None:
     return abs(slope) if np.allclose(numbers, line, rtol=0, atol=1e-9 * np.ptp(numbers)) else None
 
 
-_LEFT_OUT: Final = "left out, and hidden as values are; means divide by the noisy number of the others"
-
-
-def _missing(request: Request, column: str) -> str:
-    """Say what null, NaN and unknown labels count as; a column of any dtype can have nulls."""
-    dtype, domain = request.schema[column], request.domains[column]
-    closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
-    unknown = labelled(domain) and not closed
-    kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * unknown]
-    what = kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-    if domain.skips:
-        return f"{what} in {column!r} {'is' if len(kinds) == 1 else 'are'} {_LEFT_OUT}"
-    return f"{what} in {column!r} {'counts' if len(kinds) == 1 else 'count'} as {_value_text(request.missing(column))}"
-
-
-def _nearest(domain: Domain, dtype: pl.DataType) -> tuple[str, float, str]:
-    """Say what numbers outside the listed values count as, how far off that may be, and where without limit."""
-    domain = domain.present
+def _nearest(domain: Domain, dtype: pl.DataType) -> _Nearest:
+    """Return what numbers outside the listed values count as."""
     if isinstance(domain, Bins):
         return _of_classes(domain)
     if labelled(domain) or not domain.numeric:
-        return "", 0.0, ""
+        return _Nearest()
     points = np.sort(domain.numbers)
     least, most = _ends(dtype)
-    first, last = _value_text(float(points[0])), _value_text(float(points[-1]))
-    below = [f"numbers below {first} as {first}"] if least < points[0] else []
-    above = [f"numbers above {last} as {last}"] if most > points[-1] else []
-    ends = [*([f"below {first}"] if below else []), *([f"above {last}"] if above else [])]
+    ends = [("below", points[0])] * bool(least < points[0]) + [("above", points[-1])] * bool(most > points[-1])
+    beyond = [(f"{side} {_value_text(float(end))}", _value_text(float(end))) for side, end in ends]
     widest = float(np.diff(points).max())
     if isinstance(domain, Interval) or (widest <= 1 and _whole(points, dtype)):
-        return ", ".join([*below, *above]), 0.0, ""
-    between = f"other numbers as the nearest of {_join_values(domain.points)}, the lower of two as near"
-    return between, widest / 2, " and ".join(ends)
+        return _Nearest(cut=[f"numbers {numbers} as {end}" for numbers, end in beyond])
+    named = " and ".join(numbers for numbers, _ in beyond)
+    return _Nearest(points=list(map(_value_text, domain.points)), distance=widest / 2, beyond=named)
 
 
-def _of_classes(domain: Bins) -> tuple[str, float, str]:
-    """Say what each class counts as, and how far its values may be from that."""
+def _of_classes(domain: Bins) -> _Nearest:
+    """Return what each class counts as, and how far its values may be from that."""
     edges = [-np.inf, *domain.edges, np.inf] if domain.open else list(domain.edges)
-    classes = list(itertools.pairwise(edges))
-    named = [
-        f"{_class(low, high)} as {_value_text(value)}"
-        for (low, high), value in zip(classes, domain.values, strict=True)
-    ]
-    more = f", … ({len(named)} classes)" if len(named) > _MOST else ""
-    outside = "" if domain.open else ", numbers beyond as the class next to them"
-    words = f"classes count as one value each: {', '.join(named[:_MOST])}{more}{outside}"
+    ends = [_value_text(edge) if np.isfinite(edge) else "" for edge in edges]
+    classes = zip(ends[:-1], ends[1:], map(_value_text, domain.values), strict=True)
+    known = _Nearest(list(classes), domain.open)
     if not domain.numeric:
-        return words, 0.0, ""
+        return known
     inner = [
         max(abs(high - value), abs(value - low))
-        for (low, high), value in zip(classes, domain.numbers.tolist(), strict=True)
+        for (low, high), value in zip(itertools.pairwise(edges), domain.numbers.tolist(), strict=True)
         if np.isfinite(high - low)
     ]
-    return (
-        words,
-        max(inner, default=0.0),
-        f"below {_value_text(domain.edges[0])} and from {_value_text(domain.edges[-1])} on",
-    )
-
-
-def _class(low: float, high: float) -> str:
-    if low == -np.inf:
-        return f"below {_value_text(high)}"
-    return f"{_value_text(low)} and more" if high == np.inf else f"{_value_text(low)} to {_value_text(high)}"
+    beyond = f"below {_value_text(domain.edges[0])} and from {_value_text(domain.edges[-1])} on"
+    return replace(known, distance=max(inner, default=0.0), beyond=beyond)
 
 
 def _whole(points: Floats, dtype: pl.DataType) -> bool:
@@ -236,10 +216,6 @@ def _ends(dtype: pl.DataType) -> tuple[float, float]:
     return float(ends.min), float(ends.max)
 
 
-def _join_values(points: Sequence[Label]) -> str:
-    return ", ".join(map(_value_text, points[:_MOST])) + (f", … ({len(points)} values)" if len(points) > _MOST else "")
-
-
 def _value_text(value: Label) -> str:
     """Show a declared value with all its digits."""
     whole = isinstance(value, float) and value.is_integer() and abs(value) < _LONG
@@ -250,110 +226,72 @@ _NEARLY = 0.999
 _SAME = 1e-6
 
 
-def beliefs_in_words(scenario: Scenario, promise: Guarantee) -> list[str]:
-    """Say how likely a secret behind the data can become under a pure guarantee, if its prior is a table."""
+def posterior(scenario: Scenario, promise: Guarantee) -> dict[str, Any]:
+    """Return how likely a secret behind the data can become under a pure guarantee, if its prior is a table."""
     secret, tables = scenario.secret, [prior for prior in scenario.priors if isinstance(prior, Table)]
     known = len(tables) == len(scenario.priors) and all(one.independent_rows for one in tables)
     if not isinstance(promise, Pure) or not isinstance(secret, Derived) or secret.pairs != "all" or not known:
-        return []
+        return {}
     found = beliefs_after(scenario, promise.epsilon)
-    words = [f"{one.value!r} is {_between(one.after)}, prior {_between(one.before)}" for one in found]
-    more = f"; {len(words) - _MOST} more values" if len(words) > _MOST else ""
-    whose = "for an adversary who knows the table"
-    return [f"Posterior: {whose} the probability of {secret.name} = {'; '.join(words[:_MOST])}{more}."]
-
-
-def _between(ends: tuple[float, float]) -> str:
-    """Return a range with three decimals, rounded outwards; a single probability as it is."""
-    low, high = math.floor(ends[0] * 1000) / 1000, math.ceil(ends[1] * 1000) / 1000
-    return f"{ends[0]:.3g}" if ends[0] == ends[1] else f"between {low:g} and {high:g}"
+    return {
+        "secret": secret.name,
+        "beliefs": found[:_MOST],
+        "more": str(len(found) - _MOST) if len(found) > _MOST else "",
+    }
 
 
 def queries_in_words(request: Request) -> str:
     """Describe the queries and the rows that they are about."""
-    queries = _join([f"{query.words} ({query.name})" for query in request.queries])
-    filters = f" where {_join([public_words(condition) for condition in request.filters])}" if request.filters else ""
-    groups = f", for each {_join(request.by)}" if request.by else ""
-    groups += "" if request.others is None else f", {request.others.words}"
-    return f"{queries}, over rows{filters}{groups}" if filters else f"{queries}{groups}"
+    filters = [public_words(condition) for condition in request.filters]
+    others = "" if request.others is None else request.others.words
+    return phrase("queries", request.queries, filters, request.by, others)
 
 
-def noise_in_words(plan: CalibratedNoise) -> str:
-    """Describe the noise on the sums of each query."""
-    request = plan.request
+def noise_facts(plan: CalibratedNoise) -> dict[str, Any]:
+    """Return the kind of noise, and its scales on the sums of each query."""
     least = plan.in_units(plan.basis.noises(plan.least_noise))
     ends = [(noise.scale, small.scale) for noise, small in zip(plan.noises_in_units, least, strict=True)]
-    parts = [f"{_scales([ends[place] for place in places])} for {query.name}" for query, places in request.reads]
-    name = type(plan.calibration.noise).__name__
-    groups = f", for each {_join(request.by)}" if request.by else ""
-    own = f", as the rows of each {_join(request.by)} need" if plan.differs_by_cell else ""
-    joint = plan.basis.transform.words
-    return f"{name} noise on every sum{groups}, of scale {'; '.join(parts)}{own}{joint}."
-
-
-def _scales(ends: Sequence[tuple[float, float]]) -> str:
-    different = list(
-        dict.fromkeys(f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}" for most, least in ends)
-    )
-    if "0" in different:
-        different[different.index("0")] = "0 (which no secret moves)"
-    return different[0] if len(different) == 1 else " and ".join(different)
-
-
-def carried_by(plan: CalibratedNoise) -> str:
-    """Say which bound proves the guarantee, and for which worst pair."""
-    calibration = plan.calibration
-    certainties = {
-        "exact": "exactly",
-        "upper_bound": "as an upper bound",
-        "estimate": "as an ESTIMATE, which may be too low",
+    return {
+        "noise": type(plan.calibration.noise).__name__,
+        "by": plan.request.by,
+        "sums": [(_scales([ends[place] for place in places]), query.name) for query, places in plan.request.reads],
+        "differs": plan.differs_by_cell,
+        "correlated": plan.basis.transform.words,
     }
-    return (
-        f"{type(calibration.bound).__name__}, computed {certainties[calibration.certainty.value]}; "
-        f"the worst pair of secrets is {witness_in_words(plan)}. All answers are one vector, charged once (M23)."
-    )
 
 
-def ordinary_in_words(plan: CalibratedNoise) -> str:
-    """Say which ordinary differential privacy of one row the same noise keeps."""
-    secret = plan.request.scenario.secret
-    if isinstance(secret, Presence):
-        return "the guarantee itself is differential privacy, of the unit that is there or not."
-    first = isinstance(secret, Initial)
-    if plan.row_laws is None:
-        reason = "no first row is among the queried rows" if first else "the secret is not the queried value"
-        return f"no ordinary differential privacy of a row is guaranteed: {reason}."
-    if plan.ordinary is None:
-        return "what the noise keeps of it as ordinary differential privacy is not known."
-    row = "the first row of a sequence" if first else "one row"
-    pairs = "" if cast(ValueSecret, secret).pairs == "all" else ", over the pairs of values above and no others"
-    known = f"if everything but {row} is known"
-    promise = promise_in_words(plan.ordinary)
-    if plan.ordinary.kind is not None and plan.ordinary.loss > plan.calibration.guarantee.loss * (1 + _SAME):
-        return f"less than is guaranteed{pairs}; {known}: {promise}."
-    return f"ordinary differential privacy too{pairs}, {known}: {promise}."
+def _scales(ends: Sequence[tuple[float, float]]) -> list[str]:
+    """Return the different scales, each as a number or a range."""
+    scales = (f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}" for most, least in ends)
+    return list(dict.fromkeys("0 (which no secret moves)" if scale == "0" else scale for scale in scales))
 
 
-def assumptions(plan: CalibratedNoise) -> list[str]:
+def row_alone(plan: CalibratedNoise) -> dict[str, Any]:
+    """Return which ordinary differential privacy of one row the same noise keeps."""
+    secret, own = plan.request.scenario.secret, plan.ordinary
+    more = own is not None and own.kind is not None and own.loss > plan.calibration.guarantee.loss * (1 + _SAME)
+    return {
+        "itself": isinstance(secret, Presence),
+        "first": isinstance(secret, Initial),
+        "unread": plan.row_laws is None,
+        "some_pairs": isinstance(secret, ValueSecret) and secret.pairs != "all",
+        "promise": "" if own is None else promise_in_words(own),
+        "less": more,
+    }
+
+
+def assumptions(plan: CalibratedNoise) -> tuple[str, ...]:
     """Return the assumptions of the guarantee, in sentences."""
     scenario = plan.request.scenario
-    sentences = list(dict.fromkeys(f"the prior is {_origin(prior)}" for prior in scenario.priors))
-    if not all(prior.any_correlation for prior in scenario.priors):
-        sentences.append("rows depend on each other as the prior says")
-    if scenario.numbers_rows and len(scenario.within) == 1:
-        sentences.append("rows are independent of each other")
-    elif scenario.within:
-        sentences.append(f"rows that differ in {_join(scenario.within)} are independent of each other")
-    if isinstance(scenario.secret, Presence):
-        own = f"the column {scenario.secret.within!r} says in every row whose row it is"
-        sentences.append("no two rows belong to one unit" if scenario.secret.each_row else own)
-        if scenario.secret.once:
-            sentences.append("all releases of an account are about one table, whose rows stay as they are")
-    else:
-        known = f"{_join(scenario.public)} and " if scenario.public else ""
-        sentences.append(f"everybody may know {known}which rows there are")
-        sentences.append("the released rows are those that the plan was made for")
-    return sentences
+    return lines(
+        "assumptions",
+        origins=list(dict.fromkeys(map(_origin, scenario.priors))),
+        any_correlation=all(prior.any_correlation for prior in scenario.priors),
+        numbered=scenario.numbers_rows and len(scenario.within) == 1,
+        within=scenario.within,
+        unit=scenario.secret if isinstance(scenario.secret, Presence) else None,
+        public=scenario.public,
+    )
 
 
 def _origin(prior: Prior) -> str:
@@ -362,97 +300,56 @@ def _origin(prior: Prior) -> str:
     return prior.provenance.origin_in_words if in_full in prior.describe() else in_full
 
 
-_OWN_NOISE = (
-    "each group of the answer has noise of its own, for the rows there; for several releases together an account may "
-    "count more than with per_group=False"
-)
-
-
 def _along_one_coupling(prior: Prior) -> bool:
     """Return whether an account adds up losses under a prior along one coupling, each by its own noise."""
     return prior.independent_rows or (prior.coupled and not prior.ordered)
 
 
-def notes(plan: CalibratedNoise) -> list[str]:
+def notes(plan: CalibratedNoise) -> tuple[str, ...]:
     """Return notes on the calibration and on how rows are read."""
-    lines = [plan.calibration.note] if plan.calibration.note else []
-    if plan.differs_by_cell and not all(map(_along_one_coupling, plan.request.scenario.priors)):
-        lines.append(_OWN_NOISE)
-    lines += dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)
-    lines += row_privacy_notes(plan)
-    lines += untried_bounds(plan)
-    lines += notes_on_missing(plan.request)
-    return [*lines, *_limit_in_words(plan.request)]
+    request = plan.request
+    return lines(
+        "notes",
+        calibration=plan.calibration.note,
+        own_noise=plan.differs_by_cell and not all(map(_along_one_coupling, request.scenario.priors)),
+        of_laws=list(dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)),
+        impossible=list(map(repr, impossible_values(request.scenario))),
+        row_privacy=plan.row_privacy,
+        of_rows=plan.row_laws is not None,
+        ordinary="" if plan.ordinary is None else repr(plan.ordinary),
+        raised=_raised_noise(plan),
+        assumed=_assumed_missing(request),
+        limit=request.limit,
+        in_order=request.engine.in_order,
+        **_untried(plan),
+    )
 
 
-def untried_bounds(plan: CalibratedNoise) -> list[str]:
+def untried_bounds(plan: CalibratedNoise) -> tuple[str, ...]:
     """Name the bounds that were not tried for lack of time, so that noise may be larger than needed."""
-    untried = list(dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late))
-    if not untried:
-        return []
-    return [
-        f"planning was limited to {plan.options.seconds:g} s: {', '.join(untried)} might need less noise, not tried"
-    ]
+    return lines("untried", **_untried(plan))
 
 
-def _limit_in_words(request: Request) -> list[str]:
-    """Say which rows of each unit are read, if their number is limited."""
-    limit = request.limit
-    if limit is None:
-        return []
-    ways = [f"by {_join(limit.order)}"] if limit.order else []
-    ways += ["in the order of the table"] if request.engine.in_order else []
-    first = f", the first {', then '.join(ways)}" if ways else ""
-    groups = f" in each of its first {limit.groups} groups by {_join(limit.by)}" if limit.by else ""
-    read = (
-        f"at most {limit.rows} {'row' if limit.rows == 1 else 'rows'} of each {limit.unit}{groups} are read{first}: "
-        "the same in every release, chosen before any filter; of units that have more, answers reveal less than there "
-        "is, and error bars do not allow for that"
-    )
-    return [read]
+def _untried(plan: CalibratedNoise) -> dict[str, Any]:
+    late = dict.fromkeys(repr(trial.bound) for trial in plan.calibration.untried if trial.late)
+    return {"untried": list(late), "seconds": f"{plan.options.seconds:g}" if late else ""}
 
 
-def row_privacy_notes(plan: CalibratedNoise) -> list[str]:
-    """Note where a prior leaves nothing to hide, and where noise differs from what one row alone needs."""
-    consequence = (
-        "ordinary differential privacy of one row is kept there" if plan.row_privacy else "nothing is guaranteed there"
-    )
-    values = _join([repr(value) for value in impossible_values(plan.request.scenario)])
-    lines = [f"at some positions a prior gives {values} probability 0 and does not hide it; {consequence}"]
-    lines = lines if values else []
-    if plan.row_privacy or plan.row_laws is None:
-        return [*lines, *_note_of_raised_noise(plan)]
-    promise = "no known guarantee" if plan.ordinary is None else repr(plan.ordinary)
-    return [*lines, f"row_privacy=False: noise was made for the prior alone; for one row alone it keeps {promise}"]
-
-
-def _note_of_raised_noise(plan: CalibratedNoise) -> list[str]:
-    """Note that one row alone needs more noise than the prior, if so."""
+def _raised_noise(plan: CalibratedNoise) -> str:
+    """Return what the noise keeps under the prior alone, if one row alone needs more noise than that."""
     promised, ordinary = plan.calibration.guarantee, plan.ordinary
     if promised.kind is None or ordinary is None or ordinary.kind is None:
-        return []
+        return ""
     if plan.calibration.loss > _NEARLY * promised.loss or ordinary.loss < _NEARLY * promised.loss:
-        return []
-    own = f"{promised.measure} {at_most(plan.calibration.loss)}"
-    return [f"the prior alone needs less noise: with this noise it keeps {own}; one row alone needs it"]
-
-
-def if_wrong(plan: CalibratedNoise) -> str:
-    """Say what is left of the guarantee if an assumption is wrong."""
-    parts = [f"{case.wrong}, {case.left}" for case in what_if(plan)]
-    return "; ".join(parts) + "." if parts else "not known."
+        return ""
+    return f"{promised.measure} {at_most(plan.calibration.loss)}"
 
 
 def witness_in_words(plan: CalibratedNoise) -> str:
     """Name the two values of the secret that need most noise and, of several priors, the prior."""
     witness: Any = plan.calibration.witness
-    several, believed = len(plan.request.scenario.priors) > 1, witness.prior
-    prior = f", under the prior that {belief_in_words(believed)}" if several and believed is not None else ""
-    if witness.secrets is None:
-        return f"a pair without names{prior}"
-    first, second = NAMELESS if nameless(plan) else map(repr, witness.secrets)
-    return f"{first} against {second}{prior}"
-
-
-def _join(parts: Sequence[str]) -> str:
-    return ", ".join(parts)
+    believed = witness.prior if len(plan.request.scenario.priors) > 1 else None
+    pair = NAMELESS if nameless(plan) else list(map(repr, witness.secrets or ()))
+    return phrase(
+        "witness", pair if witness.secrets is not None else None, "" if believed is None else belief_in_words(believed)
+    )

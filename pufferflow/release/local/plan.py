@@ -334,12 +334,9 @@ class LocalChannel(SumsMechanism):
         return replace(known, notes=(f"the perturbed column is undone by pf.local: {self.channel!r}", *known.notes))
 
     def explain(self) -> Explanation:
-        calibration = self.noise.calibration
-        return Explanation(
-            published=self.published,
-            mechanism=(f"Channel: {self.channel!r}.",),
-            carried_by=f"{COMPOSITION}; {calibration.bound!r}, loss {calibration.loss:.6g}.",
-        )
+        channel, bound, loss = self.channel, self.noise.calibration.bound, self.noise.calibration.loss
+        values = {"channel": repr(channel), "composition": COMPOSITION, "bound": repr(bound), "loss": f"{loss:.6g}"}
+        return Explanation("local_channel", values)
 
     def with_cost(self, reserved: Cost) -> Self:
         """Return the channel; refuse a cost that differs from its own by more than rounding."""

@@ -39,7 +39,8 @@ from pufferflow.queries.keys import appearing_keys
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.check import findings
-from pufferflow.release.explain.sentences import carried_by, if_wrong, noise_in_words, ordinary_in_words
+from pufferflow.release.explain.sentences import noise_facts, row_alone, witness_in_words
+from pufferflow.release.explain.what_if import what_if
 from pufferflow.release.mechanisms.base import (
     Description,
     DrawnAnswers,
@@ -180,19 +181,19 @@ class AdditiveNoise(SumsMechanism):
         )
 
     def explain(self) -> Explanation:
-        noise = self.noise
-        return Explanation(
-            published=self.published,
-            mechanism=(f"Noise: {noise_in_words(noise)}",),
-            answers=(
-                f"Error bars: {ERROR_BARS}.",
-                *(f"Keys: {own.words}." for own in [noise.chosen_keys] if own is not None),
-            ),
-            carried_by=carried_by(noise),
-            one_row=(f"One row alone: {ordinary_in_words(noise)}",),
-            notes=(*findings(noise), *of_no_rows(self.request.queries, noise.public.size)),
-            robustness=(f"Robustness: {if_wrong(noise)}",),
-        )
+        noise, calibration = self.noise, self.noise.calibration
+        values = {
+            **noise_facts(noise),
+            "error_bars": ERROR_BARS,
+            "keys": "" if noise.chosen_keys is None else noise.chosen_keys.words,
+            "bound": type(calibration.bound).__name__,
+            "sure": calibration.certainty.value,
+            "witness": witness_in_words(noise),
+            "alone": row_alone(noise),
+            "cases": what_if(noise),
+        }
+        further = (*findings(noise), *of_no_rows(self.request.queries, noise.public.size))
+        return Explanation("additive_noise", values, further)
 
     def check_drawable(self) -> None:
         for noise in self.noise.noises:

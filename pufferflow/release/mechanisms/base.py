@@ -1,7 +1,7 @@
 """The interface of a mechanism: public facts for plan, ledger and certificate, and one draw from private rows."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self, TypeVar, final
@@ -17,7 +17,6 @@ from pufferflow.queries.request import Request
 from pufferflow.release.explain.sentences import (
     assumptions,
     notes,
-    queries_in_words,
     value_handling,
     value_handling_together,
     witness_in_words,
@@ -105,26 +104,16 @@ class Description:
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Explanation:
-    """What an explanation says of a mechanism beside its certificate, in the order of its lines."""
+    """What an explanation says of a mechanism beside its certificate."""
 
-    published: str
-    """The first line: what is published or fitted."""
-    together: str = ""
-    """What the guarantee covers beside this release."""
-    mechanism: tuple[str, ...]
-    """The noise or the channel, and what to expect of it."""
-    answers: tuple[str, ...] = ()
-    """How to read the answers."""
-    carried_by: str
-    """The proof."""
-    one_row: tuple[str, ...] = ()
-    """What one row alone keeps."""
+    template: str
+    """The template of its words, which fills in blocks of `explanation.txt`."""
+    values: Mapping[str, Any]
+    """What that template prints."""
     notes: tuple[str, ...] = ()
     """Further notes."""
-    robustness: tuple[str, ...] = ()
-    """What is left if an assumption is wrong."""
 
 
 class Mechanism(abc.ABC):
@@ -238,16 +227,11 @@ class SumsMechanism(Mechanism, abc.ABC):
             "bound": repr(calibration.bound),
             "witness": witness_in_words(noise),
             "certainty": calibration.certainty.value,
-            "assumptions": tuple(assumptions(noise)),
-            "notes": tuple(notes(noise)),
+            "assumptions": assumptions(noise),
+            "notes": notes(noise),
             "readings": value_handling_together(self.request),
         }
         return Description(**known | own)
-
-    @property
-    def published(self) -> str:
-        """The first line of an explanation."""
-        return f"Published: {queries_in_words(self.request)}."
 
 
 def reservation_mismatch(

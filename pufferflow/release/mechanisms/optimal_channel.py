@@ -179,12 +179,9 @@ class OptimalChannel(SumsMechanism):
         return replace(known, assumptions=(*known.assumptions, same_rows), notes=(*_NOTES, *known.notes))
 
     def explain(self) -> Explanation:
-        return Explanation(
-            published=self.published,
-            together=", together with all that the account has published",
-            mechanism=(f"Channel: {self.designed.channel!r}; expected loss {self.next.expected_loss:.6g}.",),
-            carried_by=f"{COMPOSITION}.",
-        )
+        loss = f"{self.next.expected_loss:.6g}"
+        values = {"channel": repr(self.designed.channel), "loss": loss, "composition": COMPOSITION}
+        return Explanation("optimal_channel", values)
 
     def with_cost(self, reserved: Cost) -> Self:
         if reserved != self.cost:
