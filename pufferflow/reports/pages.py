@@ -31,6 +31,7 @@ from pufferflow.reports.outputs import (
     table_of,
 )
 from pufferflow.reports.sections import account, certainty, certificate, room_left, rough, sections_of, spent
+from pufferflow.reports.text import phrase
 
 MOST_CELLS, MOST_ACCOUNTS = 200, 12
 _FIRST = 3
@@ -109,7 +110,7 @@ def _summary_of_evidence(evidence: Evidence) -> list[tuple[str, str]]:
     elif pair is not None and pair.epsilon is not None and not pair.delta:
         promise = f"{evidence.promise}: the odds change at most {fold(pair.epsilon)}-fold"
     findings = _findings(evidence)
-    more = f"; the same holds for {counted(len(findings) - 1, 'more output')}" if findings[1:] else ""
+    more = f"; {phrase('same_holds', len(findings) - 1)}" if findings[1:] else ""
     summary = [
         ("Useless numbers", f"{findings[0]}{more}" if findings else ""),
         ("Guarantee", promise),

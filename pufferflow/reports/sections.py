@@ -25,6 +25,7 @@ from pufferflow.reports.figures.over_time import (
 from pufferflow.reports.figures.worst_pair_laws import curves_of, laws_figure
 from pufferflow.reports.html import Section, as_sentence, section, values_of
 from pufferflow.reports.numbers import UNKNOWN, total
+from pufferflow.reports.text import phrase
 
 _CLASS: Final = re.compile(r"(\w+)\(")
 
@@ -47,12 +48,6 @@ def anchor_of(bound: str) -> str:
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
 CARRIED_BY = "Carried by"
 """The label of the line of a sentence that begins with the name of a bound."""
-CERTAIN = {
-    "exact": "computed exactly",
-    "upper_bound": "computed as an upper bound: never too little noise",
-    "estimate": "an ESTIMATE, which may be too low",
-}
-"""The certainty of the noise, in words."""
 _DISTANCES: Final = (
     *(("W_∞", "w_inf"), ("W_1", "w_1"), ("W_2", "w_2"), ("near", "near")),
     *(("GWM", "gwm"), ("GAWM", "gawm"), ("DAGWM", "dagwm"), ("Exact", "exact")),
@@ -168,7 +163,7 @@ def _lines_above(evidence: Evidence) -> set[str]:
 def certainty(evidence: Evidence) -> str | None:
     """Describe the certainty of the noise; None if it was not stored."""
     sure = next((row.certainty for row in evidence.bounds if row.chosen and row.certainty), None)
-    return None if sure is None else CERTAIN.get(sure, sure)
+    return None if sure is None else phrase("certainty", sure) + ": never too little noise" * (sure == "upper_bound")
 
 
 def rough(evidence: Evidence | None) -> list[str]:

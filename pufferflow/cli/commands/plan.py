@@ -54,23 +54,14 @@ class ReleaseCost:
     def facts(self) -> list[tuple[str, str]]:
         """Return the names and values for people."""
         from pufferflow.cli.guarantee_texts import loss_of, of_limit
+        from pufferflow.reports.text import facts
 
-        if self.spent is None:
-            after = of_limit(self.after, self.limit)
-            return [("account", f"{self.account}; the first run opens it"), ("after this", after)]
-        after = "the same: this period is released already" if self.released else of_limit(self.after, self.limit)
-        return [
-            ("account", self.account),
-            ("spent", of_limit(loss_of(self.spent), self.limit)),
-            ("after this", after),
-            ("left", f"{_many(self.fits)} about the same rows"),
-            ("schedule", self._schedule(of_limit(self.endless, self.limit))),
-        ]
-
-    def _schedule(self, total: str) -> str:
-        if self.endless is not None and self.ahead is None:
-            return f"may continue without end, at {total} ({self.rule})"
-        return self.note if self.ahead is None else f"{_many(self.ahead)} about the following periods"
+        totals = {
+            "spent": "" if self.spent is None else of_limit(loss_of(self.spent), self.limit),
+            "after": of_limit(self.after, self.limit),
+            "endless": "" if self.endless is None else of_limit(self.endless, self.limit),
+        }
+        return facts("commands/cost", **{**self.document(), **totals})
 
 
 def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None") -> ReleaseCost:
@@ -112,12 +103,6 @@ def _first(plan: "Plan", limit: "Guarantee") -> float | None:
 
 def _whole(number: float) -> int | None:
     return None if math.isinf(number) else int(number)
-
-
-def _many(count: int | None) -> str:
-    if not count:
-        return "any number of releases" if count is None else "no more releases"
-    return "1 more release" if count == 1 else f"{count} more releases"
 
 
 _MOST_CELLS = 20
@@ -197,14 +182,13 @@ def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
 def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
     """Print how many numbers are useless or weak, with remedies."""
     from pufferflow.release.explain.compare import ALL_ROWS
+    from pufferflow.reports.text import lines
 
-    for verdict in ("useless", "weak"):
-        own = [one for one in check if one["verdict"] == verdict]
-        if own:
-            first, are = own[0], "is" if len(own) == 1 else "are"
-            name = f"{first['query']} for {first['group']}" if first["group"] != ALL_ROWS else first["query"]
-            screen.say(f"{len(own)} of {len(check)} numbers {are} {verdict}, such as {name}:")
-            screen.say(f"  {first['finding']} Remedies: {first['way_on']}.")
+    of_verdict = {name: [one for one in check if one["verdict"] == name] for name in ("useless", "weak")}
+    findings = [(name, len(own), own[0]) for name, own in of_verdict.items() if own]
+    grouped = any(one["group"] != ALL_ROWS for one in check)
+    for line in lines("commands/findings", findings=findings, numbers=len(check), grouped=grouped):
+        screen.say(line)
 
 
 def _show_pairs(screen: Screen, pairs: Sequence[Mapping[str, Any]]) -> None:

@@ -132,6 +132,7 @@ def audit(
     from pufferflow.cli.guarantee_texts import in_words
     from pufferflow.jobs.job import Job
     from pufferflow.reports.numbers import downwards
+    from pufferflow.reports.text import facts
 
     batch = Job.read(job)
     chosen = batch.period(period)
@@ -141,18 +142,8 @@ def audit(
     few = f"too few trials: about {result.needed:,.0f} would detect a loss of 1.5 times the guarantee"
     verdicts = {False: "THE GUARANTEE IS BROKEN", True: "the guarantee holds against this attack", None: few}
     verdict = verdicts[result.holds]
-    screen.facts(
-        [
-            ("guaranteed", in_words(plan.guarantee)),
-            (
-                "found",
-                f"{plan.guarantee.measure} {lower:g} or more, {result.trials} trials, confidence {result.confidence:g}",
-            ),
-            ("pair", result.pair),
-            ("event", result.event),
-            ("verdict", verdict),
-        ]
-    )
+    values = {"guaranteed": in_words(plan.guarantee), "lower": f"{plan.guarantee.measure} {lower:g}"}
+    screen.facts(facts("commands/audit", found=result, verdict=verdict, **values))
     if result.broken:
         screen.note(f"{verdict}: publish nothing from this job, and report it to the maintainers.")
     if result.holds is None:

@@ -24,15 +24,19 @@ if TYPE_CHECKING:
 def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
     """Log a run in one line, and each note in another."""
     from pufferflow.cli.guarantee_texts import loss_of, of_limit
+    from pufferflow.reports.text import lines
 
-    spent = ""
-    if ran.spent is not None and ran.limit is not None:
-        spent = f"  spent {of_limit(loss_of(ran.spent), ran.limit)}"
-    kinds = list(dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums))
-    noise = kinds[0] if len(kinds) == 1 else f"{kinds[0]} and {len(kinds) - 1} more"
-    screen.log(f"{before}{ran.id.removeprefix(f'{ran.job}-')}  {ran.state}  {noise}{spent}  {near(ran.place)}")
-    for note in ran.notes:
-        screen.log(f"{before}  note: {note}")
+    known = ran.spent is not None and ran.limit is not None
+    for line in lines(
+        "commands/run",
+        run=ran,
+        before=before,
+        period=ran.id.removeprefix(f"{ran.job}-"),
+        noise=list(dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)),
+        spent=of_limit(loss_of(ran.spent), ran.limit) if known else "",
+        place=near(ran.place),
+    ):
+        screen.log(line)
 
 
 def run_document(ran: "JobRun") -> dict[str, Any]:

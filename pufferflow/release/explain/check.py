@@ -25,11 +25,10 @@ from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.explain.compare import OutputErrors, group_names, output_errors
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.reports.numbers import counted
+from pufferflow.reports.text import phrase
 
 _WEAK: Final = 0.25
 _PART_OF_RANGE: Final = 0.25
-_MOST_WAYS: Final = 3
 _MOST_OUTPUTS: Final = 3
 _UNKNOWN: Final = "The error or range depends on private numbers: give signal=, or see the error bars of the release."
 Signal = float | Mapping[str, float] | None
@@ -50,7 +49,7 @@ def check(plan: CalibratedNoise, signal: Signal = None) -> pl.DataFrame:
             "ratio": pl.Series(ratio, dtype=pl.Float64, nan_to_null=True),
         }
     )
-    return _with_verdicts(frame, _further(plan.request))
+    return _with_verdicts(frame, _remedies(plan.request, "{}"))
 
 
 @final
@@ -95,9 +94,9 @@ def useless_outputs(plan: CalibratedNoise) -> list[str]:
         return []
     groups, more, first = group_names(plan), len(useless) - _MOST_OUTPUTS, useless[0][0]
     said = [_finding(outputs, groups) for outputs in useless[:_MOST_OUTPUTS]]
-    said += [f"the same holds for {counted(more, 'more output')}"] if more > 0 else []
+    said += [phrase("same_holds", more)] if more > 0 else []
     times = math.ceil(first.ratio[first.useless.argmax()] / _WEAK)
-    return [*said, f"remedies: {times} times the epsilon{_further(plan.request)}"]
+    return [*said, f"remedies: {_remedies(plan.request, str(times))}"]
 
 
 def findings(plan: CalibratedNoise) -> list[str]:
@@ -120,11 +119,10 @@ def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:
     first = useless[0]
     place, several = int(first.useless.argmax()), len(first.query.outputs) > 1
     count, numbers = sum(int(one.useless.sum()) for one in useless), len(first.query.outputs) * len(groups)
-    where, example = f"{count:,} of {numbers:,} {'numbers' if several else 'groups'}", [first.name] * several
-    example += [str(groups[place])] * (len(groups) > 1)
-    said = f" in {where}, such as {' in '.join(example)}" if numbers > 1 else ""
+    where = f"{count:,} of {numbers:,} {'numbers' if several else 'groups'}" if numbers > 1 else ""
+    examples = [first.name] * several + [str(groups[place])] * (len(groups) > 1)
     noise, difference = f"{first.half[place]:.3g}", f"{first.sought[place]:.3g}"
-    return f"{first.query.name} says nothing{said}: noise of ± {noise} hides a difference of {difference}"
+    return phrase("useless", first.query.name, where, examples, noise, difference)
 
 
 def _read(signal: Signal, names: list[str]) -> dict[str, float]:
@@ -163,17 +161,17 @@ def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
     return np.broadcast_to(half / np.maximum(size, 1.0), len(errors.half))
 
 
-def _with_verdicts(frame: pl.DataFrame, further: str) -> pl.DataFrame:
+def _with_verdicts(frame: pl.DataFrame, remedies: str) -> pl.DataFrame:
     """Return the numbers with a verdict, a finding and remedies."""
     useless, weak = pl.col("ratio") > 1, pl.col("ratio") > _WEAK
     verdict = pl.when(useless).then(pl.lit("useless")).when(weak).then(pl.lit("weak")).otherwise(pl.lit("useful"))
-    known, (noise, difference) = pl.col("ratio").is_not_null(), (_short("interval_95"), _short("signal"))
-    hidden = pl.format("Noise of ± {} hides a difference of {}: this number says nothing.", noise, difference)
-    blurred = pl.format("Noise of ± {} blurs a difference of {}.", noise, difference)
-    clear = pl.format("Noise of ± {} is small beside a difference of {}.", noise, difference)
+    known, numbers = pl.col("ratio").is_not_null(), (_short("interval_95"), _short("signal"))
+    hidden, blurred, clear = (
+        pl.format(phrase("of_number", one, "{}", "{}"), *numbers) for one in ("useless", "weak", "useful")
+    )
     says = pl.when(useless).then(hidden).when(weak).then(blurred).otherwise(clear)
     times = (pl.col("ratio") / _WEAK).ceil().cast(pl.Int64, strict=False)
-    ways = pl.when(weak).then(pl.format(f"{{}} times the epsilon{further}", times))
+    ways = pl.when(weak).then(pl.format(remedies, times))
     return frame.with_columns(
         pl.when(known).then(verdict).alias("verdict"),
         pl.when(known).then(says).otherwise(pl.lit(_UNKNOWN)).alias("finding"),
@@ -185,13 +183,8 @@ def _short(column: str) -> pl.Expr:
     return pl.col(column).round_sig_figs(3).cast(pl.String)
 
 
-def _further(request: Request) -> str:
-    """Return the remedies other than a larger ε."""
+def _remedies(request: Request, times: str) -> str:
+    """Return the remedies: so many times the ε, and others."""
     secret = request.scenario.secret
-    ways = [
-        *(["fewer groups", "longer periods"] if request.by else []),
-        *(["fewer queries"] if len(request.queries) > 1 else []),
-        *(["pairs that are nearer"] if isinstance(secret, ValueSecret) and secret.pairs == "all" else []),
-        "another prior",
-    ]
-    return ", or " + ", ".join(ways[:_MOST_WAYS])
+    far = isinstance(secret, ValueSecret) and secret.pairs == "all"
+    return phrase("remedies", times, bool(request.by), len(request.queries) > 1, far)

@@ -13,12 +13,12 @@ from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.reports.evidence import WhatIf
 from pufferflow.reports.numbers import at_most, downwards
+from pufferflow.reports.text import phrase
 
 RATIO = 0.1
 _EPSILON: Final = "epsilon"
 _MOST_EPSILON: Final = 10.0
 """A larger epsilon counts as no protection: an answer can change the odds by a factor above 22,000."""
-_NOTHING: Final = "practically no protection"
 
 
 def what_if(plan: CalibratedNoise, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
@@ -57,7 +57,7 @@ def _any_correlation(plan: CalibratedNoise) -> WhatIf:
     within = plan.request.scenario.group_in_words
     if not within:
         return WhatIf("nothing was assumed of how rows depend on each other", "so that no such assumption can be wrong")
-    return WhatIf(_whatever_rows_do(within), "the guarantee holds as it is")
+    return WhatIf(phrase("any_way", within), "the guarantee holds as it is")
 
 
 def _dependent_groups(plan: CalibratedNoise) -> list[WhatIf]:
@@ -65,12 +65,7 @@ def _dependent_groups(plan: CalibratedNoise) -> list[WhatIf]:
     within = plan.request.scenario.group_in_words
     if not within:
         return []
-    return [WhatIf(f"if rows of different {within} depend on each other", "nothing is guaranteed about that")]
-
-
-def _whatever_rows_do(within: str) -> str:
-    whose = f"of one {within}" if within else "of the whole frame"
-    return f"if the rows {whose} depend on each other in any way"
+    return [WhatIf(phrase("groups_depend", within), "nothing is guaranteed about that")]
 
 
 def _other_correlation(plan: CalibratedNoise) -> WhatIf | None:
@@ -78,16 +73,14 @@ def _other_correlation(plan: CalibratedNoise) -> WhatIf | None:
     if group is None:
         return None
     delta, measure = plan.guarantee.delta, plan.guarantee.measure
-    kept = f"{measure} {at_most(group)}" + (f" with delta {at_most(delta, 6)}" if delta else "")
-    protects = _protects(measure, group)
-    words = f"the same noise still keeps {kept}" if protects else f"the same noise keeps {_NOTHING} ({kept})"
-    return WhatIf(_whatever_rows_do(plan.request.scenario.group_in_words), words, group, measure)
+    kept = phrase("loss", measure, at_most(group), [("delta", at_most(delta, 6))] if delta else [])
+    words = phrase("still_kept", kept, _protects(measure, group))
+    return WhatIf(phrase("any_way", plan.request.scenario.group_in_words), words, group, measure)
 
 
 def _beliefs_off(plan: CalibratedNoise, ratio: float) -> WhatIf | None:
     factor = downwards(math.exp(ratio), 3)  # the guarantee holds up to e^ratio, and so up to a smaller factor
-    wrong = f"if priors are off by a factor of up to {factor:g} either way"
-    return _case_of(wrong, lambda: under_model_error(plan.guarantee, ratio))
+    return _case_of(phrase("priors_off", f"{factor:g}"), lambda: under_model_error(plan.guarantee, ratio))
 
 
 def _laws_moved(plan: CalibratedNoise, share: float) -> WhatIf | None:
@@ -95,8 +88,7 @@ def _laws_moved(plan: CalibratedNoise, share: float) -> WhatIf | None:
     errors = [float_above(Fraction(share) * Fraction(one.sensitivity)) for one in plan.calibrations]
     if errors[0] == 0:
         return None
-    what = "the movement that the noise was made for" if promised.by_movement else "what one row alone moves the answer"
-    wrong = f"if the answer's laws are up to {share:.0%} of {what} away from those under the prior"
+    wrong = phrase("laws_off", f"{share:.0%}", promised.by_movement)
     each = zip(plan.calibrations, errors, strict=True)
     return _case_of(wrong, lambda: with_keys(weakest([robustness(one, error) for one, error in each]), plan.key_delta))
 
@@ -106,21 +98,18 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
         guarantee = promise()
     except PufferflowError:
         return None
-    left, words = None if guarantee.kind is None else guarantee.loss, _promise_in_words(guarantee)
-    protects = left is None or _protects(guarantee.measure, left)
-    said = f"{words} is left" if protects else f"{_NOTHING} is left ({words})"
-    return WhatIf(wrong, f"{said} (M30)", left, guarantee.measure)
+    left = None if guarantee.kind is None else guarantee.loss
+    words = phrase("left", _loss_in_words(guarantee), left is None or _protects(guarantee.measure, left))
+    return WhatIf(wrong, words, left, guarantee.measure)
 
 
 def _protects(measure: str, loss_left: float) -> bool:
     return measure != _EPSILON or loss_left <= _MOST_EPSILON
 
 
-def _promise_in_words(guarantee: Guarantee) -> str:
+def _loss_in_words(guarantee: Guarantee) -> str:
     if guarantee.kind is None:
         return repr(guarantee)
-    beside = [
-        f"{name} {at_most(guarantee.numbers()[name])}" for name in ("delta", "tv") if guarantee.numbers().get(name)
-    ]
-    with_others = f" with {' and '.join(beside)}" if beside else ""
-    return f"{guarantee.measure} {at_most(guarantee.loss)}{with_others}"
+    numbers = guarantee.numbers()
+    beside = [(name, at_most(numbers[name])) for name in ("delta", "tv") if numbers.get(name)]
+    return phrase("loss", guarantee.measure, at_most(guarantee.loss), beside)
