@@ -63,6 +63,9 @@ def test_no_name_makes_a_line_of_its_own():
     plan = hostile().plan(epsilon=0.1)
     for text in (str(plan.certificate), plan.explain(), repr(plan), *plan.value_handling()):
         assert not [line for line in text.splitlines() if line.startswith("ledger  1:abc")]
+    known = plan.certificate
+    for line in (*known.assumptions, *known.notes, *known.readings, known.witness):
+        assert line.splitlines() == [line]
 
 
 def test_letters_of_all_languages_are_left_alone():

@@ -51,6 +51,7 @@ def environment_of(*, autoescape: bool, finalize: Callable[[Any], Any], **option
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made: Any = Environment(
+        auto_reload=False,  # or each text would look for changes of its templates
         autoescape=autoescape,  # noqa: S701 - a text is no markup, a page is
         finalize=finalize,
         keep_trailing_newline=True,

@@ -26,14 +26,13 @@ def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
     from pufferflow.cli.guarantee_texts import loss_of, of_limit
     from pufferflow.reports.text import lines
 
-    known = ran.spent is not None and ran.limit is not None
     for line in lines(
         "commands/run",
         run=ran,
         before=before,
         period=ran.id.removeprefix(f"{ran.job}-"),
         noise=list(dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)),
-        spent=of_limit(loss_of(ran.spent), ran.limit) if known else "",
+        spent="" if ran.spent is None or ran.limit is None else of_limit(loss_of(ran.spent), ran.limit),
         place=near(ran.place),
     ):
         screen.log(line)

@@ -122,8 +122,9 @@ def _line(queries: Sequence[Query], columns: dict[str, _Column], it: str = "") -
     read = [columns[name] for name in _columns_of(queries[0])]
     far = read[0].nearest if len(read) == 1 else _Nearest()
     wide = [query for query in queries if isinstance(query, Quantile) and len(query.edges) > len(query.measures)]
-    parts = lines(
+    names, *parts = lines(
         "reading",
+        names=[query.name for query in queries],
         columns=read,
         most=_MOST,
         handled=list(dict.fromkeys(query.value_handling for query in queries)) if read else [],
@@ -132,7 +133,7 @@ def _line(queries: Sequence[Query], columns: dict[str, _Column], it: str = "") -
         beyond=far.beyond,
         inside=("whole numbers" if wide[0].whole_numbers else "values") if wide and read else "",
     )
-    return f"{', '.join(query.name for query in queries)}: {'; '.join(parts)}"
+    return f"{names} {'; '.join(parts)}"
 
 
 def _weight(query: Query) -> tuple[str, str, str] | None:
