@@ -39,7 +39,7 @@ from pufferflow.engines.backend import (
 )
 from pufferflow.engines.connect import RemoteTable
 from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink, SinkTable, release_id
-from pufferflow.jobs.source import (
+from pufferflow.jobs.sources import (
     ColumnType,
     Options,
     SourceTable,

@@ -1,12 +1,8 @@
 """The costs of all releases of an account: their total for every prior, and a quick one that grows with each.
 
-A quick total that grows with every release: enough to accept one more, at a cost that does not grow.
-
 It is never below the tightest total. Losses along one coupling add up to a running sum, movements along a sequence step
 by step. Along a chain that starts stationary no step has more loss than the most exposed one so far, and the loss of
 endlessly many such steps is computed once.
-
-The costs of all releases of an account, and their total: for every prior, the tightest rule that applies (M20–M27).
 
 If a prior is wrong, all releases together still have totals of the same noises under other priors. If rows are
 independent, the loss is that of a row's own change (M27): differential privacy, over the pairs of values that the

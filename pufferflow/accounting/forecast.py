@@ -1,14 +1,10 @@
 """The total of a schedule of releases, with or without an end, and the ways in which it may be counted (M20).
 
-The total of a schedule of releases, after some of them or without end (M20: a fixed point, or infinity).
-
 A schedule is one release repeated at a fixed distance of steps. An account shows one if releases of one kind follow
 each other. Two releases are of one kind if they have the same queries, whatever the noise, the guarantee and the rows:
 days of 23 and 25 hours, months, growing files and plans of another machine differ in these. Every release of one kind
 has a position: its steps, and the times and numbers of its filters. The schedule's distance is the commonest one
 between neighbours. So it is found although a period is missing, or an old one was released again.
-
-The ways in which an account may count a schedule of releases, compared before it is opened.
 
 A limit that is not pure is counted in one way for the whole life of an account. It is by pure losses, by the squares of
 μ of Gaussian and Laplace noise or by Rényi losses, as its first release suits, or by profiles that are reserved when it

@@ -1,7 +1,5 @@
 """Copula perturbation: two channels with correlated randomness, and the part of a loss that is their dependence.
 
-Copula perturbation: two channels with correlated randomness, each with exactly its own law (DCP, Appendix A-B).
-
 A Gaussian copula ties two outputs at each pair of inputs: P(Y_1 ≤ y_1, Y_2 ≤ y_2) = Φ_ρ(Φ⁻¹(F_1(y_1)), Φ⁻¹(F_2(y_2))).
 Each channel keeps its own loss, since its own law stays. The loss of both together is that of the joint channel, over
 all pairs of inputs that can occur, and may be more or less than with independent randomness (M28; DCP's Theorem 4(ii),

@@ -1,7 +1,5 @@
 """Task 2 of DCP: the joint cost of existing releases, the worst of all pairs of secrets, on a joint law (M31).
 
-Task 2 of DCP: the joint cost of existing releases, on the joint law of a table (M31).
-
 DCP's Theorems 1(iii), 3 and 5 and Proposition 4 say that the product of the releases' own laws underestimates the cost;
 that is false: two copies of one release cost less than the product says, and the two halves of an exclusive or cost
 more (M23). So the joint law itself is enumerated here.

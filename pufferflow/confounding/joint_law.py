@@ -1,7 +1,5 @@
 """The data that releases read of a row, and the joint law of all their outputs under every value of a secret.
 
-The joint law of all outputs of several releases under every value of a secret, and its pairs (M22, M23, M31).
-
 Given the data all releases are independent of each other. Given the secret they are not, since they read the same rows.
 Channels alone are enumerated in whole numbers. Continuous noise is represented by cells, as many as fit; Gaussian
 releases are first reduced to the coordinates that their answers span, without loss.

@@ -6,8 +6,6 @@ Every operation on a lazy frame keeps its scans in the plan; so the version is s
 is dropped again, and that no query computes. A certificate has only the versions that were read: a digest of contents
 would reveal information about rows.
 
-Tables of other libraries, read through their Arrow stream: types first, then all rows, once.
-
 A release reads rows several times, a stream can be read once, and a table of pandas may change. So rows are copied into
 memory at `protect`, after types were checked. A column whose type has no meaning here, or would be guessed
 from rows, is left out, and refused where it is needed.

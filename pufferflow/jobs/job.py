@@ -1,7 +1,5 @@
 """A scheduled batch: the same queries for one period after the other, each released once on one account.
 
-A scheduled batch: the same queries for one period after the other, each released once.
-
 The ledger is the only state. A period's release has an id of its own; the first run commits it, and all other runs,
 later or at the same time, get that release and draw nothing. One run opens the ledger once.
 """

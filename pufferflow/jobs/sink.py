@@ -1,7 +1,5 @@
 """The interface to sinks, and the sink that is a folder with one folder for each release.
 
-The interface to sinks: what a job needs of a sink, and what `[sink]` of a job file needs to open one.
-
 A sink is a file with a `Sink` and a `TomlTable` that is a `SinkTable`, and an entry point in the group
 `pufferflow.sinks`, whose name is what the key `kind` of `[sink]` says.
 """

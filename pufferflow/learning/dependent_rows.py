@@ -6,11 +6,9 @@ The movement for any secret row of a stretch is at most that if all of the stret
 For stationary rows the cost is at most that of moving later. So a stretch has one bound, and only stretches whose bound
 is above all others are split (branch and bound).
 
-Rows along a Markov chain in an iteration, by three proofs of which the least loss counts.
-
-The proofs are: trajectories coupled step by step, so that rows that meet stay together, with amplification (M1, M33);
-(ε₀, δ₀) of each row, carried along the chain (M37); and all iterates in the order of the chain, each of which reads one
-row (M38 (i)).
+The proofs along a chain: trajectories coupled step by step, so that rows that meet stay together, with amplification
+(M1, M33); (ε₀, δ₀) of each row, carried along the chain (M37); and all iterates in the order of the chain, each of
+which reads one row (M38 (i)).
 """
 
 import heapq

@@ -1,7 +1,5 @@
 """The movements of an iteration's steps by inputs between two secrets: fixed, as pairs, or along one coupling.
 
-The movements of a group's rows between two secrets, along one coupling of whole data sets (M7, M15, M33).
-
 A row moves by a share of the range of each column: the secret row by all of it, others by prior and coupling. Of
 independent rows one moves; Gaussian rows are translated, each by its correlation with the secret row; otherwise all
 rows of a group may move in any way. The `length` of a share is the movement of a statistic or a gradient, which grows

@@ -1,7 +1,5 @@
 """The base of private estimators: model, scenario, guarantee, and the interface of scikit-learn.
 
-The base of private estimators: the model, the scenario, the guarantee, and the interface to scikit-learn.
-
 `fit(frame, y="column")` takes a table under a scenario. Arrays have neither groups nor times, so they are accepted only
 if rows are independent or may depend on each other in any way.
 """

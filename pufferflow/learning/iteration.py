@@ -1,7 +1,5 @@
 """A noisy iteration, and the largest shift or loss under a guarantee that its noise is calibrated for.
 
-The largest Gaussian shift or pure loss under a guarantee: the budget that noise is calibrated for.
-
 The last iterate of a descent amounts to one Gaussian shift (M34), and so do sums with Gaussian noise (M10).
 """
 

@@ -1,7 +1,5 @@
 """Losses of an iteration whose steps have known movements, or from laws of whole trajectories.
 
-Losses of an iteration whose steps have known movements, or those of pairs of trajectories (M33).
-
 Under Gaussian noise a displacement is equivalent to one Gaussian shift of μ = √Σ(a_t/σ_t)² deviations, for odds, orders
 and trade-off curves. A pair of trajectories is one displacement. A coupling of them costs at most what its worst pair
 does, and of one order or at one δ at most the mean over pairs (M1).

@@ -1,7 +1,5 @@
 """The columns of a model, scaled by public bounds, the private rows read once, and losses of linear models on them.
 
-Losses of linear models on scaled rows, with constants that follow from declared bounds alone (M33).
-
 A row is (z, y): features within [−1, 1], with a 1 for the intercept, of length at most B; a target in [−1, 1], or −1
 and 1 for two classes. Weights are in the ball of radius W. Each loss is convex and β-smooth; its gradient has at most
 the length `lipschitz` and changes by at most `by_features`·‖z − z′‖ + `by_target`·|y − y′| with the row.
@@ -9,8 +7,6 @@ the length `lipschitz` and changes by at most `by_features`·‖z − z′‖ + 
 A gradient is a slope times z, so cutting its length to c cuts the slope to c/‖z‖. That is still a slope that rises with
 w·z: of a loss that becomes linear, as Huber's does. So it stays convex and as smooth, and the cut gradient is the
 projection of the gradient onto a ball, which does not increase distances.
-
-The columns of a model: features and the target, each scaled to [−1, 1] by public bounds.
 
 A sensitive column has the bounds of its domain in the scenario, a public one those declared in `bounds`; none is ever
 taken from the rows. Values outside are read as the nearest bound.

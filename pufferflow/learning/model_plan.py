@@ -1,12 +1,8 @@
 """A planned model: the proofs that apply under its prior, its noise, guarantee, cost and certificate.
 
-A prior of the rows that a model is fitted to: the proofs that apply under it, and the least noise for a guarantee.
-
 Under every prior the noise may hide the movement along a coupling (`Coupling`). Along a chain it may instead hide the
 movement of a single row by fewer deviations, so that all rows that depend on it are hidden too (M37, M38). The least
 noise counts.
-
-A planned model: its noise, guarantee, cost and certificate, before a private row is read; and its release, once.
 
 The movement of a model between two secrets is measured in the deviations of one Gaussian (or in ε, for Laplace noise),
 along one coupling of whole data sets. So an account adds it to other releases along that coupling (M24).

@@ -6,8 +6,6 @@ A uniform number in [0, 1) is read bit by bit, and the output is the number of c
 above it. 32 bits decide that, unless a cumulative probability lies between the same two multiples of 2⁻³² as the
 number; then more bits are read until they decide.
 
-A mechanism with finitely many outputs, as a frozen value: the columns it reads, and the output probabilities.
-
 All probabilities are rational, so that losses of channels are exact, and draws have exactly these probabilities.
 """
 

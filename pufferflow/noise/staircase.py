@@ -1,7 +1,5 @@
 """Staircase noise: the least expected error any noise can have for a pure guarantee, and its shape (M12).
 
-The shape of staircase noise for a guarantee: the fall per step, and its place, of least expected error (M12).
-
 Between two shifts at which jumps meet, both integrals of a staircase, E e^((α−1)·loss) and the hockey stick, are linear
 in the shift. So the longest shift that keeps a guarantee has a closed form in a few losses, for every shape, and the
 shape of the least expected error is searched. The result is only a shape: a bound proves its scale.

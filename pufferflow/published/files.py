@@ -10,8 +10,6 @@ texts, since JSON has no numbers for them. Lists, structs and bytes have no comm
 A spreadsheet runs a text that begins as a formula does. In CSV an apostrophe goes before such a text, a name too, and
 before one that begins with an apostrophe; the description says of which columns, so that they are read back exactly.
 
-A release as files of a folder: two tables in one of the formats, and the certificate.
-
 The table of error bars has columns of limits beside them, except in releases of older versions.
 
 CSV and NDJSON have a file `schema.json` too, by which they are read back with the dtypes they had. The certificate is

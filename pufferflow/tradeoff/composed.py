@@ -1,7 +1,5 @@
 """The composition of several releases, equal or different, by the law of their total privacy loss (M26).
 
-Finite laws of total losses: many equal three-point profiles by the law of N₊ − N₋, few different ones by products.
-
 The loss of k releases that are ε, 0 or −ε is ε·(N₊ − N₋). Its law has the coefficients of (g/x + m + g·x)^k, with
 g² = p₊p₋ and m = p₀, times e^(dε/2) for N₊ − N₋ = d. They follow from Miller's recurrence for powers of polynomials,
 n·c_n = (k + 1 − n)(m/g)·c_{n−1} + (2k + 2 − n)·c_{n−2}, whose terms are all positive up to the middle n = k, so that

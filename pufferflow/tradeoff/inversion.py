@@ -1,7 +1,5 @@
 """δ(ε) of many different releases from the moments of their total loss, as a Fourier series with a known error.
 
-The moments E_P e^(zL) of a sum L of independent losses, of which there may be 10⁵ different ones.
-
 Three-point, Gaussian and Laplace losses have closed forms; other atoms are few enough to be summed, or are split onto a
 lattice whose moments an FFT gives. A split moves an atom to its two neighbours so that the masses of P and of Q stay:
 both neighbours made one again are the atom, so the split pair dominates.

@@ -8,8 +8,7 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.jobs.file import read_text
-from pufferflow.jobs.source import placed
-from pufferflow.jobs.sources import FileSource
+from pufferflow.jobs.sources import FileSource, placed
 
 DAY = pf.Period.read("2026-11-20")
 DAYS = [dt.date(2026, 11, 20), dt.date(2026, 11, 21)]

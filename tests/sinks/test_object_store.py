@@ -7,8 +7,7 @@ import ons
 import polars as pl
 import pytest
 import sinks
-from pufferflow_connectors.sinks.object_store import ObjectSink, ObjectTable
-from pufferflow_connectors.sinks.stores import store_of
+from pufferflow_connectors.sinks.object_store import ObjectSink, ObjectTable, store_of
 
 import pufferflow as pf
 

@@ -15,7 +15,7 @@ from pufferflow.plugins import MOST_NEW, Options, TomlTable, local_path, looked_
 from pufferflow_connectors.sinks.failures import check_installed, kind_of
 from pufferflow_connectors.sinks.flat import RELEASE
 from pufferflow_connectors.sinks.lake import CERTIFICATE, ENTRY, ID, MOST_LOOKED, LakeSink, columns_with_own, to_arrow
-from pufferflow_connectors.sinks.stores import check_store_address
+from pufferflow_connectors.sinks.object_store import check_store_address
 
 if TYPE_CHECKING:
     import deltalake

@@ -2,7 +2,8 @@
 
 A release is one transaction. Its certificate is inserted first, under its id, which is the primary key: of several
 that send the same release at once, one inserts, the others wait for it, and then compare. So a release is there once
-and whole, or not at all, whenever a process is killed or a connection lost.
+and whole, or not at all, whenever a process is killed or a connection lost. Both tables are made once and then
+checked; names are quoted by SQLAlchemy, whatever is in them, and parameters have names of their own.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,12 +28,12 @@ from pufferflow.plugins import (
     with_variables,
 )
 from pufferflow_connectors.sinks.failures import attempt
-from pufferflow_connectors.sinks.flat import OWN, RELEASE, Names, check_values, flat, plain_columns, same
+from pufferflow_connectors.sinks.flat import OWN, RELEASE, ROW, Names, check_values, flat, plain_columns, same
 from pufferflow_connectors.sinks.sql_database import Database, engine_of, reason_of, url_of
-from pufferflow_connectors.sinks.sql_types import SUFFIX, certificates_of, check_table, numbers_of
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+
 
 T = TypeVar("T")
 _MOST_BYTES: Final = 63
@@ -40,6 +41,8 @@ _MOST_BYTES: Final = 63
 _NAMES: Final = Names(never=("\0", "%("), longest=_MOST_BYTES)
 """Names have no sign that drivers take for a parameter."""
 _BATCH: Final = 10_000
+_SUFFIX: Final = "_releases"
+"""What the name of the table of certificates ends with."""
 
 
 @final
@@ -54,11 +57,11 @@ class SqlTable(TomlTable, frozen=True):
 
     def __post_init__(self) -> None:
         """Refuse names that a database would cut, and take for others."""
-        for name in (self.table + SUFFIX, self.schema or ""):
+        for name in (self.table + _SUFFIX, self.schema or ""):
             if len(name.encode()) > _MOST_BYTES or "\0" in name:
                 raise pf.UsageError(
                     f"The name {name[:100]!r} is no name of a table or schema.",
-                    allowed=f"up to {_MOST_BYTES - len(SUFFIX)} bytes, since certificates are in a table …{SUFFIX}",
+                    allowed=f"up to {_MOST_BYTES - len(_SUFFIX)} bytes, since certificates are in a table …{_SUFFIX}",
                     instead='table = "meters_daily"',
                 )
 
@@ -230,3 +233,83 @@ class SqlSink(Sink):
 
 def _keys_of(table: "sa.Table") -> dict[str, str]:
     return {column.name: column.key for column in table.columns}
+
+
+def certificates_of(names: tuple[str, str | None]) -> "sa.Table":
+    """Return the table of certificates."""
+    import sqlalchemy as sa
+
+    table, schema = names
+    columns = [
+        sa.Column(RELEASE, sa.Text(), primary_key=True, nullable=False),
+        sa.Column("entry", sa.Text()),
+        sa.Column("certificate", sa.Text(), nullable=False),
+        sa.Column("written_at", sa.Text(), nullable=False),
+    ]
+    return _table(table + _SUFFIX, schema, columns)
+
+
+def numbers_of(names: tuple[str, str | None], columns: pl.Schema) -> "sa.Table":
+    """Return the table of numbers with such columns, in this order."""
+    import sqlalchemy as sa
+
+    table, schema = names
+    own = [
+        sa.Column(RELEASE, sa.Text(), primary_key=True, nullable=False),
+        sa.Column(ROW, sa.BigInteger(), primary_key=True, nullable=False, autoincrement=False),
+    ]
+    given = [
+        sa.Column(_quoted(name), _type_of(dtype), key=f"c{place}")
+        for place, (name, dtype) in enumerate(columns.items())
+    ]
+    return _table(table, schema, [*own, *given])
+
+
+def check_table(connection: "sa.Connection", table: "sa.Table", place: str) -> None:
+    """Refuse a table that is there with other columns, types or keys; further columns are allowed."""
+    import sqlalchemy as sa
+
+    inspector, dialect = sa.inspect(connection), connection.dialect
+    found = {
+        column["name"]: column["type"].compile(dialect)
+        for column in inspector.get_columns(table.name, schema=table.schema)
+    }
+    wrong = [column.name for column in table.columns if found.get(column.name) != column.type.compile(dialect)]
+    keys = inspector.get_pk_constraint(table.name, schema=table.schema)["constrained_columns"]
+    if wrong or keys != [column.name for column in table.primary_key]:
+        what = f"lacks the columns {', '.join(wrong)[:300]}, or has them of other types" if wrong else "has another key"
+        raise pf.UsageError(
+            f"The table {table.name[:100]!r} of {place[-200:]!r} {what}.",
+            allowed="a table that the job made itself, and one for each set of queries",
+            instead='another name for it in [sink], such as table = "meters_daily_2"',
+        )
+
+
+def _table(name: str, schema: str | None, columns: "list[sa.Column[Any]]") -> "sa.Table":
+    import sqlalchemy as sa
+
+    return sa.Table(_quoted(name), sa.MetaData(), *columns, schema=None if schema is None else _quoted(schema))
+
+
+def _quoted(name: str) -> str:
+    from sqlalchemy.sql import quoted_name
+
+    return quoted_name(name, quote=True)
+
+
+def _type_of(dtype: pl.DataType) -> "sa.types.TypeEngine[Any]":
+    import sqlalchemy as sa
+
+    match dtype:
+        case pl.Int64():
+            return sa.BigInteger()
+        case pl.Float64():
+            return sa.Double()
+        case pl.Boolean():
+            return sa.Boolean()
+        case pl.Date():
+            return sa.Date()
+        case pl.Datetime():
+            return sa.DateTime(timezone=dtype.time_zone is not None)
+        case _:
+            return sa.Text()

@@ -2,17 +2,26 @@
 
 So all rows are of one moment of the database, and never all in memory. The period is a parameter of the query, not a
 part of its text.
+
+The copy is Parquet in the folder for temporary files (TMPDIR), and may be read by its owner alone. On Linux it has no
+name: nobody else can open it, and nothing of it is left when the process ends, also by a kill or a power cut.
+Elsewhere it has a name until it is closed.
 """
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, final
+from typing import Annotated, Any, Final, TypeVar, cast, final
 
 import polars as pl
+import pyarrow.parquet as pq  # pyright: ignore[reportMissingTypeStubs]
 import sqlalchemy as sa
 from msgspec import Meta
+from polars.io.plugins import register_io_source
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 import pufferflow as pf
@@ -26,7 +35,6 @@ from pufferflow.plugins import (
     with_variables,
     word_of,
 )
-from pufferflow_connectors.sources.copied import copied
 from pufferflow_connectors.sources.sql_values import frame_of
 
 T = TypeVar("T")
@@ -250,3 +258,44 @@ def _reason_of(error: Exception) -> str:
         return known
     named = type(original).__module__.partition(".")[0] in {"builtins", "sqlalchemy", "psycopg", "sqlite3", "pyarrow"}
     return type(original).__name__ if named else "an error of its own"
+
+
+_OPEN_FILES: Final = Path("/proc/self/fd")
+
+
+def copied(batches: Iterable[pl.DataFrame], schema: pl.Schema) -> pl.LazyFrame:
+    """Return a frame of the rows of all batches, of which one at a time is in memory."""
+    rows = _Copy(schema)
+    rows.write(batches)
+    # the plan of a frame keeps the function, and the function its file
+    return register_io_source(rows.read, schema=schema, is_pure=True, explain_name="a private copy")
+
+
+@final
+class _Copy:
+    """The file, while it is open."""
+
+    def __init__(self, schema: pl.Schema) -> None:
+        self._schema = schema
+        unnamed = _OPEN_FILES.is_dir() and os.name == "posix"
+        self._file: Any = tempfile.TemporaryFile() if unnamed else tempfile.NamedTemporaryFile()  # noqa: SIM115 - kept open
+        weakref.finalize(self, self._file.close)
+        self._path = str(_OPEN_FILES / str(self._file.fileno())) if unnamed else self._file.name
+
+    def write(self, batches: Iterable[pl.DataFrame]) -> None:
+        writer, empty = cast(Any, pq).ParquetWriter, cast(Any, pl.DataFrame(schema=self._schema).to_arrow())
+        with writer(self._file, empty.schema) as file:
+            for batch in batches:
+                file.write_table(batch.to_arrow())
+        self._file.flush()
+
+    def read(
+        self, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
+    ) -> Iterator[pl.DataFrame]:
+        """Yield rows as Polars requests them."""
+        scan = pl.scan_parquet(self._path, glob=False, hive_partitioning=False)
+        if predicate is not None:
+            scan = scan.filter(predicate)
+        if columns is not None:
+            scan = scan.select(columns)
+        yield from (scan if rows is None else scan.head(rows)).collect_batches(maintain_order=True, chunk_size=batch)

@@ -1,7 +1,5 @@
 """The address of a ledger, the access that its place permits, and the files of a ledger in SQLite.
 
-The address of a ledger, and the access that its place permits: to write, to read, or to read a file at rest.
-
 SQLite's write-ahead log needs reliable locks and memory that all processes share, which only a disk of one machine has.
 A ledger that cannot be written can still be read: with the log beside it or, without a log, as a file at rest.
 

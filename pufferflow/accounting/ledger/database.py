@@ -1,7 +1,5 @@
 """Transactions on a ledger's database: durable connections, first statements, and failures as errors.
 
-Connections that write durably, the first statements of their transactions, and a driver's errors in plain words.
-
 SQLite: write-ahead log, every commit flushed to the disk, writers one after another from their first statement.
 PostgreSQL: serialisable transactions; a writer first locks a table without taking a snapshot, so that it sees all
 earlier writes.

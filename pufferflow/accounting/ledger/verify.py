@@ -1,7 +1,5 @@
 """Checking a whole ledger and the published releases of any sink; copying and exporting a ledger.
 
-Checking a whole ledger, copying and exporting it.
-
 Every entry must follow from the one before, be valid, and find all objects that it names by digest. A copy has the same
 texts: it is a backup, or the way from a file to a server.
 """

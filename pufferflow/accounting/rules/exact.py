@@ -1,7 +1,5 @@
 """Releases some of which come from an optimal channel: their joint law, and limits with a δ in shares (M31).
 
-Releases some of which were designed for an account: the joint law of answers at the published outputs (M23, M31).
-
 A channel that was designed after earlier published outputs keeps the guarantee on this path, and may not on others. So
 its loss alone does not count. What counts is the ratio of likelihoods at the published outputs, times any output that
 is not published yet. Each is the end of one path of queries, so later queries may depend on earlier outputs.

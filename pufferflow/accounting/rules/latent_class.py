@@ -1,7 +1,5 @@
 """Releases about rows that share a hidden class: losses about the class and about one row (M20, M21, M54).
 
-Releases about rows that share a hidden class: the loss of all about the class, and about one row (M20, M21).
-
 The group's rows that a release selects are not stored, so two releases may be about the same rows, about some, or about
 none in common. Rows are independent given the class, hence their losses about it add. However touches are spread over
 rows, all together have no more loss than every touch at its rate. Some of the releases touch the secret's own row, the

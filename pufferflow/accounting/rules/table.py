@@ -1,7 +1,5 @@
 """Releases about one row that is a draw from a table, or from some table of a class: their joint law.
 
-Releases about one row that is a draw from a table: the joint law of all that they read of it (M22, M23, M25).
-
 Losses of single releases do not add under a table: two columns without any loss each may together reveal everything.
 But the ratio of likelihoods of an output path at two points x, x' of all columns read is bounded by the losses of the
 noises at the steps between: ℓ(x, x') = Σ_k D_∞ of release k's noise at φ_k(x) − φ_k(x'). Hence by M20's g the loss is

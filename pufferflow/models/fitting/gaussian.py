@@ -13,8 +13,6 @@ so the estimated coefficient has Student's law with n − 2 degrees: exact, one 
 places; neither mean nor variance matters to it, so that ranks among draws are an exact test, and the interval is all φ
 that are not rejected. Where there are many rows for their memory, the arcsine of the estimate is taken as normal.
 
-Fitting Gaussian priors to public references: how far a change of one row moves another, with intervals for chance.
-
 Groups of the reference are independent, rows of one group jointly Gaussian with one mean (of rows with places, a mean
 for each place). Defects are noted: values that are skewed or have heavy tails, and memory that does not fit an
 autoregression.

@@ -1,7 +1,5 @@
 """Sequences of states in a public reference, of one column or of tuples, and counts of which state follows which.
 
-Sequences of states in a public reference, and counts of which state follows which.
-
 Positions are values of `order_by` counted in steps: numbers from 0, dates and times from 1970-01-01 (those with a time
 zone in UTC, unless steps are whole days, which local clocks count). Phases of a period are positions modulo the period,
 here and wherever a chain is used.

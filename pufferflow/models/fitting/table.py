@@ -8,8 +8,6 @@ goes to the laws, in equal shares: P(TV(counted, true) ≥ τ) is at most (2^k �
 (Hoeffding), and at most e^{−2n(τ − e)²} for τ ≥ e = ½√((k − 1)/n), which bounds the mean distance (McDiarmid); n and k
 say which of the two balls is taken.
 
-Fitting tables to public references: every row is one independent draw, and combinations of values are counted.
-
 With slack the laws of every column given each value of every other, and of all others together, lie in regions with a
 joint confidence: the chance to be wrong is split equally among these families of laws, and in each as `law_counts`
 says. Given the values of one column the draws of the others are independent, so that the counts are multinomial
