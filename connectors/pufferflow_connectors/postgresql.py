@@ -134,10 +134,6 @@ class PostgreSql(Backend):
         )
 
     @property
-    def _regclass(self) -> str:
-        return DIALECT.text_of(self._source)
-
-    @property
     def table(self) -> RemoteTable:
         return self._table
 
@@ -162,7 +158,7 @@ class PostgreSql(Backend):
         return columns
 
     def _columns_now(self) -> list[_Column]:
-        return [_Column(*row) for row in self._rows(_COLUMNS.format(self._regclass))]
+        return [_Column(*row) for row in self._rows(_COLUMNS.format(DIALECT.text_of(self._source)))]
 
     def schema(self) -> pl.Schema:
         if self._few is not None:

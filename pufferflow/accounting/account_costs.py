@@ -12,13 +12,12 @@ scenario hides. If they may depend on each other in any way, all rows of a group
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -26,12 +25,11 @@ from pufferflow.accounting.reserved import (
     RESERVED,
     Opening,
     ReservedProfiles,
-    designed_elsewhere,
+    TotalVariationPassed,
     designed_too_late,
     keys_not_reserved,
     keys_pass,
     total_unknown,
-    total_variation_passed,
 )
 from pufferflow.accounting.rules.additive import CouplingRule, SingleRule, TranslationRule, sets_of
 from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
@@ -289,11 +287,6 @@ class AccountCosts:
         """The last total that was computed, and its number of releases."""
 
     @property
-    def _all_for_keys(self) -> bool:
-        """Whether all of δ is for keys, so that none is left for sums."""
-        return bool(self.limit.delta) and self.keys_delta >= self.limit.delta
-
-    @property
     def costs(self) -> tuple[Cost, ...]:
         """The costs of all releases so far that selected a row."""
         return tuple(cost for cost in self._costs if not cost.selects_nothing)
@@ -308,6 +301,10 @@ class AccountCosts:
         """Whether a release was designed for the account, so that its published outputs count."""
         shapes = {id(cost.shape): cost.shape for cost in self._costs}
         return any(shape.exact_sums is not None for shape in shapes.values())
+
+    def counted(self, plan: Any) -> Cost:
+        """Return the cost of a plan as the account counts it: with exact sums if some release was designed for it."""
+        return getattr(plan, "joint_cost", plan.cost) if self.designed else plan.cost
 
     @property
     def steps_seen(self) -> tuple[int, int] | None:
@@ -352,19 +349,15 @@ class AccountCosts:
         """
         if recorded != "renyi" or "classes" not in meters_for(self.kind, self.priors):
             return recorded
-        with suppress(Refused):
-            suits = self._anew((), None, self.priors).total([cost]).meter
-            return suits if suits == "classes" else recorded
-        return recorded
+        suits = self._anew((), None, self.priors).proven([cost])
+        return "classes" if suits is not None and suits.meter == "classes" else recorded
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the costs of the account as they are counted once a release with this cost is its first."""
         if self.meter is not None or self.reserved is not None or self._pure or cost.selects_nothing or self.costs:
             return self
-        try:
-            return self._anew(self._costs, self.total([cost]).meter, self.priors)
-        except Refused:
-            return self
+        total = self.proven([cost])
+        return self if total is None else self._anew(self._costs, total.meter, self.priors)
 
     def first(self, count: int) -> "AccountCosts":
         """Return the costs of the first `count` releases, under the present priors."""
@@ -397,6 +390,18 @@ class AccountCosts:
             self._last = len(self), self._least((), fixed=False)
         return self._last[1]
 
+    def proven(self, more: Sequence[Cost] = (), *, enough: float | None = None) -> Composed | None:
+        """Return the same; None if no rule bounds it."""
+        try:
+            return self.total(more, enough=enough)
+        except Refused:
+            return None
+
+    def fits(self, more: Sequence[Cost], allowed: float) -> bool:
+        """Return whether some total of all releases and of `more` of them is proven to be allowed."""
+        total = self.proven(more, enough=allowed)
+        return total is not None and total.total <= allowed
+
     def _least(self, more: Sequence[Cost], *, fixed: bool) -> Composed:
         """Return the least proven total; the quick total is proven too, but seldom the least."""
         costs = [*self._costs, *more]
@@ -422,10 +427,11 @@ class AccountCosts:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
+            all_for_keys = bool(self.limit.delta) and self.keys_delta >= self.limit.delta  # and none for sums
             raise (
                 refusal
                 or self._of_total_variation(more)
-                or total_unknown(self.priors, len(costs), self.meter, all_for_keys=self._all_for_keys)
+                or total_unknown(self.priors, len(costs), self.meter, all_for_keys=all_for_keys)
             )
         meter = None if self._pure or not selecting else self.meters[best]
         return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
@@ -440,7 +446,11 @@ class AccountCosts:
     def _of_designed(self, by_belief: Sequence[UnitReleases]) -> Composed:
         """Return the limit if designed releases, and others about the same rows, keep it at every output."""
         if not isinstance(self.limit, Approx):
-            raise designed_elsewhere(self.limit)
+            raise Refused(
+                f"A designed release on an account of the limit {self.limit!r}.",
+                allowed="designed releases on accounts of pf.Pure or pf.Approx",
+                instead="additive noise: batch.plan(…)",
+            )
         totals = [self._beside_designed(of_unit) for releases in by_belief for of_unit in self._of_units(releases)]
         if math.isinf(max(totals)):
             raise total_unknown(self.priors, len(by_belief[0].costs))
@@ -468,11 +478,15 @@ class AccountCosts:
         account = AccountCosts([self.scenario], odds, self.meter, self.priors, Opening(keys_delta=self.keys_delta))
         for cost in self._costs:
             account.add(cost)
-        try:
-            account.total(more)
-        except Refused:
+        if account.proven(more) is None:
             return None
-        return total_variation_passed(len(self) + len(more), others[0].delta)
+        count, variation = len(self) + len(more), others[0].delta
+        return TotalVariationPassed(
+            f"What {count} releases reveal together may pass the total variation {variation:g} of "
+            f"the guarantee, whatever its epsilon.",
+            allowed="fewer releases or more noise, or a limit with a larger tv",
+            instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
+        )
 
     def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter for the worst prior and the worst unit, and this prior."""
@@ -526,10 +540,7 @@ class AccountCosts:
             return quick is not None and quick.total <= allowed
 
         def fits(times: int) -> bool:
-            try:
-                return self.total([cost] * times, enough=allowed).total <= allowed
-            except Refused:
-                return False
+            return self.fits([cost] * times, allowed)
 
         sure = most(surely_fits, _MOST_TIMES)
         return sure if math.isinf(sure) or not fits(int(sure) + 1) else most(fits, _MOST_TIMES)
@@ -615,19 +626,14 @@ def differential_privacy(account: AccountCosts) -> Guarantee | None:
         return None
     if isinstance(secret, Initial):
         costs = [cost for cost in costs if not _begins_later(cost)]
-    return _guarantee(account.under(Independent(), costs))
+    total = account.under(Independent(), costs).proven()
+    return None if total is None else total.guarantee
 
 
 def group_privacy(account: AccountCosts) -> Guarantee | None:
     """Return the joint guarantee of releases under any dependence of the rows of one group; None if unknown."""
-    return _guarantee(account.under(AnyCorrelation()))
-
-
-def _guarantee(account: AccountCosts) -> Guarantee | None:
-    try:
-        return account.total().guarantee
-    except Refused:
-        return None
+    total = account.under(AnyCorrelation()).proven()
+    return None if total is None else total.guarantee
 
 
 def asks_elsewhere(costs: Sequence[Cost], column: str) -> bool:

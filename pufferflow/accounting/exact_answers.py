@@ -221,7 +221,8 @@ def _outcomes(own: ExactSum, steps: Sequence[int], output: str | None) -> PastOu
     """Return how likely outcomes are at exact sums, in whole numbers of one unit, and their relative error."""
     places = {one: at for at, one in enumerate(sorted(set(steps)))}
     if own.channel:
-        rows, off = channel_rows(own, list(places)), Fraction(0)
+        channel, off = Channel.from_json(own.channel), Fraction(0)
+        rows = [list(channel.probabilities[channel.place(own.answer(one))]) for one in places]
         if output is not None:
             rows = [[row[int(output)]] for row in rows]
     elif output is not None:
@@ -233,12 +234,6 @@ def _outcomes(own: ExactSum, steps: Sequence[int], output: str | None) -> PastOu
     return PastOutcomes(
         np.array([whole[places[one]] for one in steps], dtype=object).reshape(len(steps), -1), unit, off
     )
-
-
-def channel_rows(own: ExactSum, steps: Sequence[int]) -> list[list[Fraction]]:
-    """Return the probabilities of a sum's channel at some exact sums."""
-    channel = Channel.from_json(own.channel)
-    return [list(channel.probabilities[channel.place(own.answer(one))]) for one in steps]
 
 
 def _cell(own: ExactSum, steps: Sequence[int], output: Fraction) -> tuple[list[list[Fraction]], Fraction]:

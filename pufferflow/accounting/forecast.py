@@ -455,10 +455,7 @@ class ScheduledReleases:
         account, allowed = self._account, limit.loss
 
         def fits(count: int) -> bool:
-            try:
-                return account.total(self._first(count), enough=allowed).total <= allowed
-            except Refused:
-                return False
+            return account.fits(self._first(count), allowed)
 
         def quickly_fits(count: int) -> bool:
             quick = account.along(schedule=RepeatedRelease(self._cost, self._every.steps, count))
@@ -528,10 +525,8 @@ class ScheduledReleases:
 
     def _under(self, prior: Prior, count: int) -> float:
         """Return the total of the first releases under one prior; ∞ if no rule bounds it."""
-        try:
-            return self._account.for_prior(prior).total(self._first(count)).total
-        except Refused:
-            return math.inf
+        total = self._account.for_prior(prior).proven(self._first(count))
+        return math.inf if total is None else total.total
 
 
 def _place(cost: Cost) -> tuple[Any, ...]:

@@ -77,25 +77,6 @@ def keys_pass(taken: float, share: float, limit: Guarantee) -> KeyDeltaPassed:
     )
 
 
-def total_variation_passed(count: int, variation: float) -> TotalVariationPassed:
-    """Return the refusal of so many releases that keep some ε, but not the total variation that goes with it."""
-    return TotalVariationPassed(
-        f"What {count} releases reveal together may pass the total variation {variation:g} of "
-        f"the guarantee, whatever its epsilon.",
-        allowed="fewer releases or more noise, or a limit with a larger tv",
-        instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
-    )
-
-
-def designed_elsewhere(limit: Guarantee) -> Refused:
-    """Return the refusal of a designed release on an account whose limit bounds more than ε and δ."""
-    return Refused(
-        f"A designed release on an account of the limit {limit!r}.",
-        allowed="designed releases on accounts of pf.Pure or pf.Approx",
-        instead="additive noise: batch.plan(…)",
-    )
-
-
 def designed_too_late(meter: str) -> Refused:
     """Return the refusal of a designed release after others that are counted by another method than pure losses."""
     counted, _ = _COUNTED[meter]

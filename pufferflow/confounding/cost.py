@@ -116,11 +116,6 @@ def read_target(guarantee: object) -> tuple[float, float]:
     return guarantee.epsilon, guarantee.delta
 
 
-def added_losses(losses: Sequence[float]) -> float:
-    """Return a sum of losses, rounded up."""
-    return math.nextafter(math.fsum(losses), math.inf) if any(losses) else 0.0
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Cost(Losses):
@@ -164,7 +159,8 @@ class Cost(Losses):
     def summed(self, delta: float = 0.0) -> float:
         """Return the sum of the ε of all releases alone, each at its share of δ: no bound of the true loss (M23)."""
         share = probability_below_one(delta, "delta") / len(self.releases)
-        return added_losses([one.epsilon(share) for one in self.alone])
+        losses = [one.epsilon(share) for one in self.alone]
+        return math.nextafter(math.fsum(losses), math.inf) if any(losses) else 0.0
 
     @cached_property
     def as_if_independent(self) -> Losses:

@@ -406,7 +406,7 @@ def pairs_of(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     silent = [one for one in releases if isinstance(one, Additive) and one.noise.scale == 0]
     noisy = [one for one in releases if isinstance(one, Additive | CopulaNoise) and is_noisy(one)]
     channels = [one for one in releases if isinstance(one, Channel)]
-    channels += [Channel.revealing(one.reads, _inputs(seen, one)) for one in silent]
+    channels += [revealing(seen, one) for one in silent]
     most = math.prod(len(one.outputs) for one in channels) * len(seen.points) * len(seen.values)
     if noisy and most > MOST_STEPS:
         return _coupled_pairs(seen, channels, noisy)
@@ -466,8 +466,9 @@ def _labels(seen: ProjectedTable, pair: tuple[int, int]) -> tuple[Label, Label]:
     return seen.values[pair[0]], seen.values[pair[1]]
 
 
-def _inputs(seen: ProjectedTable, release: Additive) -> list[Any]:
-    return list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
+def revealing(seen: ProjectedTable, release: Additive) -> Channel:
+    """Return the channel that publishes what a release without noise reads."""
+    return Channel.revealing(release.reads, list(dict.fromkeys(seen.place(release.reads, one) for one in seen.points)))
 
 
 def _noisy_pairs(seen: ProjectedTable, outcomes: Outcomes, noisy: Sequence[Additive | CopulaNoise]) -> Pairs:

@@ -299,12 +299,9 @@ class CoupledPair(LawPair):
         return min(farthest, float(padded_log_ratio(tops, bottoms, limits).max()))
 
     def delta(self, epsilon: float) -> float:
+        """Return the mean of δ_μ(ε − e); below 0, 1 − e^ε + e^ε·δ_μ(−ε), as both orders of a shift lose the same."""
         if epsilon >= self.pure:
             return 0.0
-        return self._at(epsilon)
-
-    def _at(self, epsilon: float) -> float:
-        """Return the mean of δ_μ(ε − e); below 0, 1 − e^ε + e^ε·δ_μ(−ε), as both orders of a shift lose the same."""
         masses, steps, shifts = self._coupling
         bell, left = Gaussian(1.0), np.maximum(epsilon - steps, -700.0)
         deltas = bell.delta(shifts, np.abs(left))

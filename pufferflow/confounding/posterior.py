@@ -14,7 +14,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.joint_law import Outcomes, ProjectedTable, Release, is_noisy, noisy_laws, see
+from pufferflow.confounding.joint_law import Outcomes, ProjectedTable, Release, is_noisy, noisy_laws, revealing, see
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
@@ -65,10 +65,8 @@ def posterior_of(seen: ProjectedTable, releases: Sequence[Release], pure: float)
 
 def _from_outcomes(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
     """Return the ratio and the guesses for every table, from joint laws in whole numbers."""
-    channels = [
-        Channel.revealing(one.reads, _inputs(seen, one)) if isinstance(one, Additive) else one
-        for one in cast(Sequence[Channel | Additive], releases)
-    ]
+    given = cast(Sequence[Channel | Additive], releases)
+    channels = [revealing(seen, one) if isinstance(one, Additive) else one for one in given]
     masses = Outcomes.of(seen, channels).masses
     found: list[tuple[float, float, float]] = []
     for joint, chances in zip(seen.masses, seen.chances, strict=True):
@@ -78,10 +76,6 @@ def _from_outcomes(seen: ProjectedTable, releases: Sequence[Release]) -> list[tu
         after = float_above(Fraction(int(together.max(axis=0).sum()), total))
         found.append((ratio, float(max(chances)), after))
     return found
-
-
-def _inputs(seen: ProjectedTable, release: Release) -> list[Any]:
-    return list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
 
 
 def _ratio(row: Array, sums: Array, chance: Fraction) -> float:
@@ -98,7 +92,7 @@ def _from_cells(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple
     """Return the same from cells, in each of which ratios of likelihoods may move by e^width."""
     noisy = [one for one in releases if isinstance(one, Additive | CopulaNoise) and is_noisy(one)]
     others = [one for one in releases if isinstance(one, Channel | Additive) and not is_noisy(one)]
-    channels = [one if isinstance(one, Channel) else Channel.revealing(one.reads, _inputs(seen, one)) for one in others]
+    channels = [one if isinstance(one, Channel) else revealing(seen, one) for one in others]
     cells = noisy_laws(seen, Outcomes.of(seen, channels), noisy)
     with np.errstate(over="ignore"):
         grown = np.exp(cells.width) * (1 + 4 * cells.off)

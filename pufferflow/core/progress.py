@@ -101,7 +101,8 @@ def waiting_for(what: str, longest: float | None = None) -> Generator[None]:
     >>> with waiting_for("the ledger, which others write", 30):
     ...     pass
     """
-    timer = threading.Timer(SAID_AFTER, _say, (what, longest))
+    until = "" if longest is None else f", for up to {longest:.0f} s"
+    timer = threading.Timer(SAID_AFTER, _log.warning, ("Waiting for %s%s.", what, until))
     timer.daemon = True
     timer.start()
     try:
@@ -109,10 +110,6 @@ def waiting_for(what: str, longest: float | None = None) -> Generator[None]:
     finally:
         timer.cancel()
         timer.join()  # a process that forks next has no second thread
-
-
-def _say(what: str, longest: float | None) -> None:
-    _log.warning("Waiting for %s%s.", what, "" if longest is None else f", for up to {longest:.0f} s")
 
 
 @final

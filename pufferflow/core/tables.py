@@ -239,7 +239,9 @@ def _of_stream(given: Any) -> ArrowTable | None:
         return None
     read = {field.name for field in reader.schema if _readable(field.type)}
     _check_names(reader.schema.names)
-    left_out = {field.name: _name_of(field.type) for field in reader.schema if field.name not in read}
+    others = [field for field in reader.schema if field.name not in read]
+    # in the words of the database that a type comes from, where those are known
+    left_out = {field.name: str(getattr(field.type, "type_name", field.type)) for field in others}
 
     def rows() -> Any:
         columns: Any = reader.read_all().drop_columns(list(left_out))
@@ -338,11 +340,6 @@ def _readable(kind: Any) -> bool:
     binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     time = types.is_date(kind) or types.is_time(kind) or types.is_duration(kind)
     return number or text or binary or time or types.is_boolean(kind) or types.is_null(kind)
-
-
-def _name_of(kind: Any) -> str:
-    """Return the name of a type, in the words of the database that it comes from where those are known."""
-    return str(getattr(kind, "type_name", kind))
 
 
 def _is_zone(name: str) -> bool:

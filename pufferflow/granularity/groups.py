@@ -30,6 +30,8 @@ class _Groups(abc.ABC):
     names: tuple[Hashable, ...]
     patterns: tuple[tuple[int, ...], ...] | None
     """The places of the groups that a row is in, for each kind of row; None where it may be in any `most` of them."""
+    members: tuple[frozenset[Hashable], ...] | None
+    """The values of the rows of each group, if they were given."""
 
     @property
     @abc.abstractmethod
@@ -51,6 +53,17 @@ class _Groups(abc.ABC):
         of_kind = kind_of(listed, kind)
         grown = [of_kind.at(of_kind.read(loss), rows) for loss in listed]
         return of_kind.made(self._largest(grown, of_kind, moves=neighbours.moves))
+
+    def part(self, name: Hashable) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
+        """Return the function of a table that leaves the rows of one group, in their order."""
+        if self.members is None or name not in self.names:
+            raise UsageError(
+                f"The part {quoted(name)}, and no group of this name with its values.",
+                allowed=f"one of {list(self.names)[:6]}, of groups that were given with their values",
+                instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
+            )
+        values = self.members[self.names.index(name)]
+        return lambda table: tuple(row for row in table if row in values)
 
     def _in_order(self, losses: object) -> list[Loss]:
         """Return a loss for each group."""
@@ -123,10 +136,6 @@ class Partition(_Groups):
         """In how many groups a row is: one."""
         return 1
 
-    def part(self, name: Hashable) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
-        """Return the function of a table that leaves the rows of one group, in their order."""
-        return _part(self.names, self.members, name)
-
 
 @final
 @dataclass(frozen=True, init=False)
@@ -170,10 +179,6 @@ class Overlapping(_Groups):
         """In how many groups a row is at most."""
         return self._most
 
-    def part(self, name: Hashable) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
-        """Return the function of a table that leaves the rows of one group, in their order."""
-        return _part(self.names, self.members, name)
-
 
 def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded) -> float:
     """Return how far a sum of values in [low, high] moves between neighbours, rounded up (M27).
@@ -192,19 +197,6 @@ def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded)
     ends, spread = max(abs(bottom), abs(top)), top - bottom
     stays = spread if neighbours.fixed_size else ends
     return float_above((max(ends, spread) if neighbours.moves else stays) * rows)
-
-
-def _part(
-    names: Sequence[Hashable], members: Sequence[frozenset[Hashable]] | None, name: Hashable
-) -> Callable[[Iterable[Any]], tuple[Any, ...]]:
-    if members is None or name not in names:
-        raise UsageError(
-            f"The part {quoted(name)}, and no group of this name with its values.",
-            allowed=f"one of {list(names)[:6]}, of groups that were given with their values",
-            instead='Partition({"north": ["a", "b"], "south": ["c"]}).part("north")',
-        )
-    values = members[list(names).index(name)]
-    return lambda table: tuple(row for row in table if row in values)
 
 
 def _read_groups(groups: object) -> tuple[tuple[Hashable, ...], tuple[frozenset[Hashable], ...] | None]:

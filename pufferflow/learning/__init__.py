@@ -14,8 +14,7 @@ from pufferflow.learning.dependent_rows import ChainRows, GaussianRows
 from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Displacements, Marginals, Trajectories
 from pufferflow.learning.iteration import Iteration
-from pufferflow.learning.iteration_loss import IterationLoss, iteration_loss
-from pufferflow.learning.losses import TrajectoryLaws
+from pufferflow.learning.iteration_loss import IterationLoss, TrajectoryLaws, iteration_loss
 from pufferflow.learning.model_plan import ModelPlan
 from pufferflow.learning.private_models import PrivateRidge, PrivateSGDClassifier, PrivateSGDRegressor
 

@@ -33,8 +33,7 @@ from pufferflow.distributions.markov.state_loss import Secrets
 from pufferflow.learning.descent import Descent, read_places
 from pufferflow.learning.displacements import Displacements, Proofs, read_array, read_sizes
 from pufferflow.learning.iteration import Iteration
-from pufferflow.learning.losses import gaussian_promises, largest_displacement
-from pufferflow.learning.shifts import deviations
+from pufferflow.learning.shifts import deviations, gaussian_promises, largest_displacement
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.privacy.guarantee import Approx, Divergence, GuaranteeFamily

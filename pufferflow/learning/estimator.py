@@ -99,11 +99,6 @@ def read_features(model: Estimator, X: Any) -> Floats:  # noqa: N803
     return cast(Floats, validate_data(model, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"))
 
 
-def check_fitted(model: Estimator) -> None:
-    """Refuse a model that was not fitted."""
-    check_is_fitted(model)
-
-
 def r2(truth: Any, predicted: Array, weights: Any) -> float:
     """Return the share of the variance that is explained."""
     return float(r2_score(truth, predicted, sample_weight=weights))
@@ -243,7 +238,7 @@ class PrivateModel(Estimator, abc.ABC):
 
     def _scores(self, X: Any) -> Floats:  # noqa: N803
         """Return w·x + b for each row."""
-        check_fitted(self)
+        check_is_fitted(self)
         names = self.plan_.columns.features
         if isinstance(X, pl.LazyFrame) or (isinstance(X, pl.DataFrame) and set(names) <= set(X.columns)):
             rows = columns_as_numbers(X.lazy(), names)

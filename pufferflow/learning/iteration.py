@@ -3,8 +3,10 @@
 The last iterate of a descent amounts to one Gaussian shift (M34), and so do sums with Gaussian noise (M10).
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, cached_property
 from typing import Any, Final, final
 
@@ -115,6 +117,12 @@ FINE: Final = 2.0**24
 """The steps of a grid in the scale of its noise, or half as many: finer ones would take long to draw."""
 DRAWN: Final = 1 + 2.0**-27
 """The relative increase of noise over the charged one, so that roundings of many releases never exceed a limit."""
+
+
+def fine_grid(scale: float) -> Fraction:
+    """Return the grid on which noise of a scale is drawn: a power of two."""
+    _, exponent = math.frexp(scale / FINE)
+    return Fraction(2) ** exponent
 
 
 @cache

@@ -256,15 +256,12 @@ class _Descending(PrivateModel):
 
     def _in_words(self) -> str:
         said = ", ".join(f"{name}={getattr(self, name)!r}" for name in _SETTINGS)
-        return f"a descent ({self._loss}{self._more}, {said})"
+        width = f", width={getattr(self, 'width', 0.5)!r}" if self._loss == "huber" else ""
+        return f"a descent ({self._loss}{width}, {said})"
 
     @property
     def _loss(self) -> Name:
         return "logistic"
-
-    @property
-    def _more(self) -> str:
-        return ""
 
     def _fitting(self, facts: ModelFacts) -> tuple[Fitting, bool, tuple[str, ...]]:
         descent = descent_of(
@@ -347,10 +344,6 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
         if self.loss not in ("squared", "huber"):
             raise UsageError(f"loss is {quoted(self.loss)}.", allowed='"squared" or "huber"', instead='loss="huber"')
         return self.loss
-
-    @property
-    def _more(self) -> str:
-        return f", width={self.width!r}" if self.loss == "huber" else ""
 
 
 @final

@@ -23,7 +23,7 @@ from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.engines.model_rows import PublicOrder
 from pufferflow.learning.displacements import Coupling
-from pufferflow.learning.iteration import DRAWN, FINE
+from pufferflow.learning.iteration import DRAWN, FINE, fine_grid
 from pufferflow.learning.model_columns import ScaledRows
 from pufferflow.learning.model_plan import Carried, ModelBelief
 from pufferflow.noise.base import Noise
@@ -115,9 +115,8 @@ class SumsOfProducts:
 
     @property
     def _grid(self) -> Fraction:
-        """The grid of finished sums, in steps: a power of two."""
-        _, exponent = math.frexp(self._in_steps.scale / FINE)
-        return Fraction(2) ** exponent
+        """The grid of finished sums, in steps."""
+        return fine_grid(self._in_steps.scale)
 
     @property
     def _in_steps(self) -> Noise:

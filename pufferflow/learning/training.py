@@ -22,7 +22,7 @@ from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.engines.model_rows import PublicOrder, inverse
 from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Coupling, Displacements
-from pufferflow.learning.iteration import DRAWN, FINE
+from pufferflow.learning.iteration import DRAWN, FINE, fine_grid
 from pufferflow.learning.model_columns import Objective, RowsInOrder, ScaledRows
 from pufferflow.learning.model_plan import Carried, ModelBelief
 from pufferflow.learning.shifts import deviations
@@ -231,9 +231,8 @@ class Training:
 
     @property
     def _grid(self) -> Fraction:
-        """The grid of iterates: a power of two."""
-        _, exponent = math.frexp(self.scale / FINE)
-        return Fraction(2) ** exponent
+        """The grid of iterates."""
+        return fine_grid(self.scale)
 
     @property
     def _by_grid(self) -> float:

@@ -435,7 +435,8 @@ def _product(secrets: Sequence[Secret]) -> Product:
 
 def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
     """Return the columns that queries may read together, each with its domain and its value for missing ones."""
-    names, read, chosen = (_as_list(given) for given in (columns, domains, missing))
+    given = (columns, domains, missing)
+    names, read, chosen = (list(cast(Any, one)) if isinstance(one, list | tuple) else [] for one in given)
     left_out = missing is None and not chosen
     if len(names) < 2 or len(read) != len(names) or not (left_out or len(chosen) == len(names)):
         raise UsageError(
@@ -445,7 +446,7 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
             instead='column=["hours", "pay"], domain=[[0, 1, 2], pf.Interval(0, 100)]',
         )
     secrets = [
-        Secret(cast(Any, name), one, missing=value)
+        Secret(name, one, missing=value)
         for name, one, value in zip(names, read, chosen or [None] * len(names), strict=True)
     ]
     if len({secret.column for secret in secrets}) < len(secrets):
@@ -453,10 +454,6 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
             "One of the columns is given twice.", allowed="different columns", instead='column=["hours", "pay"]'
         )
     return secrets
-
-
-def _as_list(given: object) -> list[object]:
-    return list(cast(Any, given)) if isinstance(given, list | tuple) else []
 
 
 def _check_part(secret: object) -> None:

@@ -8,7 +8,7 @@ file states the losses at scale 1 and this one does the rest.
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self, cast, overload
@@ -70,9 +70,9 @@ class Noise(abc.ABC):
             )
         return Noise._by_name[name]
 
-    @abc.abstractmethod
     def at(self, scale: float) -> Self:
         """Return the noise of this family with another scale."""
+        return replace(cast(Any, self), **{_fields_of(type(self))[0]: scale})
 
     @classmethod
     def family(cls, guarantee: Guarantee) -> Family:

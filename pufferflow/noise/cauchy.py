@@ -17,7 +17,7 @@ the sum with step q is off by at most 2C/(e^{2πa/q} − 1) of the integral.
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy  # imports its parts when first used
@@ -72,9 +72,6 @@ class GeneralizedCauchy(Noise):
         GeneralizedCauchy(scale=2.0, k=4.0)
         """
         return cls(0.0, k).at
-
-    def at(self, scale: float) -> Self:
-        return type(self)(scale, self.k)
 
     def renyi_within(self, radius: float, alpha: float, dimension: int = 1) -> float:
         """Return d·D_α(radius/√d): for even k and integer m the loss is concave in the squared shift (M11)."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy  # imports its parts when first used
@@ -33,9 +33,6 @@ class Gaussian(Noise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", read_scale(self.scale))
-
-    def at(self, scale: float) -> Self:
-        return type(self)(scale)
 
     def delta_within(self, radius: float, epsilon: float, dimension: int = 1) -> float:
         """Return the hockey stick of the radius: densities depend on the direction of a shift by rotation only."""

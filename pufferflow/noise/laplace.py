@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import scipy  # imports its parts when first used
@@ -32,9 +32,6 @@ class Laplace(Noise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", read_scale(self.scale))
-
-    def at(self, scale: float) -> Self:
-        return type(self)(scale)
 
     def zcdp_within(self, radius: float, dimension: int = 1) -> float:
         """Return the ρ of the radius: it is convex and 0 at 0, so largest where one coordinate takes it all."""

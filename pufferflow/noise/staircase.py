@@ -282,9 +282,6 @@ class Staircase(Noise):
         """The sensitivity: the width of a step."""
         return self.sensitivity
 
-    def at(self, scale: float) -> Self:
-        return type(self)(scale, self.epsilon, self.gamma)
-
     @classmethod
     def shaped(cls, scale: float, shape: float, epsilon: float | None) -> Noise:
         return cls(scale, shape or epsilon or 0.0)

@@ -33,9 +33,21 @@ _RESCALED = 2.0**300
 MOST_ATOMS = 1 << 19
 
 
+class Total(Protocol):
+    """The total of finite losses in one order of the secrets: E(1 − e^(ε − S))₊, rounded up."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return the total at epsilon."""
+        ...
+
+    def near(self, delta: float) -> Callable[[float], float]:
+        """Return the total as a function of ε, quick and accurate where it is about `delta`."""
+        return self.delta
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class FiniteTotal:
+class FiniteTotal(Total):
     """The law of a total loss: atoms with masses under P, right to a relative `error`, losses to an absolute one."""
 
     losses: Floats
@@ -77,10 +89,6 @@ class FiniteTotal:
         with np.errstate(under="ignore"):
             total = float((masses[start:] * -np.expm1(np.minimum(gaps, 0.0))).sum())
         return total * (1 + self.error + (64 + len(above) ** 0.5) * UNIT) * (1 + 8 * UNIT)
-
-    def near(self, delta: float) -> Callable[[float], float]:
-        """Return `delta` itself, which is quick at every ε."""
-        return self.delta
 
 
 def finite_total(classes: Mapping[Loss, int]) -> FiniteTotal | None:
@@ -163,21 +171,9 @@ MOST_PROFILES = 100_000
 _EXACTLY = 1000
 
 
-class Total(Protocol):
-    """The total of finite losses in one order of the secrets: E(1 − e^(ε − S))₊, rounded up."""
-
-    def delta(self, epsilon: float) -> float:
-        """Return the total at epsilon."""
-        ...
-
-    def near(self, delta: float) -> Callable[[float], float]:
-        """Return the total as a function of ε, quick and accurate where it is about `delta`."""
-        ...
-
-
 @final
 @dataclass(frozen=True)
-class NoiseTotal:
+class NoiseTotal(Total):
     """Gaussian releases alone, whose μ² add, or one with Laplace noise: the hockey stick of a moved noise."""
 
     noise: Noise
@@ -185,9 +181,6 @@ class NoiseTotal:
 
     def delta(self, epsilon: float) -> float:
         return self.noise.delta(self.shift, epsilon)
-
-    def near(self, delta: float) -> Callable[[float], float]:
-        return self.delta
 
 
 @final

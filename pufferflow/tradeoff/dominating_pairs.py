@@ -149,10 +149,6 @@ class GaussianLoss(Loss):
     mu: float
 
     @property
-    def finite(self) -> None:
-        return None
-
-    @property
     def largest(self) -> float:
         return math.inf if self.mu else 0.0
 
@@ -169,10 +165,6 @@ class LaplaceLoss(Loss):
     """Laplace noise moved by `units` scales."""
 
     units: float
-
-    @property
-    def finite(self) -> None:
-        return None
 
     @property
     def largest(self) -> float:

@@ -27,9 +27,9 @@ class Loss(abc.ABC):
     """The privacy loss of a pair (P, Q)."""
 
     @property
-    @abc.abstractmethod
     def finite(self) -> "Atoms | None":
         """The atoms, if there are finitely many; None for the closed forms."""
+        return None
 
     @abc.abstractmethod
     def discretised(self) -> "Atoms":

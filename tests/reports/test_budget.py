@@ -164,7 +164,7 @@ class Known:
     def first(self, count):
         return Known(count)
 
-    def total(self):
+    def proven(self):
         return SimpleNamespace(total=min(float(self.count), 1500.0), rule="a rule")
 
 

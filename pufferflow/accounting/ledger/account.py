@@ -87,7 +87,8 @@ def _corrected(reader: Reader, name: str, entries: Sequence[Entry]) -> tuple[Cor
     views = {count: account.under(spent, count) for count in {account.scenarios_known(one.place) for one in entries}}
     found = list[Correction]()
     for entry in entries:
-        total = _total(views[account.scenarios_known(entry.place)], entry.place)
+        proven = views[account.scenarios_known(entry.place)].first(entry.place + 1).proven()
+        total = math.inf if proven is None else proven.total
         if not total <= entry.at_most * (1 + _MORE):
             found.append(Correction(name, entry.number, entry.release_id, entry.at_most, total))
     return tuple(found)
@@ -107,13 +108,6 @@ def _may_differ(reader: Reader, name: str) -> bool:
     mixed = any(isinstance(prior, GaussianMixture | Table | Empirical) for prior in spent.priors)
     special = bool(spent.keys_delta) or spent.reserved is not None or any(shape.exact_sums for shape in known)
     return special or (mixed and spent.limit.divergence is Divergence.RENYI)
-
-
-def _total(spent: AccountCosts, place: int) -> float:
-    try:
-        return spent.first(place + 1).total().total
-    except Refused:
-        return float("inf")
 
 
 T = TypeVar("T")
@@ -233,7 +227,7 @@ class Account:
 
     def remaining(self, plan: Costly) -> int | float:
         """Return how many more releases of a plan the limit allows; infinite if they cost nothing."""
-        return self._with_plan(plan, _remaining)
+        return self._with_plan(plan, AccountCosts.remaining)
 
     def forecast(self, plan: Costly, every: object, until: object = None) -> AccountForecast:
         """Return the joint guarantee after releases of a plan at regular intervals: until a time, or without end.
@@ -269,16 +263,14 @@ class Account:
             after = spent if release_id in account.reserved else None
             if after is None:
                 with suppress(Refused):
-                    after = reader.total(self._name, lambda spent: spent.total([_counted(plan, spent)]).guarantee, cost)
-            remaining = reader.total(self._name, lambda spent: _remaining(spent, _counted(plan, spent)), cost)
+                    after = reader.total(self._name, lambda spent: spent.total([spent.counted(plan)]).guarantee, cost)
+            remaining = reader.total(self._name, lambda spent: spent.remaining(spent.counted(plan)), cost)
             schedule = None
             if every is not None:
                 with suppress(PufferflowError):
                     schedule = reader.total(
                         self._name,
-                        lambda spent: forecast(
-                            spent, _counted(plan, spent), every=every, until=None, limit=self._limit
-                        ),
+                        lambda spent: forecast(spent, spent.counted(plan), every=every, until=None, limit=self._limit),
                     )
             return Prospect(spent, after, release_id in account.reserved, committed, remaining, schedule)
 
@@ -320,7 +312,7 @@ class Account:
             superseded = len(account.scenarios) > 1
 
             def tell(spent: AccountCosts) -> Budget:
-                next_cost = cost if plan is None or cost is None else _counted(plan, spent)
+                next_cost = cost if plan is None or cost is None else spent.counted(plan)
                 outlook = Outlook(note=wrong) if wrong else outlook_of(spent, next_cost, every, self._limit, times)
                 spending, totals = spending_of(spent), over_time(spent, entries, superseded=superseded)
                 return budget_of(account, entries, spending, totals, outlook)
@@ -455,7 +447,7 @@ class Account:
 
         def read(reader: Reader) -> T:
             check_fingerprint(reader.account(self._name), fingerprint)
-            return reader.total(self._name, lambda spent: ask(spent, _counted(plan, spent)), cost)
+            return reader.total(self._name, lambda spent: ask(spent, spent.counted(plan)), cost)
 
         return self._log.read(read)
 
@@ -471,16 +463,6 @@ def _cost_of(plan: Costly) -> tuple[Cost, str]:
     if not (hasattr(plan, "cost") and hasattr(plan, "request")):
         raise UsageError(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
     return plan.cost, plan.request.scenario.fingerprint
-
-
-def _counted(plan: Costly, spent: AccountCosts) -> Cost:
-    """Return the cost of a plan as an account counts it: with exact sums where some release was designed for it."""
-    return getattr(plan, "joint_cost", plan.cost) if spent.designed else plan.cost
-
-
-def _remaining(spent: AccountCosts, cost: Cost) -> int | float:
-    count = spent.remaining(cost)
-    return count if count == math.inf else int(count)
 
 
 def not_sent(what: str, instead: str) -> UsageError:

@@ -132,7 +132,8 @@ def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool
         left -= place + 1
         proven = None
         if place == last or (left >= 0 and time.monotonic() < until):
-            proven = _total(spent.first(place + 1))
+            total = spent.first(place + 1).proven()
+            proven = None if total is None else ChargedTotal(total.total, total.rule)
         if proven is None:
             charged = ChargedTotal(entries[place].at_most, entries[place].at_most_rule, at_most=True)
             proven = later if superseded or later.total < charged.total else charged
@@ -149,15 +150,6 @@ def places_among(count: int, most: int) -> list[int]:
     """
     chosen = min(count, most)
     return sorted({round(place * (count - 1) / max(chosen - 1, 1)) for place in range(chosen)})
-
-
-def _total(spent: AccountCosts) -> ChargedTotal | None:
-    """Return the least total that is proven; None if none is."""
-    try:
-        composed = spent.total()
-    except Refused:
-        return None
-    return ChargedTotal(composed.total, composed.rule)
 
 
 def spending_of(spent: AccountCosts) -> Spending:

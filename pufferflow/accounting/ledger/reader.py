@@ -65,13 +65,8 @@ class Entry:
 
     @cached_property
     def _least(self) -> tuple[float, str]:
-        if self.so_far is None:
-            return self.at_most, self.at_most_rule
-        try:
-            composed = self.so_far.first(self.place + 1).total()
-        except Refused:
-            return self.at_most, self.at_most_rule
-        return composed.total, composed.rule
+        composed = None if self.so_far is None else self.so_far.first(self.place + 1).proven()
+        return (self.at_most, self.at_most_rule) if composed is None else (composed.total, composed.rule)
 
 
 class Reader:

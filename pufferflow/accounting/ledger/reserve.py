@@ -85,10 +85,6 @@ class ReservationRequest:
         """Return the request for the release that a plan has decided on."""
         return cls(account, release, decision.cost, decision.certificate, decision.name, decision)
 
-    def counted(self, spent: AccountCosts) -> Cost:
-        """Return the cost as an account counts it: with exact sums where some release was designed for it."""
-        return getattr(self.decision, "joint_cost", self.cost) if spent.designed else self.cost
-
     def reserve(self, log: Log) -> HeldReservation:
         """Return the reservation; refuse it if it would exceed the limit, with nothing appended."""
         if not log.knows(self.cost.shape.digest):
@@ -108,7 +104,10 @@ class ReservationRequest:
                 self._total(reader, account.limit.loss)
 
     def _total(self, reader: Reader, allowed: float) -> Composed:
-        return reader.total(self.account, lambda spent: spent.total([self.counted(spent)], enough=allowed), self.cost)
+        def total(spent: AccountCosts) -> Composed:
+            return spent.total([spent.counted(self.decision)], enough=allowed)
+
+        return reader.total(self.account, total, self.cost)
 
     def _reserve(self, appender: Appender) -> tuple[tuple[Head, Cost, bytes | None], tuple[str, ...]] | Composed:
         """Return the reservation's entry, cost and stored release, and notes on it; or a total above the limit."""
@@ -172,7 +171,7 @@ class ReservationRequest:
     def _refusal(self, reader: Reader, total: Composed) -> LimitReached:
         limit = reader.account(self.account).limit
         before = reader.total(self.account, lambda spent: spent.total().total)
-        left = reader.total(self.account, lambda spent: spent.remaining(self.counted(spent)), self.cost)
+        left = reader.total(self.account, lambda spent: spent.remaining(spent.counted(self.decision)), self.cost)
         same = "one with per_group=False, " if self.certificate.quieter else ""
         return LimitReached(
             f"The release would bring the account {self.account!r} to {limit.measure} "

@@ -72,6 +72,11 @@ class Prior(Stored, abc.ABC, family="prior"):
             instead="a newer pufferflow",
         )
 
+    @property
+    def source_in_words(self) -> str:
+        """The source of a prior that was not declared, for the end of its description."""
+        return "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
+
     def check(self, secret: AnySecret) -> None:
         """Refuse a secret to which the prior gives no law; called when a scenario is made."""
 
@@ -146,7 +151,7 @@ def belief_in_words(prior: Prior) -> str:
     >>> belief_in_words(pf.Independent())
     'rows are independent of each other'
     """
-    return prior.describe().removesuffix(f"; {prior.provenance.describe()}")
+    return prior.describe().removesuffix(prior.source_in_words)
 
 
 def stored_provenance(stored: dict[str, Any]) -> Provenance:

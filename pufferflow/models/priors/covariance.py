@@ -267,11 +267,6 @@ def check_places(positions: Floats, rows: int) -> None:
         )
 
 
-def read_covariance(given: object) -> Covariance:
-    """Return a covariance, from one or from a matrix."""
-    return given if isinstance(given, Covariance) else Matrix(given)
-
-
 def _read_matrix(given: Any) -> Floats:
     try:
         read = np.array(given, dtype=np.float64)

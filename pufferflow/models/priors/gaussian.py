@@ -24,7 +24,7 @@ from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.models.domain import Bins, Interval, Product
 from pufferflow.models.priors.base import DECLARED, Prior, stored_provenance, wrong_secret
 from pufferflow.models.priors.correlations import AR1, Exchangeable
-from pufferflow.models.priors.covariance import Covariance, Factors, Matrix, Sides, check_places, read_covariance
+from pufferflow.models.priors.covariance import Covariance, Factors, Matrix, Sides, check_places
 from pufferflow.models.reference import Provenance, Reference
 from pufferflow.models.secret import AnySecret, Derived, Initial, Secret
 from pufferflow.models.stored import ADDED
@@ -255,7 +255,8 @@ class GaussianPrior(Prior, kind="gaussian"):
         *,
         across: Any = None,
     ) -> None:
-        read, columns = read_covariance(covariance), None if across is None else read_across(across)
+        read = covariance if isinstance(covariance, Covariance) else Matrix(covariance)
+        columns = None if across is None else read_across(across)
         variance = _variance(variance, read) if columns is None else check_alone(variance, mean)
         centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
         set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance, across=columns)
@@ -268,11 +269,9 @@ class GaussianPrior(Prior, kind="gaussian"):
     def describe(self) -> str:
         if self.across is not None:
             columns = f"{self.covariance.describe()}; {in_words(self.across)}"
-            source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-            return f"all columns of all rows are jointly Gaussian; {columns}{source}"
-        variance = "" if self.variance is None else f" and variance {self.variance:g}"
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-        return f"rows are jointly Gaussian with mean {self.mean:g}{variance}; {self.covariance.describe()}{source}"
+            return f"all columns of all rows are jointly Gaussian; {columns}{self.source_in_words}"
+        moments = f"mean {self.mean:g}" + ("" if self.variance is None else f" and variance {self.variance:g}")
+        return f"rows are jointly Gaussian with {moments}; {self.covariance.describe()}{self.source_in_words}"
 
     def fingerprint(self) -> Any:
         covariance = self.covariance.fingerprint()  # a function cannot be stored, but has a fingerprint in its process

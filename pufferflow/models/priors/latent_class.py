@@ -134,9 +134,8 @@ class LatentClass(Prior, kind="latent class"):
             )
 
     def describe(self) -> str:
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-        count = len(self.weights)
-        return f"the rows of a group share one of {count} hidden classes, and are independent given it{source}"
+        classes = f"one of {len(self.weights)} hidden classes"
+        return f"the rows of a group share {classes}, and are independent given it{self.source_in_words}"
 
     def stored(self) -> dict[str, Any]:
         rows = [stored_law(law) for law in self.rows]
@@ -199,10 +198,9 @@ class LatentClassesNear(Prior, kind="latent classes"):
 
     def describe(self) -> str:
         where = slack_in_words(self.slack, self.confidence, "groups")
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
         return (
             f"the rows of a group share one of {len(self.rows.centre)} hidden classes, and are independent given it; "
-            f"the laws of class and rows are {where}{source}"
+            f"the laws of class and rows are {where}{self.source_in_words}"
         )
 
     @classmethod

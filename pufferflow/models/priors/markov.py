@@ -131,8 +131,9 @@ class ChainPrior(Prior):
         between, whose = self.words
         starts = {"stationary": f"starts from {whose} stationary law", "free": "may start from any law"}
         start = starts[self.initial] if isinstance(self.initial, str) else "starts from a known law"
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-        return f"rows form a Markov chain of {self.states} states{repeats}{between}, which {start}{source}"
+        return (
+            f"rows form a Markov chain of {self.states} states{repeats}{between}, which {start}{self.source_in_words}"
+        )
 
     @abc.abstractmethod
     def along(self, positions: Floats, start: float = 0) -> tuple[Chain | Chains, int]:

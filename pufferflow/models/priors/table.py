@@ -190,9 +190,8 @@ class Table(Prior, kind="table"):
 
     def describe(self) -> str:
         drawn = f"; {', '.join(self.shared)} once for all rows of a group" if self.shared else ""
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-        count = len(self.probabilities)
-        return f"each row is one draw from a table of {count} combinations of {', '.join(self.names)}{drawn}{source}"
+        table = f"a table of {len(self.probabilities)} combinations of {', '.join(self.names)}"
+        return f"each row is one draw from {table}{drawn}{self.source_in_words}"
 
     def stored(self) -> dict[str, Any]:
         return {**super().stored(), "probability": stored_law(self.probabilities)}
@@ -288,8 +287,9 @@ class TablesNear(Prior, kind="tables"):
 
     def describe(self) -> str:
         where = slack_in_words(self.slack, self.confidence, "rows")
-        source = "" if self.provenance == DECLARED else f"; {self.provenance.describe()}"
-        return f"each row is one draw from some table of {', '.join(self.names)} with laws {where}{source}"
+        return (
+            f"each row is one draw from some table of {', '.join(self.names)} with laws {where}{self.source_in_words}"
+        )
 
     def stored(self) -> dict[str, Any]:
         return {**super().stored(), "laws": [one.stored() for one in self.laws]}

@@ -186,7 +186,7 @@ class Told:
     def first(self, count):
         return Told(self.totals[:count])
 
-    def total(self):
+    def proven(self):
         if len(self.totals) < 3:
-            raise pf.Refused("not known")
+            return None
         return pf.compose([], SCENARIO).__class__(pf.Pure(self.totals[-1]), "a rule")
