@@ -264,7 +264,7 @@ def _worlds(
     order = chain.order[first : first + len(cells) - 1]
     worlds = list[RowWorlds]()
     for initial in chain.initial[:_MOST_STARTS]:
-        law, middle = _law_after(chain, initial, 0, first), _law_after(chain, initial, 0, row)
+        law, middle = _law_after(chain, initial, first), _law_after(chain, initial, row)
         if (middle[states] > 0).all():
             path, other = (Path(chain.kernels, order, law, row - first, state, cells, tables) for state in states)
             count = int(cells.max()) + 1
@@ -291,8 +291,8 @@ def _stretch(cells: Indices, row: int) -> tuple[int, Indices] | None:
     return None
 
 
-def _law_after(chain: Chain, law: Floats, start: int, end: int) -> Floats:
-    for kernel in chain.order[start:end]:
+def _law_after(chain: Chain, law: Floats, end: int) -> Floats:
+    for kernel in chain.order[:end]:
         law = law @ chain.kernels[kernel]
     return law
 

@@ -59,7 +59,7 @@ class Descent:
             )
             set_fields(self, **{name: number})
         for name in ("lipschitz", "data_lipschitz", "strong_convexity"):
-            set_fields(self, **{name: read_size(getattr(self, name), name, "a number >= 0", f"{name}=1.0")})
+            set_fields(self, **{name: read_size(getattr(self, name), name, f"{name}=1.0")})
         instance(self.convex, bool, "convex", allowed="True or False", instead="convex=False")
         self._check_constants()
 
@@ -161,7 +161,7 @@ class Descent:
 
     def all_rows(self, distance: float = math.inf) -> Displacements:
         """Return the displacement if all rows move by up to a distance (M7)."""
-        farthest = read_size(distance, "The distance", "a number >= 0", "distance=1.0")
+        farthest = read_size(distance, "The distance", "distance=1.0")
         return self.displacements_of([(np.arange(self.rows), np.full(self.rows, farthest))])
 
     def _steps_moved(self, given: Any, distances: Any) -> tuple[Indices, Floats]:

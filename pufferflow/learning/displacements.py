@@ -215,8 +215,9 @@ def read_count(given: object, name: str) -> int:
     return count
 
 
-def read_size(given: object, name: str, allowed: str, instead: str) -> float:
+def read_size(given: object, name: str, instead: str) -> float:
     """Return one number ≥ 0, or ∞."""
+    allowed = "a number >= 0"
     read = read_sizes(given, name, allowed, instead)
     if read.ndim:
         raise UsageError(f"{name} has {read.size} numbers.", allowed=allowed, instead=instead)

@@ -8,18 +8,19 @@ The movement of a model between two secrets is measured in the deviations of one
 along one coupling of whole data sets. So an account adds it to other releases along that coupling (M24).
 """
 
+import abc
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Final, Protocol, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 import polars as pl
 
 from pufferflow.accounting.rules.single_rows import chained_rows
 from pufferflow.calibration.chain_bounds import ROW_BY_ROW, ChainedRows
-from pufferflow.core.arrays import Floats
+from pufferflow.core.arrays import Flags, Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import agree
 from pufferflow.distributions.coupling import Certainty
@@ -145,7 +146,7 @@ def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> Chain
     if prior.repeats is not None:  # of the position of groups only the phase matters
         steps = 0, int((highs - lows + lows % prior.repeats).max())
     try:
-        return chained_rows(scenario, prior, steps, order.start, all_read=True)
+        return chained_rows(scenario, prior, steps, order.start)
     except Refused:
         return None
 
@@ -164,36 +165,45 @@ class FittedModel(Query):
     linear = False
 
 
-class Fitting(Protocol):
-    """How a model is fitted with noise: by noisy sums of products, or by a noisy descent."""
+@dataclass(frozen=True, eq=False)
+class Fitting(abc.ABC):
+    """Base of the ways to fit a model with noise, calibrated for some priors: by noisy sums or by a noisy descent."""
+
+    proof: ClassVar[str]
+    """The proof of its loss."""
+    order: PublicOrder
+    hidden: Flags
+    """The columns that are hidden; the target is the last column."""
+    beliefs: tuple[ModelBelief, ...]
+    promise: Guarantee
 
     @property
-    def proof(self) -> str:
-        """The proof of its loss."""
-        ...
-
-    @property
+    @abc.abstractmethod
     def noise(self) -> NoisySum:
         """Its noise, in words."""
-        ...
 
     @property
+    @abc.abstractmethod
     def expected_error(self) -> float:
         """The error of predictions expected from noise, in units of the scaled target, by public facts."""
-        ...
 
     @property
+    @abc.abstractmethod
     def carried(self) -> tuple[Carried, ...]:
         """The proof of each prior, with the noise that it needs."""
-        ...
 
+    @abc.abstractmethod
     def movement(self, coupling: Coupling) -> float:
         """Return the largest movement along a coupling, in deviations (for Laplace noise, in ε)."""
-        ...
 
+    @abc.abstractmethod
     def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
         """Return the coefficients of scaled columns with the intercept first, from rows; noise is drawn here."""
-        ...
+
+    @cached_property
+    def known_movements(self) -> dict[object, float]:
+        """The movements that were computed before."""
+        return {}
 
 
 @final

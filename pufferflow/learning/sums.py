@@ -21,15 +21,14 @@ import numpy as np
 from pufferflow.core.arrays import Array, Flags, Floats, Indices
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.engines.model_rows import PublicOrder
 from pufferflow.learning.displacements import Coupling
 from pufferflow.learning.iteration import DRAWN, FINE, fine_grid
 from pufferflow.learning.model_columns import ScaledRows
-from pufferflow.learning.model_plan import Carried, ModelBelief
+from pufferflow.learning.model_plan import Carried, Fitting
 from pufferflow.noise.base import Noise
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
-from pufferflow.privacy.guarantee import Guarantee, Pure
+from pufferflow.privacy.guarantee import Pure
 from pufferflow.published.certificate import NoisySum
 
 STEPS: Final = 1 << 19
@@ -49,13 +48,9 @@ _SHARES: Final = 1.0 / _RATIO ** np.arange(6000)
 
 @final
 @dataclass(frozen=True, eq=False)
-class SumsOfProducts:
+class SumsOfProducts(Fitting):
     """The noisy sums for columns of which some are `hidden`, the target last, calibrated for some priors."""
 
-    order: PublicOrder
-    hidden: Flags
-    beliefs: tuple[ModelBelief, ...]
-    promise: Guarantee
     penalty: float | None
     """The penalty on the diagonal of X'X for each scaled column; None for the least sum of bias and noise."""
     intercept: bool = True
@@ -170,13 +165,9 @@ class SumsOfProducts:
     def _length(self, coupling: Coupling, family: type[Laplace] | type[Gaussian]) -> float:
         """Return the movement of all sums together in the norm of a noise."""
         key = id(coupling.prior), coupling.columns.tobytes(), coupling.single, family
-        if key not in self._known:
-            self._known[key] = self._longest(coupling, family)
-        return self._known[key]
-
-    @cached_property
-    def _known(self) -> dict[object, float]:
-        return {}
+        if key not in self.known_movements:
+            self.known_movements[key] = self._longest(coupling, family)
+        return self.known_movements[key]
 
     def _longest(self, coupling: Coupling, family: type[Laplace] | type[Gaussian]) -> float:
         lengths = self._lengths(coupling, norm=1 if family is Laplace else 2)

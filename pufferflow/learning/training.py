@@ -16,19 +16,18 @@ from typing import Final, final
 
 import numpy as np
 
-from pufferflow.core.arrays import Flags, Floats, Indices
+from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.progress import working
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.engines.model_rows import PublicOrder, inverse
+from pufferflow.engines.model_rows import inverse
 from pufferflow.learning.descent import Descent
 from pufferflow.learning.displacements import Coupling, Displacements
 from pufferflow.learning.iteration import DRAWN, FINE, fine_grid
 from pufferflow.learning.model_columns import Objective, RowsInOrder, ScaledRows
-from pufferflow.learning.model_plan import Carried, ModelBelief
+from pufferflow.learning.model_plan import Carried, Fitting
 from pufferflow.learning.shifts import deviations
 from pufferflow.learning.sums import TYPICAL
 from pufferflow.noise.gaussian import Gaussian
-from pufferflow.privacy.guarantee import Guarantee
 from pufferflow.published.certificate import NoisySum
 
 _MOST_AT_ONCE: Final = 1 << 16
@@ -39,13 +38,9 @@ _ROUND: Final = 1 + 2.0**-36
 
 @final
 @dataclass(frozen=True, eq=False)
-class Training:
+class Training(Fitting):
     """A descent on rows with `hidden` columns (the target last), with noise calibrated for some priors."""
 
-    order: PublicOrder
-    hidden: Flags
-    beliefs: tuple[ModelBelief, ...]
-    promise: Guarantee
     objective: Objective
     penalty: float
     step_size: float
@@ -198,14 +193,10 @@ class Training:
     def _deviations(self, coupling: Coupling, scale: float) -> float:
         """Return the deviations of one Gaussian that the iteration is equivalent to with this noise."""
         key = id(coupling.prior), coupling.columns.tobytes(), coupling.single
-        if key not in self._known:
+        if key not in self.known_movements:
             iteration = self._unscaled.iteration
-            self._known[key] = float(deviations(iteration, self.displacements(coupling)).max(initial=0.0))
-        return self._known[key] / scale * (1 + 2 * UNIT)
-
-    @cached_property
-    def _known(self) -> dict[object, float]:
-        return {}
+            self.known_movements[key] = float(deviations(iteration, self.displacements(coupling)).max(initial=0.0))
+        return self.known_movements[key] / scale * (1 + 2 * UNIT)
 
     @cached_property
     def _unscaled(self) -> Descent:

@@ -201,9 +201,9 @@ class Provenance(Stored):
         """Return the source in words, and the defects that fitting found."""
         return "; ".join([self.origin_in_words, *self.notes])
 
-    def noted(self, note: str) -> "Provenance":
-        """Return the same with a further note."""
-        return Provenance(self.reference, self.rows, self.digest, (*self.notes, note), self.origin)
+    def noted(self, *notes: str) -> "Provenance":
+        """Return the same with further notes."""
+        return Provenance(self.reference, self.rows, self.digest, (*self.notes, *notes), self.origin)
 
     @property
     def origin_in_words(self) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Protocol, Self, final
+from typing import Any, ClassVar, Final, Self, final
 
 import numpy as np
 
@@ -34,172 +34,9 @@ _FINEST: Final = 1e-3
 _WHOLE: Final = 1e-9
 
 
-class Stairs(Protocol):
-    """A staircase of one step per unit, by its losses."""
-
-    @property
-    def expected_error(self) -> float:
-        """The expected absolute value."""
-        ...
-
-    def bends(self, radius: float) -> Floats:
-        """Return the shifts up to a radius between which integrals are linear, in order."""
-        ...
-
-    def renyi(self, shift: Floats, alpha: float) -> Floats:
-        """Return Rényi losses of shifts."""
-        ...
-
-    def delta(self, shift: Floats, epsilon: float) -> Floats:
-        """Return hockey sticks of shifts."""
-        ...
-
-    def zcdp(self, shift: Floats) -> Floats:
-        """Return concentrated losses of shifts."""
-        ...
-
-    def gdp(self, shift: Floats) -> Floats:
-        """Return Gaussian losses of shifts."""
-        ...
-
-
-@final
-@dataclass(frozen=True)
-class Shape:
-    """The fall of the log density per step, and the share of the step at which it is."""
-
-    epsilon: float
-    gamma: float
-
-
 def best_gamma(epsilon: float) -> float:
     """Return the share with the least expected error where a movement is one step: 1/(1 + e^(ε/2))."""
     return 1 / (1 + math.exp(min(epsilon, 1400.0) / 2))
-
-
-@functools.lru_cache(maxsize=256)
-def best_shape(promises: tuple[Guarantee, ...], gamma: float | None, stairs: Callable[[Shape], Stairs]) -> Shape:
-    """Return the shape with the least expected error among those that keep guarantees for a movement of one unit.
-
-    For a pure guarantee the fall is its ε (M12, Geng and others). Searched numbers have few digits, so that all
-    machines find the same.
-    """
-    first = promises[0]
-    if len(promises) == 1 and isinstance(first, Pure) and first.epsilon > 0:
-        return Shape(first.epsilon, best_gamma(first.epsilon) if gamma is None else gamma)
-
-    def error(shape: Shape) -> float:
-        unit = stairs(shape)
-        reach = longest_shift(unit, shape, promises)
-        return unit.expected_error / reach if reach > 0 else math.inf
-
-    tried = {shape: error(shape) for shape in _candidates(promises, gamma, stairs)}
-    best = min(tried, key=tried.__getitem__)
-    if tried[best] == math.inf:
-        raise Refused(
-            f"Staircase noise of any shape for {', '.join(map(repr, promises))}.",
-            allowed="a guarantee with epsilon or delta above 0",
-            instead="a larger epsilon",
-        )
-    return _refined(best, tried[best], error, fixed=gamma is not None)
-
-
-def longest_shift(unit: Stairs, shape: Shape, promises: Sequence[Guarantee]) -> float:
-    """Return how long a shift may be that keeps guarantees, up to _MOST_STEPS steps; to about nine digits."""
-    return min(_longest(unit, shape, one) for one in promises)
-
-
-def _longest(unit: Stairs, shape: Shape, promise: Guarantee) -> float:
-    """Return the first crossing of the line through the losses at all bends."""
-    match promise.divergence:
-        case Divergence.LOG_RATIO:
-            return min(math.floor(promise.epsilon / shape.epsilon + _WHOLE), _MOST_STEPS_OF_SHAPE)
-        case Divergence.CONCENTRATED:
-            return _steps(unit.zcdp(_STEPS), promise.loss)
-        case Divergence.GAUSSIAN:
-            return _steps(unit.gdp(_STEPS), promise.loss)
-        case Divergence.RENYI:
-            shifts = unit.bends(_MOST_STEPS_OF_SHAPE)
-            rates = (promise.alpha - 1) * (unit.renyi(shifts, promise.alpha) - promise.epsilon)
-            values, limit = np.exp(np.minimum(rates, 600.0)), 1.0
-            start = math.exp(-(promise.alpha - 1) * promise.epsilon)
-        case Divergence.HOCKEY_STICK:
-            shifts = unit.bends(_MOST_STEPS_OF_SHAPE)
-            values, limit, start = unit.delta(shifts, promise.epsilon), promise.delta, 0.0
-    shifts, values = np.append(0.0, shifts), np.append(start, values)
-    above = np.flatnonzero(values > limit)
-    if not len(above):
-        return float(shifts[-1])
-    after = int(above[0])
-    if after == 0:
-        return 0.0
-    low, high = float(values[after - 1]), float(values[after])
-    return float(shifts[after - 1] + (limit - low) / (high - low) * (shifts[after] - shifts[after - 1]))
-
-
-def _steps(losses: Floats, most: float) -> float:
-    """Return the largest movement in whole steps, where a loss follows from the pure one."""
-    return float(np.searchsorted(losses, most, side="right"))
-
-
-def _fall_of(promise: Guarantee, steps: int, stairs: Callable[[Shape], Stairs]) -> float:
-    """Return the largest fall with which so many steps keep a guarantee whose loss follows from the pure one."""
-    return largest(
-        lambda fall: fall == 0 or _longest(stairs(Shape(fall, 0.5)), Shape(fall, 0.5), promise) >= steps, _STEEPEST
-    )
-
-
-def _candidates(
-    promises: Sequence[Guarantee], gamma: float | None, stairs: Callable[[Shape], Stairs]
-) -> Iterator[Shape]:
-    """Yield shapes: those that a guarantee's own ε suggests, and a coarse grid."""
-    own = [one.epsilon / steps for one in promises for steps in (1, 2) if 0 < one.epsilon < 1e3]
-    totals = [one.delta for one in promises if one.epsilon == 0 and one.delta > 0]
-    own += [_fall_of(one, steps, stairs) for one in promises if one.divergence in _OF_PURE for steps in (1, 2, 3)]
-    for fall in dict.fromkeys([fall for fall in own if fall > 0] + [*_FALLS]):
-        gammas = [*_GAMMAS, best_gamma(fall), *itertools.chain(*(gammas_of_tv(fall, tv) for tv in totals))]
-        yield from (Shape(fall, one) for one in dict.fromkeys(gammas if gamma is None else [gamma]))
-
-
-def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
-    """Return the shares with which a movement of one step has this total variation: M12's formula, solved (M12).
-
-    It rises from (1 − e^(−ε))/2 at γ = 0 to tanh(ε/2) at γ = 1/2, and falls back to where it began at γ = 1.
-
-    >>> [round(gamma, 4) for gamma in gammas_of_tv(1.0, 0.3234)], gammas_of_tv(1.0, 0.5)
-    ([0.0138, 0.9641], [])
-    """
-    fall = math.exp(-epsilon)
-    rise = -math.expm1(-epsilon)
-    if not rise / 2 <= tv <= math.tanh(epsilon / 2):
-        return []
-    low = fall * (2 * tv - rise) / (2 * rise * (rise - tv))
-    high = (rise / (2 * tv) - fall) / rise
-    return [min(max(low, 0.0), 0.5), min(max(high, 0.5), 1.0)]
-
-
-def _refined(best: Shape, least: float, error: Callable[[Shape], float], *, fixed: bool) -> Shape:
-    """Return the best shape near one, by halved steps; a fall that the guarantee gives is kept."""
-    step = 0.5
-    while step > _FINEST:
-        falls = [_rounded(best.epsilon * factor) for factor in (1 / (1 + step), 1 + step)]
-        near = [Shape(fall, best.gamma) for fall in falls if fall > 0]
-        if not fixed:
-            moved = [_rounded(best.gamma * factor) for factor in (1 / (1 + step), 1 + step)]
-            near += [Shape(best.epsilon, min(gamma, 1.0)) for gamma in moved]
-        errors = {shape: error(shape) for shape in near}
-        nearest = min(errors, key=errors.__getitem__)
-        if errors[nearest] < least * (1 - _WHOLE):
-            best, least = nearest, errors[nearest]
-        else:
-            step /= 2
-    return best
-
-
-def _rounded(number: float) -> float:
-    """Return a number rounded down to six digits."""
-    digits = 10.0 ** (5 - math.floor(math.log10(number))) if number > 0 else 1.0
-    return math.floor(number * digits) / digits
 
 
 _MOST_STEPS = 1_000
@@ -269,10 +106,10 @@ class Staircase(Noise):
         """
         radius, share = read_scale(sensitivity), probability_below_one(tv, "tv")
         promises = Pure(epsilon), Approx(0.0, share)
-        shape = best_shape(promises, None, _unit)
-        scale = radius / longest_shift(_unit(shape), shape, promises)
+        unit = best_staircase(promises, None)
+        scale = radius / longest_shift(unit, promises)
         while True:
-            noise = cls(scale, shape.epsilon, shape.gamma)
+            noise = cls(scale, unit.epsilon, unit.gamma)
             if noise.pure(radius) <= promises[0].epsilon and noise.tv(radius) <= share:
                 return noise
             scale *= 1 + _RTOL
@@ -300,13 +137,14 @@ class Staircase(Noise):
         return float(np.max(self.delta(self._turning(read_radius(radius)), epsilon)))
 
     @property
-    def _share(self) -> float:
+    def share(self) -> float:
+        """The share of a step at which the density falls."""
         return 0.0 if self.gamma is None else self.gamma
 
     @property
     def height(self) -> float:
         """The density at 0, in units."""
-        return -math.expm1(-self.epsilon) / (2 * (self._share + math.exp(-self.epsilon) * (1 - self._share)))
+        return -math.expm1(-self.epsilon) / (2 * (self.share + math.exp(-self.epsilon) * (1 - self.share)))
 
     def bends(self, radius: float) -> Floats:
         """Return the shifts up to a radius, in order, at which jumps of both densities may meet.
@@ -323,7 +161,7 @@ class Staircase(Noise):
         found = [np.empty(0)]
         for distance in np.unique(np.abs(distances[distances != 0])).tolist():
             steps = np.arange(math.floor(distance / high), math.ceil(distance / low) + 1, dtype=np.float64)
-            turns = np.concatenate([steps, steps + 2 * self._share - 1, steps - 2 * self._share + 1])
+            turns = np.concatenate([steps, steps + 2 * self.share - 1, steps - 2 * self.share + 1])
             found.append(distance / turns[turns > 0])
         scales = np.unique(np.concatenate(found))
         return scales[(scales > low) & (scales < high)]
@@ -336,7 +174,7 @@ class Staircase(Noise):
         if self.sensitivity == 0 or radius / self.sensitivity > _MOST_STEPS:
             return np.array([radius])
         steps = np.arange(math.floor(radius / self.sensitivity) + 2)
-        bends = np.concatenate([steps + turn * self._share for turn in (-2, -1, 0, 1, 2)]) * self.sensitivity
+        bends = np.concatenate([steps + turn * self.share for turn in (-2, -1, 0, 1, 2)]) * self.sensitivity
         return np.append(bends[(bends > 0) & (bends < radius)], radius)
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:
@@ -377,7 +215,7 @@ class Staircase(Noise):
 
     def _pieces(self, u: float) -> tuple[Floats, Floats, Floats]:
         """Return how often each density has fallen on the pieces where both are constant, and their lengths' logs."""
-        falls_p, falls_q, log_lengths, outside = _pieces(u, self._share)
+        falls_p, falls_q, log_lengths, outside = _pieces(u, self.share)
         repeated = -math.log(-math.expm1(-self.epsilon))
         return falls_p, falls_q, log_lengths + np.where(outside, repeated, 0.0)
 
@@ -385,7 +223,7 @@ class Staircase(Noise):
         sizes = np.abs(units)
         whole = np.floor(np.minimum(sizes, 2.0**1000))
         with np.errstate(over="ignore"):
-            return math.log(self.height) - self.epsilon * (whole + (sizes - whole >= self._share))
+            return math.log(self.height) - self.epsilon * (whole + (sizes - whole >= self.share))
 
     def _tail(self, units: Floats) -> Floats:
         """Return the mass of the rest of the step that u lies in, and of all steps beyond it."""
@@ -393,20 +231,20 @@ class Staircase(Noise):
         with np.errstate(under="ignore", over="ignore"):
             whole = np.floor(np.minimum(units, 2.0**52))
             part = np.minimum(units - whole, 1.0)
-            left = np.maximum(self._share - part, 0.0) + fall * (1 - np.maximum(part, self._share))
-            beyond = fall * (self._share + fall * (1 - self._share)) / -math.expm1(-self.epsilon)
+            left = np.maximum(self.share - part, 0.0) + fall * (1 - np.maximum(part, self.share))
+            beyond = fall * (self.share + fall * (1 - self.share)) / -math.expm1(-self.epsilon)
             return np.exp(-self.epsilon * whole) * self.height * (left + beyond)
 
     def _reach(self, tails: Floats) -> Floats:
         fall = math.exp(-self.epsilon)
         whole = np.maximum(np.floor(-np.log(2 * tails) / self.epsilon), 0.0)
-        first = self._share
+        first = self.share
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             used = np.clip(0.5 - tails * np.exp(np.minimum(self.epsilon * whole, 700.0)), 0.0, 0.5) / self.height
             return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
-        fall, share = mp.exp(-mp.mpf(self.epsilon)), mp.mpf(self._share)
+        fall, share = mp.exp(-mp.mpf(self.epsilon)), mp.mpf(self.share)
         height = (1 - fall) / (2 * (share + fall * (1 - share)))
         whole = mp.floor(units)
         part = units - whole
@@ -416,7 +254,7 @@ class Staircase(Noise):
 
     def _mean_size(self) -> float:
         """Return 2·Σ_j e^{−jε} ∫ of x over the two parts of step j."""
-        fall, first = math.exp(-self.epsilon), self._share
+        fall, first = math.exp(-self.epsilon), self.share
         rise = -math.expm1(-self.epsilon)
         if rise < _SHALLOW:
             return math.inf  # beyond the floats
@@ -425,7 +263,7 @@ class Staircase(Noise):
         return 2 * self.height * (offset / rise + weight * fall / rise**2)
 
     def _mean_square(self) -> float:
-        fall, first = math.exp(-self.epsilon), self._share
+        fall, first = math.exp(-self.epsilon), self.share
         rise = -math.expm1(-self.epsilon)
         if rise < _SHALLOW:
             return math.inf  # beyond the floats
@@ -454,8 +292,8 @@ class StaircaseFamily:
         promises = tuple(guarantee.singles)
         if guarantee.divergence in (Divergence.CONCENTRATED, Divergence.GAUSSIAN):  # kept by pure losses (M29)
             promises = (Pure(largest(lambda epsilon: guarantee.follows_from(Pure(epsilon)), 1e4)),)
-        shape = best_shape(promises, self.gamma, _unit)
-        return StaircaseFamily(shape.epsilon, shape.gamma)
+        unit = best_staircase(promises, self.gamma)
+        return StaircaseFamily(unit.epsilon, unit.gamma)
 
     def __call__(self, scale: float) -> Staircase:
         if self.epsilon is None:
@@ -467,8 +305,124 @@ class StaircaseFamily:
         return Staircase(scale, self.epsilon, self.gamma)
 
 
-def _unit(shape: Shape) -> Staircase:
-    return Staircase(1.0, shape.epsilon, shape.gamma)
+@functools.lru_cache(maxsize=256)
+def best_staircase(promises: tuple[Guarantee, ...], gamma: float | None) -> Staircase:
+    """Return the staircase of steps of one unit with the least expected error, by the movement that keeps guarantees.
+
+    For a pure guarantee the fall is its ε (M12, Geng and others). Searched numbers have few digits, so that all
+    machines find the same.
+    """
+    first = promises[0]
+    if len(promises) == 1 and isinstance(first, Pure) and first.epsilon > 0:
+        return Staircase(1.0, first.epsilon, gamma)
+
+    def error(unit: Staircase) -> float:
+        reach = longest_shift(unit, promises)
+        return unit.expected_error / reach if reach > 0 else math.inf
+
+    tried = {unit: error(unit) for unit in _candidates(promises, gamma)}
+    best = min(tried, key=tried.__getitem__)
+    if tried[best] == math.inf:
+        raise Refused(
+            f"Staircase noise of any shape for {', '.join(map(repr, promises))}.",
+            allowed="a guarantee with epsilon or delta above 0",
+            instead="a larger epsilon",
+        )
+    return _refined(best, tried[best], error, fixed=gamma is not None)
+
+
+def longest_shift(unit: Staircase, promises: Sequence[Guarantee]) -> float:
+    """Return how long a shift may be that keeps guarantees, up to _MOST_STEPS steps; to about nine digits."""
+    return min(_longest(unit, one) for one in promises)
+
+
+def _longest(unit: Staircase, promise: Guarantee) -> float:
+    """Return the first crossing of the line through the losses at all bends."""
+    match promise.divergence:
+        case Divergence.LOG_RATIO:
+            return min(math.floor(promise.epsilon / unit.epsilon + _WHOLE), _MOST_STEPS_OF_SHAPE)
+        case Divergence.CONCENTRATED:
+            return _steps(unit.zcdp(_STEPS), promise.loss)
+        case Divergence.GAUSSIAN:
+            return _steps(unit.gdp(_STEPS), promise.loss)
+        case Divergence.RENYI:
+            shifts = unit.bends(_MOST_STEPS_OF_SHAPE)
+            rates = (promise.alpha - 1) * (unit.renyi(shifts, promise.alpha) - promise.epsilon)
+            values, limit = np.exp(np.minimum(rates, 600.0)), 1.0
+            start = math.exp(-(promise.alpha - 1) * promise.epsilon)
+        case Divergence.HOCKEY_STICK:
+            shifts = unit.bends(_MOST_STEPS_OF_SHAPE)
+            values, limit, start = unit.delta(shifts, promise.epsilon), promise.delta, 0.0
+    shifts, values = np.append(0.0, shifts), np.append(start, values)
+    above = np.flatnonzero(values > limit)
+    if not len(above):
+        return float(shifts[-1])
+    after = int(above[0])
+    if after == 0:
+        return 0.0
+    low, high = float(values[after - 1]), float(values[after])
+    return float(shifts[after - 1] + (limit - low) / (high - low) * (shifts[after] - shifts[after - 1]))
+
+
+def _steps(losses: Floats, most: float) -> float:
+    """Return the largest movement in whole steps, where a loss follows from the pure one."""
+    return float(np.searchsorted(losses, most, side="right"))
+
+
+def _fall_of(promise: Guarantee, steps: int) -> float:
+    """Return the largest fall with which so many steps keep a guarantee whose loss follows from the pure one."""
+    return largest(lambda fall: fall == 0 or _longest(Staircase(1.0, fall, 0.5), promise) >= steps, _STEEPEST)
+
+
+def _candidates(promises: Sequence[Guarantee], gamma: float | None) -> Iterator[Staircase]:
+    """Yield staircases: those that a guarantee's own ε suggests, and a coarse grid."""
+    own = [one.epsilon / steps for one in promises for steps in (1, 2) if 0 < one.epsilon < 1e3]
+    totals = [one.delta for one in promises if one.epsilon == 0 and one.delta > 0]
+    own += [_fall_of(one, steps) for one in promises if one.divergence in _OF_PURE for steps in (1, 2, 3)]
+    for fall in dict.fromkeys([fall for fall in own if fall > 0] + [*_FALLS]):
+        gammas = [*_GAMMAS, best_gamma(fall), *itertools.chain(*(gammas_of_tv(fall, tv) for tv in totals))]
+        yield from (Staircase(1.0, fall, one) for one in dict.fromkeys(gammas if gamma is None else [gamma]))
+
+
+def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
+    """Return the shares with which a movement of one step has this total variation: M12's formula, solved (M12).
+
+    It rises from (1 − e^(−ε))/2 at γ = 0 to tanh(ε/2) at γ = 1/2, and falls back to where it began at γ = 1.
+
+    >>> [round(gamma, 4) for gamma in gammas_of_tv(1.0, 0.3234)], gammas_of_tv(1.0, 0.5)
+    ([0.0138, 0.9641], [])
+    """
+    fall = math.exp(-epsilon)
+    rise = -math.expm1(-epsilon)
+    if not rise / 2 <= tv <= math.tanh(epsilon / 2):
+        return []
+    low = fall * (2 * tv - rise) / (2 * rise * (rise - tv))
+    high = (rise / (2 * tv) - fall) / rise
+    return [min(max(low, 0.0), 0.5), min(max(high, 0.5), 1.0)]
+
+
+def _refined(best: Staircase, least: float, error: Callable[[Staircase], float], *, fixed: bool) -> Staircase:
+    """Return the best staircase near one, by halved steps; a fall that the guarantee gives is kept."""
+    step = 0.5
+    while step > _FINEST:
+        falls = [_rounded(best.epsilon * factor) for factor in (1 / (1 + step), 1 + step)]
+        near = [Staircase(1.0, fall, best.gamma) for fall in falls if fall > 0]
+        if not fixed:
+            moved = [_rounded(best.share * factor) for factor in (1 / (1 + step), 1 + step)]
+            near += [Staircase(1.0, best.epsilon, min(gamma, 1.0)) for gamma in moved]
+        errors = {unit: error(unit) for unit in near}
+        nearest = min(errors, key=errors.__getitem__)
+        if errors[nearest] < least * (1 - _WHOLE):
+            best, least = nearest, errors[nearest]
+        else:
+            step /= 2
+    return best
+
+
+def _rounded(number: float) -> float:
+    """Return a number rounded down to six digits."""
+    digits = 10.0 ** (5 - math.floor(math.log10(number))) if number > 0 else 1.0
+    return math.floor(number * digits) / digits
 
 
 @functools.lru_cache(maxsize=4096)

@@ -76,19 +76,17 @@ def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Pr
     return math.ceil(2 * (last - cost.window[0]) / every) + 1
 
 
-def chained_rows(
-    scenario: Scenario, prior: Prior, steps: tuple[int, int] | None, start: float | None, *, all_read: bool = False
-) -> ChainedRows:
+def chained_rows(scenario: Scenario, prior: Prior, steps: tuple[int, int] | None, start: float | None) -> ChainedRows:
     """Return the rows of a chain from the first to the last of some steps, of sequences that began at `start`.
 
-    If laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. Before
-    and after the steps any two values of a row count, which lose no more than those of the steps. With `all_read` there
-    are no such rows; a first value may be one of them.
+    If laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. All
+    rows of the steps are read, and there are no others; but a first value may come before them, so of any row any two
+    values count then.
     """
     secret = scenario.secret
     if not isinstance(prior, ChainPrior) or not isinstance(secret, Secret | Initial):
         raise _no_chain()
-    known = secret if all_read and isinstance(secret, Secret) else None
+    known = secret if isinstance(secret, Secret) else None
     if prior.repeats is None:
         if steps is None or start is None or steps[0] < start:
             raise _no_chain()

@@ -35,9 +35,9 @@ import polars as pl
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import UsageError
-from pufferflow.core.validate import quoted, read_name
+from pufferflow.core.validate import quoted
 from pufferflow.models.fitting.markov import LEAST_EFFECT
-from pufferflow.models.fitting.sequences import count_steps, in_order
+from pufferflow.models.fitting.sequences import count_steps, in_order, noted, read_units
 from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
 
 _NEARLY_ONE = 1 - 1e-9
@@ -203,6 +203,8 @@ def _too_few(allowed: str) -> UsageError:
 
 Dependence = Literal["exchangeable", "ar1", "matrix"]
 _KINDS = ("exchangeable", "ar1", "matrix")
+_LEFT_OUT = "{} rows without a value, a group or a place were left out"
+_DROPPED = "{} groups without a row at every place were left out"
 _MOST_PLACES = 366
 _SKEWED, _HEAVY, _SURE = 1.0, 3.0, 3.3
 _LAGS = (2, 3, 4, 7, 12, 24, 48, 168)
@@ -243,8 +245,7 @@ def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are 
     frame = source.read([*units, *([] if order_by is None else [order_by]), column])
     rows = read_rows(frame, column, units, order_by, step, source.name)
     fitted = fit_rows(rows, source.name, dependence, slack=slack, chance=chance)
-    left_out = frame.height - rows.height
-    notes = [f"{left_out} rows without a value, a group or a place were left out"] if left_out else []
+    notes = noted(frame.height - rows.height, _LEFT_OUT)
     provenance = Provenance(
         source.name, rows.height, digest_of(frame), (*notes, *fitted.provenance.notes), source.origin
     )
@@ -272,7 +273,7 @@ def fit_rows(
             places, dropped = places_of(rows, name)
             covariance, factors = places.covariance, _bounds(places, slack, chance)
             values = ((places.values - places.values.mean(axis=0)) / places.values.std(axis=0)).ravel()
-            notes += [f"{dropped} groups without a row at every place were left out"] if dropped else []
+            notes += noted(dropped, _DROPPED)
     notes += shape_of(values)
     provenance = Provenance(name, rows.height, notes=tuple(notes))
     centre, spread = float(rows["value"].mean()), float(rows["value"].var())  # pyright: ignore[reportArgumentType] - of numbers
@@ -284,19 +285,8 @@ def unit_columns(columns: Sequence[str], within: object, order_by: object, depen
     instead = 'pf.GaussianPrior.fit(reference, "height", "family", covariance="exchangeable", slack="confidence")'
     if dependence not in _KINDS:
         raise UsageError(f"covariance is {quoted(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
-    if within is not None and not isinstance(within, str | Sequence):
-        raise UsageError(f"within is {quoted(within)}.", allowed="names of columns", instead=instead)
-    given = [within] if isinstance(within, str) else cast(Sequence[str], within or [])
-    units = [read_name(name, "within") for name in given]
-    names = [
-        *units,
-        *(read_name(column, "column") for column in columns),
-        *([] if order_by is None else [read_name(order_by, "order_by")]),
-    ]
-    if len(set(names)) < len(names):
-        raise UsageError(
-            "Two of column, order_by and within name the same column.", allowed="different columns", instead=instead
-        )
+    others = [*(("column", name) for name in columns), *([] if order_by is None else [("order_by", order_by)])]
+    units = read_units(() if within is None else within, others, instead)
     if dependence != "ar1" and not units:
         raise UsageError(
             f"covariance={dependence!r} without within: one group says nothing of how rows of a group differ.",
@@ -455,7 +445,7 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
     ]
     own = [read_rows(frame.filter(known), name, units, order_by, step, source.name) for name in columns]
     left_out = frame.height - own[0].height
-    notes = [f"{left_out} rows without a value, a group or a place were left out"] if left_out else []
+    notes = noted(left_out, _LEFT_OUT)
     share = None if chance is None else chance / len(columns) ** 2  # one for each column, and for each pair of them
     if dependence == "matrix":
         fitted = _matrix(own, source.name, with_slack=slack is not None or chance is not None)
@@ -553,9 +543,9 @@ def _matrix(own: Sequence[pl.DataFrame], name: str, *, with_slack: bool) -> Fitt
             allowed=f"at most {_MOST_CELLS:,} columns of rows, and at least {columns + 2} groups",
             instead='covariance="ar1", or fewer columns',
         )
-    notes = [f"{dropped[0]} groups without a row at every place were left out"] if dropped[0] else []
+    notes = noted(dropped[0], _DROPPED)
     covariance = Places(values.reshape(groups, -1)).covariance
-    return FittedGaussian(None, covariance, None, 0.0, 1.0, Provenance(name, groups * rows, notes=tuple(notes)))
+    return FittedGaussian(None, covariance, None, 0.0, 1.0, Provenance(name, groups * rows, notes=notes))
 
 
 def _unlike(columns: Sequence[str], spans: Sequence[Span]) -> list[str]:

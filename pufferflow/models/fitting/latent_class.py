@@ -11,18 +11,18 @@ on their distance to the true ones is known, so there is no region.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import NamedTuple, final
 
 import numpy as np
 import polars as pl
 
 from pufferflow.core.arrays import Floats, Indices, log_sum
 from pufferflow.core.errors import UsageError
-from pufferflow.core.validate import quoted, read_name
+from pufferflow.core.validate import quoted
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Domain, Interval, Label, read_domain
 from pufferflow.models.fitting.markov import LEAST_EFFECT
-from pufferflow.models.fitting.sequences import read_states
+from pufferflow.models.fitting.sequences import MOVED, noted, read_states, read_units
 from pufferflow.models.fitting.table import HALF, regions_around, smoothed
 from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
 
@@ -83,30 +83,12 @@ def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are r
         raise UsageError(
             f"classes is {classes}, and group_class names a column.", allowed="a list of its values", instead=_INSTEAD
         )
-    units, source = _units(column, group_class, within), read_reference(reference)
-    frame = source.read([*units, group_class, column])
-    states, read, moved = read_states(frame[column], _domain(domain))
-    kinds, known, _ = read_states(frame[group_class], _domain(classes))
-    groups = {f"within {place}": frame[unit] for place, unit in enumerate(units)}
-    rows = pl.DataFrame({**groups, "class": kinds, "state": states}).drop_nulls()
-    left_out = frame.height - rows.height
-    _check_groups(rows, list(groups), source.name, group_class)
-    unit = rows.select(pl.struct(list(groups)).rank("dense") - 1).to_series().to_numpy().astype(np.intp)
-    table = np.zeros((int(unit.max()) + 1, len(read.points)), dtype=np.intp)
-    np.add.at(table, (unit, rows["state"].to_numpy().astype(np.intp)), 1)
-    of_unit = np.zeros(len(table), dtype=np.intp)
-    of_unit[unit] = rows["class"].to_numpy()
-    counts = np.zeros((len(known.points), len(read.points)), dtype=np.intp)
-    np.add.at(counts, of_unit, table)
-    numbers = np.bincount(of_unit, minlength=len(known.points)).astype(np.intp)
-    notes = [
-        *([f"{left_out} rows without a value, a class or a group were left out"] if left_out else []),
-        *([f"{moved} values outside the domain were read as the nearest"] if moved else []),
-        *_seldom(numbers),
-        *_alike(table, of_unit, counts, read),
-    ]
-    provenance = Provenance(source.name, rows.height, digest_of(frame), tuple(notes), source.origin)
-    return FittedClasses(tuple(known.points), tuple(read.points), numbers, counts, provenance)
+    read = _read_groups(reference, column, group_class, within, _domain(domain), _domain(classes))
+    counts = np.zeros((len(read.classes), len(read.domain.points)), dtype=np.intp)
+    np.add.at(counts, read.class_of, read.table)
+    numbers = np.bincount(read.class_of, minlength=len(read.classes)).astype(np.intp)
+    notes = *_seldom(numbers), *_alike(read.table, read.class_of, counts, read.domain)
+    return FittedClasses(read.classes, tuple(read.domain.points), numbers, counts, read.provenance.noted(*notes))
 
 
 def _fit_hidden(
@@ -118,26 +100,50 @@ def _fit_hidden(
             allowed=f"how many hidden classes there are, 2 to {_MOST_CLASSES}, or group_class",
             instead='pf.LatentClass.fit(reference, "level", None, within="house", classes=2)',
         )
-    units, source = _units(column, None, within), read_reference(reference)
-    frame = source.read([*units, column])
-    states, read, moved = read_states(frame[column], _domain(domain))
-    groups = {f"within {place}": frame[unit] for place, unit in enumerate(units)}
-    rows = pl.DataFrame({**groups, "class": 0, "state": states}).drop_nulls()
-    left_out = frame.height - rows.height
-    _check_groups(rows, list(groups), source.name, "")
-    unit = rows.select(pl.struct(list(groups)).rank("dense") - 1).to_series().to_numpy().astype(np.intp)
-    table = np.zeros((int(unit.max()) + 1, len(read.points)))
-    np.add.at(table, (unit, rows["state"].to_numpy().astype(np.intp)), 1.0)
+    read = _read_groups(reference, column, None, within, _domain(domain), None)
+    table = read.table.astype(np.float64)
     shares = _likeliest(table, classes)
     shares = shares[:, np.argsort(-shares.sum(axis=0), kind="stable")]
-    notes = [
-        *([f"{left_out} rows without a value or a group were left out"] if left_out else []),
-        *([f"{moved} values outside the domain were read as the nearest"] if moved else []),
-        *_seldom(shares.sum(axis=0)),
-        HIDDEN,
-    ]
-    provenance = Provenance(source.name, rows.height, digest_of(frame), tuple(notes), source.origin)
-    return FittedClasses(tuple(range(classes)), tuple(read.points), shares.sum(axis=0), shares.T @ table, provenance)
+    groups, names = shares.sum(axis=0), tuple(range(classes))
+    provenance = read.provenance.noted(*_seldom(groups), HIDDEN)
+    return FittedClasses(names, tuple(read.domain.points), groups, shares.T @ table, provenance)
+
+
+class _Groups(NamedTuple):
+    """How often the rows of each group have each point of a domain, and the class of each group."""
+
+    table: Indices
+    class_of: Indices
+    classes: tuple[Label, ...]
+    domain: Domain
+    provenance: Provenance
+
+
+def _read_groups(  # noqa: PLR0913, PLR0917 - a reference, its columns, and how they are read
+    reference: Reference, column: str, group_class: str | None, within: object, domain: object, classes: object
+) -> _Groups:
+    """Return the groups of a reference; without a column for the class all are of the class 0."""
+    others = [] if group_class is None else [("group_class", group_class)]
+    units = read_units(within, [*others, ("column", column)], _INSTEAD, needed=True)
+    source = read_reference(reference)
+    frame = source.read([*units, *(name for _, name in others), column])
+    states, read, moved = read_states(frame[column], domain)
+    kinds, points = pl.lit(0), tuple[Label, ...]()
+    if group_class is not None:
+        kinds, known, _ = read_states(frame[group_class], classes)
+        points = tuple(known.points)
+    groups = {f"within {place}": frame[unit] for place, unit in enumerate(units)}
+    rows = pl.DataFrame({**groups, "state": states}).with_columns(kinds.alias("class")).drop_nulls()
+    _check_groups(rows, list(groups), source.name, group_class or "")
+    unit = rows.select(pl.struct(list(groups)).rank("dense") - 1).to_series().to_numpy().astype(np.intp)
+    table = np.zeros((int(unit.max()) + 1, len(read.points)), dtype=np.intp)
+    np.add.at(table, (unit, rows["state"].to_numpy().astype(np.intp)), 1)
+    class_of = np.zeros(len(table), dtype=np.intp)
+    class_of[unit] = rows["class"].to_numpy()
+    what = "a value or a group" if group_class is None else "a value, a class or a group"
+    notes = *noted(frame.height - rows.height, f"{{}} rows without {what} were left out"), *noted(moved, MOVED)
+    provenance = Provenance(source.name, rows.height, digest_of(frame), notes, source.origin)
+    return _Groups(table, class_of, points, read, provenance)
 
 
 def _likeliest(table: Floats, classes: int) -> Floats:
@@ -162,24 +168,6 @@ def _improved(table: Floats, shares: Floats) -> tuple[float, Floats]:
         if likelihood - before <= _SETTLED * abs(likelihood):
             break
     return likelihood, shares
-
-
-def _units(column: str, group_class: str | None, within: object) -> list[str]:
-    """Return the columns whose values define groups."""
-    if not isinstance(within, str | Sequence) or not within:
-        raise UsageError(
-            f"within is {quoted(cast(object, within))}.",
-            allowed="names of the columns that define groups",
-            instead=_INSTEAD,
-        )
-    units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else cast(Any, within))]
-    named = [] if group_class is None else [read_name(group_class, "group_class")]
-    names = [*units, *named, read_name(column, "column")]
-    if len(set(names)) < len(names):
-        raise UsageError(
-            "Two of column, group_class and within name the same column.", allowed="different columns", instead=_INSTEAD
-        )
-    return units
 
 
 def _domain(given: object) -> object:

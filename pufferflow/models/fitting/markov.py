@@ -8,17 +8,17 @@ dependence guarantees too much, so every defect becomes a note on the prior.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import UsageError
-from pufferflow.core.validate import finite_number, quoted, read_name
+from pufferflow.core.validate import finite_number
 from pufferflow.distributions.markov.chain import stationary
 from pufferflow.models.domain import Label
-from pufferflow.models.fitting.sequences import Sequences, TransitionCounts, read_sequences, with_tuples
+from pufferflow.models.fitting.sequences import Sequences, TransitionCounts, read_sequences, read_units, with_tuples
 from pufferflow.models.fitting.table import (
     CONFIDENCE,
     HALF,
@@ -367,7 +367,10 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     columns = [column] if isinstance(column, str) else list(column)
     if not columns:
         raise UsageError("No column is named.", allowed="a column, or a list of several", instead='"level"')
-    units = _units(columns, order_by, within)
+    others = [("order_by", order_by), *(("column", name) for name in columns)]
+    units = read_units(
+        () if within is None else within, others, 'fit(reference, "level", order_by="hour", within="meter")'
+    )
     frame = read_reference(reference).read([*units, order_by, *columns])
     digest, name = digest_of(frame), columns[0]
     if len(columns) > 1:
@@ -396,21 +399,6 @@ def _check(period: object, smoothing: object) -> None:
     allowed, instead = "a finite number >= 0, added to every count", "smoothing=0.5"
     if finite_number(smoothing, "smoothing", allowed=allowed, instead=instead) < 0:
         raise UsageError("smoothing is below 0.", allowed=allowed, instead=instead)
-
-
-def _units(columns: Sequence[str], order_by: str, within: str | Sequence[str] | None) -> list[str]:
-    """Return the columns whose values separate sequences."""
-    if within is not None and not isinstance(cast(object, within), str | Sequence):
-        raise UsageError(f"within is {quoted(within)}.", allowed="names of columns", instead='within="meter"')
-    units = [read_name(name, "within") for name in ([within] if isinstance(within, str) else within or [])]
-    names = [*units, read_name(order_by, "order_by"), *(read_name(column, "column") for column in columns)]
-    if len(set(names)) < len(names):
-        raise UsageError(
-            "Two of column, order_by and within name the same column.",
-            allowed="different columns",
-            instead='fit(reference, "level", order_by="hour", within="meter")',
-        )
-    return units
 
 
 def _estimated(counts: Indices, smoothing: float, name: str) -> Floats:

@@ -16,11 +16,12 @@ import polars as pl
 from pufferflow.core.arrays import Flags, Indices
 from pufferflow.core.errors import UsageError
 from pufferflow.core.tables import type_name
-from pufferflow.core.validate import quoted
+from pufferflow.core.validate import quoted, read_name
 from pufferflow.models.domain import Bins, Domain, Interval, Product, read_domain
 from pufferflow.models.time_steps import UNITS, read_step
 
 MOST_VALUES = 50
+MOVED = "{} values outside the domain were read as the nearest"
 _SAME_NUMBER = 1e-6
 _MANY_STEPS = 336
 _FINE = 10**6
@@ -115,10 +116,10 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
     rows = in_order(pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period)
     left_out = frame.height - rows.height
     notes = (
-        *_note(left_out, "{} rows without order_by or within were left out"),
-        *_note(rows["state"].null_count(), "{} rows without a value break their sequences"),
-        *_note(moved, "{} values outside the domain were read as the nearest"),
-        *_note(
+        *noted(left_out, "{} rows without order_by or within were left out"),
+        *noted(rows["state"].null_count(), "{} rows without a value break their sequences"),
+        *noted(moved, MOVED),
+        *noted(
             int(rows.select((pl.col("ahead") & ~pl.col("next")).sum()).item()), "{} gaps between rows were left out"
         ),
     )
@@ -222,8 +223,26 @@ def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
     return exact.to_physical(), Clock(size if fine else size // 1000, 0, fortnight)
 
 
-def _note(number: int, words: str) -> tuple[str, ...]:
+def noted(number: int, words: str) -> tuple[str, ...]:
+    """Return a note with a number in it; none of 0."""
     return (words.format(number),) if number else ()
+
+
+def read_units(
+    within: object, others: Sequence[tuple[str, object]], instead: str, *, needed: bool = False
+) -> list[str]:
+    """Return the columns whose values define groups; the `others`, each with what it is, have to be other columns."""
+    if (needed and not within) or not isinstance(within, str | Sequence):
+        raise UsageError(f"within is {quoted(within)}.", allowed="names of columns that define groups", instead=instead)
+    given: list[Any] = [within] if isinstance(within, str) else list(cast(Sequence[Any], within))
+    units = [read_name(name, "within") for name in given]
+    names = [*units, *(read_name(name, what) for what, name in others)]
+    if len(set(names)) < len(names):
+        kinds = ", ".join(sorted({what for what, _ in others}))
+        raise UsageError(
+            f"Two of {kinds} and within name the same column.", allowed="different columns", instead=instead
+        )
+    return units
 
 
 def read_states(values: pl.Series, domain: object) -> tuple[pl.Series, Domain, int]:

@@ -29,7 +29,7 @@ from pufferflow.core.errors import UsageError
 from pufferflow.core.validate import finite_number, quoted, read_name
 from pufferflow.distributions.markov.law_regions import LawRegions
 from pufferflow.models.domain import Interval, Label, read_domain
-from pufferflow.models.fitting.sequences import read_states
+from pufferflow.models.fitting.sequences import MOVED, noted, read_states
 from pufferflow.models.reference import Provenance, Reference, digest_of, read_reference
 
 Slack = float | Literal["confidence"] | None
@@ -176,11 +176,8 @@ def fit_table(reference: Reference, columns: Sequence[str], domains: Mapping[str
     places = np.ravel_multi_index(tuple(rows.to_numpy().T), sizes)
     counts = np.bincount(places, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.intp)
     left_out, moved = frame.height - rows.height, sum(moved for *_, moved in read.values())
-    notes = [
-        *([f"{left_out} rows without a value in some column were left out"] if left_out else []),
-        *([f"{moved} values outside the domain were read as the nearest"] if moved else []),
-    ]
-    provenance = Provenance(source.name, rows.height, digest_of(frame), tuple(notes), source.origin)
+    notes = (*noted(left_out, "{} rows without a value in some column were left out"), *noted(moved, MOVED))
+    provenance = Provenance(source.name, rows.height, digest_of(frame), notes, source.origin)
     return FittedTable(tuple(names), points, counts, provenance)
 
 
