@@ -15,7 +15,7 @@ import polars as pl
 import postgres
 import pytest
 import sqlalchemy as sa
-from pufferflow_connectors.sources import copied, sql, sql_values
+from pufferflow_connectors.sources import sql, sql_values
 from pufferflow_connectors.sources.sql import SqlSource
 
 import pufferflow as pf
@@ -100,10 +100,10 @@ def test_a_release_reads_the_copy(address):
 
 def test_rows_come_in_batches(address, monkeypatch):
     """Never more than a batch of rows is in memory, of whichever database."""
-    heights = []
+    heights, copied = [], sql.copied
 
     def watched(batches, schema):
-        return copied.copied([heights.append(batch.height) or batch for batch in batches], schema)
+        return copied([heights.append(batch.height) or batch for batch in batches], schema)
 
     monkeypatch.setattr(sql, "_BATCH", 6)
     monkeypatch.setattr(sql, "copied", watched)
@@ -325,7 +325,7 @@ def test_a_copy_goes_with_the_last_frame_that_reads_it():
     gc.collect()
     before = unnamed()
     schema = pl.Schema({"on": pl.Int64})
-    first = copied.copied([pl.DataFrame({"on": [1, 2]}), pl.DataFrame({"on": [3]})], schema)
+    first = sql.copied([pl.DataFrame({"on": [1, 2]}), pl.DataFrame({"on": [3]})], schema)
     derived = first.with_columns(pl.col("on") * 2)
     (path,) = unnamed() - before
     assert path.stat().st_mode & 0o777 == 0o600
@@ -335,7 +335,7 @@ def test_a_copy_goes_with_the_last_frame_that_reads_it():
     del derived
     gc.collect()
     assert unnamed() == before
-    again = copied.copied([pl.DataFrame({"on": [7]})], schema)
+    again = sql.copied([pl.DataFrame({"on": [7]})], schema)
     assert again.filter(pl.col("on") > 5).select("on").head(1).collect().rows() == [(7,)]
 
 
