@@ -90,9 +90,10 @@ class JointAnswers:
         before = takewhile(lambda one: not one.exact_sums.designed, self.releases)
         return sum(1 for one in before for own in one.exact_sums.sums if own.noise)
 
-    def with_releases(self, releases: Sequence[ExactRelease]) -> "JointAnswers":
-        """Return the same answers for the same releases with other outputs."""
-        return replace(self, releases=tuple(releases))
+    @property
+    def unpublished(self) -> "JointAnswers":
+        """The same answers, as if no output were known yet."""
+        return replace(self, releases=tuple(ExactRelease(one.exact_sums) for one in self.releases))
 
     @cached_property
     def past(self) -> PastOutcomes:

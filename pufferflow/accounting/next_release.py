@@ -127,8 +127,7 @@ def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guar
     """Return the constraints: of a pure guarantee at the published outputs, of one with δ at all possible outputs."""
     if not past.limit.delta:
         return Target.after(joint.seen, joint.past, column, guarantee)
-    unpublished = joint.with_releases([ExactRelease(one.exact_sums) for one in joint.releases])
-    budgets = Budgets.of(unpublished, past.limit)
+    budgets = Budgets.of(joint.unpublished, past.limit)
     if not budgets.kept:
         raise Target.after(joint.seen, budgets.outcomes, column, past.limit).broken(past.limit, None)
     share = min(Fraction(guarantee.delta) / Fraction(past.limit.delta), 1 - _LEFT)

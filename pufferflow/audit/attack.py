@@ -20,7 +20,7 @@ from pufferflow.calibration.laws import Pair
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
 from pufferflow.core.progress import working
-from pufferflow.core.validate import finite_number
+from pufferflow.core.validate import confidence_level
 from pufferflow.noise.base import Noise
 from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Divergence, Guarantee, Pure
 from pufferflow.release.plan import Plan
@@ -288,7 +288,7 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     >>> attack(pf.Laplace(0.9), [pair], promise=pf.Pure(1.0), rng=np.random.default_rng(1)).broken
     True
     """
-    draws, sure, source = _read_trials(trials), _read_confidence(confidence), read_rng(rng)
+    draws, sure, source = _read_trials(trials), confidence_level(confidence, "confidence=0.99"), read_rng(rng)
     duels, promised, kind = _read(target, laws, promise)
     if not duels:
         return Attack(0.0, promised, promised, sure, draws, "no row moves an answer", "no pair")
@@ -359,10 +359,3 @@ def _read_trials(trials: Any) -> int:
             f"trials {given}.", allowed=f"a whole number, at least {_LEAST_TRIALS}", instead="trials=100_000"
         )
     return int(cast(int, trials.__index__()))
-
-
-def _read_confidence(confidence: Any) -> float:
-    allowed, instead = "a number with 0 < confidence < 1", "confidence=0.99"
-    return finite_number(
-        confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1, digits=""
-    )

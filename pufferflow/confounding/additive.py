@@ -64,13 +64,7 @@ class Additive:
                 allowed="pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy or pf.Staircase",
                 instead="pf.confounding.Channel.of_noise(reads, inputs, outputs, noise), on a grid of outputs",
             )
-        share = finite_number(
-            correlation,
-            "correlation",
-            allowed="a number with -1 < correlation < 1",
-            instead="correlation=0.5",
-            fits=lambda one: -1 < one < 1,
-        )
+        share = read_correlation(correlation)
         if share != 0 and (len(columns) != 2 or not isinstance(noise, Gaussian)):
             raise UsageError(
                 f"correlation of {type(noise).__name__} noise on {len(columns)} columns.",
@@ -78,6 +72,17 @@ class Additive:
                 instead='pf.confounding.Additive(["a", "b"], pf.Gaussian(1.0), correlation=0.5)',
             )
         set_fields(self, reads=columns, noise=noise, correlation=share)
+
+
+def read_correlation(given: object) -> float:
+    """Return a correlation that leaves some randomness to both."""
+    return finite_number(
+        given,
+        "correlation",
+        allowed="a number with -1 < correlation < 1",
+        instead="correlation=0.5",
+        fits=lambda one: -1 < one < 1,
+    )
 
 
 class Cells(NamedTuple):

@@ -23,7 +23,7 @@ from typing import Any, cast, final, overload
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.confounding.additive import Additive
+from pufferflow.confounding.additive import Additive, read_correlation
 from pufferflow.confounding.joint_law import (
     CellLaws,
     Outcomes,
@@ -35,7 +35,7 @@ from pufferflow.confounding.joint_law import (
     noisy_laws,
 )
 from pufferflow.confounding.law_pairs import ExactPair
-from pufferflow.confounding.tied import CopulaNoise, normal_below, read_correlation
+from pufferflow.confounding.tied import CopulaNoise, normal_below
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import instance

@@ -13,11 +13,11 @@ from typing import NamedTuple, final
 import numpy as np
 import scipy  # loads its parts when first used
 
-from pufferflow.confounding.additive import Additive, Cells, slopes_of
+from pufferflow.confounding.additive import Additive, Cells, read_correlation, slopes_of
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
-from pufferflow.core.validate import finite_number, instance
+from pufferflow.core.validate import instance
 from pufferflow.noise.base import Noise
 from pufferflow.noise.staircase import Staircase
 
@@ -63,17 +63,6 @@ class CopulaNoise:
     def reads(self) -> tuple[str, ...]:
         """The columns of both."""
         return tuple(dict.fromkeys([*self.first.reads, *self.second.reads]))
-
-
-def read_correlation(given: object) -> float:
-    """Return a correlation that leaves some randomness to both."""
-    return finite_number(
-        given,
-        "correlation",
-        allowed="a number with -1 < correlation < 1",
-        instead="correlation=0.5",
-        fits=lambda one: -1 < one < 1,
-    )
 
 
 class _Side(NamedTuple):

@@ -133,6 +133,18 @@ def finite_number_above(
     return number
 
 
+def number_above(value: object, name: str, least: float, instead: str) -> float:
+    """Return a finite number above a limit."""
+    allowed = f"a finite number > {least:g}"
+    return finite_number(value, name, allowed=allowed, instead=instead, fits=lambda number: number > least, digits="")
+
+
+def confidence_level(value: object, instead: str) -> float:
+    """Return a confidence: a number between 0 and 1, both excluded."""
+    allowed = "a number with 0 < confidence < 1"
+    return finite_number_above(value, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1)
+
+
 def finite_number_at_least_zero(value: object, name: str) -> float:
     """Return a number ≥ 0 as a float that is not below it."""
     number = finite_number_above(

@@ -10,7 +10,7 @@ import numpy as np
 from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
-from pufferflow.core.validate import finite_number, in_few_digits, instance, set_fields
+from pufferflow.core.validate import in_few_digits, instance, number_above, set_fields
 from pufferflow.learning.displacements import Displacements, listed, read_array, read_count, read_size, read_sizes
 from pufferflow.learning.iteration import Iteration
 from pufferflow.noise.gaussian import Gaussian
@@ -54,10 +54,7 @@ class Descent:
         for name in ("rows", "batch_size", "passes"):
             set_fields(self, **{name: read_count(getattr(self, name), name)})
         for name in ("step_size", "noise", "smoothness"):
-            number = finite_number(
-                getattr(self, name), name, allowed="a finite number > 0", instead=f"{name}=0.1", fits=lambda x: x > 0
-            )
-            set_fields(self, **{name: number})
+            set_fields(self, **{name: number_above(getattr(self, name), name, 0.0, f"{name}=0.1")})
         for name in ("lipschitz", "data_lipschitz", "strong_convexity"):
             set_fields(self, **{name: read_size(getattr(self, name), name, f"{name}=1.0")})
         instance(self.convex, bool, "convex", allowed="True or False", instead="convex=False")

@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
-from pufferflow.core.validate import finite_number, finite_number_at_least_zero, quoted, whole_number
+from pufferflow.core.validate import finite_number_at_least_zero, number_above, quoted, whole_number
 from pufferflow.engines.model_rows import column_of
 from pufferflow.learning.estimator import (
     ClassifierMixin,
@@ -107,9 +107,7 @@ def _longest_gradient(given: Any, square: float) -> float:
 
 
 def _positive(given: object, name: str) -> float:
-    return finite_number(
-        given, name, allowed="a finite number > 0", instead=f'{name}="auto"', fits=lambda value: value > 0
-    )
+    return number_above(given, name, 0.0, f'{name}="auto"')
 
 
 def _whole(given: Any, name: str) -> int:

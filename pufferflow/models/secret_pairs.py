@@ -11,7 +11,7 @@ import numpy as np
 from pufferflow.core.arrays import Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.suggestions import nearest, suggests_arguments
-from pufferflow.core.validate import finite_number, quoted, set_fields
+from pufferflow.core.validate import number_above, quoted, set_fields
 from pufferflow.models.domain import MISSING, ONE_COLUMN, Domain, Interval, Label, OneColumn, Product
 from pufferflow.models.stored import Stored, stored_as
 
@@ -29,11 +29,7 @@ class WithinDistance(Stored):
     distance: float = field(metadata=stored_as("closer"))
 
     def __post_init__(self) -> None:
-        allowed, instead = "a finite number > 0", "pf.WithinDistance(2)"
-        distance = finite_number(
-            self.distance, "distance", allowed=allowed, instead=instead, fits=lambda distance: distance > 0
-        )
-        set_fields(self, distance=distance)
+        set_fields(self, distance=number_above(self.distance, "distance", 0.0, "pf.WithinDistance(2)"))
 
 
 _MOST_LISTED: Final = 512

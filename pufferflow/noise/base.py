@@ -19,7 +19,12 @@ import numpy.typing as npt
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import InternalError, PufferflowError, Refused, UsageError
 from pufferflow.core.rounding import SMALLEST, float_below, quotient_above
-from pufferflow.core.validate import finite_number, finite_number_above, finite_number_at_least_zero, order_above_one
+from pufferflow.core.validate import (
+    confidence_level,
+    finite_number_above,
+    finite_number_at_least_zero,
+    order_above_one,
+)
 from pufferflow.noise import sampler
 from pufferflow.noise.sampler import Noisy
 from pufferflow.privacy.conversions import pure_to_gdp, pure_to_zcdp
@@ -297,10 +302,7 @@ class Noise(abc.ABC):
         >>> round(high, 4)
         2.9957
         """
-        allowed, instead = "a number with 0 < confidence < 1", "interval(0.95)"
-        share = finite_number_above(
-            confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
-        )
+        share = confidence_level(confidence, "interval(0.95)")
         if self.scale == 0:
             return 0.0, 0.0
         half, outside = float(self._reach(np.asarray((1 - share) / 2))), 1 - share
@@ -434,12 +436,6 @@ def read_scale(value: object) -> float:
     """Return a scale: a finite number ≥ 0, not below what was given."""
     allowed, instead = "a finite number >= 0 (0 is no noise at all)", "scale=1.0"
     return finite_number_above(value, "scale", allowed=allowed, instead=instead, fits=lambda scale: scale >= 0) + 0.0
-
-
-def read_above(value: object, name: str, least: float, instead: str) -> float:
-    """Return a finite number above a limit."""
-    allowed = f"a finite number > {least:g}"
-    return finite_number(value, name, allowed=allowed, instead=instead, fits=lambda number: number > least, digits="")
 
 
 def one_dimensional(noise: Noise, dimension: int) -> None:

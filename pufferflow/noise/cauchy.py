@@ -26,7 +26,8 @@ from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import SMALLEST, UNIT, lifted
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.noise.base import Family, Noise, read_above, read_radius, read_scale
+from pufferflow.core.validate import number_above
+from pufferflow.noise.base import Family, Noise, read_radius, read_scale
 
 _REACH = 44.0
 _LONGEST = 4000.0
@@ -62,7 +63,7 @@ class GeneralizedCauchy(Noise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", read_scale(self.scale))
-        object.__setattr__(self, "k", read_above(self.k, "k", 1.0, "k=2"))
+        object.__setattr__(self, "k", number_above(self.k, "k", 1.0, "k=2"))
 
     @classmethod
     def of(cls, k: float) -> Family:

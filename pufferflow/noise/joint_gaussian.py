@@ -31,8 +31,8 @@ from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, lifted
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number
-from pufferflow.noise.base import read_above, read_scale
+from pufferflow.core.validate import finite_number, number_above
+from pufferflow.noise.base import read_scale
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.sampler import grid_of
 
@@ -114,7 +114,7 @@ class JointGaussian:
         allowed = "a tuple of two numbers > 0: the standard deviations of both outputs at scale 1"
         if not isinstance(self.units, Sequence) or len(self.units) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("units are not two numbers.", allowed=allowed, instead="units=(1.0, 2.0)")
-        units = tuple(read_above(unit, "a unit", 0.0, "units=(1.0, 2.0)") for unit in self.units)
+        units = tuple(number_above(unit, "a unit", 0.0, "units=(1.0, 2.0)") for unit in self.units)
         object.__setattr__(self, "units", units)
         rho = finite_number(
             self.rho,
@@ -251,7 +251,7 @@ def _no_pairs() -> UsageError:
 
 
 def _binary(step: float) -> Fraction:
-    width = Fraction(read_above(step, "step", 0.0, "step=1.0"))
+    width = Fraction(number_above(step, "step", 0.0, "step=1.0"))
     if width.numerator & (width.numerator - 1) or width.denominator & (width.denominator - 1):
         raise Refused(f"step is {step!r}.", allowed="a power of two", instead="step=1.0")
     return width

@@ -19,8 +19,8 @@ from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, largest, lifted
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number, probability_below_one
-from pufferflow.noise.base import Family, Noise, one_dimensional, read_above, read_radius, read_scale
+from pufferflow.core.validate import finite_number, number_above, probability_below_one
+from pufferflow.noise.base import Family, Noise, one_dimensional, read_radius, read_scale
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, Pure
 
 _MOST_STEPS_OF_SHAPE: Final = 3.0
@@ -69,7 +69,7 @@ class Staircase(Noise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", read_scale(self.sensitivity))
-        object.__setattr__(self, "epsilon", read_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0"))
+        object.__setattr__(self, "epsilon", number_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0"))
         allowed, instead = "a number with 0 <= gamma <= 1", "leaving gamma out for the best one"
         gamma = best_gamma(self.epsilon) if self.gamma is None else self.gamma
         gamma = finite_number(

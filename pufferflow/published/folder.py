@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import TypeVar, final
 
 import msgspec
 import polars as pl
@@ -37,6 +37,8 @@ from pufferflow.published.files import (
     true_place,
 )
 from pufferflow.published.release import Release
+
+T = TypeVar("T")
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -133,7 +135,8 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
     another release is refused with nothing touched. Of two processes at once one writes, and the other returns False.
     """
     place, files = true_place(folder), files_of(release, format)
-    try:
+
+    def write() -> bool:
         if not place.exists() and make(place, files):
             return True
         with exclusive_access(place):
@@ -141,21 +144,14 @@ def send(release: Release, folder: Path, format: str) -> bool:  # noqa: A002 - w
                 return False
             replace(place, files)
             return True
-    except OSError as error:
-        failed = error
-    raise _failed(folder, failed, _KEPT if release.certificate.entry is not None else _ANOTHER)
+
+    return _attempt(write, folder, _KEPT if release.certificate.entry is not None else _ANOTHER)
 
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made, or written to, before anything is drawn; nothing is left in it."""
     place = next(one for one in (true_place(folder), *true_place(folder).parents) if one.exists())
-    try:
-        try_folder(place / folder.name)
-    except OSError as error:
-        failed = error
-    else:
-        return
-    raise _failed(folder, failed, _UNTOUCHED)
+    _attempt(lambda: try_folder(place / folder.name), folder, _UNTOUCHED)
 
 
 def check_free(folder: Path) -> None:
@@ -190,13 +186,7 @@ def add(folder: Path, name: str, body: bytes) -> None:
             allowed="a plain name, other than those of the release's own files",
             instead='"report.html"',
         )
-    try:
-        write_whole(true_place(folder) / name, [body])
-    except OSError as error:
-        failed = error
-    else:
-        return
-    raise _failed(folder / name, failed, _KEPT)
+    _attempt(lambda: write_whole(true_place(folder) / name, [body]), folder / name, _KEPT)
 
 
 def copies_in(folder: Path) -> list[Copy]:
@@ -296,10 +286,13 @@ _ANOTHER = "another folder"
 _UNTOUCHED = "mending that, or another folder; nothing was drawn or charged"
 
 
-def _failed(place: Path, error: OSError, instead: str) -> SinkError:
-    """Return the error; the system's own words for its number hold no data."""
-    reason = os.strerror(error.errno) if error.errno else type(error).__name__
-    return SinkError(
+def _attempt(work: Callable[[], T], place: Path, instead: str) -> T:
+    """Return the result of work on a place, or raise that it failed; the system's words for its number hold no data."""
+    try:
+        return work()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else type(error).__name__
+    raise SinkError(
         f"Nothing could be written to {str(place)[:200]!r}: {reason}.",
         allowed="a folder that can be made or written to, on a disk with free space",
         instead=instead,

@@ -19,11 +19,11 @@ import numpy as np
 from pufferflow.core.arrays import Floats, log_sum
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import SMALLEST, UNIT, float_above, upwards
-from pufferflow.core.validate import whole_number
+from pufferflow.core.validate import finite_number_at_least_zero, whole_number
 from pufferflow.noise.base import Noise
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
-from pufferflow.tradeoff.curve import TradeOffCurve, read_epsilon
+from pufferflow.tradeoff.curve import TradeOffCurve
 from pufferflow.tradeoff.dominating_pairs import GaussianLoss, LaplaceLoss
 from pufferflow.tradeoff.inversion import Inversion, Moments
 from pufferflow.tradeoff.losses import SLOP, Atoms, Loss, ThreePoint
@@ -203,7 +203,7 @@ class Composed(TradeOffCurve):
         >>> round(pf.tradeoff.compose(pf.tradeoff.Profile(1.0, tv=0.32348), 5).delta(2.5), 3)
         0.185
         """
-        at = read_epsilon(epsilon)
+        at = finite_number_at_least_zero(epsilon, "epsilon")
         if at >= self.largest or self.revealed >= 1:
             return self.revealed
         found = max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import UsageError
 from pufferflow.core.rounding import UNIT, largest
-from pufferflow.core.validate import finite_number_at_least_zero, probability_below_one
+from pufferflow.core.validate import probability_below_one
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _STEPS: Final = 48
@@ -147,8 +147,3 @@ def _numbers(given: object, name: str, instead: str) -> Floats:
     if found.size and found.dtype.kind not in "iufO":
         raise refusal
     return floats
-
-
-def read_epsilon(given: object) -> float:
-    """Return an ε ≥ 0."""
-    return finite_number_at_least_zero(given, "epsilon")

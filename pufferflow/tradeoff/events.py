@@ -12,7 +12,7 @@ import numpy as np
 
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
-from pufferflow.core.validate import finite_number, whole_number
+from pufferflow.core.validate import finite_number, number_above, whole_number
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.tradeoff.composed import Composed, compose
@@ -99,13 +99,7 @@ class _Reader:
 
         Outputs up to one centre, and from the other on, are each merged: their ratio is constant.
         """
-        steepness = finite_number(
-            _attribute(event, "noise_parameter"),
-            "noise_parameter",
-            allowed="a number > 0",
-            instead=_INSTEAD,
-            fits=lambda number: number > 0,
-        )
+        steepness = number_above(_attribute(event, "noise_parameter"), "noise_parameter", 0.0, _INSTEAD)
         moved = round(self.reach) * whole_number(
             _attribute(event, "sensitivity"), "sensitivity", allowed="a whole number >= 1", instead=_INSTEAD
         )

@@ -14,7 +14,7 @@ import numpy as np
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.core.validate import finite_number, instance, whole_number
+from pufferflow.core.validate import finite_number, instance, number_above, whole_number
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.tradeoff.composed import Composed, compose
 from pufferflow.tradeoff.dominating_pairs import of_deltas
@@ -132,10 +132,8 @@ def dp_sgd(noise_multiplier: float, steps: int, *, rate: float, prior: Any) -> C
     >>> round(dp_sgd(1.3, 3516, rate=256 / 60_000, prior=pf.Independent()).epsilon(1e-5), 2)
     0.86
     """
-    allowed, instead = "a number > 0", "pf.tradeoff.dp_sgd(1.1, 1000, rate=0.01, prior=pf.Independent())"
-    scale = finite_number(
-        noise_multiplier, "noise_multiplier", allowed=allowed, instead=instead, fits=lambda number: number > 0
-    )
+    instead = "pf.tradeoff.dp_sgd(1.1, 1000, rate=0.01, prior=pf.Independent())"
+    scale = number_above(noise_multiplier, "noise_multiplier", 0.0, instead)
     number = whole_number(steps, "steps", allowed="a whole number >= 1", instead=instead)
     return compose(poisson(Profile.of(Gaussian(scale)), rate, prior=prior), number)
 

@@ -182,8 +182,7 @@ def epsilon_within(releases: UnitReleases, limit: Guarantee) -> float:
     joint = joint_answers(releases)
     if joint is None:
         return math.inf
-    joint = joint.with_releases([ExactRelease(one.exact_sums) for one in joint.releases])
-    budgets = Budgets.of(joint, limit)
+    budgets = Budgets.of(joint.unpublished, limit)
     if budgets.kept:
         return limit.loss
     return max(limit.loss * _BEYOND, _fixed_epsilon(joint, budgets.outcomes, limit.delta))

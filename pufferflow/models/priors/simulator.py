@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number, set_fields
+from pufferflow.core.validate import confidence_level, set_fields
 from pufferflow.models.domain import Label
 from pufferflow.models.priors.base import Prior, wrong_secret
 from pufferflow.models.secret import AnySecret, Derived, Secret
@@ -103,11 +103,7 @@ class Simulator(Prior):
         draws = cast(object, self.draws)
         if isinstance(draws, bool) or not isinstance(draws, numbers.Integral) or draws < 1:
             raise UsageError(f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000")
-        allowed, instead = "a number with 0 < confidence < 1", "confidence=0.999"
-        confidence = finite_number(
-            self.confidence, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
-        )
-        set_fields(self, draws=int(draws), confidence=confidence)
+        set_fields(self, draws=int(draws), confidence=confidence_level(self.confidence, "confidence=0.999"))
 
     @property
     def repeats(self) -> int | None:
