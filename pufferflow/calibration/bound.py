@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-from pufferflow.calibration.laws import Pair, Place, Witness, WorkEstimate
+from pufferflow.calibration.laws import Laws, Pair, Place, Witness
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, float_above, largest, smallest
 from pufferflow.distributions.coupling import Certainty
@@ -18,8 +18,6 @@ from pufferflow.privacy.guarantee import Divergence, Guarantee, GuaranteeFamily,
 
 TOLERANCE = 1e-10
 EPSILON_TOLERANCE = 1e-9
-PER_PAIR = 4e6
-"""The number of operations that a search for a scale takes on one pair of small laws."""
 _LARGEST = 2.0**1000
 _MOST_RADII = 1024
 """So many largest radii are cached; plans of one guarantee need one for each number of coordinates and share."""
@@ -208,9 +206,9 @@ class Bound(abc.ABC):
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> Sequence[LossCurve]:
         """Return curves whose largest loss is that of all pairs; `noise` gives the family, its scale is not used."""
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        """Return the predicted number of elementary operations of a calibration, from the sizes of the laws."""
-        return sizes.pairs + sizes.number * (PER_PAIR + 1e3 * sizes.atoms)
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        """Return about how many numbers are compared; by default many scales are tried on each pair of laws."""
+        return laws.size.pairs * (2e4 + 5 * laws.size.atoms)
 
     def least(self, pairs: Sequence[Pair], family: Family, guarantee: Guarantee) -> float:
         """Return a lower limit of the scales that this bound can prove, if quick to find: it may rule the bound out."""

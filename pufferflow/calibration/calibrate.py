@@ -132,7 +132,7 @@ class Calibration:
     own_delta: float = field(default=0.0, repr=False)
     """The probability that a bound leaves out of this movement."""
     untried: tuple[Untried, ...] = field(default=(), repr=False)
-    """Bounds that were not tried: too much work for the possible gain, or no time left."""
+    """Bounds that were not tried: too much to compare for the possible gain, or no time left."""
     deciding: tuple[Laws, ...] = field(default=(), repr=False)
     """The laws, among those given, that need this much noise: the witness belongs to one of them."""
 
@@ -155,9 +155,9 @@ def calibrate(
     `pairs` are the laws of the answer under two values of a secret, `(mu, nu)` or `pf.Pair`, or what `pf.laws` implies
     for a scenario; each is used in both orders. `noise` is a family: `pf.Laplace`, `pf.Gaussian`,
     `pf.GeneralizedCauchy.of(k=4)`, `pf.Staircase`. `bound` is one bound, several (the least scale wins), or "auto":
-    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that take
-    much work and would lower the scale by less than 5 %. The scale is never below the least that the bound allows,
-    and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
+    every bound that a slightly wrong prior does not break, which leaves out `pf.Exact`, and those (`untried`) that
+    compare many numbers and may lower the scale by less than 5 %. The scale is never below the least that the bound
+    allows, and above it by no more than a relative 1e-8 (messages and quilts: 1e-6).
 
     >>> import pufferflow as pf
     >>> mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])

@@ -23,7 +23,7 @@ from typing import Final, final
 import numpy as np
 
 from pufferflow.calibration.bound import Bound, LossCurve, Worst, impossible
-from pufferflow.calibration.laws import DependentChain, Pair, Witness, WorkEstimate, as_laws
+from pufferflow.calibration.laws import DependentChain, Laws, Pair, Witness, as_laws
 from pufferflow.calibration.transport_bounds import mean_of_shifts
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
@@ -271,8 +271,8 @@ class Messages(Bound):
     def automatic(cls, guarantee: Guarantee, noise: Noise) -> Sequence[Bound]:
         return [cls(), cls(coarse=True)]
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        return sizes.coarse if self.coarse else sizes.walk
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        return laws.size.coarse if self.coarse else laws.size.messages
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         walks = (rows.coarse() if self.coarse else rows for rows in as_laws(pairs).walks())
@@ -359,8 +359,8 @@ class Quilt(Bound):
 
     approximate: bool = False
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        return sizes.walk
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        return laws.size.messages
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         return [self._curve(rows) for rows in as_laws(pairs).walks()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from pufferflow.calibration.bound import BallLoss, Bound
-from pufferflow.calibration.laws import Laws, Pair, Place, Reach, WorkEstimate, as_laws
+from pufferflow.calibration.laws import Laws, Pair, Place, Reach, as_laws
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.suggestions import suggests_arguments
@@ -32,6 +32,12 @@ def least_scale(laws: Laws, family: Family, guarantee: Guarantee, delta: float) 
     nowhere = Place(laws.dimension, None, (None, None), 0)
     own = probability_below_one(delta, "delta")
     return BallLoss(length, Certainty.UPPER_BOUND, nowhere, own).least_scale(family, guarantee)
+
+
+def compared_values(laws: Laws) -> float:
+    """Return how many numbers a comparison of all laws takes; vectors take all pairs of their values."""
+    vectors = laws.dimension > 1
+    return laws.size.laws * laws.size.atoms ** (2 if vectors else 1) + 500 * laws.size.pairs
 
 
 def norm_for(noise: Noise, norm: float | None, dimension: int) -> float:
@@ -81,8 +87,8 @@ class GWM(Bound):
     def __post_init__(self) -> None:
         object.__setattr__(self, "norm", read_norm(self.norm))
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        return sizes.winf
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        return compared_values(laws)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
@@ -149,8 +155,8 @@ class GAWM(Bound):
     def compared(cls, guarantee: Guarantee, noise: Noise) -> Bound | None:
         return next(iter(cls.automatic(guarantee, noise)), None)
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        return sizes.near
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        return 1.5 * compared_values(laws)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
@@ -192,7 +198,7 @@ class Group(Bound):
     def __post_init__(self) -> None:
         object.__setattr__(self, "norm", read_norm(self.norm))
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
         return 0.0
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast, final
+from typing import Any, Final, NamedTuple, cast, final
 
 import numpy as np
 
@@ -236,29 +236,28 @@ class Reach:
     witness: Witness
 
 
-class WorkEstimate(NamedTuple):
-    """The elementary operations, of about a nanosecond, of each method of `Laws`; predicted from sizes alone."""
+SMALL = 1e6
+"""A bound that compares no more numbers than this is always tried."""
+LARGE = 2.5e7
+"""A bound that compares more numbers than this is tried only if it is named, or if no other proves anything."""
 
-    walk: float = 0.0
-    """To bound the loss along the walks for one noise after another."""
-    winf: float = 0.0
-    near: float = 0.0
-    pairs: float = 0.0
-    """To list all pairs."""
-    pair: float = 0.0
-    """To list one of them."""
-    number: float = 1.0
-    """The number of pairs."""
+
+class Size(NamedTuple):
+    """The numbers that say how large laws are: no clock decides which bounds are tried."""
+
+    pairs: float = 1.0
+    laws: float = 1.0
+    """The number of laws that are compared in pairs."""
     atoms: float = 1.0
-    """The number of values of a law."""
+    """The number of values of a law; infinite where laws are not listed."""
+    messages: float = 0.0
+    """The number of entries of messages that are compared along the rows."""
     coarse: float = math.inf
-    """To bound the loss along the walks coarsely; useful only where the states are many."""
+    """The same for coarse messages; infinite where they are of no use, because the others are few."""
 
-    @property
-    def of_one(self) -> "WorkEstimate":
-        """The work on one pair alone."""
-        compared = 100 * self.atoms
-        return WorkEstimate(self.walk, compared, compared, self.pair, self.pair, 1.0, self.atoms, self.coarse)
+
+SMALLEST: Final = Size()
+"""The size of laws that are known already, and of movements."""
 
 
 class Laws(Sequence[Pair], abc.ABC):
@@ -301,9 +300,9 @@ class Laws(Sequence[Pair], abc.ABC):
         return True  # also where pairs are not counted
 
     @cached_property
-    def work(self) -> WorkEstimate:
-        """The work of each method; 0 where it is not known."""
-        return WorkEstimate()
+    def size(self) -> Size:
+        """How large the laws are; those that are listed before count as the smallest."""
+        return SMALLEST
 
     def at(self, witness: Witness) -> Pair | None:
         """Return the pair of laws at a row and two secrets; None where listing one is no easier than listing all."""

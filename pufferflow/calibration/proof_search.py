@@ -1,7 +1,7 @@
-"""The search for the least scale or ε that bounds prove: quick bounds first, then those that may lower it enough.
+"""The search for the least scale or ε that bounds prove: in a fixed order, then those that may lower it enough.
 
-Of several laws those with the largest scale or ε decide, so only these are improved further. Work is predicted from
-sizes, never timed: the same bounds are tried on every machine and under any load. Only a deadline reads a clock.
+Of several laws those with the largest scale or ε decide, so only these are improved further. The sizes of laws decide
+which bounds are tried, the same on every machine and under any load. Only a deadline reads a clock.
 """
 
 import math
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, cast, final
 
 from pufferflow.calibration.bound import EPSILON_TOLERANCE, Bound, LossCurve
-from pufferflow.calibration.laws import Laws, ListedLaws, Witness
+from pufferflow.calibration.laws import LARGE, SMALL, Laws, ListedLaws, Witness
 from pufferflow.core.errors import Refused
 from pufferflow.core.parallel import Workers
 from pufferflow.core.progress import OutOfTimeError, check_time, doing, until
@@ -25,16 +25,9 @@ from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily, Pure
 LOWER = 1e-6
 """The relative reduction of the scale for which a later bound is preferred: earlier ones are exact more often."""
 LITTLE = 0.05
-"""The relative reduction of the noise that a bound has to offer for work beyond the budget."""
-SMALL_WORK = 2e8
-"""The number of elementary operations, a fraction of a second, that is always allowed."""
-TOO_LONG = 1e10
-"""The number of operations, some ten seconds, that is never exceeded, unless the bound is named."""
-_IN_A_SECOND = 1e9
+"""The relative reduction of the noise that a bound of more than a small count has to offer."""
 NEGLIGIBLE = 1e-200
 """Below this a scale counts as no noise, and its inverse is too large to compute with."""
-_ONE_EVALUATION = 1 / 20
-"""The share of one loss evaluation in the work of the search for a scale."""
 _HALVINGS = 12
 
 
@@ -120,8 +113,8 @@ def _looked_at(applied: AppliedBound, noise: Noise, guarantee: Guarantee) -> tup
 
 
 def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
-    """Return the quickest bound that proves a guarantee for these laws with this noise; None if none does."""
-    for bound in sorted(bounds, key=lambda bound: bound.work(laws.work, guarantee)):
+    """Return the bound of the least count that proves a guarantee for these laws with this noise; None if none does."""
+    for bound in sorted(bounds, key=lambda bound: bound.count(laws, guarantee)):
         with suppress(Refused):
             applied = AppliedBound.of(bound, laws, noise, guarantee)
             if applied.keeps(noise, guarantee):
@@ -256,16 +249,15 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
 ) -> tuple[list[Proof], list[Untried]]:
     """Return a proof for each of the laws; the largest value is the least that the bounds prove, or near it.
 
-    `thrifty` skips bounds with little possible gain for more work than the quickest proofs took. After `end`, on a
-    monotonic clock, the search stops and the best proofs hold; laws without a proof still get one.
+    `thrifty` skips bounds that compare many numbers for little gain. After `end`, on a monotonic clock, the search
+    stops and the best proofs hold; laws without a proof still get one.
     """
     tried = _first_proofs(pieces, bounds, aim, workers)
-    budget = sum(piece.work for piece in tried) + SMALL_WORK if thrifty else math.inf
     while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
         try:
             with until(end):
                 check_time()
-                budget -= worst.advance(budget)
+                worst.advance(thrifty=thrifty)
         except OutOfTimeError as over:
             worst.stop(over.args)
     return [piece.best for piece in tried], [one for piece in tried for one in piece.untried]
@@ -286,7 +278,7 @@ def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, wor
     A process may have used an outdated value of what is enough; then the proof is repeated, so that the result does
     not depend on the number of processes.
     """
-    left = sorted(pieces, key=lambda one: -sum(one.work[1:4]))  # laws with the most work often need the largest value
+    left = sorted(pieces, key=lambda laws: -laws.size.laws * laws.size.atoms)  # large laws often need the largest value
     tried, enough = list[_Piece](), None
     while left:
         began = time.thread_time()
@@ -320,26 +312,30 @@ class _Piece:
     untried: list[Untried] = field(default_factory=list[Untried])
 
     def __post_init__(self) -> None:
-        """Sort the bounds by work, keeping the given order of equal and cheap ones, and make the first proof."""
+        """Put the bounds in order, and make the first proof: those with small counts as given, then by their counts."""
+        self.counts = {bound: bound.count(self.laws, self.aim.guarantee) for bound in self.bounds}
 
         def rank(bound: Bound) -> tuple[bool, float]:
-            work = self._work_of(bound)
-            return bound.supports_only, work if work > SMALL_WORK else 0.0
+            return bound.supports_only, self.counts[bound] if self.counts[bound] > SMALL else 0.0
 
         self.left = sorted(self.bounds, key=rank)
-        self.best, self.work = self._first()
+        self.best = self._first()
 
     @property
     def open(self) -> bool:
         """Whether a smaller value may be proven."""
         return bool(self.left) or self.best.rough
 
-    def advance(self, budget: float) -> float:
-        """Refine a rough proof, or consider the next bound; return the work used of the budget."""
-        if self.best.rough:
-            self.settle()
-            return 0.0
-        return self.consider(budget)
+    def advance(self, *, thrifty: bool) -> None:
+        """Replace a rough proof by the least that its bound proves, or consider the next bound."""
+        bound = self.best.applied.bound if self.best.rough else self.left.pop(0)
+        with _naming(bound):
+            if self.best.rough:
+                doing(repr(bound), long=self.counts[bound] > LARGE)
+                self.best = self.aim.proof(bound, self.laws)
+            elif bound.for_constants or not self.laws.constant:  # else no bound is below that of the movement
+                with suppress(Refused):
+                    self._consider(bound, thrifty=thrifty)
 
     def stop(self, begun: Sequence[Bound]) -> None:
         """Stop at the best proof so far, since time is up; a rough one proves its value too."""
@@ -348,54 +344,32 @@ class _Piece:
         self.left.clear()
         self.best = replace(self.best, rough=False)
 
-    def settle(self) -> None:
-        """Replace a rough proof by the least that its bound proves."""
-        bound = self.best.applied.bound
-        doing(repr(bound))
-        with _naming(bound):
-            self.best = self.aim.proof(bound, self.laws)
-
-    def consider(self, budget: float) -> float:
-        """Try the next bound if its possible gain is worth its work; return the work used."""
-        bound = self.left.pop(0)
-        with _naming(bound):
-            return self._consider(bound, self.best.value, budget)
-
-    def _consider(self, bound: Bound, best: float, budget: float) -> float:
-        if self.laws.constant and not bound.for_constants:
-            return 0.0  # no bound is below that of the movement
-        try:
-            least = self.aim.least(bound, self.laws, best, self.best.witness)
-            if least >= best:
-                return 0.0
-            work, probing, little = self._work_of(bound), 0.0, best * (1 - LITTLE)
-            if work > budget:
-                if least < little:
-                    probing, much = self._probe(bound, little, budget)
-                    least = least if much else little
-                if least >= little or (work > TOO_LONG and budget < math.inf):
-                    self.untried.append(Untried(bound, 1 - least / best))
-                    return probing
-            doing(repr(bound), work / _IN_A_SECOND)
-            proof = self.aim.proof(bound, self.laws)
-        except Refused:
-            return 0.0
+    def _consider(self, bound: Bound, *, thrifty: bool) -> None:
+        """Try a bound unless it is known to gain nothing, or compares many numbers for a little gain."""
+        best = self.best.value
+        least = self.aim.least(bound, self.laws, best, self.best.witness)
+        if least >= best:
+            return
+        if thrifty and self.counts[bound] > SMALL:
+            little = best * (1 - LITTLE)
+            least = max(least, self._least_at_worst(bound, little))
+            if least >= little or self.counts[bound] > LARGE:
+                self.untried.append(Untried(bound, 1 - least / best))
+                return
+        doing(repr(bound), long=self.counts[bound] > LARGE)
+        proof = self.aim.proof(bound, self.laws)
         if proof.value < best * (1 - LOWER):
             self.best = proof
-        return probing + (work if work <= budget else 0.0)
 
-    def _probe(self, bound: Bound, value: float, budget: float) -> tuple[float, bool]:
-        """Return the work of evaluating the worst pair so far, and whether the bound may lower the value much there."""
-        sizes = self.laws.work.of_one
-        work = sizes.pairs + bound.work(sizes, self.aim.guarantee) * _ONE_EVALUATION
-        pair = self.laws.at(self.best.witness) if work <= budget else None
-        return (0.0, True) if pair is None else (work, self.aim.proves(bound, ListedLaws([pair]), value))
+    def _least_at_worst(self, bound: Bound, value: float) -> float:
+        """Return the value if a bound does not prove it for the worst pair so far; 0 if it may prove less."""
+        pair = self.laws.at(self.best.witness) if self.counts[bound] < math.inf else None
+        with suppress(Refused):  # of a bound that needs more than pairs
+            return 0.0 if pair is None or self.aim.proves(bound, ListedLaws([pair]), value) else value
+        return value
 
-    def _work_of(self, bound: Bound) -> float:
-        return bound.work(self.laws.work, self.aim.guarantee)
-
-    def _first(self) -> tuple[Proof, float]:
-        """Return the first proof that a bound gives, and the work used.
+    def _first(self) -> Proof:
+        """Return the first proof that a bound gives.
 
         Where all refuse, the refusal of the last bound given is shown, since quick bounds of narrow use come first.
         Group privacy comes after all of them; its refusal is shown only where nothing else was tried.
@@ -403,10 +377,10 @@ class _Piece:
         refusals: list[tuple[Bound, Refused]] = []
         while self.left:
             bound = self.left.pop(0)
-            doing(repr(bound), self._work_of(bound) / _IN_A_SECOND)
+            doing(repr(bound), long=self.counts[bound] > LARGE)
             try:
                 with _naming(bound):
-                    return self.aim.proof(bound, self.laws, self.enough), self._work_of(bound)
+                    return self.aim.proof(bound, self.laws, self.enough)
             except Refused as refusal:
                 refusals.append((bound, refusal))
         raise max(refusals, key=lambda one: (not one[0].supports_only, self.bounds.index(one[0])))[1]

@@ -26,7 +26,7 @@ import numpy as np
 
 from pufferflow.calibration.bound import BallLoss, Bound, LossCurve, Worst
 from pufferflow.calibration.distance_bounds import GWM
-from pufferflow.calibration.laws import Pair, WorkEstimate, as_laws, finite_laws, only_if_small
+from pufferflow.calibration.laws import Laws, Pair, as_laws, finite_laws, only_if_small
 from pufferflow.core.arrays import Floats, Indices, log_sum
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, smallest, upwards
@@ -218,8 +218,8 @@ def of_orders(loss: Callable[[float], float], kind: GuaranteeFamily) -> list[Gua
 _MOST_TRIED = 2_000_000
 """The most pairs of atoms, of all laws, for which a transport problem is solved where the quantile coupling is good."""
 _MOST_TRIED_EACH = 250_000
-_PER_CELL = 8e4
-"""The number of operations per pair of atoms of all transport problems in a search for a scale."""
+_PER_CELL = 400.0
+"""How many numbers a search for a scale compares for a pair of atoms of a transport problem."""
 _PER_LOSS = 2e4
 _STAIRS_BUDGET = 1e7
 
@@ -251,13 +251,11 @@ class DAGWM(Bound):
         gains = guarantee.divergence in (Divergence.RENYI, Divergence.HOCKEY_STICK)
         return [cls()] if gains else []
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        """Return the work of all transport plans; problems for (ε, δ) take most of it."""
-        cells = sizes.atoms * sizes.atoms
-        solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(
-            _MOST_TRIED_EACH, _MOST_TRIED / sizes.number
-        )
-        return super().work(sizes, guarantee) + (sizes.number * cells * _PER_CELL if solved else 0.0)
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        """Return the count of all transport plans; problems for (ε, δ) are most of it."""
+        pairs, cells = laws.size.pairs, laws.size.atoms**2
+        solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(_MOST_TRIED_EACH, _MOST_TRIED / pairs)
+        return super().count(laws, guarantee) + (pairs * cells * _PER_CELL if solved else 0.0)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         """Return one curve per pair; the ball's where the laws are translates, or only a movement is known."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 SHOWN_AFTER = 1.5
 """Seconds."""
-_WORTH_SAYING: Final = 2.0
 SAID_AFTER: Final = 3.0
 """Seconds after which a wait is logged."""
 _log: Final = logging.getLogger(__name__)
@@ -79,19 +78,17 @@ def working(text: str, total: int | None = None) -> "Work":
     return Work(text, total)
 
 
-def doing(step: str, seconds: float = 0.0) -> None:
+def doing(step: str, *, long: bool = False) -> None:
     """Show the step that the work of this thread has come to; without effect outside of any work.
 
-    `seconds` are about how long it takes, which is shown where it is more than a moment. Without a terminal the step is
-    a line of the log, if the work has lasted longer than a moment, or this step will.
+    Without a terminal the step is a line of the log, if the work has lasted longer than a moment, or this step will.
 
     >>> with working("Reading") as work:
     ...     doing("the first file")
     """
     work = _current.get()
     if work is not None:
-        about = f", about {seconds:.0f} s" if seconds > _WORTH_SAYING else ""
-        work.say(f"{step}{about}", worth_a_line=bool(about))
+        work.say(step, worth_a_line=long)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, ListedLaws, Pair, Place, Reach, WorkEstimate
+from pufferflow.calibration.laws import DependentRows, Laws, ListedLaws, Pair, Place, Reach, Size
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, distances_above, float_above, products_above, upwards
@@ -315,8 +315,9 @@ class CoveringMovement:
     def movement(self) -> Movement:
         """The movement of the answers about all cells."""
         moved = self.winf if self.scattered else self.span
-        walks, work = self.walks, self.work
-        return Movement(self.place.dimension, moved, self.span, self.points, dependence=walks, estimate=work)
+        single = self.of_one_cell.size
+        size = single if self.scattered else Size(messages=single.messages, coarse=single.coarse)
+        return Movement(self.place.dimension, moved, self.span, self.points, dependence=self.walks, size=size)
 
     def winf(self, norm: float) -> Reach:
         """Return the movement of all cells together, at most that of one cell with all rows."""
@@ -342,12 +343,6 @@ class CoveringMovement:
         """Return the walks of one cell for this number of answers, each with independent noise."""
         return [replace(cast(Any, walk), answers=self.place.dimension) for walk in self.of_one_cell.walks()]
 
-    def work(self) -> WorkEstimate:
-        """Return the work of one cell, along its walks and for its comparisons."""
-        single_cell = self.of_one_cell.work
-        known = WorkEstimate(single_cell.walk, *((single_cell.winf, single_cell.near) if self.scattered else ()))
-        return known._replace(coarse=single_cell.coarse)
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -370,8 +365,7 @@ class RoundedMovement:
         """The movement of the rounded answers."""
         laws = self.linear
         moved, whole, but_for = (partial(self.grown, measure) for measure in (laws.winf, laws.span, laws.near))
-        work = partial(getattr, laws, "work")
-        return Movement(laws.dimension, moved, whole, self.points, laws.certainty, but_for, self.walks, work)
+        return Movement(laws.dimension, moved, whole, self.points, laws.certainty, but_for, self.walks, laws.size)
 
     def grown(self, measure: Measure, *at: float) -> Reach:
         """Return a movement of the linear answers, longer by the rounding."""

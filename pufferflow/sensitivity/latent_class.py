@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Pair, Place, Reach, Witness, WorkEstimate, longest_reach
+from pufferflow.calibration.laws import DependentRows, Laws, Pair, Place, Reach, Size, Witness, longest_reach
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT, float_above
@@ -260,8 +260,9 @@ def _rounded_up(weights: Floats) -> Floats:
 
 
 _SLIGHT = 1e-9
-_EVALUATIONS = 40
 _MOST_ATOMS = 10**6
+_Measure = Callable[["AnySum", "AnySum"], tuple[float, bool]]
+"""A distance of two sums in steps, and whether it is exact."""
 
 
 @implied.register
@@ -378,27 +379,16 @@ class StarLaws(Laws):
         return self._pair(mu, nu, int(kinds[0]), (a, b))
 
     @cached_property
-    def work(self) -> WorkEstimate:
-        """The work of adding up the rows of each class, and of every pair."""
-        if isinstance(self._any_star, RegionStar):
-            return self._work_in_regions(self._any_star)
-        lattice, star = self._terms.lattice, self._star
-        kinds, classes, values = len(self._terms.counts), len(star.rows), len(star.given)
-        atoms = float(min(lattice.volume, _MOST_ATOMS))
-        count = float(len(self))
-        sums = 2e5 * kinds * (classes + values) + 30.0 * atoms * kinds * classes * (values + 20)
-        walk = _EVALUATIONS * (4e5 + 6e4 * count / kinds) * max(classes / 3, 1.0) ** 4
-        compared = atoms if self.dimension == 1 else atoms * atoms
-        reach = sums + count * (1e5 + 100 * compared)
-        return WorkEstimate(
-            walk, reach, reach + 1e7 * count, sums + count * (1e5 + 1e3 * atoms), sums + 1e3 * atoms, count, atoms
-        )
-
-    def _work_in_regions(self, star: RegionStar) -> WorkEstimate:
-        """Return the work of messages: one pair of laws after the other."""
-        kinds, pairs = len(self._kinds.counts), len(star.both_orders) + len(star.rows) ** 2
-        walk = _EVALUATIONS * kinds * (1e6 + pairs * 1e3 * float(star.states) ** 3)
-        return WorkEstimate(walk, pairs=np.inf, pair=np.inf, number=float(len(star.pairs) * kinds))
+    def size(self) -> Size:
+        """The sizes of the sums of the rows of each class and kind; laws of a class of priors are not listed."""
+        kinds, star = len(self._kinds.counts), self._any_star
+        if isinstance(star, RegionStar):
+            pairs = len(star.both_orders) + len(star.rows) ** 2
+            return Size(float(len(star.pairs) * kinds), atoms=math.inf, messages=10.0 * kinds * pairs * star.states**3)
+        classes, values = len(star.rows), len(star.given)
+        atoms = float(min(self._terms.lattice.volume, _MOST_ATOMS))
+        messages = 10.0 * len(star.pairs) * classes**4
+        return Size(float(len(self)), float(kinds * (classes + values)), atoms, messages)
 
     def walks(self) -> Sequence[DependentRows]:
         star = self._any_star.as_floats() if isinstance(self._any_star, Star) else self._any_star
@@ -427,17 +417,21 @@ class StarLaws(Laws):
         share = decimal_reading(delta)
         if any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values()):
             share -= Fraction(rounding(self._terms.lattice.error(self._star.rows)))
-        return self._farthest(lambda mu, nu: _near(mu, nu, share)) if share > 0 else self.winf(norm)
+        return self._farthest(lambda mu, nu: _near(mu, nu, share), self._gap) if share > 0 else self.winf(norm)
 
-    def _farthest(self, measure: Callable[[AnySum, AnySum], tuple[float, bool]]) -> Reach:
-        """Return the longest distance on the line, measured in steps."""
-        reaches: list[Reach] = []
-        for kind, sums in enumerate(self._sums):
-            for a, b in self._star.pairs:
-                steps, exact = measure(sums[a], sums[b])
-                certainty = Certainty.EXACT if exact else Certainty.UPPER_BOUND
-                reaches.append(Reach(self._terms.lattice.length(steps), certainty, self._place(kind, (a, b))))
-        return longest_reach(reaches)
+    def _farthest(self, measure: _Measure, ceiling: _Measure | None = None) -> Reach:
+        """Return the longest distance on the line, measured in steps; of pairs whose ceiling is shorter none is."""
+        places = [(kind, pair) for kind in range(len(self._sums)) for pair in self._star.pairs]
+        laws = [(self._sums[kind][a], self._sums[kind][b]) for kind, (a, b) in places]
+        most = [math.inf if ceiling is None else ceiling(mu, nu)[0] for mu, nu in laws]
+        reaches, longest = dict[int, Reach](), 0.0
+        for place in sorted(range(len(places)), key=most.__getitem__, reverse=True):
+            if most[place] < longest:
+                break
+            steps, exact = measure(*laws[place])
+            longest, certainty = max(longest, steps), Certainty.EXACT if exact else Certainty.UPPER_BOUND
+            reaches[place] = Reach(self._terms.lattice.length(steps), certainty, self._place(*places[place]))
+        return longest_reach([reach for _, reach in sorted(reaches.items(), key=lambda one: one[0])])
 
     def _gap(self, mu: AnySum, nu: AnySum) -> tuple[float, bool]:
         """Return W_∞ in steps, and whether it is exact."""

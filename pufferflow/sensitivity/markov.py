@@ -15,6 +15,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.calibration.laws import (
+    LARGE,
     MOST_COMPARED,
     DependentChain,
     DependentRows,
@@ -22,8 +23,8 @@ from pufferflow.calibration.laws import (
     Pair,
     Place,
     Reach,
+    Size,
     Witness,
-    WorkEstimate,
 )
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused
@@ -336,11 +337,8 @@ def _side(steps: Iterable[tuple[Floats, int]], values: Floats) -> Floats:
 _MOST_LISTED = 20_000
 _SLIGHT = 1e-9
 _QUICKLY = 500
-_A_MINUTE = 6e10
-_EVALUATIONS = 40
-_COARSE_EVALUATIONS = 10
 _UNTIL_REST = 200
-_SECONDS = 1e10
+"""After about so many rows messages repeat."""
 
 
 @implied.register(MarkovChain)
@@ -454,42 +452,24 @@ class ChainLaws(Laws):
         return self._pair(mu, nu, witness.row, states)
 
     @cached_property
-    def work(self) -> WorkEstimate:
-        """The work of each method; messages are coarse where exact ones take long."""
+    def size(self) -> Size:
+        """The sizes of the laws of every secret row; messages are coarse where exact ones are too large."""
         if self._of_class:
-            return WorkEstimate()
-        fine, rows = self._fine_work, min(self._chain.length, _UNTIL_REST)
-        coarse = _COARSE_EVALUATIONS * (1e6 + 2 * rows * 40.0 * self._chain.states**3)
-        return fine._replace(coarse=coarse if fine.walk > _SECONDS else math.inf)
+            return Size()
+        rows, states, length = min(self._chain.length, _UNTIL_REST), self._chain.states, self._chain.length
+        secret = length if self._rows.secret is None else int(self._rows.secret.sum())
+        messages = 4.0 * rows * states**5
+        coarse = 4.0 * rows * states**3 if messages > LARGE else math.inf
+        return Size(float(secret * len(self._pairs)), float(length * states), self._atoms, messages, coarse)
 
     @property
-    def _fine_work(self) -> WorkEstimate:
-        """The work row by row: each row has a law for every state, and convolves those before and after it."""
-        rows, states = self._chain.length, self._chain.states
-        secret = rows if self._rows.secret is None else int(self._rows.secret.sum())
-        step = 2e3 if states <= 3 else 4.0 * states**6  # all pairs of states are searched, until messages converge
-        pairs, walk = float(len(self._pairs)), _EVALUATIONS * (1e6 + 2 * min(rows, _UNTIL_REST) * step)
+    def _atoms(self) -> float:
+        """The number of values of a law, infinite where laws are not listed; vectors have the product of answers'."""
         if self._jointly:
-            return self._joint_work(walk, secret * pairs)
+            many = self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows)
+            return math.inf if many else float(np.prod(1.0 + self._rows.disjoint_rows))
         points = lattice(self._sums, most_points(self._sums)).size
-        if points > most_points(self._sums):
-            return WorkEstimate(walk, _A_MINUTE, _A_MINUTE, math.inf, math.inf, secret * pairs, points)
-        laws = rows * 2e5 + secret * (3e5 + 250 * states * points * (1 + points / 4000))
-        single_row = rows * (1e5 + 20 * states * states * points)
-        return WorkEstimate(
-            walk, laws, 1.5 * laws, laws + 1e3 * secret * pairs * points, single_row, secret * pairs, points
-        )
-
-    def _joint_work(self, walk: float, pairs: float) -> WorkEstimate:
-        """Return the work of listed laws; vectors have the product of the numbers of values of their answers."""
-        if self.dimension > 1 and many_atoms(self._chain, self._rows.disjoint_rows):
-            return WorkEstimate(walk, pairs=math.inf, pair=math.inf, number=pairs)
-        atoms = float(np.prod(1.0 + self._rows.disjoint_rows))
-        compared = atoms * atoms if self.dimension > 1 else atoms
-        listing = 1e3 * self._chain.length * self._chain.states * atoms
-        return WorkEstimate(
-            walk, listing + 300 * pairs * compared, listing + 300 * pairs * compared, listing, listing, pairs, atoms
-        )
+        return math.inf if points > most_points(self._sums) else float(points)
 
     @cached_property
     def small(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Pair, Reach, Witness, WorkEstimate
+from pufferflow.calibration.laws import SMALLEST, DependentRows, Laws, Pair, Reach, Size, Witness
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import UNIT, float_above, upwards
 from pufferflow.distributions import common_units
@@ -38,7 +38,7 @@ class Movement(Laws):
     certainty: Certainty = Certainty.UPPER_BOUND
     but_for: Measure | None = None
     dependence: Callable[[], Sequence[DependentRows]] | None = None
-    estimate: Callable[[], WorkEstimate] = WorkEstimate
+    size: Size = SMALLEST  # pyright: ignore[reportIncompatibleVariableOverride] - known when it is made
     movement_only: bool = True
 
     @classmethod
@@ -65,10 +65,6 @@ class Movement(Laws):
     @cached_property
     def pairs(self) -> Sequence[Pair]:
         return self.stand_in()
-
-    @cached_property
-    def work(self) -> WorkEstimate:
-        return self.estimate()
 
     def winf(self, norm: float) -> Reach:
         return self.moved(norm)
@@ -110,9 +106,8 @@ class ShortestMovement:
         moved, whole, but_for = (
             partial(self.shortest, [getattr(way, verb) for way in self.ways]) for verb in ("winf", "span", "near")
         )
-        dependence, work = first.walks, self.work
         return Movement(
-            first.dimension, moved, whole, self.points, but_for=but_for, dependence=dependence, estimate=work
+            first.dimension, moved, whole, self.points, but_for=but_for, dependence=first.walks, size=self.size
         )
 
     def shortest(self, measures: Sequence[Measure], *at: float) -> Reach:
@@ -124,11 +119,10 @@ class ShortestMovement:
         """Return the pairs of the way that is the shortest in the sum of sizes."""
         return min(self.ways, key=lambda way: way.winf(1).length).pairs
 
-    def work(self) -> WorkEstimate:
-        """Return the work of all movements together, for each method."""
-        works = [way.work for way in self.ways]
-        added = [sum(sizes) for sizes in zip(*(work[1:4] for work in works), strict=True)]
-        return works[0]._replace(winf=added[0], near=added[1], pairs=added[2], number=1.0, atoms=1.0)
+    @property
+    def size(self) -> Size:
+        """The sizes of the largest laws that are compared."""
+        return max((way.size for way in self.ways), key=lambda size: size.laws * size.atoms)
 
 
 _MANY = 4096

@@ -69,16 +69,16 @@ def tried(monkeypatch):
 
 
 class Costly(Bound):
-    """A bound that proves a given share of a movement of 1, and says how much work that is."""
+    """A bound that proves a given share of a movement of 1, and says how many numbers it compares."""
 
-    def __init__(self, share, work, least=0.0):
-        self.share, self._work, self._least = share, work, least
+    def __init__(self, share, count, least=0.0):
+        self.share, self._count, self._least = share, count, least
 
     def parts(self, pairs, _noise):
         return [PureLoss(self.share, lambda noise: (self.share / noise.scale if noise.scale else np.inf, pairs[0]))]
 
-    def work(self, *_):
-        return self._work
+    def count(self, *_):
+        return self._count
 
     def least(self, *_):
         return self._least
@@ -190,8 +190,8 @@ def test_families_that_do_not_decide_are_proven_once(tried):
     assert len(tried) < 15 + 8
 
 
-def test_work_decides_and_no_clock(monkeypatch):
-    """A bound that may win much is tried unless it takes too long; one that wins little only while work is a trifle."""
+def test_counts_decide_and_no_clock(monkeypatch):
+    """Bounds that compare few numbers are tried as given; of others those that may win much, up to a limit."""
     monkeypatch.setattr("time.monotonic", lambda: pytest.fail("a clock was looked at"), raising=True)
     pair = [(pf.Law.point(0), pf.Law.point(1))]
     laws = search.ListedLaws([pf.Pair(*pair[0])])
@@ -202,15 +202,59 @@ def test_work_decides_and_no_clock(monkeypatch):
             proofs, untried = search.search([laws], bounds, aim, workers, thrifty=True, end=None)
         return proofs[0].value, [one.bound for one in untried]
 
-    quick, much = Costly(1.0, 1e3), Costly(0.5, 9e9)
-    endless = Costly(0.5, 1e12)
-    little, trifle = Costly(0.96, 1e12, least=0.96), Costly(0.96, 1e5, least=0.96)
+    quick, much = Costly(1.0, 1e3), Costly(0.5, search.LARGE)
+    endless = Costly(0.5, search.LARGE + 1)
+    little, trifle = Costly(0.96, 2 * search.SMALL, least=0.96), Costly(0.96, search.SMALL, least=0.96)
     assert found(quick, much) == (pytest.approx(0.5, rel=1e-5), [])
     assert found(quick, endless) == (pytest.approx(1.0, rel=1e-5), [endless])
-    assert found(quick, Costly(0.9, 9e9, least=0.9)) == (pytest.approx(0.9, rel=1e-5), [])
+    assert found(endless, much) == (pytest.approx(0.5, rel=1e-5), [endless])
+    assert found(endless) == (pytest.approx(0.5, rel=1e-5), [])
+    assert found(quick, Costly(0.9, search.LARGE, least=0.9)) == (pytest.approx(0.9, rel=1e-5), [])
     assert found(quick, little) == (pytest.approx(1.0, rel=1e-5), [little])
     assert found(little, quick) == (pytest.approx(1.0, rel=1e-5), [little])
     assert found(quick, trifle) == (pytest.approx(0.96, rel=1e-5), [])
+
+
+def test_the_order_is_fixed():
+    """Few numbers: the order given; more: the fewest first; supports alone: last, whatever they compare."""
+    laws, order = search.ListedLaws([pf.Pair(pf.Law.point(0), pf.Law.point(1))]), []
+
+    class Noted(Costly):
+        def parts(self, pairs, noise):
+            order.append(self)
+            return super().parts(pairs, noise)
+
+    class Supports(Noted):
+        supports_only = True
+
+    bounds = [Supports(1.0, 0.0), Noted(1.0, 3e6), Noted(1.0, 5.0), Noted(1.0, 2e6), Noted(1.0, 1.0)]
+    with Workers() as workers:
+        search.search([laws], bounds, search.Scales(pf.Pure(1.0), pf.Laplace), workers, thrifty=False)
+    assert list(dict.fromkeys(order)) == [bounds[place] for place in (2, 4, 3, 1, 0)]
+
+
+def test_messages_come_first_where_they_are_few(tried):
+    """Of chains and classes of few states; where states are many, movements are compared before them."""
+    families(6).plan(pf.Approx(1.0, 1e-6), noise=pf.Laplace, row_privacy=False)
+    assert [name for name, _ in tried][:6] == ["Messages"] * 6
+    tried.clear()
+    kernel = np.exp(-np.abs(np.subtract.outer(range(8), range(8))))
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    chain, secret = pf.MarkovChain(kernel.tolist()), pf.Secret("on", domain=range(8))
+    meter(40, 30, chain, secret, row_privacy=False)
+    assert tried[0][0] == "GWM"
+
+
+def test_a_slow_machine_finds_the_same_plan(monkeypatch):
+    """Clocks that run a thousand times faster start processes, and change neither noise nor what was tried."""
+    plain = families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace)
+    clock = itertools.count(step=1000.0)
+    monkeypatch.setenv("PUFFERFLOW_WORKERS", "2")
+    monkeypatch.setattr(search.time, "thread_time", lambda: next(clock))
+    slow = families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace)
+    assert repr(slow.calibration) == repr(plain.calibration)
+    assert slow.calibration.untried == plain.calibration.untried
+    assert next(clock) > 0
 
 
 def test_what_bounds_may_win_is_no_more_than_said():

@@ -11,7 +11,7 @@ from pufferflow.calibration.bound import Bound, LossCurve, Worst
 from pufferflow.calibration.distance_bounds import GWM
 from pufferflow.calibration.exact import cauchy, gaussian, laplace, quadrature, staircase
 from pufferflow.calibration.exact.quadrature import Field, LineField, PairAtoms
-from pufferflow.calibration.laws import Pair, WorkEstimate, as_laws
+from pufferflow.calibration.laws import Laws, Pair, as_laws
 from pufferflow.calibration.transport_bounds import HAIR, TransportLoss, ball_of
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT
@@ -62,12 +62,12 @@ class Exact(Bound):
     name = "exact"
     robust = False
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        """Return the work of all integrals; those of hockey sticks take most of it."""
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        """Return the count of all integrals; those of hockey sticks are most of it."""
         if isinstance(guarantee, Pure):
-            return super().work(sizes, guarantee)
-        first, each = (2e8, 4e7) if guarantee.divergence is Divergence.HOCKEY_STICK else (3e8, 3e6)
-        return sizes.pairs + sizes.number * (first + each * sizes.atoms)
+            return super().count(laws, guarantee)
+        each = 2e5 if guarantee.divergence is Divergence.HOCKEY_STICK else 1.5e4
+        return laws.size.pairs * (1e6 + each * laws.size.atoms)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
         """Return one curve per pair; the ball's where only a movement of the answer is known."""

@@ -87,7 +87,7 @@ def _named(names: Sequence[str], places: Sequence[int]) -> str | None:
 
 
 ALL_ROWS = "all rows"
-_MOST_WORK = 3e9
+_MOST_COMPARED = 1e7
 _ROUNDED = 1e-9
 BY_MOVEMENT = "by movement alone: joint laws are not known, or too many to compare"
 """The note of a bound that needs laws where none are listed: its noise is that of the farthest movement."""
@@ -220,9 +220,8 @@ def _calibrate_unless_too_long(plan: CalibratedNoise, bound: Bound) -> tuple[Cal
     """Return the calibration of a bound, or why it was not tried: too much work for the noise that it can save."""
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
-    if sum(bound.work(laws.work, guarantee) for laws in pieces) <= _MOST_WORK or type(bound) is type(
-        plan.calibration.bound
-    ):
+    own = type(bound) is type(plan.calibration.bound)
+    if own or sum(bound.count(laws, guarantee) for laws in pieces) <= _MOST_COMPARED:
         return _calibrate(plan, lambda: plan.laws, bound)
     least = max(Scales(guarantee, plan.family).least(bound, laws, scale, plan.calibration.witness) for laws in pieces)
     if least >= scale:

@@ -44,15 +44,15 @@ _LONG: Final = "{names} for the farthest pairs only, if any: all would take too 
 @final
 @dataclass(frozen=True)
 class _Effort:
-    """Limits: the number of pairs, and the operations for listing laws and for computing a bound."""
+    """Limits: the number of pairs, of values that are listed, and of numbers that a bound compares."""
 
     rows: int = MOST_ROWS
-    listing: float = 3e10
-    bound: float = 4e9
+    listing: float = 1e8
+    bound: float = 2e7
 
 
 _WHOLE: Final = _Effort()
-_MOMENT: Final = _Effort(rows=24, listing=3e8, bound=1e8)
+_MOMENT: Final = _Effort(rows=24, listing=1e6, bound=5e5)
 """For reports, which are written at every release: a fraction of a second."""
 
 
@@ -144,8 +144,7 @@ def _listed(origin: Origin, effort: _Effort) -> _Listed:
     laws = origin.laws
     if laws.movement_only:
         return _Listed(origin, note=_MOVEMENT)
-    work = laws.work
-    if work.pairs > effort.listing:
+    if laws.size.laws * laws.size.atoms > effort.listing:
         return _Listed(origin, note="the farthest pair: listing the laws of all would take too long")
     try:
         if laws.dimension > 1 and not laws.small:
@@ -230,7 +229,7 @@ class _Measures:
         """Return for how many pairs a bound is computed in seconds; integrals over vectors take longer."""
         if bound is None or self._as_gwm(bound, laws):
             return MOST_ROWS + 1
-        one = bound.work(laws.work._replace(pairs=0.0, number=1.0), self.plan.calibration.guarantee)
+        one = bound.count(laws, self.plan.calibration.guarantee) / laws.size.pairs
         return int(self.effort.bound / max(one * _PER_DIMENSION ** (laws.dimension - 1), 1.0))
 
     def _as_gwm(self, bound: Bound, laws: Laws) -> bool:

@@ -73,8 +73,8 @@ HALF = 0.5
 _LARGER = 1 + 2.0**-40
 _CLOSE_LOSS = 1e-7
 _DIGITS = 6
-_LONG = 3e10
-"""The number of operations from which on messages are coarse: about a second for each ε that is tried."""
+_LONG = 5e7
+"""The number of entries from which on messages are coarse: about a second for each ε that is tried."""
 
 
 @final
@@ -160,7 +160,7 @@ class RowLosses:
             return None
         try:
             pieces = read_laws(laws_of(self.public, [tables], self.basis.weights))
-            coarse = any(laws.work.walk > _LONG and math.isfinite(laws.work.coarse) for laws in pieces)
+            coarse = any(laws.size.messages > _LONG and math.isfinite(laws.size.coarse) for laws in pieces)
             walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
         except Refused:
             return None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 from pufferflow.calibration.bound import BallLoss, Bound
-from pufferflow.calibration.distance_bounds import norm_for
-from pufferflow.calibration.laws import Pair, WorkEstimate, as_laws
+from pufferflow.calibration.distance_bounds import compared_values, norm_for
+from pufferflow.calibration.laws import Laws, Pair, as_laws
 from pufferflow.core.errors import Refused
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.distributions.coupling import Certainty
@@ -31,8 +31,8 @@ class Coarse(Bound):
 
     name = "coarse"
 
-    def work(self, sizes: WorkEstimate, guarantee: Guarantee) -> float:
-        return sizes.winf
+    def count(self, laws: Laws, guarantee: Guarantee) -> float:
+        return compared_values(laws)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[BallLoss]:
         laws = as_laws(pairs)
