@@ -172,12 +172,17 @@ def calibrate(
 
 
 def calibrate_each(
-    demands: Sequence[tuple[Pairs, Bounds]], guarantee: Guarantee, noise: Family, end: float | None = None
+    demands: Sequence[tuple[Pairs, Bounds]],
+    guarantee: Guarantee,
+    noise: Family,
+    end: float | None = None,
+    beat: float = math.inf,
 ) -> list[Calibration]:
     """Return, for each of several answers, a proof that one shared noise, the least, keeps a guarantee.
 
     Each answer has bounds of its own. The noise is proven for all of them, even where losses rise with the scale.
-    After `end`, on a monotonic clock, no further bound is tried for answers that have a proof.
+    After `end`, on a monotonic clock, no further bound is tried for answers that have a proof. A scale of
+    "auto" that is not below `beat` need not be the least.
 
     >>> import pufferflow as pf
     >>> near, far = ([(pf.Law.point(0), pf.Law.point(length))] for length in (1, 3))
@@ -193,7 +198,7 @@ def calibrate_each(
     aim = Scales(guarantee, family)
     with Workers() as workers:
         least = [
-            search(own, tried, aim, workers, thrifty=bound == "auto", end=end)
+            search(own, tried, aim, workers, thrifty=bound == "auto", end=end, beat=beat)
             for own, tried, (_, bound) in zip(pieces, bounds, demands, strict=True)
         ]
         scale = max(proof.value for proofs, _ in least for proof in proofs)

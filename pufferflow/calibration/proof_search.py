@@ -246,13 +246,15 @@ def search(  # noqa: PLR0913 - what is proven, by what, and how long it may take
     *,
     thrifty: bool,
     end: float | None = None,
+    beat: float = math.inf,
 ) -> tuple[list[Proof], list[Untried]]:
     """Return a proof for each of the laws; the largest value is the least that the bounds prove, or near it.
 
     `thrifty` skips bounds that compare many numbers for little gain. After `end`, on a monotonic clock, the search
-    stops and the best proofs hold; laws without a proof still get one.
+    stops and the best proofs hold; laws without a proof still get one. Values that are not below `beat` are of no use:
+    no bound that compares many numbers is tried for them.
     """
-    tried = _first_proofs(pieces, bounds, aim, workers)
+    tried = _first_proofs(pieces, bounds, aim, workers, beat if thrifty else math.inf)
     while (worst := max(tried, key=lambda piece: (piece.best.value, not piece.best.rough))).open:
         try:
             with until(end):
@@ -272,7 +274,9 @@ def _naming(bound: Bound) -> Generator[None]:
         raise OutOfTimeError(bound) from None
 
 
-def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, workers: Workers) -> "list[_Piece]":
+def _first_proofs(
+    pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, workers: Workers, beat: float
+) -> "list[_Piece]":
     """Return all laws, each with a first proof: of the value that the laws before it need, or of the least one.
 
     A process may have used an outdated value of what is enough; then the proof is repeated, so that the result does
@@ -282,11 +286,11 @@ def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, wor
     tried, enough = list[_Piece](), None
     while left:
         began = time.thread_time()
-        tried.append(_Piece(left.pop(0), bounds, aim, enough))
+        tried.append(_Piece(left.pop(0), bounds, aim, beat, enough))
         enough = max(tried[-1].best.value, -math.inf if enough is None else enough)
         if len(tried) > 1 and workers.pay(time.thread_time() - began, len(left)):
             break
-    tasks = [workers.give(_Piece, laws, bounds, aim, enough) for laws in left]
+    tasks = [workers.give(_Piece, laws, bounds, aim, beat, enough) for laws in left]
     for place in range(len(left)):
         piece = tasks[place].result()
         doing(f"{piece.best.applied.bound!r}, {len(tried)} of {len(pieces)}")
@@ -295,7 +299,7 @@ def _first_proofs(pieces: Sequence[Laws], bounds: Sequence[Bound], aim: Aim, wor
             enough = piece.best.value
             for task in tasks[place + 1 :]:
                 task.cancel()
-            tasks[place + 1 :] = [workers.give(_Piece, laws, bounds, aim, enough) for laws in left[place + 1 :]]
+            tasks[place + 1 :] = [workers.give(_Piece, laws, bounds, aim, beat, enough) for laws in left[place + 1 :]]
     return tried
 
 
@@ -307,6 +311,7 @@ class _Piece:
     laws: Laws
     bounds: Sequence[Bound]
     aim: Aim
+    beat: float = math.inf
     enough: float | None = None
     """A value that other laws need: if these need no more, their exact value does not matter."""
     untried: list[Untried] = field(default_factory=list[Untried])
@@ -316,7 +321,8 @@ class _Piece:
         self.counts = {bound: bound.count(self.laws, self.aim.guarantee) for bound in self.bounds}
 
         def rank(bound: Bound) -> tuple[bool, float]:
-            return bound.supports_only, self.counts[bound] if self.counts[bound] > SMALL else 0.0
+            last = bound.supports_only and self.beat == math.inf  # else it is the first proof that is always quick
+            return last, self.counts[bound] if self.counts[bound] > SMALL else 0.0
 
         self.left = sorted(self.bounds, key=rank)
         self.best = self._first()
@@ -351,7 +357,7 @@ class _Piece:
         if least >= best:
             return
         if thrifty and self.counts[bound] > SMALL:
-            little = best * (1 - LITTLE)
+            little = min(best * (1 - LITTLE), self.beat)
             least = max(least, self._least_at_worst(bound, little))
             if least >= little or self.counts[bound] > LARGE:
                 self.untried.append(Untried(bound, 1 - least / best))

@@ -197,9 +197,9 @@ def test_counts_decide_and_no_clock(monkeypatch):
     laws = search.ListedLaws([pf.Pair(*pair[0])])
     aim = search.Scales(pf.Pure(1.0), pf.Laplace)
 
-    def found(*bounds):
+    def found(*bounds, beat=math.inf):
         with Workers() as workers:
-            proofs, untried = search.search([laws], bounds, aim, workers, thrifty=True, end=None)
+            proofs, untried = search.search([laws], bounds, aim, workers, thrifty=True, end=None, beat=beat)
         return proofs[0].value, [one.bound for one in untried]
 
     quick, much = Costly(1.0, 1e3), Costly(0.5, search.LARGE)
@@ -213,6 +213,10 @@ def test_counts_decide_and_no_clock(monkeypatch):
     assert found(quick, little) == (pytest.approx(1.0, rel=1e-5), [little])
     assert found(little, quick) == (pytest.approx(1.0, rel=1e-5), [little])
     assert found(quick, trifle) == (pytest.approx(0.96, rel=1e-5), [])
+    half, always = Costly(0.5, search.LARGE, least=0.5), pf.Group()
+    assert found(half, always, beat=0.6) == (pytest.approx(0.5, rel=1e-5), [])
+    assert found(half, always, beat=0.4) == (pytest.approx(1.0, rel=1e-5), [half])  # no less than other noise
+    assert found(half, beat=0.4)[0] == pytest.approx(0.5, rel=1e-5)  # something is always found
 
 
 def test_the_order_is_fixed():

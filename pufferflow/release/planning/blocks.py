@@ -22,6 +22,7 @@ several kinds need is found afterwards, by the calibration of all sums together;
 be better, and the smaller error decides.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast, final
@@ -177,6 +178,8 @@ class Demand:
     family: Family
     of_row: Laws | None = None
     end: float | None = None
+    beat: float = math.inf
+    """A scale that is no better than noise that was found before."""
 
     def scale(self, laws: Laws, promise: Guarantee, *, row: bool = False) -> float:
         """Return the least scale that hides laws, those of one `row` alone by whatever bound."""

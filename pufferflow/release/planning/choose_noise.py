@@ -19,7 +19,7 @@ from pufferflow.core.progress import OutOfTimeError, until, working
 from pufferflow.models.priors.simple import Independent
 from pufferflow.models.priors.simulator import Simulator
 from pufferflow.models.secret import AnySecret, Initial, Presence, ValueSecret
-from pufferflow.noise.base import Family
+from pufferflow.noise.base import Family, Noise
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily, Pure
@@ -118,11 +118,17 @@ class _Candidates:
         """Calibrate noise for a demand: the first whatever time that takes, since something has to be found."""
         try:
             with until(self.end if self.found else None):
-                self.found.append(_calibrated(demand, self.options))
+                self.found.append(_calibrated(replace(demand, beat=self._beat(demand)), self.options))
         except Refused as refusal:
             self.refused.append(refusal)
         except OutOfTimeError as over:
             self.late += [Untried(bound, 1.0, late=True) for bound in over.args]
+
+    def _beat(self, demand: Demand) -> float:
+        """Return the scale with the least error found; with several sums joint noise may need a larger one."""
+        if not self.found or self.options.accuracy is not None or len(demand.public.request.measures) > 1:
+            return math.inf
+        return min(map(_error, self.found)) / max(_error_of(demand, demand.family(1.0)), math.ulp(0.0))
 
 
 def _with_untried(noise: CalibratedNoise, late: Sequence[Untried]) -> CalibratedNoise:
@@ -276,7 +282,9 @@ class _Search:
         """Return the least noise for a guarantee; the bound of the options is that of the scenario's laws."""
         demand = self.demand
         bounds = [demand.options.bound, *(["auto"] * (len(self.laws) - 1))]
-        return calibrate_each(list(zip(self.laws, bounds, strict=True)), promise, demand.family, demand.end)[0]
+        return calibrate_each(
+            list(zip(self.laws, bounds, strict=True)), promise, demand.family, demand.end, demand.beat
+        )[0]
 
     def _within(self, accuracy: Within) -> Calibration:
         demand, kind, bound = self.demand, self.demand.options.kind, self.demand.options.bound
@@ -304,7 +312,11 @@ def _epsilon(noise: CalibratedNoise) -> float:
 
 
 def _error(noise: CalibratedNoise) -> float:
+    return _error_of(noise, noise.calibration.noise)
+
+
+def _error_of(found: CalibratedNoise | Demand, noise: Noise) -> float:
     """Return the expected error of a query's sums over what one row can add, of all queries by their shares."""
-    errors, request = noise.basis.expected_errors(noise.calibration.noise), noise.request
-    shares = read_shares(noise.options.shares, request.queries)
+    errors, request = found.basis.expected_errors(noise), found.public.request
+    shares = read_shares(found.options.shares, request.queries)
     return float(sum(share * errors[list(own)].mean() for share, own in zip(shares, request.places, strict=True)))
