@@ -21,10 +21,14 @@ MAY_BE_SHORT = {"__init__", "__main__", "arrays", "names", "namespace", "plugins
 
 def breaches(root: Path) -> Iterator[str]:
     """Yield what is wrong with the files below `pufferflow` and `connectors`, a line each."""
-    for path in sorted([*(root / "pufferflow").rglob("*.py"), *(root / "connectors").rglob("*.py")]):
+    for path in sorted(
+        [*(root / "pufferflow").rglob("*.py"), *(root / "connectors").rglob("*.py")]
+    ):
         name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
         if not name.startswith(MAY_READ):
-            yield from (f"{name}:{line}: only the engines read rows" for line in reading_calls(text))
+            yield from (
+                f"{name}:{line}: only the engines read rows" for line in reading_calls(text)
+            )
         lines = len(text.splitlines())
         if lines > LONGEST_FILE:
             yield f"{name}: {lines} lines, at most {LONGEST_FILE}: split it in two"
@@ -35,7 +39,11 @@ def breaches(root: Path) -> Iterator[str]:
 def reading_calls(text: str) -> Iterator[int]:
     """Yield the lines at which a method is called that reads rows."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READS:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in READS
+        ):
             yield node.lineno
 
 

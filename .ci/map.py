@@ -42,7 +42,9 @@ A package imports packages of the layers below its own, never of its own layer o
 
 def layers() -> list[list[str]]:
     """Return the packages of each layer, lowest first, as the import rules list them."""
-    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
     listed = next(rule["layers"] for rule in rules if rule["type"] == "layers")
     return [[name.strip() for name in layer.split("|")] for layer in reversed(listed)]
 

@@ -21,14 +21,23 @@ ROOT = Path(__file__).parents[1]
 LIMITS = Path(__file__).with_name("size.toml")
 NEAR = 0.97
 OWN = (ROOT / "pufferflow", ROOT / "connectors" / "pufferflow_connectors")
-NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def main() -> int:
     """Print the measurements of each folder, or what has risen."""
     if sys.argv[1:] == ["--check"]:
-        problems = list(risen(measured(list(OWN)), tomllib.loads(LIMITS.read_text(encoding="utf-8"))))
+        problems = list(
+            risen(measured(list(OWN)), tomllib.loads(LIMITS.read_text(encoding="utf-8")))
+        )
         print("\n".join(problems), end="\n" * bool(problems))
         return int(bool(problems))
     for folders in [[Path(name)] for name in sys.argv[1:]] or [list(OWN)]:
@@ -47,13 +56,23 @@ def risen(found: dict[str, float], limits: dict[str, dict[str, float]]) -> Itera
 
 def measured(folders: list[Path]) -> dict[str, float]:
     """Return the measurements of some folders together; imports are those within the first."""
-    sources = {path: path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.rglob("*.py"))}
+    sources = {
+        path: path.read_text(encoding="utf-8")
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
+    }
     trees = {path: ast.parse(source) for path, source in sources.items()}
     code = [code_of(source, trees[path]) for path, source in sources.items()]
     lines = sum(source.count("\n") for source in sources.values())
-    functions = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, Function)]
+    functions = [
+        node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, Function)
+    ]
     sizes = [size for path, tree in trees.items() for size in function_sizes(tree, sources[path])]
-    private = [node.name for node in functions if node.name.startswith("_") and not node.name.endswith("__")]
+    private = [
+        node.name
+        for node in functions
+        if node.name.startswith("_") and not node.name.endswith("__")
+    ]
     named = collections.Counter(name for tree in trees.values() for name in names_in(tree))
     imports = imports_within(folders[0], trees)
     return {
@@ -86,10 +105,14 @@ def code_of(source: str, tree: ast.Module) -> list[int]:
 def docstring_lines(tree: ast.AST) -> set[int]:
     """Return the lines of all texts that stand alone: docstrings, and those behind fields."""
     alone = [
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     ]
     texts = [node for node in alone if isinstance(node.value, str)]
-    return {line for node in texts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    return {
+        line for node in texts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
 
 
 def function_sizes(tree: ast.Module, source: str) -> Iterator[int]:
@@ -113,18 +136,31 @@ def names_in(tree: ast.AST) -> Iterator[str]:
 
 def imports_within(folder: Path, trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
     """Return what each package or module at the top of a folder imports of the others when it is loaded."""
-    tops = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    tops = {
+        path.stem
+        for path in folder.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     tops -= {"__init__", "__main__"}
     found: dict[str, set[str]] = {top: set() for top in tops}
     for path, tree in trees.items():
-        if path.is_relative_to(folder) and (own := path.relative_to(folder).parts[0].removesuffix(".py")) in tops:
-            found[own] |= {name for name in imported(tree, folder.name, path) if name in tops and name != own}
+        if (
+            path.is_relative_to(folder)
+            and (own := path.relative_to(folder).parts[0].removesuffix(".py")) in tops
+        ):
+            found[own] |= {
+                name for name in imported(tree, folder.name, path) if name in tops and name != own
+            }
     return found
 
 
 def imported(tree: ast.Module, package: str, path: Path) -> Iterator[str]:
     """Yield the part at the top of a package of every import in a module, those under TYPE_CHECKING left out."""
-    loaded = [node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))]
+    loaded = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    ]
     for node in (inner for outer in loaded for inner in ast.walk(outer)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

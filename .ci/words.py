@@ -36,12 +36,16 @@ def main() -> int:
     if "--list" in sys.argv:
         print(as_toml(rules, found))
         return 0
-    problems = [line for word, rule in rules.items() for line in differences(word, rule, found[word])]
+    problems = [
+        line for word, rule in rules.items() for line in differences(word, rule, found[word])
+    ]
     print("\n".join(problems), end="\n" * bool(problems))
     return int(bool(problems))
 
 
-def differences(word: str, rule: dict[str, object], found: collections.Counter[str]) -> Iterator[str]:
+def differences(
+    word: str, rule: dict[str, object], found: collections.Counter[str]
+) -> Iterator[str]:
     """Yield a line for every file that has a word more or less often than the list says."""
     left = rule["left"]
     if not isinstance(left, dict):
@@ -57,14 +61,21 @@ def as_toml(rules: dict[str, dict[str, object]], found: dict[str, collections.Co
     """Return the list as the files stand."""
     lines: list[str] = []
     for word, rule in rules.items():
-        lines += [f"['{word}']", f'say = "{rule["say"]}"', f'why = "{rule["why"]}"', f"['{word}'.left]"]
+        lines += [
+            f"['{word}']",
+            f'say = "{rule["say"]}"',
+            f'why = "{rule["why"]}"',
+            f"['{word}'.left]",
+        ]
         lines += [*(f'"{name}" = {count}' for name, count in sorted(found[word].items())), ""]
     return "\n".join(lines)
 
 
 def counts(pattern: re.Pattern[str], prose: dict[str, str]) -> collections.Counter[str]:
     """Return how often the prose of each file has a word."""
-    return collections.Counter({name: n for name, text in prose.items() if (n := len(pattern.findall(text)))})
+    return collections.Counter(
+        {name: n for name, text in prose.items() if (n := len(pattern.findall(text)))}
+    )
 
 
 def prose_of(name: str) -> str:
@@ -99,12 +110,22 @@ def comments_and_texts(source: str) -> Iterator[str]:
             body = token.string[start.end() : -len(start["quote"])]
             if " " in body.strip() and "b" not in start["prefix"].lower():
                 lines = body.split("\n")
-                yield "\n".join(line for line in lines if not line.lstrip().startswith((">>>", "...")))
+                yield "\n".join(
+                    line for line in lines if not line.lstrip().startswith((">>>", "..."))
+                )
 
 
 def checked_files() -> list[str]:
     """Return the names of all checked files that Git knows, and of new ones."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", *CHECKED]
+    command = [
+        "git",
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--deduplicate",
+        *CHECKED,
+    ]
     listed = subprocess.run(  # noqa: S603 - a fixed command
         command, cwd=ROOT, text=True, capture_output=True, check=False
     ).stdout.split("\n")
@@ -114,7 +135,9 @@ def checked_files() -> list[str]:
 
 def is_prose(name: str) -> bool:
     """Return whether a file has words that a person reads."""
-    return name.endswith((".py", ".md")) or (name.startswith(TEMPLATES) and name.endswith((".html", ".txt")))
+    return name.endswith((".py", ".md")) or (
+        name.startswith(TEMPLATES) and name.endswith((".html", ".txt"))
+    )
 
 
 def walked() -> Iterator[Path]:

@@ -33,7 +33,14 @@ def excesses(task: Task) -> dict[str, list[float]]:
 def rows_of(task: Task, found: dict[str, list[float]]) -> list[Row]:
     """Return ours beside both peers, for each ε."""
     return [
-        Row(f"{task.name}, ε = {epsilon:g}", peer, own, theirs, own / theirs, 0.5 if peer == EXCHANGED else None)
+        Row(
+            f"{task.name}, ε = {epsilon:g}",
+            peer,
+            own,
+            theirs,
+            own / theirs,
+            0.5 if peer == EXCHANGED else None,
+        )
         for peer in (EXCHANGED, REMOVED)
         for epsilon, own, theirs in zip(EPSILONS, found[OURS], found[peer], strict=True)
     ]
@@ -47,14 +54,19 @@ def draw(panels: dict[Task, dict[str, list[float]]], path: Path) -> None:
     mpl.rcParams |= {"svg.hashsalt": "pufferflow", "svg.fonttype": "none"}
     from matplotlib import pyplot as plt
 
-    figure, places = plt.subplots(1, len(panels), figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, places = plt.subplots(
+        1, len(panels), figsize=(9, 3.6), sharey=True, layout="constrained"
+    )
     for axes, (task, found) in zip(places, panels.items(), strict=True):
         least = float(np.mean(fitted.measured_on(task).least))
         for name, values in found.items():
             axes.plot(EPSILONS, np.add(values, least), LOOKS[name], label=name)
         axes.axhline(least, color="black", linestyle="--", label="no privacy")
         axes.set(
-            title=f"{task.rows} rows, {task.group} hours a person", xlabel="ε, at δ = 10⁻⁶", xscale="log", yscale="log"
+            title=f"{task.rows} rows, {task.group} hours a person",
+            xlabel="ε, at δ = 10⁻⁶",
+            xscale="log",
+            yscale="log",
         )
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.minorticks_off()

@@ -41,7 +41,9 @@ def peers(task: Task) -> dict[str, fitted.Found]:
     """Return the results of peers; those that cannot be installed are left out, with a message."""
     found = dict[str, fitted.Found]()
     if fitted.python_of("dp_sgd") is not None:
-        sampled = task.group == 24 and task.loss == "squared" and not task.given  # elsewhere all rows are read: quicker
+        sampled = (
+            task.group == 24 and task.loss == "squared" and not task.given
+        )  # elsewhere all rows are read: quicker
         rates = (1.0, 0.1) if sampled else (1.0,)
         found[EXCHANGED] = fitted.dp_sgd(task, EPSILON, exchanged=True)
         found["DP-SGD, rows removed"] = fitted.dp_sgd(task, EPSILON, exchanged=False, rates=rates)
@@ -60,8 +62,12 @@ def compared(task: Task) -> list[Row]:
         print(f"{name}: {model}: {found.excess:.3g} by {found.settings}")
     rows = [row(name, own.excess, model, found.excess) for model, found in others.items()]
     if EXCHANGED in others:
-        default = fitted.of_model(task, fitted.measured_on(task), task.belief, EPSILON, fitted.by_default(task))
-        rows.append(row(f"{name}, default", default, EXCHANGED, others[EXCHANGED].excess, limit=None))
+        default = fitted.of_model(
+            task, fitted.measured_on(task), task.belief, EPSILON, fitted.by_default(task)
+        )
+        rows.append(
+            row(f"{name}, default", default, EXCHANGED, others[EXCHANGED].excess, limit=None)
+        )
     least = statistics.mean(fitted.measured_on(task).least)
     return [*rows, row(f"{name}, the loss itself", least + own.excess, "no privacy", least)]
 
@@ -72,4 +78,8 @@ def row(name: str, own: float, peer: str, theirs: float, *, limit: float | None 
 
 
 if __name__ == "__main__":
-    report("accuracy_of_models", [row for task in tasks() for row in compared(task)], unit="excess loss")
+    report(
+        "accuracy_of_models",
+        [row for task in tasks() for row in compared(task)],
+        unit="excess loss",
+    )

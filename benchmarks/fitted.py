@@ -26,7 +26,12 @@ import pufferflow as pf
 DELTA = 1e-6
 PACKAGES = {
     "dp_sgd": ("dp-accounting==0.4.4", "numpy==1.26.4", "scipy==1.17.1"),
-    "diffprivlib_models": ("diffprivlib==0.6.6", "scikit-learn==1.5.2", "numpy==2.4.6", "scipy==1.17.1"),
+    "diffprivlib_models": (
+        "diffprivlib==0.6.6",
+        "scikit-learn==1.5.2",
+        "numpy==2.4.6",
+        "scipy==1.17.1",
+    ),
 }
 Settings = dict[str, Any]
 
@@ -56,14 +61,18 @@ class Tables:
     def _loss(self, values: np.ndarray, coefficients: np.ndarray) -> float:
         """Return the mean squared error, or the mean of −log of the probability of the class that was so."""
         scores, target = coefficients[0] + values[:, :-1] @ coefficients[1:], values[:, -1]
-        losses = (scores - target) ** 2 if self.loss == "squared" else np.logaddexp(0, -target * scores)
+        losses = (
+            (scores - target) ** 2 if self.loss == "squared" else np.logaddexp(0, -target * scores)
+        )
         return float(losses.mean())
 
     def _least(self, values: np.ndarray) -> float:
         if self.loss == "squared":
             features = np.column_stack([np.ones(len(values)), values[:, :-1]])
             return self._loss(values, np.linalg.lstsq(features, values[:, -1], rcond=None)[0])
-        return float(minimize(lambda weights: self._loss(values, weights), np.zeros(values.shape[1])).fun)
+        return float(
+            minimize(lambda weights: self._loss(values, weights), np.zeros(values.shape[1])).fun
+        )
 
 
 @dataclass(frozen=True)
@@ -86,21 +95,27 @@ def chosen_on(task: Task) -> Tables:
     return Tables(task, task.others)
 
 
-def of_model(task: Task, tables: Tables, scenario: pf.Scenario, epsilon: float, settings: Settings) -> float:
+def of_model(
+    task: Task, tables: Tables, scenario: pf.Scenario, epsilon: float, settings: Settings
+) -> float:
     """Return the mean excess of one of our models."""
     learning, promise = pf.learning, pf.Approx(epsilon, DELTA)
     kinds = {"ridge": learning.PrivateRidge, "descent": learning.PrivateSGDRegressor}
     kinds["classifier"] = learning.PrivateSGDClassifier
     given = {name: value for name, value in settings.items() if name != "model"}
     model = kinds[settings["model"]](scenario, promise, **given, **task.given)
-    plans = {id(rows): model.plan(rows, y="y") for rows in tables.frames}  # a table that comes again is planned once
+    plans = {
+        id(rows): model.plan(rows, y="y") for rows in tables.frames
+    }  # a table that comes again is planned once
     releases = [plans[id(rows)].release() for rows in tables.frames]
     return tables.excess([release.frame["coefficient"].to_numpy() for release in releases])
 
 
 def ours(task: Task, scenario: pf.Scenario, epsilon: float) -> Found:
     """Return what our models reach: of the default and of descents with settings that are chosen elsewhere."""
-    settings = min(_candidates(task), key=lambda one: of_model(task, chosen_on(task), scenario, epsilon, one))
+    settings = min(
+        _candidates(task), key=lambda one: of_model(task, chosen_on(task), scenario, epsilon, one)
+    )
     return Found(settings, of_model(task, measured_on(task), scenario, epsilon, settings))
 
 
@@ -142,7 +157,9 @@ def of_peer(name: str, tables: Tables, runs: Sequence[Settings]) -> tuple[list[f
         file = Path(folder) / "frames.npz"
         np.savez(file, frames=np.stack(tables.arrays))
         command = [python, HERE / "peers" / f"{name}.py", file]
-        done = subprocess.run(command, input=json.dumps(runs), check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            command, input=json.dumps(runs), check=True, capture_output=True, text=True
+        )
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return [tables.excess(np.array(one["coefficients"])) for one in said], said
 
@@ -155,7 +172,9 @@ def tuned(name: str, task: Task, runs: Sequence[Settings]) -> Found:
     return Found(chosen | said.get("deviations", {}), excess)
 
 
-def dp_sgd(task: Task, epsilon: float, *, exchanged: bool, rates: Sequence[float] = (1.0,)) -> Found:
+def dp_sgd(
+    task: Task, epsilon: float, *, exchanged: bool, rates: Sequence[float] = (1.0,)
+) -> Found:
     """Return the result of textbook DP-SGD with a guarantee for all rows of a group; clipping is by a search.
 
     Speeds are step sizes times the clipped length, so each number of steps is tried with the same path lengths.
@@ -164,10 +183,21 @@ def dp_sgd(task: Task, epsilon: float, *, exchanged: bool, rates: Sequence[float
     longest = 30.0 if task.loss == "logistic" else 3.0
     runs = [
         promise
-        | {"loss": task.loss, "seed": 0, "rate": rate, "clip": clip, "steps": steps, "averaged": averaged}
+        | {
+            "loss": task.loss,
+            "seed": 0,
+            "rate": rate,
+            "clip": clip,
+            "steps": steps,
+            "averaged": averaged,
+        }
         | {"step_size": way * longest / steps / clip}
         for rate, clip, steps, way, averaged in itertools.product(
-            rates, (0.01, 0.03, 0.1, 0.3, 1.0), (10, 30, 100), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (False, True)
+            rates,
+            (0.01, 0.03, 0.1, 0.3, 1.0),
+            (10, 30, 100),
+            (0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+            (False, True),
         )
     ]
     return tuned("dp_sgd", task, runs)
@@ -176,5 +206,7 @@ def dp_sgd(task: Task, epsilon: float, *, exchanged: bool, rates: Sequence[float
 def diffprivlib(task: Task, epsilon: float) -> Found:
     """Return what diffprivlib reaches with the ε that group privacy leaves to a row."""
     penalties = (1.0, 1e-2, 1e-4) if task.loss == "logistic" else (None,)
-    runs = [{"loss": task.loss, "epsilon": epsilon / task.group, "C": penalty} for penalty in penalties]
+    runs = [
+        {"loss": task.loss, "epsilon": epsilon / task.group, "C": penalty} for penalty in penalties
+    ]
     return tuned("diffprivlib_models", task, runs)

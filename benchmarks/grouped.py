@@ -62,7 +62,12 @@ def private_alone(path: str) -> pl.DataFrame:
 
 def private_five(path: str) -> pl.DataFrame:
     """Release all five."""
-    batch = _protected(path).private_sum("level").private_mean("level").private_count(pl.col("level") >= 3)
+    batch = (
+        _protected(path)
+        .private_sum("level")
+        .private_mean("level")
+        .private_count(pl.col("level") >= 3)
+    )
     return _released(batch.private_variance("level").private_histogram("level"))
 
 
@@ -72,7 +77,9 @@ def private_three(path: str) -> pl.DataFrame:
 
     domains = {"level": [0, 1, 2, 3], "hours": list(range(8)), "wage": pf.Interval(0, 100)}
     secret = [pf.Secret(column, domain=domain) for column, domain in domains.items()]
-    batch = pf.protect(pl.scan_parquet(path), pf.Scenario(secret, pf.Independent(), public=["key"])).group_by("key")
+    batch = pf.protect(
+        pl.scan_parquet(path), pf.Scenario(secret, pf.Independent(), public=["key"])
+    ).group_by("key")
     return _released(batch.private_sum("level").private_sum("hours").private_sum("wage"))
 
 
@@ -98,13 +105,23 @@ def _ledger():  # noqa: ANN202 - likewise
 def _protected(path: str):  # noqa: ANN202 - the product is imported only where it is measured
     import pufferflow as pf
 
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"])
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["key"]
+    )
     return pf.protect(pl.scan_parquet(path), scenario).group_by("key")
 
 
 WORKS: dict[str, Callable[[str], pl.DataFrame]] = {
     work.__name__: work
-    for work in (plain_sum, plain_five, plain_three, private_sum, private_alone, private_five, private_three)
+    for work in (
+        plain_sum,
+        plain_five,
+        plain_three,
+        private_sum,
+        private_alone,
+        private_five,
+        private_three,
+    )
 }
 
 if __name__ == "__main__":

@@ -31,7 +31,15 @@ from rich.table import Table
 import pufferflow as pf
 
 HOUSE = str(Path(pf.__file__).parent) + os.sep
-QUERIES = ("collect", "collect_async", "collect_batches", "sink_parquet", "sink_csv", "sink_ipc", "sink_ndjson")
+QUERIES = (
+    "collect",
+    "collect_async",
+    "collect_batches",
+    "sink_parquet",
+    "sink_csv",
+    "sink_ipc",
+    "sink_ndjson",
+)
 JOB = """
 name = "days"
 build = "own.py:build"
@@ -110,7 +118,9 @@ class Counter:
             if self.hops is not None:
                 self.hops.connections += 1
             line = connect(*arguments, **options)
-            line.set_trace_callback(lambda words: None if self.hops is None else self.hops.hear(words))
+            line.set_trace_callback(
+                lambda words: None if self.hops is None else self.hops.hear(words)
+            )
             return line
 
         opens = pf.Ledger.__init__
@@ -199,7 +209,17 @@ def _command(*arguments: str) -> None:
 def main() -> None:
     """Run every task once to load its modules, then once more, counted; print a table."""
     table = Table(title="hops")
-    for name in ("work", "calls", "functions", "files", "queries", "ledgers", "connections", "reads", "writes"):
+    for name in (
+        "work",
+        "calls",
+        "functions",
+        "files",
+        "queries",
+        "ledgers",
+        "connections",
+        "reads",
+        "writes",
+    ):
         table.add_column(name, justify="left" if name == "work" else "right")
     before, counter = Path.cwd(), Counter()
     with counter.listening():

@@ -71,7 +71,9 @@ def generated(seed: int, people: int, hours: int, *, classes: bool = False) -> p
     if classes:
         target = (rng.logistic(size=len(means)) < 5 * means).astype(int)
     keys = {"group": np.repeat(np.arange(people), hours), "hour": np.tile(np.arange(hours), people)}
-    return pl.DataFrame(dict(zip(NAMES, np.clip(features, -1, 1).T, strict=True)) | {"y": target} | keys)
+    return pl.DataFrame(
+        dict(zip(NAMES, np.clip(features, -1, 1).T, strict=True)) | {"y": target} | keys
+    )
 
 
 def autoregression() -> pf.GaussianPrior:
@@ -85,12 +87,17 @@ def autoregression() -> pf.GaussianPrior:
 def people(count: int, hours: int, seeds: int, *, classes: bool = False) -> Task:
     """Return the task of generated people; settings are chosen on three tables of other seeds."""
     frames, others = (
-        [generated(seed, count, hours, classes=classes) for seed in some] for some in (range(seeds), range(1000, 1003))
+        [generated(seed, count, hours, classes=classes) for seed in some]
+        for some in (range(seeds), range(1000, 1003))
     )
     domain = [0, 1] if classes else pf.Interval(-1, 1)
     secrets = [*(pf.Secret(name, pf.Interval(-1, 1)) for name in NAMES), pf.Secret("y", domain)]
     whole = pf.Scenario(secrets, pf.AnyCorrelation(), within="group", order_by="hour")
-    belief = whole if classes else pf.Scenario(secrets, autoregression(), within="group", order_by="hour")
+    belief = (
+        whole
+        if classes
+        else pf.Scenario(secrets, autoregression(), within="group", order_by="hour")
+    )
     loss = "logistic" if classes else "squared"
     return Task(f"{count} × {hours} hours", loss, frames, others, NAMES, hours, belief, whole)
 
@@ -103,7 +110,11 @@ def switched(seed: int, people: int, hours: int) -> pl.DataFrame:
     switches = np.cumsum(flips, axis=1) % 2 * 2 - 1
     classes = rng.random((people, hours)) < _likely(switches)
     keys = {"group": np.repeat(np.arange(people), hours), "hour": np.tile(np.arange(hours), people)}
-    return pl.DataFrame(dict(zip(SWITCHES, switches.reshape(-1, 3).T, strict=True)) | {"y": classes.ravel() * 1} | keys)
+    return pl.DataFrame(
+        dict(zip(SWITCHES, switches.reshape(-1, 3).T, strict=True))
+        | {"y": classes.ravel() * 1}
+        | keys
+    )
 
 
 def _likely(switches: np.ndarray) -> np.ndarray:
@@ -113,17 +124,31 @@ def _likely(switches: np.ndarray) -> np.ndarray:
 
 def along_a_chain(count: int, hours: int, seeds: int) -> Task:
     """Return the task of switches and classes, whose hours are states of a chain, all of them hidden."""
-    frames, others = ([switched(seed, count, hours) for seed in some] for some in (range(seeds), range(1000, 1003)))
+    frames, others = (
+        [switched(seed, count, hours) for seed in some]
+        for some in (range(seeds), range(1000, 1003))
+    )
     states = np.array(list(itertools.product((-1, 1), repeat=4)))
     likely = _likely(states[:, :3])
     flips = (states[:, None, :3] != states[None, :, :3]).sum(axis=2)
-    kernel = STAY ** (3 - flips) * (1 - STAY) ** flips * np.where(states[:, 3] > 0, likely, 1 - likely)
+    kernel = (
+        STAY ** (3 - flips) * (1 - STAY) ** flips * np.where(states[:, 3] > 0, likely, 1 - likely)
+    )
     secrets = [*(pf.Secret(name, [-1, 1]) for name in SWITCHES), pf.Secret("y", [0, 1])]
     belief, whole = (
         pf.Scenario(secrets, prior, within="group", order_by="hour")
         for prior in (pf.MarkovChain(kernel), pf.AnyCorrelation())
     )
-    return Task(f"{count} × {hours} hours along a chain", "logistic", frames, others, SWITCHES, hours, belief, whole)
+    return Task(
+        f"{count} × {hours} hours along a chain",
+        "logistic",
+        frames,
+        others,
+        SWITCHES,
+        hours,
+        belief,
+        whole,
+    )
 
 
 def household(seeds: int, *, classes: bool = False) -> Task | None:
@@ -131,7 +156,10 @@ def household(seeds: int, *, classes: bool = False) -> Task | None:
 
     No other table is there to choose settings on: they are chosen on this one, which favours the model tuned most.
     """
-    file = Path(os.environ.get("PUFFERFLOW_TABLES", "../shared/data")) / "household_power_hourly.parquet"
+    file = (
+        Path(os.environ.get("PUFFERFLOW_TABLES", "../shared/data"))
+        / "household_power_hourly.parquet"
+    )
     if not file.is_file():
         print("The household is left out: PUFFERFLOW_TABLES names no folder with it.")
         return None
@@ -147,7 +175,10 @@ def household(seeds: int, *, classes: bool = False) -> Task | None:
 
 def _days(table: pl.DataFrame, *, classes: bool) -> pl.DataFrame:
     """Return whole days, with the load as a number within [−1, 1], or whether it is high."""
-    load, turn = pl.col("active_power_kw").cast(pl.Float64).fill_null(strategy="forward").fill_null(0), 2 * np.pi / 24
+    load, turn = (
+        pl.col("active_power_kw").cast(pl.Float64).fill_null(strategy="forward").fill_null(0),
+        2 * np.pi / 24,
+    )
     hour = pl.col("time").dt.hour().cast(pl.Int64)
     target = (load > HIGH).cast(pl.Int64) if classes else load.clip(0, MOST) / MOST * 2 - 1
     rows = table.sort("time").select(

@@ -70,6 +70,12 @@ def report(name: str, rows: Sequence[Row], *, unit: str = "seconds") -> None:
         table.add_row(*cells)
     Console().print(table)
     RESULTS.mkdir(exist_ok=True)
-    machine = {"machine": platform.machine(), "system": platform.system(), "python": platform.python_version()}
-    text = json.dumps({"name": name, "unit": unit, **machine, "rows": [asdict(row) for row in rows]}, indent=1)
+    machine = {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
+    text = json.dumps(
+        {"name": name, "unit": unit, **machine, "rows": [asdict(row) for row in rows]}, indent=1
+    )
     (RESULTS / f"{name}.json").write_text(text + "\n")

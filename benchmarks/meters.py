@@ -26,7 +26,9 @@ def make(path: Path, meters: int, start: str) -> str:
     if start == "starting anywhere":
         hour += np.repeat(rng.integers(0, 8760 - HOURS, meters), HOURS)
     on = rng.integers(0, 2, len(meter), dtype=np.int8)
-    rows = pl.DataFrame({"meter": meter, "district": (meter % 1000).astype(np.int32), "hour": hour, "on": on})
+    rows = pl.DataFrame(
+        {"meter": meter, "district": (meter % 1000).astype(np.int32), "hour": hour, "on": on}
+    )
     if start == "5 % missing":
         rows = rows.filter(pl.Series(rng.random(len(meter)) > 0.05))
     first = pl.lit(dt.datetime(2026, 1, 1))  # noqa: DTZ001 - local time
@@ -64,7 +66,11 @@ def batch(path: str, *, by_quarter: bool = False) -> pf.Batch:
     )
     protected = pf.protect(pl.scan_parquet(path), scenario)
     quarter = [(pl.col("hour").dt.hour() // 6).alias("quarter")] if by_quarter else []
-    return protected.group_by("district", *quarter).private_sum("on").private_count(pl.col("on") > 0, name="ons")
+    return (
+        protected.group_by("district", *quarter)
+        .private_sum("on")
+        .private_count(pl.col("on") > 0, name="ons")
+    )
 
 
 def plan(path: str) -> pf.Plan:

@@ -28,11 +28,19 @@ TESTS = Path(__file__).parents[1] / "tests" / "support"
 
 def small_plan() -> tuple[pf.Scenario, pf.Plan]:
     """Return a plan for ten sums, and its scenario."""
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation(), within="meter", public="key")
-    frame = pl.DataFrame(
-        {"meter": range(1000), "key": [n % 10 for n in range(1000)], "level": [n % 4 for n in range(1000)]}
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation(), within="meter", public="key"
     )
-    return scenario, pf.protect(frame, scenario).group_by("key").private_sum("level").plan(pf.Pure(1e-3))
+    frame = pl.DataFrame(
+        {
+            "meter": range(1000),
+            "key": [n % 10 for n in range(1000)],
+            "level": [n % 4 for n in range(1000)],
+        }
+    )
+    return scenario, pf.protect(frame, scenario).group_by("key").private_sum("level").plan(
+        pf.Pure(1e-3)
+    )
 
 
 class Ready:
@@ -67,7 +75,9 @@ def releasing(
 def bare(file: str, log: str) -> Callable[[], None]:
     """Return a call that makes the same transactions with the same bytes, and nothing else."""
     with sqlite3.connect(log) as written:
-        events = written.execute("SELECT body, hash FROM pufferflow_events ORDER BY number DESC LIMIT 2").fetchall()
+        events = written.execute(
+            "SELECT body, hash FROM pufferflow_events ORDER BY number DESC LIMIT 2"
+        ).fetchall()
         (payload,) = written.execute("SELECT body FROM pufferflow_payloads LIMIT 1").fetchone()
     written.close()
     connection = sqlite3.connect(file, isolation_level=None)
@@ -82,7 +92,9 @@ def bare(file: str, log: str) -> Callable[[], None]:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute("INSERT INTO events (body, hash) VALUES (?, ?)", event)
                 if place:
-                    connection.execute("INSERT INTO payloads VALUES (?, ?)", (os.urandom(32).hex(), payload))
+                    connection.execute(
+                        "INSERT INTO payloads VALUES (?, ?)", (os.urandom(32).hex(), payload)
+                    )
                 connection.execute("COMMIT")
 
     return call
@@ -95,9 +107,15 @@ if __name__ == "__main__":
         product = releasing(f"{folder}/ledger.db", plan, scenario, release, whole=False)
         product()
         peer = bare(f"{folder}/bare.db", f"{folder}/ledger.db")
-        rows.append(compare(f"{EACH} releases, SQLite", product, "bare SQLite", peer, limit=2.0, rounds=11))
+        rows.append(
+            compare(f"{EACH} releases, SQLite", product, "bare SQLite", peer, limit=2.0, rounds=11)
+        )
         whole = releasing(f"{folder}/whole.db", plan, scenario, release, whole=True)
-        rows.append(compare(f"{EACH} releases, frames to bytes as well", whole, "bare SQLite", peer, rounds=5))
+        rows.append(
+            compare(
+                f"{EACH} releases, frames to bytes as well", whole, "bare SQLite", peer, rounds=5
+            )
+        )
         sys.path.insert(0, str(TESTS))
         import postgres
 
@@ -106,5 +124,13 @@ if __name__ == "__main__":
         else:
             with postgres.server(place) as address:
                 server = releasing(address, plan, scenario, release, whole=False)
-                rows.append(compare(f"{EACH} releases, PostgreSQL", server, "ledger in SQLite", product, rounds=5))
+                rows.append(
+                    compare(
+                        f"{EACH} releases, PostgreSQL",
+                        server,
+                        "ledger in SQLite",
+                        product,
+                        rounds=5,
+                    )
+                )
     report("p10_ledger", rows)

@@ -52,7 +52,9 @@ def excess() -> float:
     return high - exact
 
 
-def of_peer(python: Path, releases: list[tuple[float, float]], width: float, epsilon: float) -> dict[str, float]:
+def of_peer(
+    python: Path, releases: list[tuple[float, float]], width: float, epsilon: float
+) -> dict[str, float]:
     """Return what dp-accounting finds with a grid."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "releases.json"
@@ -75,7 +77,9 @@ def measured() -> list[Row]:
     python = python_with("dp_accounting", PEER)
     for width in WIDTHS if python is not None else ():
         peer = of_peer(python, releases, width, found)
-        print(f"dp-accounting, grid {width:g}: ε = {peer['epsilon']:.6f}, δ = {peer['delta']:.3g} at our ε")
+        print(
+            f"dp-accounting, grid {width:g}: ε = {peer['epsilon']:.6f}, δ = {peer['delta']:.3g} at our ε"
+        )
         name = f"dp-accounting, grid {width:g}"
         rows.append(Row("seconds", name, seconds, peer["seconds"], seconds / peer["seconds"], 0.1))
         rows.append(Row("ε", name, found, peer["epsilon"], found / peer["epsilon"], 1.0))

@@ -72,7 +72,9 @@ def main() -> None:
         "p12_training",
         [
             Row(what, "the same loop in NumPy", ours, loop, ours / loop, LIMIT),
-            Row("ridge by noisy sums", "the same loop in NumPy", by_sums, loop, by_sums / loop, None),
+            Row(
+                "ridge by noisy sums", "the same loop in NumPy", by_sums, loop, by_sums / loop, None
+            ),
         ],
     )
 

@@ -43,7 +43,9 @@ def make(folder: Path, rows: int) -> Path:
 
 def plan_of(table: Any, work: str) -> pf.Plan:
     """Return the plan of a sum by district."""
-    column, domain = ("level", [0, 1, 2, 3]) if work == "few classes" else ("kwh", pf.Interval(0, 9))
+    column, domain = (
+        ("level", [0, 1, 2, 3]) if work == "few classes" else ("kwh", pf.Interval(0, 9))
+    )
     scenario = pf.Scenario(pf.Secret(column, domain=domain), pf.Independent(), public=["district"])
     batch = pf.protect(table, scenario).group_by("district", keys=range(GROUPS))
     return batch.private_sum(column).plan(pf.Pure(1.0))
@@ -56,7 +58,10 @@ def of_duckdb(folder: Path) -> list[Row]:
     connection = duckdb.connect()
     table = connection.read_parquet(f"{folder}/*.parquet")
     table.create_view("meters")
-    return [timed("DuckDB", work, table, lambda text: connection.sql(text.format("meters")).fetchall()) for work in OWN]
+    return [
+        timed("DuckDB", work, table, lambda text: connection.sql(text.format("meters")).fetchall())
+        for work in OWN
+    ]
 
 
 def of_spark(folder: Path) -> list[Row]:
@@ -64,7 +69,10 @@ def of_spark(folder: Path) -> list[Row]:
     with session() as spark:
         table = spark.read.parquet(str(folder))
         table.createOrReplaceTempView("meters")
-        return [timed("Spark", work, table, lambda text: spark.sql(text.format("meters")).collect()) for work in OWN]
+        return [
+            timed("Spark", work, table, lambda text: spark.sql(text.format("meters")).collect())
+            for work in OWN
+        ]
 
 
 def timed(name: str, work: str, table: Any, own: Callable[[str], object]) -> Row:
@@ -90,7 +98,11 @@ def session() -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = builder.config("spark.driver.memory", "4g").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark = (
+        builder.config("spark.driver.memory", "4g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
     spark.sparkContext.setLogLevel("ERROR")
     try:
         yield spark

@@ -19,12 +19,21 @@ SIZES = {"2.4M": 100_000, "24M": 1_000_000}
 def timed(work: str, peer: str, path: str, words: str, limit: float) -> Row:
     """Time a piece of work beside plain Polars."""
     ours, plain = WORKS[work], WORKS[peer]
-    return compare(words, lambda: ours(path), f"plain Polars: {peer}", lambda: plain(path), limit=limit, rounds=3)
+    return compare(
+        words,
+        lambda: ours(path),
+        f"plain Polars: {peer}",
+        lambda: plain(path),
+        limit=limit,
+        rounds=3,
+    )
 
 
 def memory(work: str, peer: str, path: str, words: str) -> Row:
     """Compare what the two processes take at most."""
-    ours, plain = (peak([sys.executable, HERE / "meters.py", one, path], times=1) for one in (work, peer))
+    ours, plain = (
+        peak([sys.executable, HERE / "meters.py", one, path], times=1) for one in (work, peer)
+    )
     return Row(f"{words}, MiB", f"plain Polars: {peer}", ours, plain, ours / plain, 2.0)
 
 
@@ -34,7 +43,9 @@ def measured(folder: Path) -> list[Row]:
     for size, meters in SIZES.items():
         for start in STARTS:
             words = f"{size}, {start}"
-            path = make(folder / f"{len(rows)}.parquet", meters, start)  # plans of the one before know its file
+            path = make(
+                folder / f"{len(rows)}.parquet", meters, start
+            )  # plans of the one before know its file
             rows += [
                 timed("plan", "units", path, f"plan, {words}", 3.0),
                 timed("plan_by_quarter", "units", path, f"plan by quarter, {words}", 3.0),

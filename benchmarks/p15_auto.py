@@ -22,9 +22,13 @@ SPANS = {"day": 24, "month": 720, "year": 8760}
 def meter(rows: int, asked: int) -> pf.Batch:
     """Return a sum of the last rows of one meter."""
     hours = pl.datetime_range(START, START + timedelta(hours=rows - 1), "1h", eager=True)
-    frame = pl.DataFrame({"meter": pl.repeat("a", rows, eager=True), "hour": hours, "on": np.arange(rows) % 2})
+    frame = pl.DataFrame(
+        {"meter": pl.repeat("a", rows, eager=True), "hour": hours, "on": np.arange(rows) % 2}
+    )
     chain = pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, within="meter", order_by="hour", step="1h")
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), chain, within="meter", order_by="hour", step="1h"
+    )
     return pf.protect(frame, scenario).filter(pl.col("hour") >= hours[-asked]).private_sum("on")
 
 
@@ -35,7 +39,9 @@ def families() -> pf.Batch:
     prior = pf.LatentClass([0.5, 0.5], [(row / row.sum()).tolist() for row in rows])
     of = [size for size in range(1, 16) for _ in range(size)]
     scenario = pf.Scenario(pf.Secret("height", domain=heights.tolist()), prior, within="family")
-    return pf.protect(pl.DataFrame({"family": of, "height": [60] * len(of)}), scenario).private_sum("height")
+    return pf.protect(pl.DataFrame({"family": of, "height": [60] * len(of)}), scenario).private_sum(
+        "height"
+    )
 
 
 def bent(function: str, prior: pf.Prior) -> pf.Batch:
@@ -57,7 +63,9 @@ def seconds(batch: pf.Batch, promise: pf.Guarantee, bound: str) -> float:
     return time.perf_counter() - began
 
 
-def compared(work: str, batch: pf.Batch, promise: pf.Guarantee, bounds: tuple[str, ...] = BOUNDS) -> Row:
+def compared(
+    work: str, batch: pf.Batch, promise: pf.Guarantee, bounds: tuple[str, ...] = BOUNDS
+) -> Row:
     """Return one row: auto, and the quickest single bound."""
     seconds(batch, promise, "group")  # imports, and what Polars keeps
     quickest, bound = min((seconds(batch, promise, bound), bound) for bound in bounds)

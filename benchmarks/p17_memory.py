@@ -16,11 +16,18 @@ SIZES = {"1M": 1_000_000, "20M": 20_000_000}
 
 def memory(path: str, words: str) -> Row:
     """Compare what the two processes take at most."""
-    ours, plain = (peak([sys.executable, HERE / "grouped.py", work, path]) for work in ("private_alone", "plain_sum"))
-    return Row(f"one grouped sum, {words} rows, MiB", "plain Polars", ours, plain, ours / plain, 1.5)
+    ours, plain = (
+        peak([sys.executable, HERE / "grouped.py", work, path])
+        for work in ("private_alone", "plain_sum")
+    )
+    return Row(
+        f"one grouped sum, {words} rows, MiB", "plain Polars", ours, plain, ours / plain, 1.5
+    )
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        sizes = [(make(Path(folder) / f"{words}.parquet", rows), words) for words, rows in SIZES.items()]
+        sizes = [
+            (make(Path(folder) / f"{words}.parquet", rows), words) for words, rows in SIZES.items()
+        ]
         report("p17_memory", [memory(path, words) for path, words in sizes])

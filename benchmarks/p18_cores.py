@@ -22,7 +22,9 @@ def batch(prior: pf.Prior | list[pf.MarkovChain]) -> pf.Batch:
     keep = np.random.default_rng(1).random(METERS * HOURS) > 0.05
     meter, hour = np.repeat(np.arange(METERS), HOURS)[keep], np.tile(np.arange(HOURS), METERS)[keep]
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="meter")
-    return pf.protect(pl.DataFrame({"meter": meter, "hour": hour, "on": hour % 2}), scenario).private_sum("on")
+    return pf.protect(
+        pl.DataFrame({"meter": meter, "hour": hour, "on": hour % 2}), scenario
+    ).private_sum("on")
 
 
 def planned(prior: pf.Prior | list[pf.MarkovChain], processes: str) -> None:
@@ -33,8 +35,21 @@ def planned(prior: pf.Prior | list[pf.MarkovChain], processes: str) -> None:
 
 def timed(words: str, prior: pf.Prior | list[pf.MarkovChain]) -> Row:
     """Time a plan on all cores beside one."""
-    return compare(words, lambda: planned(prior, ""), "one core", lambda: planned(prior, "1"), limit=1 / 1.3, rounds=3)
+    return compare(
+        words,
+        lambda: planned(prior, ""),
+        "one core",
+        lambda: planned(prior, "1"),
+        limit=1 / 1.3,
+        rounds=3,
+    )
 
 
 if __name__ == "__main__":
-    report("p18_cores", [timed("60 patterns, three chains", CHAINS), timed("60 patterns, a class of chains", CLASS)])
+    report(
+        "p18_cores",
+        [
+            timed("60 patterns, three chains", CHAINS),
+            timed("60 patterns, a class of chains", CLASS),
+        ],
+    )

@@ -64,7 +64,9 @@ def measured() -> list[Row]:
     for name, of_peer in scales.items():
         asked, units = name.split(", ")
         own, peer = own_error(asked, int(units)), peer_error(asked, of_peer)
-        rows.append(Row(f"{asked}, {units} rows of a unit: error", "OpenDP", own, peer, own / peer, LIMIT))
+        rows.append(
+            Row(f"{asked}, {units} rows of a unit: error", "OpenDP", own, peer, own / peer, LIMIT)
+        )
     return rows
 
 

@@ -23,7 +23,9 @@ MORE = 0.040
 def timed(work: str, path: str, words: str, limit: float | None, rounds: int) -> Row:
     """Time a release beside plain Polars."""
     private, plain = WORKS[f"private_{work}"], WORKS[f"plain_{work}"]
-    return compare(words, lambda: private(path), PLAIN, lambda: plain(path), limit=limit, rounds=rounds)
+    return compare(
+        words, lambda: private(path), PLAIN, lambda: plain(path), limit=limit, rounds=rounds
+    )
 
 
 def more(small: Row) -> Row:
@@ -35,7 +37,8 @@ def more(small: Row) -> Row:
 def memory(work: str, path: str, words: str) -> Row:
     """Compare what the two processes take at most."""
     private, plain = (
-        peak([sys.executable, HERE / "grouped.py", f"{who}_{work}", path]) for who in ("private", "plain")
+        peak([sys.executable, HERE / "grouped.py", f"{who}_{work}", path])
+        for who in ("private", "plain")
     )
     return Row(f"{words}, MiB", PLAIN, private, plain, private / plain, 1.5)
 
@@ -46,13 +49,19 @@ def opendp(python: Path, way: str, path: str, words: str, rounds: int) -> list[R
     name = f"OpenDP ({way}), {words}"
     with serving(python, script, "serve", way, path) as peer:
         times = compare(name, peer, PLAIN, lambda: WORKS["plain_sum"](path), rounds=rounds)
-    took, plain = peak([python, script, way, path]), peak([sys.executable, HERE / "grouped.py", "plain_sum", path])
+    took, plain = (
+        peak([python, script, way, path]),
+        peak([sys.executable, HERE / "grouped.py", "plain_sum", path]),
+    )
     return [times, Row(f"{name}, MiB", PLAIN, took, plain, took / plain, None)]
 
 
 def measured(folder: Path) -> list[Row]:
     """Return all rows of the table."""
-    large, small = make(folder / "large.parquet", 20_000_000), make(folder / "small.parquet", 1_000_000)
+    large, small = (
+        make(folder / "large.parquet", 20_000_000),
+        make(folder / "small.parquet", 1_000_000),
+    )
     rows = [
         timed("sum", large, "sum, 20M rows", 1.3, 9),
         timed("five", large, "five queries, 20M rows", 1.8, 9),

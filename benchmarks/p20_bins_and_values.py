@@ -14,7 +14,9 @@ from processes import peak
 
 import pufferflow as pf
 
-FRAME = pl.DataFrame({"person": range(100), "a": [1.0, 50.0] * 50, "b": [1.0, 50.0] * 50, "x": [1, 50] * 50})
+FRAME = pl.DataFrame(
+    {"person": range(100), "a": [1.0, 50.0] * 50, "b": [1.0, 50.0] * 50, "x": [1, 50] * 50}
+)
 HUNDRED = pf.Interval(0, 100)
 LIMITS = {"bins": (2.0, 300), "values": (3.0, 500)}
 
@@ -22,7 +24,9 @@ LIMITS = {"bins": (2.0, 300), "values": (3.0, 500)}
 def bins(count: int = 10_000) -> pf.Plan:
     """Plan a histogram of so many bins."""
     scenario = pf.Scenario(pf.Secret("a", domain=HUNDRED, missing=0), pf.Independent())
-    batch = pf.protect(FRAME, scenario).private_histogram("a", bins=np.linspace(0, 100, count + 1).tolist())
+    batch = pf.protect(FRAME, scenario).private_histogram(
+        "a", bins=np.linspace(0, 100, count + 1).tolist()
+    )
     return batch.plan(pf.Pure(1.0))
 
 
@@ -34,9 +38,13 @@ def values(count: int = 10**6) -> pf.Plan:
 
 def noise_of_medians(count: int) -> float:
     """Return the scale of two medians of so many bins."""
-    scenario = pf.Scenario(pf.Presence("person", ["a", "b"], [HUNDRED] * 2, rows=1), pf.Independent())
+    scenario = pf.Scenario(
+        pf.Presence("person", ["a", "b"], [HUNDRED] * 2, rows=1), pf.Independent()
+    )
     edges = np.linspace(0, 100, count + 1).tolist()
-    batch = pf.protect(FRAME, scenario).private_median("a", bins=edges).private_median("b", bins=edges)
+    batch = (
+        pf.protect(FRAME, scenario).private_median("a", bins=edges).private_median("b", bins=edges)
+    )
     return max(noise.scale for noise in batch.plan(pf.Pure(1.0)).noises.values())
 
 

@@ -16,13 +16,18 @@ from measure import Row, compare, report
 from processes import peak
 
 ROWS = 10_000_000
-COLUMNS: dict[str, list[int] | list[str]] = {"level": [0, 1, 2, 3], "said": ["no", "maybe", "yes", "else"]}
+COLUMNS: dict[str, list[int] | list[str]] = {
+    "level": [0, 1, 2, 3],
+    "said": ["no", "maybe", "yes", "else"],
+}
 
 
 def make(path: Path) -> str:
     """Write rows with an hour, a number and a label each, the same ones every time."""
     drawn = np.random.default_rng(1).integers(0, 4, ROWS)
-    labels = pl.Series(drawn).replace_strict(dict(enumerate(COLUMNS["said"])), return_dtype=pl.String)
+    labels = pl.Series(drawn).replace_strict(
+        dict(enumerate(COLUMNS["said"])), return_dtype=pl.String
+    )
     pl.DataFrame({"hour": np.arange(ROWS), "level": drawn, "said": labels}).write_parquet(path)
     return str(path)
 
@@ -39,8 +44,14 @@ def private(source: str, column: str, target: Path) -> None:
 
 def plain(source: str, column: str, target: Path) -> None:
     """Write the rows as they are, and count the values."""
-    own = pl.col(column).clip(0, 3) if column == "level" else pl.col(column).cast(pl.Enum(COLUMNS[column]))
-    pl.scan_parquet(source).select("hour", own).sink_parquet(target, sync_on_close="all", engine="streaming")
+    own = (
+        pl.col(column).clip(0, 3)
+        if column == "level"
+        else pl.col(column).cast(pl.Enum(COLUMNS[column]))
+    )
+    pl.scan_parquet(source).select("hour", own).sink_parquet(
+        target, sync_on_close="all", engine="streaming"
+    )
     pl.scan_parquet(target).group_by(column).len().collect(engine="streaming")
 
 
@@ -61,6 +72,8 @@ if __name__ == "__main__":
             )
             for column in COLUMNS
         ]
-        ours, other = (peak([sys.executable, __file__, work, source, target]) for work in ("private", "plain"))
+        ours, other = (
+            peak([sys.executable, __file__, work, source, target]) for work in ("private", "plain")
+        )
         rows.append(Row("memory, MiB", "Polars", ours, other, ours / other, 1.5))
         report("p20_rows", rows)

@@ -17,7 +17,11 @@ from processes import peak
 ROWS, FEATURES, AT_ONCE = 4_000_000, 20, 1 << 17
 NAMES = [f"x{place}" for place in range(FEATURES)]
 TABLE = ROWS * (FEATURES + 1) * 8 / 2**20
-FITS = {"sums": "ridge by noisy sums", "descent": "descent, one pass", "steps": "descent, settings that are auto"}
+FITS = {
+    "sums": "ridge by noisy sums",
+    "descent": "descent, one pass",
+    "steps": "descent, settings that are auto",
+}
 
 
 def make(folder: Path) -> Path:
@@ -30,7 +34,9 @@ def make(folder: Path) -> Path:
         target = np.clip(features @ weights, -1, 1)
         frame = pl.DataFrame({**dict(zip(NAMES, features.T, strict=True)), "y": target})
         frame.write_parquet(parts / f"{part:04}.parquet")
-    pl.scan_parquet(parts / "*.parquet").sink_parquet(path, row_group_size=AT_ONCE, engine="streaming")
+    pl.scan_parquet(parts / "*.parquet").sink_parquet(
+        path, row_group_size=AT_ONCE, engine="streaming"
+    )
     return path
 
 
@@ -44,7 +50,9 @@ def fit(work: str, path: str) -> None:
     """Fit a model."""
     import pufferflow as pf
 
-    scenario = pf.Scenario([pf.Secret(name, pf.Interval(-1, 1)) for name in (*NAMES, "y")], pf.Independent())
+    scenario = pf.Scenario(
+        [pf.Secret(name, pf.Interval(-1, 1)) for name in (*NAMES, "y")], pf.Independent()
+    )
     promise = pf.Approx(1.0, 1e-6)
     if work == "sums":
         model = pf.learning.PrivateRidge(scenario, promise, solver="sums")
@@ -64,8 +72,17 @@ def main() -> None:
             found = peak([sys.executable, __file__, work, path])
             small = peak([sys.executable, __file__, work, path, "20000"])
             rows += [
-                Row(f"{words}, MiB", "Polars adds up products", found, polars, found / polars, None),
-                Row(f"{words}, small batches of Polars, MiB", "the table", small, TABLE, small / TABLE, 1.5),
+                Row(
+                    f"{words}, MiB", "Polars adds up products", found, polars, found / polars, None
+                ),
+                Row(
+                    f"{words}, small batches of Polars, MiB",
+                    "the table",
+                    small,
+                    TABLE,
+                    small / TABLE,
+                    1.5,
+                ),
             ]
     report("p21_models_memory", rows)
 

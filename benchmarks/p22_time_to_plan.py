@@ -24,7 +24,10 @@ LIMIT = 15.0
 def chain(period: int) -> pf.MarkovChain:
     """Return a chain of four states whose transitions take turns."""
     draw = np.random.default_rng(5)
-    matrices = [draw.dirichlet(np.ones(STATES) * 2, size=STATES) * 0.4 + np.eye(STATES) * 0.6 for _ in range(period)]
+    matrices = [
+        draw.dirichlet(np.ones(STATES) * 2, size=STATES) * 0.4 + np.eye(STATES) * 0.6
+        for _ in range(period)
+    ]
     steps = [(matrix / matrix.sum(axis=1, keepdims=True)).tolist() for matrix in matrices]
     return pf.MarkovChain(steps if period > 1 else steps[0], period=period if period > 1 else None)
 
@@ -39,7 +42,9 @@ def under_ar1() -> pf.Batch:
 def along(period: int) -> pf.Batch:
     """Return a query for the sum of a month along a chain."""
     secret = pf.Secret("level", domain=list(range(STATES)), missing=0)
-    return pf.protect(LEVELS, pf.Scenario(secret, chain(period), order_by="hour")).private_sum("level")
+    return pf.protect(LEVELS, pf.Scenario(secret, chain(period), order_by="hour")).private_sum(
+        "level"
+    )
 
 
 def took(work: Callable[[], object]) -> float:
@@ -65,7 +70,16 @@ def measured() -> list[Row]:
         seconds = took(work)
         rows.append(Row(f"a month under {name}, s", "limit", seconds, LIMIT, seconds / LIMIT, 1.0))
     seconds = took(lambda: along(24).plan(delta, seconds=GIVEN))
-    rows.append(Row(f"the last one with seconds={GIVEN:g}, s", "given", seconds, GIVEN, seconds / GIVEN, SLACK))
+    rows.append(
+        Row(
+            f"the last one with seconds={GIVEN:g}, s",
+            "given",
+            seconds,
+            GIVEN,
+            seconds / GIVEN,
+            SLACK,
+        )
+    )
     return rows
 
 

@@ -16,7 +16,11 @@ import pufferflow as pf
 
 HOUSEHOLDS = 5_000_000
 EACH = 4
-CASES = {"no groups": None, "a district for each household": "district", "households cross keys": "key"}
+CASES = {
+    "no groups": None,
+    "a district for each household": "district",
+    "households cross keys": "key",
+}
 
 
 def make(path: Path) -> str:
@@ -25,7 +29,12 @@ def make(path: Path) -> str:
     households = rng.permutation(np.repeat(np.arange(HOUSEHOLDS, dtype=np.int32), EACH))
     keys = rng.integers(0, 1000, len(households), dtype=np.int32)
     levels = rng.integers(0, 4, len(households), dtype=np.int32)
-    columns = {"household": households, "district": households // 5000, "key": keys, "level": levels}
+    columns = {
+        "household": households,
+        "district": households // 5000,
+        "key": keys,
+        "level": levels,
+    }
     pl.DataFrame(columns).write_parquet(path)
     return str(path)
 

@@ -28,7 +28,11 @@ if __name__ == "__main__":
     rows = [compare("winf", lambda: pf.winf(mu, nu), peer, argsort, limit=4)]
     for delta in (1e-6, 1e-3, 1e-2, 1e-1, 3e-1):
         work = f"near, δ={delta:g}"
-        rows.append(compare(work, lambda delta=delta: pf.near(mu, nu, delta), peer, argsort, limit=20, rounds=3))
+        rows.append(
+            compare(
+                work, lambda delta=delta: pf.near(mu, nu, delta), peer, argsort, limit=20, rounds=3
+            )
+        )
     work = "near, δ=0.01, whole numbers"
     rows.append(compare(work, lambda: pf.near(*counts, 0.01), peer, argsort, limit=20, rounds=3))
     rows.append(compare("wasserstein, p=2", lambda: pf.wasserstein(mu, nu), peer, argsort))

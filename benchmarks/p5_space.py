@@ -32,5 +32,7 @@ if __name__ == "__main__":
         emd = partial(ot.emd, mu.weights, nu.weights, cost)
         for work, call in calls.items():
             limit = 10 if work == "winf" else None
-            rows.append(compare(f"{work}, norm {norm}", call, "POT emd, same cost", emd, limit=limit))
+            rows.append(
+                compare(f"{work}, norm {norm}", call, "POT emd, same cost", emd, limit=limit)
+            )
     report("p5_space", rows)

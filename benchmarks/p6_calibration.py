@@ -29,14 +29,19 @@ if __name__ == "__main__":
         for size in (SIZE // 10, SIZE):
             pair = mu, nu
             if size < SIZE:
-                pair = tuple(pf.Law(x.values[:size], x.weights[:size] / x.weights[:size].sum()) for x in (mu, nu))
+                pair = tuple(
+                    pf.Law(x.values[:size], x.weights[:size] / x.weights[:size].sum())
+                    for x in (mu, nu)
+                )
             for epsilon in (1.0, 0.1):
                 found = pf.calibrate([pair], pf.Pure(epsilon), noise=pf.Laplace, bound=pf.Exact())
 
                 def ten(pair: tuple = pair, noise: pf.Noise = found.noise) -> None:
                     """Evaluate the exact loss ten times."""
                     for factor in range(10, 20):
-                        pf.loss([pair], noise.at(noise.scale * factor / 10), pf.Pure, bound=pf.Exact())
+                        pf.loss(
+                            [pair], noise.at(noise.scale * factor / 10), pf.Pure, bound=pf.Exact()
+                        )
 
                 rows.append(
                     compare(

@@ -24,7 +24,9 @@ LEVELS /= LEVELS.sum(axis=1, keepdims=True)
 def laws(steps: int) -> pf.Laws:
     """Return the laws of the sum of the levels along a chain, fresh: nothing is kept from the last call."""
     scenario = pf.Scenario(
-        secret=pf.Secret("level", domain=[0, 1, 2, 3]), prior=pf.MarkovChain(LEVELS), order_by="hour"
+        secret=pf.Secret("level", domain=[0, 1, 2, 3]),
+        prior=pf.MarkovChain(LEVELS),
+        order_by="hour",
     )
     return pf.laws(scenario, pf.Statistic.total(steps))
 

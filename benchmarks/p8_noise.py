@@ -12,7 +12,14 @@ from rich.table import Table
 
 import pufferflow as pf
 
-ROWS = [(0.4, 0.6, 0.2), (0.4, 0.6, 1), (0.4, 0.6, 5), (0.3, 0.7, 1), (0.1, 0.9, 0.2), (0.1, 0.9, 5)]
+ROWS = [
+    (0.4, 0.6, 0.2),
+    (0.4, 0.6, 1),
+    (0.4, 0.6, 5),
+    (0.3, 0.7, 1),
+    (0.1, 0.9, 0.2),
+    (0.1, 0.9, 5),
+]
 BOUNDS = {
     "exact": pf.Exact(),
     "auto": "auto",
@@ -30,16 +37,23 @@ if __name__ == "__main__":
     found = []
     for q, p, epsilon in ROWS:
         scenario = pf.Scenario(
-            secret=pf.Secret("on", domain=[0, 1]), prior=pf.MarkovChain([[1 - q, q], [1 - p, p]]), order_by="hour"
+            secret=pf.Secret("on", domain=[0, 1]),
+            prior=pf.MarkovChain([[1 - q, q], [1 - p, p]]),
+            order_by="hour",
         )
         laws = pf.laws(scenario, pf.Statistic.total(100))
-        scales = {name: pf.calibrate(laws, pf.Pure(epsilon), bound=bound).noise.scale for name, bound in BOUNDS.items()}
+        scales = {
+            name: pf.calibrate(laws, pf.Pure(epsilon), bound=bound).noise.scale
+            for name, bound in BOUNDS.items()
+        }
         least = scales["exact"]
         cells = [f"{scale:.5g} ({scale / least:.4g})" for scale in scales.values()]
         table.add_row(f"{q:g}", f"{p:g}", f"{epsilon:g}", *cells)
         found.append({"q": q, "p": p, "epsilon": epsilon, **scales})
     Console(width=160).print(table)
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "p8_noise.json").write_text(json.dumps({"name": "p8_noise", "rows": found}, indent=1) + "\n")
+    (RESULTS / "p8_noise.json").write_text(
+        json.dumps({"name": "p8_noise", "rows": found}, indent=1) + "\n"
+    )
     worst = max(row["auto"] / row["exact"] for row in found)
     print(f"auto / exact minimum: {worst:.6f} at most (limit 1.001)")

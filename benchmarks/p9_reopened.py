@@ -25,7 +25,9 @@ def fill(path: Path) -> None:
     """Write an account with a release for each day."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
     scenario = pf.Scenario(pf.Secret("on", [0, 1]), chain, order_by="hour", within="house")
-    frame = pl.DataFrame({"house": ["a"] * HOURS, "hour": range(HOURS), "on": [0, 1] * (HOURS // 2)})
+    frame = pl.DataFrame(
+        {"house": ["a"] * HOURS, "hour": range(HOURS), "on": [0, 1] * (HOURS // 2)}
+    )
     cost = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.822639)).cost
 
     def write(appender: Appender) -> None:
@@ -33,7 +35,9 @@ def fill(path: Path) -> None:
         payload = hashlib.sha256(b"release").hexdigest()
         keep_payload(appender.transaction, payload, b"release")
         for day in range(RELEASES):
-            where = StoredCost(cost.shape.digest, day * HOURS, (day * HOURS, day * HOURS + HOURS - 1), 0.0)
+            where = StoredCost(
+                cost.shape.digest, day * HOURS, (day * HOURS, day * HOURS + HOURS - 1), 0.0
+            )
             reserved = Reserved(
                 number=appender.next,
                 account="days",

@@ -13,7 +13,13 @@ from measure import Row, compare, report
 from pufferflow.accounting.rules.markov import temporal_leakage
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.law_regions import bounds_by_plans, shortest
-from pufferflow.distributions.markov.state_loss import Exposures, Secrets, Window, continued_leak, exposures_of
+from pufferflow.distributions.markov.state_loss import (
+    Exposures,
+    Secrets,
+    Window,
+    continued_leak,
+    exposures_of,
+)
 
 STAY = np.array([[0.9, 0.1], [0.1, 0.9]])
 """Two states, the anchor of M20: .8724 for a step of .1."""
@@ -38,7 +44,9 @@ def attained(rows: np.ndarray, exposure: np.ndarray) -> np.ndarray:
     first, second = np.nonzero(~np.eye(states, dtype=bool))
     message, heights = np.zeros((states, states)), None
     while True:
-        found = bounds_by_plans(rows[first], rows[second], shortest(message + exposure), heights, sweeps=2)
+        found = bounds_by_plans(
+            rows[first], rows[second], shortest(message + exposure), heights, sweeps=2
+        )
         following, heights = np.zeros((states, states)), found.heights
         following[first, second] = np.maximum(found.below, 0.0)
         if np.abs(following - message).max() < 1e-4 * following.max():
@@ -77,16 +85,27 @@ def windows(count: int) -> Row:
         return continued_leak(chain, head, later, secrets).value
 
     return compare(
-        f"{count:,} windows, then for ever", total, "endless alone", lambda: temporal_leakage(STAY, STEP), rounds=3
+        f"{count:,} windows, then for ever",
+        total,
+        "endless alone",
+        lambda: temporal_leakage(STAY, STEP),
+        rounds=3,
     )
 
 
 if __name__ == "__main__":
-    rows = [states(2, 512, STEP), states(10, 40, STEP), states(10, 40, line(10)), states(50, 2, STEP)]
+    rows = [
+        states(2, 512, STEP),
+        states(10, 40, STEP),
+        states(10, 40, line(10)),
+        states(50, 2, STEP),
+    ]
     rows += [states(50, 2, line(50)), windows(100_000)]
     report("p9_temporal", rows)
     for row, most in zip(rows, (0.1, 5, 5, 5, 5, 1), strict=True):
         print(f"{row.work}: {row.seconds:.3f} s (limit {most} s)")
     for name, exposure in (("even", STEP * (1 - np.eye(50))), ("by distance", line(50))):
         ratio = temporal_leakage(kernel(50), exposure) / below(kernel(50), exposure)
-        print(f"50 states, losses {name}: {100 * (ratio - 1):.3f} % above what is attained (limit 1 %)")
+        print(
+            f"50 states, losses {name}: {100 * (ratio - 1):.3f} % above what is attained (limit 1 %)"
+        )

@@ -38,13 +38,30 @@ def python_with(name: str, *packages: str) -> Path | None:
     wanted = "\n".join(packages)
     if marker.is_file() and marker.read_text() == wanted and python.is_file():
         return python
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1", *packages]
+    pip = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--retries",
+        "1",
+        *packages,
+    ]
     try:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--clear", place],
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
         (PEERS / ".gitignore").write_text("*\n")
         subprocess.run(pip, check=True, capture_output=True, timeout=600)
     except (OSError, subprocess.SubprocessError) as error:
-        print(f"{name} is missing: {', '.join(packages)} could not be installed ({type(error).__name__})")
+        print(
+            f"{name} is missing: {', '.join(packages)} could not be installed ({type(error).__name__})"
+        )
         return None
     marker.write_text(wanted)
     return python
@@ -67,7 +84,9 @@ class Peer:
 @contextmanager
 def serving(*command: str | Path) -> Iterator[Peer]:
     """Start a peer, and end it afterwards."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a peer without pipes")
         yield Peer(process.stdin, process.stdout)

@@ -74,7 +74,9 @@ if __name__ == "__main__":
                 for name, bound in BOUNDS.items()
             }
             ratio = scales["GWM"] / scales["exact"] if scales["exact"] else float("inf")
-            table.add_row(answer, promise, *(f"{scale:.4g}" for scale in scales.values()), f"{ratio:.2f}")
+            table.add_row(
+                answer, promise, *(f"{scale:.4g}" for scale in scales.values()), f"{ratio:.2f}"
+            )
             rows.append({"answer": answer, "promise": promise, **scales})
     Console().print(table)
     RESULTS.mkdir(exist_ok=True)

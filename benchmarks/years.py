@@ -38,13 +38,21 @@ class Case:
     def plan(self, day: int) -> pf.Plan:
         """Return the plan of a day's sum, over the rows of that day."""
         hours = range(HOURS * day, HOURS * (day + 1))
-        frame = pl.DataFrame({"house": ["a"] * HOURS, "hour": hours, "x": list(self.values) * (HOURS // 2)})
-        return pf.protect(frame, self.scenario).private_sum("x").plan(self.promise, **(self.options or {}))
+        frame = pl.DataFrame(
+            {"house": ["a"] * HOURS, "hour": hours, "x": list(self.values) * (HOURS // 2)}
+        )
+        return (
+            pf.protect(frame, self.scenario)
+            .private_sum("x")
+            .plan(self.promise, **(self.options or {}))
+        )
 
 
 def of(prior: pf.Prior, domain: Any = (0, 1)) -> pf.Scenario:
     """Return the scenario of one column along the hours of each house."""
-    return pf.Scenario(pf.Secret("x", list(domain) if isinstance(domain, tuple) else domain), prior, **ALONG)
+    return pf.Scenario(
+        pf.Secret("x", list(domain) if isinstance(domain, tuple) else domain), prior, **ALONG
+    )
 
 
 ALONG = {"order_by": "hour", "within": "house"}
@@ -53,9 +61,14 @@ CASES: dict[str, Callable[[], Case]] = {
     "AR(1), pure": lambda: Case(of(AUTOREGRESSIVE, WATTS), pf.Pure(0.1), pf.Pure(2.0)),
     "AR(1), (ε, δ)": lambda: Case(of(AUTOREGRESSIVE, WATTS), pf.Pure(0.1), pf.Approx(2.0, 1e-6)),
     "AR(1), Gaussian noise": lambda: Case(
-        of(AUTOREGRESSIVE, WATTS), pf.Approx(0.5, 1e-6), pf.Approx(2.0, 1e-6), options={"noise": pf.Gaussian}
+        of(AUTOREGRESSIVE, WATTS),
+        pf.Approx(0.5, 1e-6),
+        pf.Approx(2.0, 1e-6),
+        options={"noise": pf.Gaussian},
     ),
-    "Markov chain": lambda: Case(of(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])), pf.Pure(0.5), pf.Pure(2.0)),
+    "Markov chain": lambda: Case(
+        of(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])), pf.Pure(0.5), pf.Pure(2.0)
+    ),
     "class of chains": lambda: Case(
         of(pf.MarkovChain.between([[0.85, 0.05], [0.05, 0.85]], [[0.95, 0.15], [0.15, 0.95]])),
         pf.Pure(0.5),
@@ -82,7 +95,9 @@ def year(name: str, case: Case, days: int) -> Row:
         ever = account.forecast(plan, every=HOURS)
         for day in range(days):
             plan = case.plan(day)
-            releases.append(timed(lambda plan=plan, day=day: plan.release(account, id=f"day-{day}"))[1])
+            releases.append(
+                timed(lambda plan=plan, day=day: plan.release(account, id=f"day-{day}"))[1]
+            )
         spent, total_took = timed(account.spent)
         left, left_took = timed(lambda: account.remaining(plan))
         ahead, ahead_took = timed(lambda: account.forecast(plan, every=HOURS))
@@ -93,8 +108,12 @@ def year(name: str, case: Case, days: int) -> Row:
     )
     if not spent.epsilon <= ever.total:
         raise SystemExit(f"{name}: {spent!r} is spent, and {ever.total!r} was forecast")
-    first, last = (statistics.median(some) for some in (releases[WEEK : WEEK + MONTH], releases[-MONTH:]))
-    return Row(f"{name}, a day at the end", "a day at the beginning", last, first, last / first, 2.0)
+    first, last = (
+        statistics.median(some) for some in (releases[WEEK : WEEK + MONTH], releases[-MONTH:])
+    )
+    return Row(
+        f"{name}, a day at the end", "a day at the beginning", last, first, last / first, 2.0
+    )
 
 
 if __name__ == "__main__":

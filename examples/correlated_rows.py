@@ -25,7 +25,9 @@ def meters() -> tuple[pf.Scenario, pf.Statistic]:
     public = pf.Reference("a volunteer's meter", pl.DataFrame({"hour": hours, "on": state}))
     secret = pf.Secret("on", domain=[0, 1])
     prior = pf.MarkovChain.fit(public, "on", "hour", domain=secret.domain, period=24)
-    return pf.Scenario(secret=secret, prior=prior, order_by="hour", within="meter"), pf.Statistic.total(24)
+    return pf.Scenario(
+        secret=secret, prior=prior, order_by="hour", within="meter"
+    ), pf.Statistic.total(24)
 
 
 def salaries() -> tuple[pf.Scenario, pf.Statistic]:
@@ -38,7 +40,9 @@ def salaries() -> tuple[pf.Scenario, pf.Statistic]:
 def households() -> tuple[pf.Scenario, pf.Statistic]:
     """Take four people of a household that is careful or not, on which illness depends."""
     prior = pf.LatentClass([0.8, 0.2], [[0.97, 0.03], [0.6, 0.4]])
-    return pf.Scenario(secret=pf.Secret("ill", domain=[0, 1]), prior=prior, within="house"), pf.Statistic.total(4)
+    return pf.Scenario(
+        secret=pf.Secret("ill", domain=[0, 1]), prior=prior, within="house"
+    ), pf.Statistic.total(4)
 
 
 def diagnosis() -> tuple[pf.Scenario, pf.Statistic]:
@@ -48,19 +52,25 @@ def diagnosis() -> tuple[pf.Scenario, pf.Statistic]:
         "pressure": [0, 1, 2, 0, 1, 2],
         "probability": [0.45, 0.2, 0.05, 0.05, 0.1, 0.15],
     }
-    return pf.Scenario(secret=pf.Derived("diagnosis"), prior=pf.Table(table)), pf.Statistic.total(10)
+    return pf.Scenario(secret=pf.Derived("diagnosis"), prior=pf.Table(table)), pf.Statistic.total(
+        10
+    )
 
 
 def visits() -> tuple[pf.Scenario, pf.Statistic]:
     """Hide whether a person is in the data at all, with up to five visits: the secret of differential privacy."""
-    return pf.Scenario(secret=pf.Presence(within="person"), prior=pf.Independent()), pf.Statistic.total(5)
+    return pf.Scenario(
+        secret=pf.Presence(within="person"), prior=pf.Independent()
+    ), pf.Statistic.total(5)
 
 
 def walks() -> tuple[pf.Scenario, pf.Statistic]:
     """Hide the first place of a walk, an hour and more before the queried places."""
     drift = [[0.7, 0.3, 0.0, 0.0], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.0, 0.0, 0.3, 0.7]]
     secret = pf.Initial("cell", domain=[0, 1, 2, 3])
-    scenario = pf.Scenario(secret=secret, prior=pf.MarkovChain(drift, initial="free"), order_by="minute", step=15)
+    scenario = pf.Scenario(
+        secret=secret, prior=pf.MarkovChain(drift, initial="free"), order_by="minute", step=15
+    )
     return scenario, pf.Statistic([1, 1, 1], positions=[4, 5, 6])
 
 
@@ -68,16 +78,32 @@ def main() -> None:
     """Print the noise of each scenario."""
     table = Table(title="Laplace noise for one sum, ε = 1")
     for column in ("data", "prior", "bound", "noise", "nothing assumed", "ε of one row's noise"):
-        table.add_column(column, justify="left" if column in {"data", "prior", "bound"} else "right")
+        table.add_column(
+            column, justify="left" if column in {"data", "prior", "bound"} else "right"
+        )
     for make in (meters, salaries, households, diagnosis, visits, walks):
         scenario, statistic = make()
         laws = pf.laws(scenario, statistic)
         found = pf.calibrate(laws, PROMISE)
         group = pf.calibrate(laws, PROMISE, bound=pf.Group()).noise.scale
-        alone = 20.0 if make is salaries else 3.0 if make is walks else 2.0 if make is diagnosis else 1.0
+        alone = (
+            20.0
+            if make is salaries
+            else 3.0
+            if make is walks
+            else 2.0
+            if make is diagnosis
+            else 1.0
+        )
         kept = pf.loss(laws, pf.Laplace(alone), pf.Pure)
         prior = type(scenario.priors[0]).__name__
-        cells = (make.__name__, prior, type(found.bound).__name__, f"{found.noise.scale:.3g}", f"{group:.4g}")
+        cells = (
+            make.__name__,
+            prior,
+            type(found.bound).__name__,
+            f"{found.noise.scale:.3g}",
+            f"{group:.4g}",
+        )
         table.add_row(*cells, f"{kept:.2f}")
     console = Console(width=110)
     console.print(table)

@@ -32,7 +32,9 @@ def diagnosed(rule: Callable[..., bool]) -> pf.Table:
             law[at] *= POSITIVE[test] if result else 1 - POSITIVE[test]
     columns = dict(zip(TESTS, zip(*cells, strict=True), strict=True))
     ill = ["ill" if rule(*cell) else "well" for cell in cells]
-    return pf.Table(pl.DataFrame({HIDDEN: ill, **columns, "probability": [round(one, 12) for one in law]}))
+    return pf.Table(
+        pl.DataFrame({HIDDEN: ill, **columns, "probability": [round(one, 12) for one in law]})
+    )
 
 
 def answered(test: str) -> Channel:
@@ -50,7 +52,14 @@ def main() -> None:
         "the same test three times": (two_of_three, [answered("blood")] * 3),
         "blood and scan disagree": (disagree, each),
     }
-    table = Table("three releases", "adding losses", "as if independent", "truth", "from dependence", title="pure ε")
+    table = Table(
+        "three releases",
+        "adding losses",
+        "as if independent",
+        "truth",
+        "from dependence",
+        title="pure ε",
+    )
     for name, (belief, releases) in scenes.items():
         found = cost(belief, releases, secret=HIDDEN)
         apart = found.dependence.worst.dependence
@@ -60,7 +69,9 @@ def main() -> None:
 
     past = each[:2]
     spent = cost(disagree, past, secret=HIDDEN)
-    print(f"After blood and scan, ε {spent.pure:.3f} is spent; priors move by a factor {spent.posterior.ratio:.3f}.")
+    print(
+        f"After blood and scan, ε {spent.pure:.3f} is spent; priors move by a factor {spent.posterior.ratio:.3f}."
+    )
     for promise in (pf.Pure(1.5), pf.Pure(2.0), pf.Approx(1.0, 0.1)):
         best = design(two_of_three, past, promise, "zero-one", secret=HIDDEN, query="swab")
         total = cost(two_of_three, [*past, best.channel], secret=HIDDEN)

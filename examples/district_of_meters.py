@@ -83,17 +83,25 @@ def main() -> None:
     table = Table(title="Published: noisy daily totals of 200 meters")
     for name in release.frame.columns:
         table.add_column(name, justify="right")
-    shown = zip(release.frame.iter_rows(named=True), release.intervals.iter_rows(named=True), strict=True)
+    shown = zip(
+        release.frame.iter_rows(named=True), release.intervals.iter_rows(named=True), strict=True
+    )
     for row, bars in shown:
-        halves = {name: (bars[f"{name}_high"] - bars[f"{name}_low"]) / 2 for name in ("load", "peaks")}
-        table.add_row(str(row["day"]), *(f"{row[name]:.1f} ± {halves[name]:.1f}" for name in halves))
+        halves = {
+            name: (bars[f"{name}_high"] - bars[f"{name}_low"]) / 2 for name in ("load", "peaks")
+        }
+        table.add_row(
+            str(row["day"]), *(f"{row[name]:.1f} ± {halves[name]:.1f}" for name in halves)
+        )
     console.print(table)
     console.print(plan.compare().select("bound", "query", "scale", "times", "note"))
     weekly = account.forecast(plan, every="7d")
     console.print(
         f"The account {account.name} has spent {account.spent().epsilon:.3f} of {account.limit.epsilon:g}. {COSTS}:"
     )
-    console.print(f"  a year of weeks like this  {account.forecast(plan, every='7d', until='364d').total:.3f}")
+    console.print(
+        f"  a year of weeks like this  {account.forecast(plan, every='7d', until='364d').total:.3f}"
+    )
     console.print(f"  every week without end     {weekly.total:.3f}, by {weekly.rule}")
     console.print(f"The ledger is sound, its head is {ledger.verify().head}")
     place = sys.argv[1] if len(sys.argv) > 1 else "pufferflow-report.html"

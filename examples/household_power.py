@@ -25,10 +25,15 @@ def count_of_high_hours(stay: Fraction, secret: int) -> pf.Law:
     """
     sides: list[pf.Law] = []
     for hours in (NOON, HOURS - NOON - 1):
-        given = [pf.Law.point(0), pf.Law.point(0)]  # the law of the count on this side, given the hour next to it
+        given = [
+            pf.Law.point(0),
+            pf.Law.point(0),
+        ]  # the law of the count on this side, given the hour next to it
         for _ in range(hours):
             given = [
-                pf.Law.mixture([given[state].shift(state), given[1 - state].shift(1 - state)], [stay, 1 - stay])
+                pf.Law.mixture(
+                    [given[state].shift(state), given[1 - state].shift(1 - state)], [stay, 1 - stay]
+                )
                 for state in (0, 1)
             ]
         sides.append(given[secret])

@@ -16,7 +16,11 @@ import pufferflow as pf
 HOUSEHOLDS, CLASSES = 4000, [0, 1, 2, 3, 4]
 WEALTH = [0.3, 0.5, 0.2]
 """How many households are poor, in the middle, and rich."""
-INCOMES = [[0.45, 0.30, 0.15, 0.07, 0.03], [0.10, 0.25, 0.30, 0.25, 0.10], [0.03, 0.07, 0.20, 0.30, 0.40]]
+INCOMES = [
+    [0.45, 0.30, 0.15, 0.07, 0.03],
+    [0.10, 0.25, 0.30, 0.25, 0.10],
+    [0.03, 0.07, 0.20, 0.30, 0.40],
+]
 """How likely each income class is for a person of a household of each kind."""
 
 
@@ -24,7 +28,9 @@ def people(rng: np.random.Generator) -> pl.DataFrame:
     """Return people with their household, its town, and their income class."""
     sizes = rng.integers(1, 6, HOUSEHOLDS)
     kind = np.repeat(rng.choice(3, HOUSEHOLDS, p=WEALTH), sizes)
-    income = (rng.random(len(kind))[:, None] > np.array(INCOMES).cumsum(axis=1)[kind][:, :-1]).sum(axis=1)
+    income = (rng.random(len(kind))[:, None] > np.array(INCOMES).cumsum(axis=1)[kind][:, :-1]).sum(
+        axis=1
+    )
     household = np.repeat(np.arange(HOUSEHOLDS), sizes)
     town = np.array(["Arden", "Bree", "Clun"])[household % 3]
     return pl.DataFrame({"household": household, "town": town, "income": income})
@@ -32,7 +38,9 @@ def people(rng: np.random.Generator) -> pl.DataFrame:
 
 def scenario(prior: pf.Prior) -> pf.Scenario:
     """Return the scenario for one prior about how the people of a household depend on each other."""
-    return pf.Scenario(pf.Secret("income", domain=CLASSES, missing=0), prior, within="household", public=["town"])
+    return pf.Scenario(
+        pf.Secret("income", domain=CLASSES, missing=0), prior, within="household", public=["town"]
+    )
 
 
 def main() -> None:

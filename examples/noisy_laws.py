@@ -34,7 +34,10 @@ def hours_with_high_use(start: int, steps: int) -> pf.Law:
     counts = {0: pf.Law.point(0), 1: pf.Law.point(0)}
     for _ in range(steps):
         after = {state: counts[state].shift(state) for state in (0, 1)}
-        counts = {state: pf.Law.mixture([after[state], after[1 - state]], [STAY, 1 - STAY]) for state in (0, 1)}
+        counts = {
+            state: pf.Law.mixture([after[state], after[1 - state]], [STAY, 1 - STAY])
+            for state in (0, 1)
+        }
     return counts[start]
 
 
@@ -47,9 +50,16 @@ def main() -> None:
     """Calibrate by every bound, print a table, and draw."""
     low, high = count_given(0), count_given(1)
     found = {
-        name: pf.calibrate([(low, high)], PROMISE, noise=pf.Laplace, bound=bound) for name, bound in BOUNDS.items()
+        name: pf.calibrate([(low, high)], PROMISE, noise=pf.Laplace, bound=bound)
+        for name, bound in BOUNDS.items()
     }
-    table = Table("bound", "Laplace scale", "95 % of the noise within", "true loss (order 4)", title=repr(PROMISE))
+    table = Table(
+        "bound",
+        "Laplace scale",
+        "95 % of the noise within",
+        "true loss (order 4)",
+        title=repr(PROMISE),
+    )
     for name, calibration in found.items():
         true = pf.loss([(low, high)], calibration.noise, pf.Renyi.of(alpha=4), bound=pf.Exact())
         half = calibration.noise.interval(0.95)[1]
@@ -71,7 +81,9 @@ def draw(low: pf.Law, high: pf.Law, noises: dict[str, pf.Noise], path: Path) -> 
     from matplotlib import pyplot as plt
 
     points = np.linspace(-12, HOURS + 12, 1201)
-    figure, axes = plt.subplots(2, len(noises), sharex=True, sharey="row", figsize=(11, 5.5), layout="constrained")
+    figure, axes = plt.subplots(
+        2, len(noises), sharex=True, sharey="row", figsize=(11, 5.5), layout="constrained"
+    )
     for (above, below), (name, noise) in zip(axes.T, noises.items(), strict=True):
         p, q = density(high, noise, points), density(low, noise, points)
         above.plot(points, q, color="#33658a", label="noon was low")

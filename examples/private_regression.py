@@ -22,7 +22,10 @@ def generated() -> pl.DataFrame:
     temperature, occupancy = 10 + 6 * state[..., 0], 3 + state[..., 1]
     load = 4 - 0.1 * temperature + 0.6 * occupancy + 0.5 * state[..., 2]
     columns = zip(COLUMNS, (temperature, occupancy, load), strict=True)
-    keys = {"household": np.repeat(np.arange(HOUSEHOLDS), HOURS), "hour": np.tile(np.arange(HOURS), HOUSEHOLDS)}
+    keys = {
+        "household": np.repeat(np.arange(HOUSEHOLDS), HOURS),
+        "hour": np.tile(np.arange(HOURS), HOUSEHOLDS),
+    }
     return pl.DataFrame(keys | {name: values.ravel() for name, values in columns})
 
 
@@ -32,7 +35,9 @@ def main() -> None:
     secrets = [pf.Secret(name, pf.Interval(low, high)) for name, (low, high) in COLUMNS.items()]
     beliefs = {
         "rows are independent (ordinary differential privacy)": pf.Independent(),
-        "hours resemble each other": pf.GaussianPrior(pf.AR1(PHI), across=np.diag([36.0, 1.0, 0.97])),
+        "hours resemble each other": pf.GaussianPrior(
+            pf.AR1(PHI), across=np.diag([36.0, 1.0, 0.97])
+        ),
         "any correlation (group privacy)": pf.AnyCorrelation(),
     }
     for words, belief in beliefs.items():
@@ -40,7 +45,9 @@ def main() -> None:
         model = pf.learning.PrivateRidge(scenario, pf.Approx(1.0, 1e-6)).fit(rows, y="load")
         slopes = ", ".join(f"{slope:.3f}" for slope in model.coef_)
         expected = model.plan_.expected_error
-        print(f"{words}: {slopes} (R² {model.score(rows, 'load'):.3f}, expected error by noise {expected:.3f})")
+        print(
+            f"{words}: {slopes} (R² {model.score(rows, 'load'):.3f}, expected error by noise {expected:.3f})"
+        )
     print(model.certificate_)
 
 

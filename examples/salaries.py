@@ -19,12 +19,16 @@ def staff(rng: np.random.Generator) -> pl.DataFrame:
     """Return people with their team and salary in thousands."""
     common, own = rng.normal(), rng.normal(size=PEOPLE)
     pay = 60 + 15 * (np.sqrt(0.05) * common + np.sqrt(0.95) * own)
-    return pl.DataFrame({"person": np.arange(PEOPLE), "team": np.arange(PEOPLE) % 4, "salary": pay.clip(LOW, HIGH)})
+    return pl.DataFrame(
+        {"person": np.arange(PEOPLE), "team": np.arange(PEOPLE) % 4, "salary": pay.clip(LOW, HIGH)}
+    )
 
 
 def scenario(prior: pf.Prior) -> pf.Scenario:
     """Return the scenario for one prior about how salaries depend on each other."""
-    secret = pf.Secret("salary", domain=pf.Interval(LOW, HIGH), pairs=pf.WithinDistance(10), missing=LOW)
+    secret = pf.Secret(
+        "salary", domain=pf.Interval(LOW, HIGH), pairs=pf.WithinDistance(10), missing=LOW
+    )
     return pf.Scenario(secret, prior, order_by="person", public=["team"])
 
 
@@ -50,7 +54,9 @@ def main() -> None:
     console.print(table)
     release = plans["correlation 0.05"].release()
     low, high = release.intervals.row(0)
-    console.print(f"Published: {release.frame['salary_mean'][0]:.1f} thousand, between {low:.1f} and {high:.1f}.")
+    console.print(
+        f"Published: {release.frame['salary_mean'][0]:.1f} thousand, between {low:.1f} and {high:.1f}."
+    )
 
 
 if __name__ == "__main__":

@@ -46,7 +46,9 @@ class Sqlite(Backend):
 
     def columns(self) -> dict[str, str]:
         with self.one_version():
-            return dict(self.open.execute("SELECT name, type FROM pragma_table_info(?)", [self.table.name]))
+            return dict(
+                self.open.execute("SELECT name, type FROM pragma_table_info(?)", [self.table.name])
+            )
 
     def schema(self) -> pl.Schema:
         known = {name: TYPES[kind] for name, kind in self.columns().items() if kind in TYPES}
@@ -57,11 +59,18 @@ class Sqlite(Backend):
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
         with self.one_version(), closing(self.open.execute(self.text(query))) as cursor:
-            names, parts = [column[0] for column in cursor.description], iter(lambda: cursor.fetchmany(PART), [])
+            names, parts = (
+                [column[0] for column in cursor.description],
+                iter(lambda: cursor.fetchmany(PART), []),
+            )
             yield from frames_of(query, self.schema(), names, parts, DIALECT)
 
     def text(self, query: Query) -> str:
-        rows = DIALECT.quoted(self.table.name) if self.few is None else f"({DIALECT.rows_of(self.few)}) AS few"
+        rows = (
+            DIALECT.quoted(self.table.name)
+            if self.few is None
+            else f"({DIALECT.rows_of(self.few)}) AS few"
+        )
         return query_text(query, rows, kinds_of(self.schema()), DIALECT)
 
     def with_rows(self, rows: pl.DataFrame) -> "Sqlite":
@@ -88,11 +97,17 @@ if __name__ == "__main__":
             "CREATE TABLE IF NOT EXISTS meters (meter INTEGER, district TEXT, hour INTEGER, kw REAL) STRICT"
         )
         rows = [
-            (meter, "NS"[meter % 2], hour, (meter * 7 + hour) % 5 / 2) for meter in range(500) for hour in range(24)
+            (meter, "NS"[meter % 2], hour, (meter * 7 + hour) % 5 / 2)
+            for meter in range(500)
+            for hour in range(24)
         ]
         database.executemany("INSERT INTO meters VALUES (?, ?, ?, ?)", rows)
     secret = pf.Secret("kw", domain=pf.Interval(0, 2.5), missing="skip")
-    scenario = pf.Scenario(secret, pf.AnyCorrelation(), public=["meter", "district", "hour"], within="meter")
-    batch = pf.protect(Sqlite(RemoteTable("sqlite:///power.db", "meters")), scenario).group_by("district")
+    scenario = pf.Scenario(
+        secret, pf.AnyCorrelation(), public=["meter", "district", "hour"], within="meter"
+    )
+    batch = pf.protect(Sqlite(RemoteTable("sqlite:///power.db", "meters")), scenario).group_by(
+        "district"
+    )
     release = batch.private_mean("kw").release(epsilon=1.0)
     print(release.frame, "read by", release.certificate.engine)

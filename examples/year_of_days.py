@@ -49,7 +49,11 @@ def main() -> None:
         within="house",
     )
     frames = days_of_states(days, np.random.default_rng(5))
-    first = pf.protect(frames[0], scenario).private_sum("occupied").plan(accuracy=pf.Within(30, confidence=0.95))
+    first = (
+        pf.protect(frames[0], scenario)
+        .private_sum("occupied")
+        .plan(accuracy=pf.Within(30, confidence=0.95))
+    )
     alone, group = first.guarantee.epsilon, 24 / first.noises["occupied_sum"].scale
     spent = list[float]()
     with tempfile.TemporaryDirectory() as folder, pf.Ledger(Path(folder) / "ledger.db") as ledger:
@@ -60,7 +64,9 @@ def main() -> None:
             plan.release(account, id=f"day-{day}")
             spent.append(account.spent().epsilon)
         entries = ledger.verify().entries
-    print(f"{days} daily releases, each within 30 of the truth with probability 95 %, {entries} entries in the ledger")
+    print(
+        f"{days} daily releases, each within 30 of the truth with probability 95 %, {entries} entries in the ledger"
+    )
     print(f"one day alone                          {alone:.4f}")
     print(f"all days, losses added up (no proof)   {alone * days:.1f}")
     print(f"all days, group privacy                {group * days:.1f}")
@@ -84,11 +90,26 @@ def draw(spent: np.ndarray, alone: float, group: float, forever: float, picture:
     ]
     for totals, label, colour, style, height in lines:
         axes.plot(days, totals, color=colour, linestyle=style, linewidth=2)
-        axes.annotate(f"{totals[-1]:.3g}", (days[-1], totals[-1]), (5, 0), textcoords="offset points", va="center")
+        axes.annotate(
+            f"{totals[-1]:.3g}",
+            (days[-1], totals[-1]),
+            (5, 0),
+            textcoords="offset points",
+            va="center",
+        )
         middle = len(days) // 2
-        axes.annotate(label, (days[middle], totals[middle]), (0, height), textcoords="offset points", color=colour)
+        axes.annotate(
+            label,
+            (days[middle], totals[middle]),
+            (0, height),
+            textcoords="offset points",
+            color=colour,
+        )
     axes.set(
-        xlabel="days", ylabel="total ε", yscale="log", title=f"What {len(days)} daily releases reveal about one hour"
+        xlabel="days",
+        ylabel="total ε",
+        yscale="log",
+        title=f"What {len(days)} daily releases reveal about one hour",
     )
     axes.set_ylim(top=float(group * days[-1]) * 3)
     axes.set_xlim(right=len(days) * 1.12)

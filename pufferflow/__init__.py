@@ -34,7 +34,10 @@ del _namespace
 
 _STUB: Final = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
 _MODULES: Final = {
-    alias.name: node.module or "" for node in _STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    alias.name: node.module or ""
+    for node in _STUB.body
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
 }
 """The module of each public name, as the stub lists them."""
 
@@ -53,7 +56,9 @@ def __getattr__(name: str) -> object:
         raise no_public_name(name, __all__)
     module = _MODULES[name]
     is_package = Path(__file__).parents[1].joinpath(*module.split("."), name).is_dir()
-    value = import_module(f"{module}.{name}") if is_package else getattr(import_module(module), name)
+    value = (
+        import_module(f"{module}.{name}") if is_package else getattr(import_module(module), name)
+    )
     globals()[name] = value
     return value
 

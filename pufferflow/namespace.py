@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from pufferflow.core import sandbox as _guarded  # it has to see every fork of a process in which Polars may work
+from pufferflow.core import (
+    sandbox as _guarded,
+)  # it has to see every fork of a process in which Polars may work
 
 if TYPE_CHECKING:
     from pufferflow.models.scenario import Scenario
@@ -29,7 +31,9 @@ class Puffer:
     if not TYPE_CHECKING:  # which knows the one method
 
         def __getattr__(self, name: str) -> object:
-            from pufferflow.core.suggestions import no_attribute  # the public API loads nothing that is not used
+            from pufferflow.core.suggestions import (
+                no_attribute,
+            )  # the public API loads nothing that is not used
 
             raise no_attribute(Puffer, name)
 

@@ -53,7 +53,14 @@ from pufferflow.jobs.sources import (
 )
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 from pufferflow.published.files import CERTIFICATE, EVIDENCE, check_format
-from pufferflow.published.folder import Copy, entry_in, files_of, other_release, place_taken, table_differences
+from pufferflow.published.folder import (
+    Copy,
+    entry_in,
+    files_of,
+    other_release,
+    place_taken,
+    table_differences,
+)
 from pufferflow.queries.engine_interface import UnitLimit
 from pufferflow.queries.expressions.values import ROUNDER, Formula, Segment
 

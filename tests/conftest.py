@@ -9,8 +9,12 @@ import pytest
 import within_time
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("seeded", settings.get_profile("default"), derandomize=False, print_blob=True)
+settings.register_profile(
+    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "seeded", settings.get_profile("default"), derandomize=False, print_blob=True
+)
 settings.load_profile("default")
 
 os.environ.setdefault("PUFFERFLOW_WORKERS", "1")
@@ -45,7 +49,11 @@ def pytest_runtest_call(item):
     within_time.cut.clear()
     try:
         if hasattr(getattr(item, "obj", None), "hypothesis"):  # which machines of states have not
-            marks = (seconds for mark, seconds in within_time.SECONDS.items() if item.get_closest_marker(mark))
+            marks = (
+                seconds
+                for mark, seconds in within_time.SECONDS.items()
+                if item.get_closest_marker(mark)
+            )
             with within_time.examples_within_time(item.obj, next(marks, within_time.OTHERWISE)):
                 return (yield)
         return (yield)
@@ -59,11 +67,24 @@ def pytest_terminal_summary(terminalreporter):
     for report in (one for some in terminalreporter.stats.values() for one in some):
         if isinstance(report, pytest.TestReport):
             took[report.nodeid] += report.duration
-            limits[report.nodeid] = next((LONG[mark] for mark in LONG if mark in report.keywords), LONG_WITHOUT_MARK)
+            limits[report.nodeid] = next(
+                (LONG[mark] for mark in LONG if mark in report.keywords), LONG_WITHOUT_MARK
+            )
             if report.when == "call":
-                cut += [f"{report.nodeid}: {what}" for name, what in report.user_properties if name == "cut"]
-    long = [f"{seconds:7.1f} s  {name}" for name, seconds in took.most_common() if seconds > limits[name]]
-    for title, lines in (("tests that took long", long), ("cases left out for want of time", sorted(cut))):
+                cut += [
+                    f"{report.nodeid}: {what}"
+                    for name, what in report.user_properties
+                    if name == "cut"
+                ]
+    long = [
+        f"{seconds:7.1f} s  {name}"
+        for name, seconds in took.most_common()
+        if seconds > limits[name]
+    ]
+    for title, lines in (
+        ("tests that took long", long),
+        ("cases left out for want of time", sorted(cut)),
+    ):
         if lines:
             terminalreporter.section(title)
             terminalreporter.write_line("\n".join(lines))
@@ -78,7 +99,9 @@ def seed_of_run(pytestconfig):
 @pytest.fixture
 def tables():
     """The folder of real tables; tests that need it skip without it (their numbers are also checked from counts)."""
-    folder = Path(os.environ.get("PUFFERFLOW_TABLES", Path(__file__).parents[2] / "shared" / "data"))
+    folder = Path(
+        os.environ.get("PUFFERFLOW_TABLES", Path(__file__).parents[2] / "shared" / "data")
+    )
     if not folder.is_dir():
         pytest.skip("the folder of real tables is not here; set PUFFERFLOW_TABLES")
     return folder

@@ -6,7 +6,9 @@ from alarms import alarms_twice
 
 
 @pytest.mark.parametrize(
-    ("wrong", "found", "looks"), [((), None, 1), ((0,), None, 2), ((1,), None, 1), ((0, 1), 1, 2)], ids=str
+    ("wrong", "found", "looks"),
+    [((), None, 1), ((0,), None, 2), ((1,), None, 1), ((0, 1), 1, 2)],
+    ids=str,
 )
 def test_an_alarm_needs_a_second_one(wrong, found, looks):
     """The second look is taken after an alarm only, and what it finds is returned."""
@@ -25,7 +27,9 @@ def test_honest_draws_hardly_ever_alarm_twice_and_wrong_ones_nearly_always():
 
     def often(moved):
         rng, limit = np.random.default_rng(4), 3.3
-        return sum(bool(alarms_twice(lambda _: abs(rng.normal(moved)) > limit)) for _ in range(4000))
+        return sum(
+            bool(alarms_twice(lambda _: abs(rng.normal(moved)) > limit)) for _ in range(4000)
+        )
 
     assert often(0.0) == 0
     assert often(7.0) >= 3990

@@ -20,7 +20,11 @@ import pufferflow as pf
 def concrete(base):
     """Return the classes in the public API below one of them that can be made."""
     found = [getattr(pf, name) for name in dir(pf)]
-    return [one for one in found if inspect.isclass(one) and issubclass(one, base) and not inspect.isabstract(one)]
+    return [
+        one
+        for one in found
+        if inspect.isclass(one) and issubclass(one, base) and not inspect.isabstract(one)
+    ]
 
 
 NOISES = [one for one in concrete(pf.Noise) if one is not pf.Noise]
@@ -47,7 +51,11 @@ def guarantee_of(kind, epsilon=0.6):
 def numbers_of(kind, epsilon):
     names = list(inspect.signature(kind).parameters)
     found = {name: NUMBERS.get(name, epsilon) for name in names}
-    found |= {name: tuple(epsilon / 0.6 * one for one in NUMBERS[name]) for name in names if name == "epsilons"}
+    found |= {
+        name: tuple(epsilon / 0.6 * one for one in NUMBERS[name])
+        for name in names
+        if name == "epsilons"
+    }
     return found | {name: min(epsilon / 0.6 * NUMBERS[name], 0.9) for name in names if name == "tv"}
 
 
@@ -56,7 +64,11 @@ def family_of(noise, kind):
     """Return how a noise is asked for, so that it keeps a guarantee of a kind; or the error that says why it cannot."""
     ways, errors = [noise], []
     if hasattr(noise, "of"):
-        needed = [name for name, one in inspect.signature(noise.of).parameters.items() if one.default is one.empty]
+        needed = [
+            name
+            for name, one in inspect.signature(noise.of).parameters.items()
+            if one.default is one.empty
+        ]
         ways.append(noise.of(**{name: OWN.get(name, 1.0) for name in needed}))
     for way in ways:
         try:
@@ -78,7 +90,10 @@ every_pair = pytest.mark.parametrize(
     thinned(
         [
             pytest.param(
-                one, other, id=f"{one.__name__}-{other.__name__}", marks=[pytest.mark.slow] * is_slow(one, other)
+                one,
+                other,
+                id=f"{one.__name__}-{other.__name__}",
+                marks=[pytest.mark.slow] * is_slow(one, other),
             )
             for one in NOISES
             for other in PROMISES
@@ -174,7 +189,9 @@ def test_every_noise_and_every_promise_is_shown_on_pages(one, tmp_path):
         if one in NOISES
         else ([pf.Laplace, *NOISES], [one])
     )
-    noise, kind = next(pair for pair in itertools.product(noises, kinds) if family_of(*pair)[1] is None)
+    noise, kind = next(
+        pair for pair in itertools.product(noises, kinds) if family_of(*pair)[1] is None
+    )
     plan = batch().plan(guarantee_of(kind), noise=family_of(noise, kind)[0])
     word = re.sub("([a-z])([A-Z])", r"\1 \2", noise.__name__).casefold()
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
@@ -222,14 +239,19 @@ def job(tmp_path, monkeypatch):
 
 def table(kind, epsilon=0.6):
     """Return a guarantee as job files write it."""
-    numbers = {name: list(one) if isinstance(one, tuple) else one for name, one in numbers_of(kind, epsilon).items()}
+    numbers = {
+        name: list(one) if isinstance(one, tuple) else one
+        for name, one in numbers_of(kind, epsilon).items()
+    }
     return "{ " + ", ".join(f"{name} = {number}" for name, number in numbers.items()) + " }"
 
 
 def names_in(schema):
     """Return the names of noises that a job file may have."""
     return {
-        name for kind in schema["$defs"]["JobFile"]["properties"]["noise"]["anyOf"] for name in kind.get("enum", ())
+        name
+        for kind in schema["$defs"]["JobFile"]["properties"]["noise"]["anyOf"]
+        for name in kind.get("enum", ())
     }
 
 

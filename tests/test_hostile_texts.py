@@ -25,7 +25,11 @@ def hostile():
     reference = pf.Reference(HOSTILE, pl.DataFrame({column: [0, 1, 0, 1], key: [1, 2, 3, 4]}))
     prior = pf.MarkovChain.fit(reference, column, domain=[0, 1], order_by=key)
     scenario = pf.Scenario(pf.Secret(column, domain=[0, 1]), prior, order_by=key, public=[public])
-    batch = pf.protect(rows, scenario).filter(pl.col(public).is_in([HOSTILE, "x", "y"])).group_by(public)
+    batch = (
+        pf.protect(rows, scenario)
+        .filter(pl.col(public).is_in([HOSTILE, "x", "y"]))
+        .group_by(public)
+    )
     return batch.private_sum(column).private_mean(column, f"{HOSTILE}mean")
 
 
@@ -35,7 +39,12 @@ def quoted():
     plan = batch.plan(epsilon=0.1)
     release = plan.release()
     yield from map(repr, (batch, plan, batch.request.scenario, release, plan.certificate))
-    yield from (str(plan.certificate), plan.explain(), *plan.value_handling(), *plan.check()["finding"])
+    yield from (
+        str(plan.certificate),
+        plan.explain(),
+        *plan.value_handling(),
+        *plan.check()["finding"],
+    )
     yield from (plan.request.scenario.describe(), release.page(plan.evidence()))
     for wrong in (
         lambda: batch.private_sum(f"{HOSTILE}lovel"),
@@ -44,18 +53,26 @@ def quoted():
         lambda: pf.protect(pl.DataFrame({"x": [1]}), plan.request.scenario),
         lambda: pf.protect(batch.request.frame, plan.request.scenario).group_by(f"{HOSTILE}dey"),
         lambda: pf.protect(
-            batch.request.frame.cast({f"{HOSTILE}day": pl.Int8}, strict=False), batch.request.scenario
+            batch.request.frame.cast({f"{HOSTILE}day": pl.Int8}, strict=False),
+            batch.request.scenario,
         ).filter(pl.col(f"{HOSTILE}day") == HOSTILE),
     ):
         with pytest.raises(pf.PufferflowError) as caught:
             wrong()
-        yield from (str(caught.value), caught.value.problem, caught.value.allowed, caught.value.instead)
+        yield from (
+            str(caught.value),
+            caught.value.problem,
+            caught.value.allowed,
+            caught.value.instead,
+        )
 
 
 @pytest.mark.slow
 def test_no_name_moves_a_cursor_or_turns_the_direction_of_reading():
     for text in quoted():
-        assert not [sign for sign in text if sign not in "\n\t\xa0" and not sign.isprintable()], ascii(text)[:300]
+        assert not [sign for sign in text if sign not in "\n\t\xa0" and not sign.isprintable()], (
+            ascii(text)[:300]
+        )
 
 
 def test_no_name_makes_a_line_of_its_own():
@@ -121,9 +138,13 @@ def test_a_mark_of_the_encoding_in_front_of_a_file_is_no_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "read", [Certificate.from_json, pf.Scenario.from_json, Evidence.from_json, pf.Guarantee.from_json], ids=repr
+    "read",
+    [Certificate.from_json, pf.Scenario.from_json, Evidence.from_json, pf.Guarantee.from_json],
+    ids=repr,
 )
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, '{"version": ' + "1" * 5000 + "}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, '{"version": ' + "1" * 5000 + "}"]
+)
 def test_documents_made_to_stop_their_reader_are_refused(read, text):
     with pytest.raises(pf.UsageError):
         read(text)
@@ -137,11 +158,17 @@ def test_a_number_of_thousands_of_digits_is_shown_by_its_length():
 
 
 def simple(prior=None):
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), prior or pf.Independent(), order_by="hour")
-    return pf.protect(pl.DataFrame({"level": [0, 1], "hour": [0, 1]}), scenario).private_sum("level")
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1]), prior or pf.Independent(), order_by="hour"
+    )
+    return pf.protect(pl.DataFrame({"level": [0, 1], "hour": [0, 1]}), scenario).private_sum(
+        "level"
+    )
 
 
-@pytest.mark.parametrize("prior", [pf.Independent(), pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])], ids=repr)
+@pytest.mark.parametrize(
+    "prior", [pf.Independent(), pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]])], ids=repr
+)
 def test_a_plan_is_not_pickled_and_says_so(prior):
     plan = simple(prior).plan(epsilon=1.0)
     assert repr(plan)

@@ -22,8 +22,16 @@ UPWARDS = "from pufferflow.release.plan import Plan\n"
 BREACHES = {
     "an import that points up": ("pufferflow/core/errors.py", UPWARDS, LAYERS),
     "one inside a function": ("pufferflow/queries/names.py", f"def late():\n    {UPWARDS}", LAYERS),
-    "one for types only": ("pufferflow/queries/names.py", f"if TYPE_CHECKING:\n    {UPWARDS}", LAYERS),
-    "packages of one layer": ("pufferflow/models/domain.py", "import pufferflow.noise.base\n", LAYERS),
+    "one for types only": (
+        "pufferflow/queries/names.py",
+        f"if TYPE_CHECKING:\n    {UPWARDS}",
+        LAYERS,
+    ),
+    "packages of one layer": (
+        "pufferflow/models/domain.py",
+        "import pufferflow.noise.base\n",
+        LAYERS,
+    ),
     "a package in no layer": ("pufferflow/utilities.py", "", LAYERS),
     "files in a cycle": (
         "pufferflow/models/reference.py",
@@ -41,7 +49,11 @@ BREACHES = {
     "SQL beside the ledger": ("pufferflow/accounting/compose.py", "import sqlalchemy\n", ONE_USER),
     "plots beside figures": ("pufferflow/reports/pages.py", "import matplotlib\n", ONE_USER),
     "markup beside templates": ("pufferflow/reports/pages.py", "import markupsafe\n", ONE_USER),
-    "a connector in the library": ("pufferflow/jobs/sink.py", "import pufferflow_connectors.spark\n", NO_CONNECTORS),
+    "a connector in the library": (
+        "pufferflow/jobs/sink.py",
+        "import pufferflow_connectors.spark\n",
+        NO_CONNECTORS,
+    ),
     "a package in a connector": (
         "connectors/pufferflow_connectors/spark.py",
         "import pufferflow.engines.backend\n",
@@ -87,8 +99,13 @@ def planted(tree):
 
 def lint_imports(tree):
     """Return the code and the output of import-linter."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "connectors")])}
-    result = subprocess.run(LINT_IMPORTS, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "connectors")]),
+    }
+    result = subprocess.run(
+        LINT_IMPORTS, cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
     return result.returncode, result.stdout + result.stderr
 
 
@@ -139,5 +156,6 @@ def test_the_eight_steps_of_a_release_are_where_the_guide_says():
         places = [ROOT / "pufferflow" / file for file in re.findall(r"`([a-z_/]+\.py)`", files)]
         assert places, step
         assert any(
-            re.search(rf"^class {name}\b", place.read_text(encoding="utf-8"), re.MULTILINE) for place in places
+            re.search(rf"^class {name}\b", place.read_text(encoding="utf-8"), re.MULTILINE)
+            for place in places
         ), step

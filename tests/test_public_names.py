@@ -16,7 +16,18 @@ import pytest
 
 import pufferflow as pf
 
-HEAVY = ["numpy", "scipy", "ot", "sklearn", "sqlalchemy", "matplotlib", "jinja2", "markupsafe", "msgspec", "rich"]
+HEAVY = [
+    "numpy",
+    "scipy",
+    "ot",
+    "sklearn",
+    "sqlalchemy",
+    "matplotlib",
+    "jinja2",
+    "markupsafe",
+    "msgspec",
+    "rich",
+]
 
 
 def test_dir_lists_the_public_names():
@@ -31,7 +42,11 @@ def test_dir_lists_the_public_names():
 def test_the_stub_names_where_each_name_is_defined():
     """Names are imported from the files that define them, so that a reader is one step from the code."""
     stub = Path(pf.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    lines = [re.fullmatch(r"from ([\w.]+) import (\w+) as \2", line) for line in stub.splitlines() if "import" in line]
+    lines = [
+        re.fullmatch(r"from ([\w.]+) import (\w+) as \2", line)
+        for line in stub.splitlines()
+        if "import" in line
+    ]
     assert len(lines) == len(pf.__all__)
     for line in lines:
         source = Path(importlib.import_module(line[1]).__file__).read_text(encoding="utf-8")
@@ -42,7 +57,11 @@ def test_the_stub_names_where_each_name_is_defined():
 def test_the_reference_has_every_name():
     """The page of all public names lists each of them once."""
     page = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
-    listed = [line.removeprefix("::: pufferflow.") for line in page.splitlines() if line.startswith("::: ")]
+    listed = [
+        line.removeprefix("::: pufferflow.")
+        for line in page.splitlines()
+        if line.startswith("::: ")
+    ]
     assert not set(pf.__all__) - set(listed)
     assert len(listed) == len(set(listed))
 
@@ -86,7 +105,13 @@ rows = pl.DataFrame({"key": [1, 1, 2], "level": [0, 3, 2]})
 batch = pf.protect(rows, scenario).group_by("key").private_sum("level").private_count(pl.col("level") > 2, name="n")
 batch.release(epsilon=1.0)
 """
-    heavy = [*HEAVY, *(f"scipy.{part}" for part in ("special", "sparse", "linalg", "optimize", "stats", "spatial"))]
+    heavy = [
+        *HEAVY,
+        *(
+            f"scipy.{part}"
+            for part in ("special", "sparse", "linalg", "optimize", "stats", "spatial")
+        ),
+    ]
     code = f"import sys{use}print([m for m in {heavy} if m in sys.modules and m not in ('numpy', 'scipy', 'msgspec')])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -26,13 +26,17 @@ def added(tmp_path_factory):
         now = contents(tree)
         touched[name] = {file for file, text in now.items() if before.get(file) != text}
         before = now
-    run(tree, *RUFF, "check", "--quiet", "--fix", "--select", "I,RUF022", *modules(touched))  # lines in their order
+    run(
+        tree, *RUFF, "check", "--quiet", "--fix", "--select", "I,RUF022", *modules(touched)
+    )  # lines in their order
     run(tree, *RUFF, "format", "--quiet", *modules(touched))
     return tree, touched
 
 
 def modules(touched):
-    return sorted({file for files in touched.values() for file in files if file.endswith((".py", ".pyi"))})
+    return sorted(
+        {file for files in touched.values() for file in files if file.endswith((".py", ".pyi"))}
+    )
 
 
 def contents(tree):
@@ -50,7 +54,9 @@ def run(tree, *command):
         "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'connectors'}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tree, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     return done.stdout
 
@@ -72,7 +78,9 @@ def test_the_tree_with_all_recipes_keeps_the_import_rules(added):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow][one in QUICK :]) for one in RECIPES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow][one in QUICK :]) for one in RECIPES]
+)
 def test_what_a_recipe_adds_goes_the_whole_way(added, name):
     """What was added is calibrated, planned, released, kept and shown, as far as that is said of its kind."""
     passes(added, RECIPES[name].own_test)
@@ -88,5 +96,7 @@ def test_what_a_recipe_adds_passes_the_contracts(added, name):
 
 def passes(added, *arguments):
     tree, _ = added
-    out = run(tree, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments)
+    out = run(
+        tree, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments
+    )
     assert re.search(r"[1-9]\d* passed", out), out

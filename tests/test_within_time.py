@@ -72,4 +72,7 @@ def test_a_failure_is_a_failure_after_the_time():
 def test_every_property_of_hypothesis_has_a_budget(number):
     """The hook of all tests puts the limit around this one too."""
     assert isinstance(number, int)
-    assert "limited" in test_every_property_of_hypothesis_has_a_budget.hypothesis.inner_test.__code__.co_name
+    assert (
+        "limited"
+        in test_every_property_of_hypothesis_has_a_budget.hypothesis.inner_test.__code__.co_name
+    )

@@ -19,7 +19,9 @@ from tests.support.chains import given, scenario
 def test_diffusions_forget_half_as_fast_as_printed():
     """RPP Prop. 6.3 prints e^{−2Ct}; for Ornstein–Uhlenbeck, C = t = 1, the two means are e^{−1} apart (M14)."""
     start = pf.Scenario(
-        secret=pf.Initial("x", domain=pf.Interval(0, 1)), prior=pf.Diffusion(contraction=1.0), order_by="t"
+        secret=pf.Initial("x", domain=pf.Interval(0, 1)),
+        prior=pf.Diffusion(contraction=1.0),
+        order_by="t",
     )
     found = pf.laws(start, pf.Statistic([1], positions=[1])).pieces[0].winf(2).length
     truth, printed = math.exp(-1), math.exp(-2)
@@ -28,12 +30,19 @@ def test_diffusions_forget_half_as_fast_as_printed():
 
 def test_marginal_distances_do_not_add_up_to_a_joint_one():
     """X₁ a coin, X₂ = X₁ ⊕ S: each alone reveals nothing about S, both together everything (M23)."""
-    table = {"s": [0, 0, 1, 1], "first": [0, 1, 0, 1], "second": [0, 1, 1, 0], "probability": [0.25] * 4}
+    table = {
+        "s": [0, 0, 1, 1],
+        "first": [0, 1, 0, 1],
+        "second": [0, 1, 1, 0],
+        "probability": [0.25] * 4,
+    }
     marginals = []
     for column in ("first", "second"):
         where = pf.Scenario(secret=pf.Derived("s"), prior=pf.Table(table))
         marginals.append(pf.laws(where, pf.Statistic([1], column=column)).pieces[0].winf(1).length)
-    joint = pf.winf(pf.Law([[0, 0], [1, 1]], [0.5, 0.5]), pf.Law([[0, 1], [1, 0]], [0.5, 0.5]), norm=1)
+    joint = pf.winf(
+        pf.Law([[0, 0], [1, 1]], [0.5, 0.5]), pf.Law([[0, 1], [1, 0]], [0.5, 0.5]), norm=1
+    )
     assert sum(marginals) == 0 < joint == 1
 
 
@@ -47,8 +56,12 @@ def test_quantiles_do_not_give_nearness():
 
 def test_heart_moves_by_thirteen_years_not_eight():
     """Table 1 of RPP prints 8 for the ages of Cleveland by diagnosis: 1.6 times too little."""
-    counts = json.loads((Path(__file__).parent / "reference" / "table1_counts.json").read_text())["heart"]
-    laws = [pf.Law.empirical([float(v) for v in one], list(one.values())) for one in counts.values()]
+    counts = json.loads((Path(__file__).parent / "reference" / "table1_counts.json").read_text())[
+        "heart"
+    ]
+    laws = [
+        pf.Law.empirical([float(v) for v in one], list(one.values())) for one in counts.values()
+    ]
     worst = max(pf.winf(mu, nu) for mu, nu in itertools.combinations(laws, 2))
     assert worst == 13
 
@@ -71,7 +84,9 @@ def test_cauchy_noise_has_a_scale_not_a_rate():
 def test_cauchy_noise_in_three_dimensions():
     """For d = 3, k = α = 2 the printed bound, .863, is below the loss of a shift, 1.216 (M11)."""
     noise = pf.GeneralizedCauchy(1.0, k=2)
-    each = noise.renyi(1.0 * math.sqrt(1 / 3) * math.sqrt(3), 2)  # coordinates of a vector of length √3
+    each = noise.renyi(
+        1.0 * math.sqrt(1 / 3) * math.sqrt(3), 2
+    )  # coordinates of a vector of length √3
     assert 3 * noise.renyi(1.0, 2) > 0.863
     assert noise.renyi_within(math.sqrt(3), 2, 3) >= 3 * each * (1 - 1e-12)
     assert 3 * each == pytest.approx(1.216, abs=1e-3)
@@ -86,8 +101,13 @@ def test_signs_do_not_cancel_under_clamping():
     )
     found = pf.laws(where, pf.Statistic.total(2)).pieces[0].winf(1).length
     signed = abs(1 - 0.9) * 10
-    low, high = 9.8 + 0.0, 9.8 - 9.0  # the other row at 9.8 given 0, and 9 lower given 10: both inside the domain
-    clamped = (0 + np.clip(low + 9.0, 0, 10)) - (10 + np.clip(low, 0, 10))  # far above the domain: it does not move
+    low, high = (
+        9.8 + 0.0,
+        9.8 - 9.0,
+    )  # the other row at 9.8 given 0, and 9 lower given 10: both inside the domain
+    clamped = (0 + np.clip(low + 9.0, 0, 10)) - (
+        10 + np.clip(low, 0, 10)
+    )  # far above the domain: it does not move
     assert signed == pytest.approx(1.0)
     assert high > 0
     assert abs(clamped) == pytest.approx(9.8)
@@ -102,7 +122,8 @@ def _worst_ratio(matrix, law, rows, scale):
         likelihood = {}
         for state, known in paths.items():
             logs = [
-                math.log(float(p)) - sum(abs(y - x) for y, x in zip(outputs, path, strict=True)) / scale
+                math.log(float(p))
+                - sum(abs(y - x) for y, x in zip(outputs, path, strict=True)) / scale
                 for path, p in known.items()
             ]
             top = max(logs)
@@ -119,7 +140,9 @@ def test_the_past_is_not_read_by_the_forward_kernel():
     def message(kernel, limit):
         grown = math.expm1(limit)
         return max(
-            math.log1p(grown * kernel[a][e]) - math.log1p(grown * kernel[1 - a][e]) for a in (0, 1) for e in (0, 1)
+            math.log1p(grown * kernel[a][e]) - math.log1p(grown * kernel[1 - a][e])
+            for a in (0, 1)
+            for e in (0, 1)
         )
 
     forward = message(matrix, 1 / scale) + 1 / scale
@@ -135,10 +158,14 @@ def test_the_past_of_a_class_is_not_read_by_the_forward_bounds():
     low, high = member - 0.01, member + 0.01
     truth, grown = _worst_ratio(member, start, 2, 0.5), math.expm1(2.0)
     forward = 2.0 + max(
-        math.log1p(grown * high[a][e]) - math.log1p(grown * low[1 - a][e]) for a in (0, 1) for e in (0, 1)
+        math.log1p(grown * high[a][e]) - math.log1p(grown * low[1 - a][e])
+        for a in (0, 1)
+        for e in (0, 1)
     )
     where = pf.Scenario(
-        secret=pf.Secret("x", domain=[0, 1]), prior=pf.MarkovChain.between(low, high, initial=start), order_by="t"
+        secret=pf.Secret("x", domain=[0, 1]),
+        prior=pf.MarkovChain.between(low, high, initial=start),
+        order_by="t",
     )
     found = pf.loss(pf.laws(where, pf.Statistic(np.eye(2))), pf.Laplace(0.5), pf.Pure)
     assert forward < truth <= found * (1 + 1e-12)

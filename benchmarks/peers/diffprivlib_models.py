@@ -18,9 +18,13 @@ def fitted(rows: np.ndarray, run: dict[str, object], seed: int) -> list[float]:
     features, target = rows[:, :-1], rows[:, -1]
     if run["loss"] == "logistic":
         longest = float(np.sqrt(features.shape[1]))
-        model = LogisticRegression(epsilon=run["epsilon"], data_norm=longest, C=run["C"], random_state=seed)
+        model = LogisticRegression(
+            epsilon=run["epsilon"], data_norm=longest, C=run["C"], random_state=seed
+        )
     else:
-        model = LinearRegression(epsilon=run["epsilon"], bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed)
+        model = LinearRegression(
+            epsilon=run["epsilon"], bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=seed
+        )
     model.fit(features, target)
     return [float(np.ravel(model.intercept_)[0]), *np.ravel(model.coef_).tolist()]
 
@@ -30,7 +34,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     frames = np.load(sys.argv[1])["frames"]
     for run in json.loads(sys.stdin.read()):
-        print(json.dumps({"coefficients": [fitted(rows, run, place) for place, rows in enumerate(frames)]}), flush=True)
+        print(
+            json.dumps(
+                {"coefficients": [fitted(rows, run, place) for place, rows in enumerate(frames)]}
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from pathlib import Path
 from dp_accounting.pld import privacy_loss_distribution
 
 
-def of_release(epsilon: float, tv: float, width: float) -> privacy_loss_distribution.PrivacyLossDistribution:
+def of_release(
+    epsilon: float, tv: float, width: float
+) -> privacy_loss_distribution.PrivacyLossDistribution:
     """Return the losses of the worst release that is ε-private with a total variation."""
     share = tv / math.tanh(epsilon / 2)
     low = share / (1 + math.exp(epsilon))

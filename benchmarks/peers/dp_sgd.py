@@ -77,7 +77,9 @@ def least(keeps: object, start: float) -> float:
 def in_full(steps: int, promise: Promise) -> float:
     """Return the noise if every step reads every row."""
     far = promise.farthest * math.sqrt(steps)
-    return least(lambda noise: delta_of_gaussian(far / noise, promise.epsilon) <= promise.delta, far)
+    return least(
+        lambda noise: delta_of_gaussian(far / noise, promise.epsilon) <= promise.delta, far
+    )
 
 
 @cache
@@ -100,16 +102,23 @@ def deviations(steps: int, rate: float, promise: Promise) -> dict[str, float]:
         event = MixtureOfGaussiansDpEvent(noise, numbers, chances)
         return delta_of(event, steps, promise.epsilon) <= promise.delta
 
-    return {"conversion": least(row_by_row, conversion * rate), "at once": least(mixed, at_once * rate)}
+    return {
+        "conversion": least(row_by_row, conversion * rate),
+        "at once": least(mixed, at_once * rate),
+    }
 
 
-def descended(rows: np.ndarray, run: dict[str, object], noise: float, rng: np.random.Generator) -> np.ndarray:
+def descended(
+    rows: np.ndarray, run: dict[str, object], noise: float, rng: np.random.Generator
+) -> np.ndarray:
     """Return the last iterate, or the mean of the second half of all."""
     features = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
     lengths = np.linalg.norm(features, axis=1)
     iterates = np.zeros((run["steps"] + 1, features.shape[1]))
     for step in range(run["steps"]):
-        slopes = clipped(derivatives(run["loss"], features @ iterates[step], rows[:, -1]), lengths, run["clip"])
+        slopes = clipped(
+            derivatives(run["loss"], features @ iterates[step], rows[:, -1]), lengths, run["clip"]
+        )
         if run["rate"] < 1:
             slopes *= rng.random(len(rows)) < run["rate"]
         total = slopes @ features + rng.normal(0, noise * run["clip"], features.shape[1])
@@ -136,7 +145,9 @@ def main() -> None:
         promise = Promise(*(run[name] for name in Promise._fields))
         noises = deviations(run["steps"], run["rate"], promise)
         found = [
-            descended(rows, run, min(noises.values()), np.random.default_rng([run["seed"], place])).tolist()
+            descended(
+                rows, run, min(noises.values()), np.random.default_rng([run["seed"], place])
+            ).tolist()
             for place, rows in enumerate(frames)
         ]
         print(json.dumps({"deviations": noises, "coefficients": found}), flush=True)

@@ -16,7 +16,10 @@ ASKED = {
     "count": [dp.len().alias("count")],
     "sum": [pl.col("amount").fill_null(0).dp.sum(BOUNDS).alias("sum")],
     "mean": [pl.col("amount").fill_null(0).dp.mean(BOUNDS).alias("mean")],
-    "sum and count": [pl.col("amount").fill_null(0).dp.sum(BOUNDS).alias("sum"), dp.len().alias("count")],
+    "sum and count": [
+        pl.col("amount").fill_null(0).dp.sum(BOUNDS).alias("sum"),
+        dp.len().alias("count"),
+    ],
 }
 
 
@@ -26,7 +29,9 @@ GROUPS = 4
 def scales(asked: str, rows: int, groups: int | None = None) -> list[float]:
     """Return the scale of each noise of a query, in its order; with `groups` units have rows in so many of them."""
     each = [dp.polars.Bound(by=["group"], per_group=rows, num_groups=groups)]
-    frame = pl.LazyFrame({"group": [0, 1], "amount": [1, 2]}, schema={"group": pl.Int32, "amount": pl.Int32})
+    frame = pl.LazyFrame(
+        {"group": [0, 1], "amount": [1, 2]}, schema={"group": pl.Int32, "amount": pl.Int32}
+    )
     context = dp.Context.compositor(
         data=frame,
         privacy_unit=dp.unit_of(contributions=rows if groups is None else each),

@@ -25,18 +25,29 @@ def documented(path: str) -> pl.DataFrame:
         split_evenly_over=1,
         margins=[MARGIN],
     )
-    return context.query().group_by("key").agg(pl.col("level").fill_null(0).dp.sum(BOUNDS)).release().collect()
+    return (
+        context.query()
+        .group_by("key")
+        .agg(pl.col("level").fill_null(0).dp.sum(BOUNDS))
+        .release()
+        .collect()
+    )
 
 
 def quickest(path: str) -> pl.DataFrame:
     """Release the sum with everything known beforehand."""
     rows = pl.scan_parquet(path)
-    columns = [dp.series_domain(name, dp.option_domain(dp.atom_domain(T="i32"))) for name in ("key", "level")]
+    columns = [
+        dp.series_domain(name, dp.option_domain(dp.atom_domain(T="i32")))
+        for name in ("key", "level")
+    ]
     domain = dp.with_margin(dp.lazyframe_domain(columns), MARGIN)
     scale = (BOUNDS[1] - BOUNDS[0]) / EPSILON
     asked = pl.LazyFrame(schema=rows.collect_schema()).group_by("key")
     plan = asked.agg(pl.col("level").fill_null(0).dp.sum(BOUNDS, scale=scale))
-    made = dp.m.make_private_lazyframe(domain, dp.symmetric_distance(), dp.max_divergence(), plan, global_scale=1.0)
+    made = dp.m.make_private_lazyframe(
+        domain, dp.symmetric_distance(), dp.max_divergence(), plan, global_scale=1.0
+    )
     if made.map(2) > EPSILON:  # a change is a row less and a row more
         raise ValueError(made.map(2))
     return made(rows).lazy().collect(engine="streaming")

@@ -27,7 +27,17 @@ _TYPELESS: Final = (".csv", ".tsv", ".json", ".ndjson")
 """Files that do not say of what types their columns are."""
 _ROWS: Final = "pufferflow_rows"
 _KNOWN: Final = {
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
+    *(
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+    ),
     *("FLOAT", "DOUBLE", "VARCHAR", "DATE", "TIME"),
     *("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
 }
@@ -52,7 +62,9 @@ class DuckDb(Backend):
 
     name: ClassVar = "DuckDB"
 
-    def __init__(self, table: Any, relation: duckdb.DuckDBPyRelation, few: pl.DataFrame | None = None) -> None:
+    def __init__(
+        self, table: Any, relation: duckdb.DuckDBPyRelation, few: pl.DataFrame | None = None
+    ) -> None:
         self._table, self._relation, self._few = table, relation, few
 
     @property
@@ -86,7 +98,11 @@ class DuckDb(Backend):
 
     def unreadable(self) -> Mapping[str, str]:
         columns = zip(self._relation.columns, map(str, self._relation.types), strict=True)
-        return {name: kind for name, kind in columns if not (kind in _KNOWN or kind.startswith(("DECIMAL(", "ENUM(")))}
+        return {
+            name: kind
+            for name, kind in columns
+            if not (kind in _KNOWN or kind.startswith(("DECIMAL(", "ENUM(")))
+        }
 
     def run(self, query: Query) -> Iterator[pl.DataFrame]:
         view = _free_name()
@@ -102,7 +118,11 @@ class DuckDb(Backend):
         return self._text(query, _ROWS)
 
     def _text(self, query: Query, view: str) -> str:
-        few = "" if self._few is None else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
+        few = (
+            ""
+            if self._few is None
+            else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
+        )
         return query_text(query, few or DIALECT.quoted(view), kinds_of(self.schema()), DIALECT)
 
     def _reader(self, text: str, view: str) -> Any:
@@ -123,7 +143,9 @@ class DuckDb(Backend):
             )
 
     def _functions(self, view: str, condition: str) -> set[str]:
-        names: list[tuple[str]] = cast(Any, self._relation.query(view, _FUNCTIONS.format(condition))).fetchall()
+        names: list[tuple[str]] = cast(
+            Any, self._relation.query(view, _FUNCTIONS.format(condition))
+        ).fetchall()
         return {str(name).lower() for (name,) in names}
 
 
@@ -150,7 +172,9 @@ def _relation(table: RemoteTable) -> duckdb.DuckDBPyRelation:
     name = DIALECT.quoted_path(table.name)
     if table.name.lower().endswith(_FILES):
         name = DIALECT.text_of(_in_folder(table, table.name))
-    if table.name.lower().endswith(_PARQUET):  # a folder kw=4/ would take the place of a column of the rows
+    if table.name.lower().endswith(
+        _PARQUET
+    ):  # a folder kw=4/ would take the place of a column of the rows
         name = f"read_parquet({name}, hive_partitioning = false)"
     return sandboxed(lambda: connection.sql(f"FROM {name}"), lambda kind: _no_table(table, kind))
 

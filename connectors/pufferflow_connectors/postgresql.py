@@ -99,7 +99,11 @@ class _Column(NamedTuple):
         """The type here, and what matters of it; None for a type without meaning here."""
         if self.kind == "numeric" and self.modifier >= 4:
             precision, scale = (self.modifier - 4) >> 16, (self.modifier - 4) & 0x7FF
-            return (pl.Decimal(precision, scale), "other") if precision <= 38 and scale <= precision else None
+            return (
+                (pl.Decimal(precision, scale), "other")
+                if precision <= 38 and scale <= precision
+                else None
+            )
         return (pl.String(), "label") if self.family == "e" else _TYPES.get(self.kind)
 
 
@@ -109,7 +113,9 @@ class PostgreSql(Backend):
 
     name: ClassVar = "PostgreSQL"
 
-    def __init__(self, table: RemoteTable, source: str = "", few: pl.DataFrame | None = None) -> None:
+    def __init__(
+        self, table: RemoteTable, source: str = "", few: pl.DataFrame | None = None
+    ) -> None:
         self._table, self._few = table, few
         self._rows_given = source
         self._path: tuple[str, ...] | None = None
@@ -130,7 +136,9 @@ class PostgreSql(Backend):
             with self.one_version():
                 pass
         return (
-            DIALECT.quoted_path(self._table.name) if self._path is None else ".".join(map(DIALECT.quoted, self._path))
+            DIALECT.quoted_path(self._table.name)
+            if self._path is None
+            else ".".join(map(DIALECT.quoted, self._path))
         )
 
     @property
@@ -189,7 +197,9 @@ class PostgreSql(Backend):
                 raise _failed("42703")
 
     def with_rows(self, rows: pl.DataFrame) -> "PostgreSql":
-        return PostgreSql(self._table, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows)
+        return PostgreSql(
+            self._table, f"({DIALECT.rows_of(rows)}) AS {DIALECT.quoted('few')}", rows
+        )
 
     def text(self, query: Query) -> str:
         return query_text(query, self._readable, self._kinds, DIALECT)
@@ -230,7 +240,9 @@ class PostgreSql(Backend):
     def _pin(self) -> None:
         """Find the table, then bind every other name to the server's own, and check that its functions add up."""
         if self._path is None and self._table.name and not self._rows_given:
-            found = self._rows(_PLACE.format(DIALECT.text_of(DIALECT.quoted_path(self._table.name))))
+            found = self._rows(
+                _PLACE.format(DIALECT.text_of(DIALECT.quoted_path(self._table.name)))
+            )
             self._path = tuple(found[0]) if found else None
         self._rows(_PINNED)
         if tuple(map(int, self._rows(_PROBE)[0])) != _PROBED:
@@ -264,7 +276,9 @@ def _frame(table: Any) -> pl.DataFrame:
     """Return a frame; a numeric comes as its text, in a type that only says so."""
     for place, field in enumerate(table.schema):
         if isinstance(field.type, ARROW.OpaqueType):
-            column = ARROW.chunked_array([part.storage for part in table.column(place).chunks], field.type.storage_type)
+            column = ARROW.chunked_array(
+                [part.storage for part in table.column(place).chunks], field.type.storage_type
+            )
             table = table.set_column(place, field.name, column)
     return pl.DataFrame(table)
 

@@ -80,7 +80,11 @@ class Spark(Backend):
 
     @cached_property
     def _types(self) -> dict[str, str]:
-        return _safely(lambda: {field.name: field.dataType.simpleString() for field in self._frame.schema.fields})
+        return _safely(
+            lambda: {
+                field.name: field.dataType.simpleString() for field in self._frame.schema.fields
+            }
+        )
 
     @cached_property
     def _schema(self) -> pl.Schema:
@@ -107,7 +111,11 @@ class Spark(Backend):
         return self._text(query, _ROWS)
 
     def _text(self, query: Query, name: str) -> str:
-        source = name if self._few is None else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
+        source = (
+            name
+            if self._few is None
+            else f"({DIALECT.rows_of(self._few)}) AS {DIALECT.quoted('few')}"
+        )
         return query_text(query, source, kinds_of(self.schema()), DIALECT)
 
 
@@ -119,14 +127,22 @@ def _type(kind: str) -> pl.DataType | None:
     if kind.startswith("decimal("):
         precision, scale = map(int, kind.removeprefix("decimal(").removesuffix(")").split(","))
         return pl.Decimal(precision, scale) if scale >= 0 else None
-    return pl.String() if kind.partition(" ")[0] == "string" or kind.startswith("varchar(") else _TYPES.get(kind)
+    return (
+        pl.String()
+        if kind.partition(" ")[0] == "string" or kind.startswith("varchar(")
+        else _TYPES.get(kind)
+    )
 
 
 def _frame(table: RemoteTable) -> DataFrame:
     """Return a table by its name: of the session that is active, of a new one, or of a server of Spark Connect."""
     builder = cast(Any, SparkSession.builder)
     chosen = builder.remote(table.address) if table.scheme == "sc" else builder
-    return _safely(lambda: chosen.getOrCreate().table(table.name) if table.name else chosen.getOrCreate().range(1))
+    return _safely(
+        lambda: (
+            chosen.getOrCreate().table(table.name) if table.name else chosen.getOrCreate().range(1)
+        )
+    )
 
 
 def _safely(work: Callable[[], T]) -> T:

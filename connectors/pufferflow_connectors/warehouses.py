@@ -18,22 +18,37 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError
 
-from pufferflow.plugins import Backend, PufferflowError, Query, RemoteTable, SourceError, with_variables
+from pufferflow.plugins import (
+    Backend,
+    PufferflowError,
+    Query,
+    RemoteTable,
+    SourceError,
+    with_variables,
+)
 from pufferflow_connectors.sql import PART, ColumnKind, Dialect, frames_of, kinds_of, query_text
 
 T = TypeVar("T")
 _TYPES: Final[dict[str, tuple[pl.DataType, ColumnKind]]] = {
     **dict.fromkeys(("BOOL", "BOOLEAN"), (pl.Boolean(), "boolean")),
-    **dict.fromkeys(("INT64", "BIGINT", "INT", "INTEGER", "SMALLINT", "TINYINT"), (pl.Int64(), "other")),
+    **dict.fromkeys(
+        ("INT64", "BIGINT", "INT", "INTEGER", "SMALLINT", "TINYINT"), (pl.Int64(), "other")
+    ),
     **dict.fromkeys(("FLOAT64", "DOUBLE", "DOUBLE PRECISION"), (pl.Float64(), "float")),
-    **dict.fromkeys(("FLOAT", "REAL"), (pl.Float64(), "single")),  # of 32 bits in some warehouses: it is cast
+    **dict.fromkeys(
+        ("FLOAT", "REAL"), (pl.Float64(), "single")
+    ),  # of 32 bits in some warehouses: it is cast
     **dict.fromkeys(("STRING", "TEXT", "VARCHAR", "CHARACTER VARYING"), (pl.String(), "text")),
-    **dict.fromkeys(("DATETIME", "TIMESTAMP_NTZ", "TIMESTAMP WITHOUT TIME ZONE"), (pl.Datetime("us"), "other")),
+    **dict.fromkeys(
+        ("DATETIME", "TIMESTAMP_NTZ", "TIMESTAMP WITHOUT TIME ZONE"), (pl.Datetime("us"), "other")
+    ),
     "DATE": (pl.Date(), "other"),
 }
 """Types with one meaning in all warehouses; TIMESTAMP, which has a zone in some, is not among them."""
 _DECIMALS: Final = {"NUMERIC", "DECIMAL", "NUMBER", "BIGNUMERIC"}
-_TYPE: Final = re.compile(r"(?P<name>[^(]*?)\s*(?:\((?P<precision>\d+)(?:\s*,\s*(?P<scale>\d+))?\))?")
+_TYPE: Final = re.compile(
+    r"(?P<name>[^(]*?)\s*(?:\((?P<precision>\d+)(?:\s*,\s*(?P<scale>\d+))?\))?"
+)
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
@@ -90,7 +105,9 @@ SNOWFLAKE: Final = Facts(
         infinity="inf",
         binary="COLLATE({}, 'utf8')",
     ),
-    columns=_LISTED.format(type="data_type, numeric_precision, numeric_scale", view="information_schema.columns"),
+    columns=_LISTED.format(
+        type="data_type, numeric_precision, numeric_scale", view="information_schema.columns"
+    ),
     version="SELECT CURRENT_VERSION()",
     package="snowflake-sqlalchemy",
 )
@@ -124,7 +141,12 @@ REDSHIFT: Final = Facts(
     version="SELECT version()",
     package="sqlalchemy-redshift",
 )
-WAREHOUSES: Final = {"bigquery": BIGQUERY, "snowflake": SNOWFLAKE, "databricks": DATABRICKS, "redshift": REDSHIFT}
+WAREHOUSES: Final = {
+    "bigquery": BIGQUERY,
+    "snowflake": SNOWFLAKE,
+    "databricks": DATABRICKS,
+    "redshift": REDSHIFT,
+}
 
 
 def connect(table: object) -> "Warehouse | None":
@@ -161,7 +183,11 @@ class _Column(NamedTuple):
             return None if parts is None else _TYPES.get(parts["name"])
         precision = int(parts["precision"] or self.precision or 0)
         scale = int(parts["scale"] or self.scale or 0)
-        return (pl.Decimal(precision, scale), "other") if scale <= precision and 0 < precision <= 38 else None
+        return (
+            (pl.Decimal(precision, scale), "other")
+            if scale <= precision and 0 < precision <= 38
+            else None
+        )
 
 
 @final
@@ -169,7 +195,11 @@ class Warehouse(Backend):
     """A table or a view of a warehouse."""
 
     def __init__(
-        self, table: RemoteTable, facts: Facts, server: sa.Engine | None = None, few: pl.DataFrame | None = None
+        self,
+        table: RemoteTable,
+        facts: Facts,
+        server: sa.Engine | None = None,
+        few: pl.DataFrame | None = None,
     ) -> None:
         self._table, self._facts, self._few = table, facts, few
         self._dialect = facts.dialect
@@ -236,15 +266,24 @@ class Warehouse(Backend):
 
     def text(self, query: Query) -> str:
         if self._few is None:
-            kinds: dict[str, ColumnKind] = {one.name: one.typed[1] for one in self._columns if one.typed is not None}
-            return query_text(query, self._dialect.quoted_path(self._table.name), kinds, self._dialect)
-        return query_text(query, self._few_rows(self._few), kinds_of(self._few.schema), self._dialect)
+            kinds: dict[str, ColumnKind] = {
+                one.name: one.typed[1] for one in self._columns if one.typed is not None
+            }
+            return query_text(
+                query, self._dialect.quoted_path(self._table.name), kinds, self._dialect
+            )
+        return query_text(
+            query, self._few_rows(self._few), kinds_of(self._few.schema), self._dialect
+        )
 
     def _few_rows(self, rows: pl.DataFrame) -> str:
         """Return few rows as they stand after FROM; with none of the table, so that they are read where that is."""
         text = self._dialect.rows_of(rows)
         if self._table.name:
-            nothing, table = ", ".join(["NULL"] * rows.width), self._dialect.quoted_path(self._table.name)
+            nothing, table = (
+                ", ".join(["NULL"] * rows.width),
+                self._dialect.quoted_path(self._table.name),
+            )
             text = f"{text} UNION ALL SELECT {nothing} FROM {table} WHERE 1 = 0"  # noqa: S608 - names are quoted
         return f"({text}) AS {self._dialect.quoted('few')}"
 

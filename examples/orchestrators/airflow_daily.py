@@ -22,7 +22,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 import pufferflow as pf
 
-JOB = os.environ.get("PUFFERFLOW_JOB", "job.toml")  # with attempts = 1 under [retries], since Airflow tries again
+JOB = os.environ.get(
+    "PUFFERFLOW_JOB", "job.toml"
+)  # with attempts = 1 under [retries], since Airflow tries again
 
 
 @dag(
@@ -45,7 +47,11 @@ def every_day() -> None:
             raise
         except pf.PufferflowError as error:
             raise AirflowFailException(str(error)) from error
-        return {"folder": str(ran.folder), "entry": ran.release.certificate.entry, "spent": str(spent)}
+        return {
+            "folder": str(ran.folder),
+            "entry": ran.release.certificate.entry,
+            "spent": str(spent),
+        }
 
     publish()
 

@@ -17,8 +17,12 @@ import dagster as dg
 
 import pufferflow as pf
 
-JOB = os.environ.get("PUFFERFLOW_JOB", "job.toml")  # with attempts = 1 under [retries], since Dagster tries again
-DAYS = dg.DailyPartitionsDefinition(start_date="2026-11-01", timezone="UTC")  # the zone of the job's own [schedule]
+JOB = os.environ.get(
+    "PUFFERFLOW_JOB", "job.toml"
+)  # with attempts = 1 under [retries], since Dagster tries again
+DAYS = dg.DailyPartitionsDefinition(
+    start_date="2026-11-01", timezone="UTC"
+)  # the zone of the job's own [schedule]
 TRIES, WAIT = 4, 300
 
 
@@ -36,7 +40,11 @@ def published(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
     entry = ran.release.certificate.entry
     return dg.MaterializeResult(
         data_version=dg.DataVersion(entry),
-        metadata={"epsilon spent": spent.epsilon, "folder": dg.MetadataValue.path(ran.folder), "entry": entry},
+        metadata={
+            "epsilon spent": spent.epsilon,
+            "folder": dg.MetadataValue.path(ran.folder),
+            "entry": entry,
+        },
     )
 
 

@@ -21,12 +21,16 @@ from prefect.schedules import Cron
 
 import pufferflow as pf
 
-JOB = os.environ.get("PUFFERFLOW_JOB", "job.toml")  # with attempts = 1 under [retries], since Prefect tries again
+JOB = os.environ.get(
+    "PUFFERFLOW_JOB", "job.toml"
+)  # with attempts = 1 under [retries], since Prefect tries again
 
 
 def may_pass(_task: Task[..., Any], _run: TaskRun, state: State) -> bool:
     """Say whether a failure may be gone at the next try."""
-    return isinstance(state.result(raise_on_failure=False), pf.SourceError | pf.LedgerError | pf.SinkError)
+    return isinstance(
+        state.result(raise_on_failure=False), pf.SourceError | pf.LedgerError | pf.SinkError
+    )
 
 
 @task(retries=4, retry_delay_seconds=300, retry_condition_fn=may_pass)
@@ -35,7 +39,12 @@ def missed(since: str | None) -> list[str]:
     return [str(period) for period in pf.Job.read(JOB).missed(since)]
 
 
-@task(retries=4, retry_delay_seconds=300, retry_condition_fn=may_pass, task_run_name="publish {period}")
+@task(
+    retries=4,
+    retry_delay_seconds=300,
+    retry_condition_fn=may_pass,
+    task_run_name="publish {period}",
+)
 def publish(period: str) -> str:
     """Publish a day, once; return its entry in the ledger."""
     job = pf.Job.read(JOB)

@@ -31,8 +31,20 @@ TOGETHER = {0: 0.25, 1: 0.75}
 """How likely the sibling is in the study, if the person is not, or is."""
 DELTA = 0.02
 HIDDEN = "member"
-TABLE_8 = {(0.25, 0.05): 0.7441, (0.5, 0.1): 0.8093, (1.5, 0.3): 0.8921, (3.0, 0.6): 0.9138, (5.0, 1.0): 0.9330}
-TABLE_9 = {(0.4, 0.05): 0.5624, (0.6, 0.1): 0.6206, (1.0, 0.18): 0.6943, (2.0, 0.3): 0.7429, (4.0, 0.6): 0.8235}
+TABLE_8 = {
+    (0.25, 0.05): 0.7441,
+    (0.5, 0.1): 0.8093,
+    (1.5, 0.3): 0.8921,
+    (3.0, 0.6): 0.9138,
+    (5.0, 1.0): 0.9330,
+}
+TABLE_9 = {
+    (0.4, 0.05): 0.5624,
+    (0.6, 0.1): 0.6206,
+    (1.0, 0.18): 0.6943,
+    (2.0, 0.3): 0.7429,
+    (4.0, 0.6): 0.8235,
+}
 
 
 def carriers(person: int, sibling: int, frequency: float) -> np.ndarray:
@@ -54,7 +66,9 @@ def study() -> tuple[pf.Table, np.ndarray]:
         for frequency in FREQUENCIES:
             whole = np.multiply.outer(whole, carriers(member, sibling, frequency))
         laws[member] += whole
-    cells = [cell for cell in itertools.product((0, 1), *[range(3)] * len(VARIANTS)) if laws[cell] > 0]
+    cells = [
+        cell for cell in itertools.product((0, 1), *[range(3)] * len(VARIANTS)) if laws[cell] > 0
+    ]
     columns = dict(zip((HIDDEN, *VARIANTS), zip(*cells, strict=True), strict=True))
     return pf.Table({**columns, "probability": [laws[cell] / 2 for cell in cells]}), laws
 
@@ -73,13 +87,16 @@ def calibrated(table: pf.Table, variant: str, epsilon: float) -> Channel:
     return noisy(high)
 
 
-def attacked(laws: np.ndarray, releases: list[Channel], draws: int, rng: np.random.Generator) -> tuple[float, float]:
+def attacked(
+    laws: np.ndarray, releases: list[Channel], draws: int, rng: np.random.Generator
+) -> tuple[float, float]:
     """Return the AUC of the likelihood-ratio attack on drawn outputs, and its standard error."""
     outputs = [np.array([[float(p) for p in row] for row in one.probabilities]) for one in releases]
     joint = laws.reshape(2, -1)  # of shape (secret, points of the table)
     places = np.array(list(itertools.product(range(3), repeat=len(VARIANTS))))
     inputs = [
-        [one.place(tuple(x[VARIANTS.index(name)] for name in one.reads)) for x in places.tolist()] for one in releases
+        [one.place(tuple(x[VARIANTS.index(name)] for name in one.reads)) for x in places.tolist()]
+        for one in releases
     ]
     scores: list[np.ndarray] = []
     for member in (0, 1):
@@ -105,7 +122,11 @@ def limit(epsilon: float) -> float:
 def row(target: float, paper: float, total: Cost, sampled: tuple[float, float]) -> list[str]:
     """Return a row of a table."""
     beyond = " above it" if paper > limit(target) else ""
-    numbers = [f"{total.epsilon(DELTA):.3f}", f"{total.attack_auc:.4f}", f"{sampled[0]:.4f} ± {sampled[1]:.4f}"]
+    numbers = [
+        f"{total.epsilon(DELTA):.3f}",
+        f"{total.attack_auc:.4f}",
+        f"{sampled[0]:.4f} ± {sampled[1]:.4f}",
+    ]
     return [f"{target:g}", *numbers, f"{limit(target):.4f}", f"{paper:.4f}{beyond}"]
 
 
@@ -114,7 +135,14 @@ def main() -> None:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     rng = np.random.default_rng(1)
     table, laws = study()
-    heads = ("target ε", "ε of all at δ = .02", "AUC by cost", "AUC of the attack", "limit of the target", "paper")
+    heads = (
+        "target ε",
+        "ε of all at δ = .02",
+        "AUC by cost",
+        "AUC of the attack",
+        "limit of the target",
+        "paper",
+    )
     designed, tied = (
         Table(*heads, title="Table VIII: a fifth release, designed"),
         Table(*heads, title="Table IX: two tied"),

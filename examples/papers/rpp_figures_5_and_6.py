@@ -24,7 +24,10 @@ ALPHA = pf.Renyi.of(alpha=2)
 STEPS = [1, 2, 5, 10, 20, 50, 100]
 Correlations = Callable[[np.ndarray], np.ndarray]
 FIGURES: dict[str, dict[str, Correlations]] = {
-    "Figure 5": {f"ρ = {rho:g}": (lambda t, rho=rho: np.where(t == 1, 1.0, rho)) for rho in (0, 0.1, 0.2, 0.8, 1)},
+    "Figure 5": {
+        f"ρ = {rho:g}": (lambda t, rho=rho: np.where(t == 1, 1.0, rho))
+        for rho in (0, 0.1, 0.2, 0.8, 1)
+    },
     "Figure 6": {
         "ρ = 0": lambda t: np.where(t == 1, 1.0, 0.0),
         "ρ = 0.1": lambda t: np.where(t == 1, 1.0, 0.1),
@@ -36,7 +39,9 @@ FIGURES: dict[str, dict[str, Correlations]] = {
 
 def descent(steps: int) -> pf.learning.Descent:
     """Return noisy gradient descent with the paper's constants."""
-    return pf.learning.Descent(steps, 1.0, noise=1.0, lipschitz=1.0, smoothness=1.0, data_lipschitz=1.0)
+    return pf.learning.Descent(
+        steps, 1.0, noise=1.0, lipschitz=1.0, smoothness=1.0, data_lipschitz=1.0
+    )
 
 
 def ours(steps: int, correlations: Correlations) -> float:
@@ -48,7 +53,9 @@ def ours(steps: int, correlations: Correlations) -> float:
 
 def printed(steps: int, correlations: Correlations) -> float:
     """Return α·η²·(Σ min(2L, C·ρ_t))²/(2·T·σ²), Proposition F.2 with Proposition 6.4."""
-    return float(2 * np.minimum(2.0, correlations(np.arange(1, steps + 1))).sum() ** 2 / (2 * steps))
+    return float(
+        2 * np.minimum(2.0, correlations(np.arange(1, steps + 1))).sum() ** 2 / (2 * steps)
+    )
 
 
 def fitted() -> pf.GaussianPrior:
@@ -59,7 +66,9 @@ def fitted() -> pf.GaussianPrior:
         for _ in range(48):
             loads.append(load)
             load = 0.8 * load + 0.6 * rng.normal()
-    table = pl.DataFrame({"meter": np.repeat(np.arange(40), 48), "hour": np.tile(np.arange(48), 40), "load": loads})
+    table = pl.DataFrame(
+        {"meter": np.repeat(np.arange(40), 48), "hour": np.tile(np.arange(48), 40), "load": loads}
+    )
     reference = pf.Reference("a public year", table)
     return pf.GaussianPrior.fit(reference, "load", "meter", covariance="ar1", order_by="hour")
 
@@ -71,7 +80,11 @@ def losses_of(prior: pf.GaussianPrior, steps: int) -> dict[str, float]:
     alone = pf.learning.iteration_loss(batches.iteration, batches.independent_rows(1.0), ALPHA)
     found = pf.learning.iteration_loss(batches.iteration, rows, ALPHA)
     group = pf.learning.iteration_loss(batches.iteration, batches.all_rows(1.0), ALPHA)
-    return {"rows independent": alone.value, f"{prior.covariance!r}": found.value, "group": group.value}
+    return {
+        "rows independent": alone.value,
+        f"{prior.covariance!r}": found.value,
+        "group": group.value,
+    }
 
 
 def main() -> None:
@@ -84,7 +97,11 @@ def main() -> None:
         Console(width=120).print(table)
     prior = fitted()
     of_data = {steps: losses_of(prior, steps) for steps in STEPS}
-    table = Table("", *(f"T = {steps}" for steps in STEPS), title="The worst row, for the correlation of this data")
+    table = Table(
+        "",
+        *(f"T = {steps}" for steps in STEPS),
+        title="The worst row, for the correlation of this data",
+    )
     for name in of_data[STEPS[0]]:
         table.add_row(name, *(f"{of_data[steps][name]:.4g}" for steps in STEPS))
     Console(width=120).print(table)
@@ -107,7 +124,9 @@ def draw(of_data: dict[int, dict[str, float]], path: Path) -> None:
     for axes, (title, curves) in zip(panels, FIGURES.items(), strict=False):
         for name, correlations in curves.items():
             axes.plot(STEPS, [ours(steps, correlations) for steps in STEPS], label=name)
-        axes.set(title=title, xlabel="iterations", ylabel="Rényi loss, α = 2", xscale="log", yscale="log")
+        axes.set(
+            title=title, xlabel="iterations", ylabel="Rényi loss, α = 2", xscale="log", yscale="log"
+        )
         axes.legend()
     for name in of_data[STEPS[0]]:
         panels[2].plot(STEPS, [of_data[steps][name] for steps in STEPS], label=name)

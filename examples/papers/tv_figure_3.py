@@ -28,8 +28,12 @@ def main() -> None:
         "Laplace noise": pf.tradeoff.compose(noise),
     }
     table = Table("", "printed", "here", title="Figure 3: Laplace noise, ε = 1")
-    table.add_row("η of the noise, 1 − e^(−ε/2)", f"{1 - math.exp(-EPSILON / 2):.6f}", f"{noise.tv:.6f}")
-    table.add_row("largest η of ε-privacy", f"{math.tanh(EPSILON / 2):.6f}", f"{curves['ε = 1 alone'].tv:.6f}")
+    table.add_row(
+        "η of the noise, 1 − e^(−ε/2)", f"{1 - math.exp(-EPSILON / 2):.6f}", f"{noise.tv:.6f}"
+    )
+    table.add_row(
+        "largest η of ε-privacy", f"{math.tanh(EPSILON / 2):.6f}", f"{curves['ε = 1 alone'].tv:.6f}"
+    )
     for name, curve in curves.items():
         table.add_row(f"misses at 30 % false alarms, {name}", "", f"{curve.curve(0.3):.6f}")
     Console().print(table)
@@ -50,7 +54,9 @@ def draw(curves: dict[str, pf.tradeoff.TradeOffCurve], path: Path) -> None:
 
     alphas = np.linspace(0.0, 1.0, 101)
     figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
-    for (name, curve), colour in zip(curves.items(), ("tab:gray", "tab:red", "tab:green"), strict=True):
+    for (name, curve), colour in zip(
+        curves.items(), ("tab:gray", "tab:red", "tab:green"), strict=True
+    ):
         axes.plot(alphas, curve.curve(alphas), color=colour, label=name)
     axes.set(xlabel="false alarms (type I)", ylabel="misses (type II)")
     axes.legend()

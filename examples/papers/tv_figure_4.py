@@ -40,7 +40,9 @@ def corner(times: int, place: int) -> float:
 def main() -> None:
     """Print δ at all corners beside Theorem 2's, and draw the curves."""
     table = Table("releases", "ε'", "δ of Theorem 2", *PROFILES, title="Figure 4: ε = 1, α = .3")
-    curves = {times: [pf.tradeoff.compose(one, times) for one in PROFILES.values()] for times in TIMES}
+    curves = {
+        times: [pf.tradeoff.compose(one, times) for one in PROFILES.values()] for times in TIMES
+    }
     for times, own in curves.items():
         for place in range(times + 1):
             cells = [f"{curve.delta(place * EPSILON):.6f}" for curve in own]

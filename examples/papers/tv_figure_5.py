@@ -47,7 +47,9 @@ Found = tuple[list[float], np.ndarray]
 def best(profiles: list[pf.tradeoff.Profile]) -> Found:
     """Return the least ε and the least δ(ε) of profiles that are composed one by one."""
     every = [composed(one) for one in profiles]
-    return [min(one) for one in zip(*(own for own, _ in every), strict=True)], np.min([own for _, own in every], axis=0)
+    return [min(one) for one in zip(*(own for own, _ in every), strict=True)], np.min(
+        [own for _, own in every], axis=0
+    )
 
 
 def composed(profile: pf.tradeoff.Profile, times: int = STEPS) -> Found:
@@ -81,11 +83,22 @@ def main() -> None:
     }
     curves = {name: (deltas, GRID) for name, (_, deltas) in found.items()}
     curves["moments accountant, printed"] = np.array([DELTAS[1]]), np.array([MOMENTS])
-    epsilons = {name: own for name, (own, _) in found.items()} | {"moments accountant, printed": [math.nan, MOMENTS]}
-    table = Table("", *(f"ε at δ = {delta:g}" for delta in DELTAS), "misses at 30 % false alarms", title="Figure 5")
+    epsilons = {name: own for name, (own, _) in found.items()} | {
+        "moments accountant, printed": [math.nan, MOMENTS]
+    }
+    table = Table(
+        "",
+        *(f"ε at δ = {delta:g}" for delta in DELTAS),
+        "misses at 30 % false alarms",
+        title="Figure 5",
+    )
     for name, curve in curves.items():
         misses = float(lines(*curve, np.array([0.3]))[0])
-        table.add_row(name, *("" if math.isnan(one) else f"{one:.4f}" for one in epsilons[name]), f"{misses:.4f}")
+        table.add_row(
+            name,
+            *("" if math.isnan(one) else f"{one:.4f}" for one in epsilons[name]),
+            f"{misses:.4f}",
+        )
     Console().print(table)
     if find_spec("matplotlib") is None:
         print('For the picture: pip install "pufferflow[report]"')

@@ -1,25 +1,16 @@
 """The costs of all releases of an account: their total for every prior, and a quick one that grows with each.
 
-It is never below the tightest total. Losses along one coupling add up to a running sum, movements along a sequence step
-by step. Along a chain that starts stationary no step has more loss than the most exposed one so far, and the loss of
-endlessly many such steps is computed once.
-
 If a prior is wrong, all releases together still have totals of the same noises under other priors. If rows are
 independent, the loss is that of a row's own change (M27): differential privacy, over the pairs of values that the
 scenario hides. If they may depend on each other in any way, all rows of a group may change (M7).
 """
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
-from itertools import accumulate, islice
-from typing import Any, NamedTuple, final
-
-import numpy as np
+from typing import Any, final
 
 from pufferflow.accounting.reserved import (
     RESERVED,
@@ -31,184 +22,24 @@ from pufferflow.accounting.reserved import (
     keys_pass,
     total_unknown,
 )
-from pufferflow.accounting.rules.additive import CouplingRule, SingleRule, TranslationRule, sets_of
-from pufferflow.accounting.rules.autoregression import Movements, RepeatedRelease
+from pufferflow.accounting.rules.additive import SingleRule, sets_of
+from pufferflow.accounting.rules.autoregression import RepeatedRelease
 from pufferflow.accounting.rules.base import UnitReleases, steps_seen_by
-from pufferflow.accounting.rules.choice import RULES, TRANSLATION, RuleTotal, least, meters_for
+from pufferflow.accounting.rules.choice import TRANSLATION, RuleTotal, least, meters_for
 from pufferflow.accounting.rules.exact import RULE as BUDGETS
 from pufferflow.accounting.rules.exact import epsilon_within
-from pufferflow.accounting.rules.markov import MessagesRule, along_one_chain, chain_of, exposed, secrets_of
-from pufferflow.core.arrays import Floats
+from pufferflow.accounting.running_total import RunningTotal
 from pufferflow.core.errors import Refused
-from pufferflow.core.rounding import float_above
-from pufferflow.distributions.markov.state_loss import Exposures, endless_leak
 from pufferflow.models.priors.base import Prior
-from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.priors.simple import AnyCorrelation, Independent
 from pufferflow.models.scenario import Scenario
-from pufferflow.models.secret import Initial, Presence, Secret, ValueSecret
+from pufferflow.models.secret import Initial, Presence, ValueSecret
 from pufferflow.privacy.guarantee import Approx, Divergence, Guarantee, GuaranteeFamily, Pure
 from pufferflow.published.cost import Cost, Shape, digest_of
 
-_ELSEWHERE = 0, -1
-"""Steps that no release has: there may always be rows that one did not see."""
-
-
-class _Sums(NamedTuple):
-    """The sums of some releases: of their losses, and of the most exposed step entry by entry."""
-
-    losses: float | Fraction = Fraction(0)
-    most: Floats = np.zeros((1, 1))
-
-
-def added_alone(scenario: Scenario, prior: Prior, cost: Cost, seen: tuple[int, int] | None) -> float:
-    """Return the loss that a release adds, whatever else is released; ∞ if no rule adds losses, or keys take δ."""
-    if cost.shape.key_delta:
-        return math.inf
-    releases = UnitReleases(scenario, prior, [cost], seen)
-    return min(rule.pure(releases) for rule in RULES if rule.adds_up)
-
-
-@final
-class RunningTotal:
-    """The sums of all releases so far under one prior; added releases wait until a total is requested."""
-
-    def __init__(self, scenario: Scenario, prior: Prior) -> None:
-        self.scenario, self.prior = scenario, prior
-        self._sums = _Sums()
-        self._costs, self._waiting = list[Cost](), list[Cost]()
-        self._reach = list[float]()
-        """For each cost, the end of the last window of all costs up to it."""
-        self._foreseen = list[Cost](), _Sums()
-        """The releases of the last total, and the sums with them: these are usually the next to be added."""
-        self._single = dict[int, tuple[Shape, float | Fraction]]()
-        self._for_ever = dict[bytes, float]()
-
-    @cached_property
-    def movements(self) -> Movements | None:
-        """The movements of all releases so far, if rows are of an autoregressive sequence."""
-        return Movements(self.scenario, self.prior) if Movements.fit(self.scenario, self.prior) else None
-
-    def restarted(self) -> "RunningTotal":
-        """Return a running total without releases, which shares the results for shapes."""
-        fresh = RunningTotal(self.scenario, self.prior)
-        fresh._single, fresh._for_ever = self._single, self._for_ever
-        return fresh
-
-    def add(self, cost: Cost) -> None:
-        """Count one more release."""
-        if not cost.selects_nothing:
-            self._waiting.append(cost)
-        if self.movements is not None:
-            self.movements.add(cost)
-
-    def total_with(self, more: Sequence[Cost]) -> tuple[float, str]:
-        """Return a total with some more releases, and the rule that carries it."""
-        if self._waiting:
-            self._absorb(self._waiting)
-        selecting = [cost for cost in more if not cost.selects_nothing]
-        sums = self._after(selecting)
-        self._foreseen = selecting, sums
-        added = sums.losses if isinstance(sums.losses, float) else float_above(sums.losses)
-        moved = math.inf
-        if self.movements is not None:
-            releases = UnitReleases(self.scenario, self.prior, selecting, movements=self.movements, more=selecting)
-            moved = TranslationRule().pure(releases)
-        return min(
-            (added, CouplingRule.name), (self._endless(sums.most), MessagesRule.name), (moved, TranslationRule.name)
-        )
-
-    def _absorb(self, waiting: list[Cost]) -> None:
-        """Add the waiting costs to the sums, all or none."""
-        foreseen, sums = self._foreseen
-        sums = sums if foreseen == waiting else self._after(waiting)
-        reach = list(islice(accumulate((cost.window[1] for cost in waiting), max, initial=self._last), 1, None))
-        self._sums, self._waiting = sums, []
-        self._reach += reach
-        self._costs += waiting
-
-    def _after(self, more: Sequence[Cost]) -> _Sums:
-        """Return the sums with some more releases."""
-        shapes, times = [cost.shape for cost in more], [1]
-        if len(more) != 1:  # mostly it is one
-            releases = UnitReleases(self.scenario, self.prior, more)
-            shapes, times = releases.shapes, releases.times
-        total = self._sums.losses
-        for shape, often in zip(shapes, times, strict=True):
-            total += self._loss_of(shape) * often
-        if not self._along(more) or not np.isfinite(self._sums.most).all():
-            return _Sums(total, np.full((1, 1), math.inf))
-        return _Sums(total, np.maximum(self._sums.most, self._exposed(more, shapes)))
-
-    def _exposed(self, more: Sequence[Cost], shapes: Sequence[Shape]) -> Floats:
-        """Return the most exposed step, entry by entry, of the steps that some windows touch."""
-        lows, highs = zip(*(cost.window for cost in more), strict=True) if more else ((), ())
-        reach = accumulate(highs, max, initial=self._last)
-        if all(low >= end for low, end in zip(lows, reach, strict=False)):
-            return np.max([shape.exposure for shape in shapes], axis=0, initial=0.0)
-        first = bisect_right(self._reach, min(lows))  # all before end before any of these begins
-        return np.max([_densest(some) for some in _connected([*self._costs[first:], *more])], axis=0)
-
-    @property
-    def _last(self) -> float:
-        """The end of the last window so far."""
-        return self._reach[-1] if self._reach else -math.inf
-
-    def _loss_of(self, shape: Shape) -> float | Fraction:
-        """Return the exact contribution of a release along one coupling; ∞ is a float, and so are sums with it."""
-        known = self._single.get(id(shape))
-        if known is None:
-            loss = added_alone(self.scenario, self.prior, Cost(shape), _ELSEWHERE)
-            known = self._single[id(shape)] = shape, loss if math.isinf(loss) else Fraction(loss)
-        return known[1]
-
-    def _along(self, costs: Sequence[Cost]) -> bool:
-        """Return whether releases lie along a chain that starts stationary, where windows may have any position."""
-        rest = isinstance(self.prior, ChainPrior) and self.prior.repeats is not None
-        if not rest or not isinstance(self.scenario.secret, Secret):
-            return False
-        return not costs or along_one_chain(self.scenario, self.prior, [*self._costs[:1], *costs])
-
-    def _endless(self, most: Floats) -> float:
-        """Return the loss of endlessly many steps that are all exposed as much as the most exposed one."""
-        if not np.isfinite(most).all() or not isinstance(self.prior, ChainPrior):
-            return math.inf
-        if not most.any():
-            return 0.0
-        key = most.tobytes()
-        if key not in self._for_ever:
-            chain, _ = chain_of(self.prior, np.arange((self.prior.period or 1) + 1.0), 0)
-            step = Exposures(most[None], np.zeros(1, dtype=np.intp))
-            self._for_ever[key] = endless_leak(chain, step, secrets_of(self.scenario.secret)).value
-        return self._for_ever[key]
-
-
-def _connected(costs: Sequence[Cost]) -> Iterator[list[Cost]]:
-    """Yield the costs in sets whose windows depend on each other; between two sets there may be very many steps."""
-    some, reach = list[Cost](), -math.inf
-    for cost in sorted(costs, key=lambda one: one.window[0]):
-        low, high = cost.window
-        if some and low >= reach:
-            yield some
-            some = []
-        some.append(cost)
-        reach = max(reach, high)
-    yield some
-
-
-def _densest(costs: Sequence[Cost]) -> Floats:
-    """Return the most exposed step of some windows, entry by entry; ∞ if there are too many steps to examine."""
-    if len(costs) == 1:
-        return costs[0].shape.exposure
-    try:
-        return np.asarray(exposed(costs).losses.max(axis=0))
-    except Refused:
-        return np.full_like(costs[0].shape.exposure, math.inf)
-
-
+_NOTHING_ASKED = "no release about any row"
 _MOST_TIMES = 1 << 17
 _RTOL = 2e-6
-_NOTHING_ASKED = "no release about any row"
 
 
 @final
@@ -239,7 +70,11 @@ class Composed:
         return self.guarantee.loss
 
     def __repr__(self) -> str:
-        queries = "later queries may depend on earlier answers" if self.adaptive else "for queries fixed beforehand"
+        queries = (
+            "later queries may depend on earlier answers"
+            if self.adaptive
+            else "for queries fixed beforehand"
+        )
         return f"<Composed {self.guarantee!r} by {self.rule}; {queries}>"
 
 
@@ -272,12 +107,17 @@ class AccountCosts:
         opening: Opening | None = None,
     ) -> None:
         opening, self.scenario = opening or Opening(), scenarios[-1]
-        self.reserved, self.keys_delta = opening.reserved, opening.share_of_keys(self.scenario, limit)
+        self.reserved, self.keys_delta = (
+            opening.reserved,
+            opening.share_of_keys(self.scenario, limit),
+        )
         every = [prior for scenario in scenarios for prior in scenario.priors]
         chosen = _counted(self.scenario, every) if priors is None else priors
         self.priors = list({digest_of(prior): prior for prior in chosen}.values())
         self.kind, self.limit, self.meter = single_kind(limit), limit, meter
-        self._kind_of_sums = self.kind.reserve_delta(self.keys_delta) if self.keys_delta else self.kind
+        self._kind_of_sums = (
+            self.kind.reserve_delta(self.keys_delta) if self.keys_delta else self.kind
+        )
         self._costs = list[Cost]()
         self._running = [RunningTotal(self.scenario, prior) for prior in self.priors]
         self._pure = self.kind.example.divergence is Divergence.LOG_RATIO
@@ -354,14 +194,22 @@ class AccountCosts:
 
     def begun(self, cost: Cost) -> "AccountCosts":
         """Return the costs of the account as they are counted once a release with this cost is its first."""
-        if self.meter is not None or self.reserved is not None or self._pure or cost.selects_nothing or self.costs:
+        if (
+            self.meter is not None
+            or self.reserved is not None
+            or self._pure
+            or cost.selects_nothing
+            or self.costs
+        ):
             return self
         total = self.proven([cost])
         return self if total is None else self._anew(self._costs, total.meter, self.priors)
 
     def first(self, count: int) -> "AccountCosts":
         """Return the costs of the first `count` releases, under the present priors."""
-        return self._anew(self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running])
+        return self._anew(
+            self._costs[:count], self.meter, self.priors, [one.restarted() for one in self._running]
+        )
 
     def _anew(
         self,
@@ -370,19 +218,27 @@ class AccountCosts:
         priors: Sequence[Prior],
         running: list[RunningTotal] | None = None,
     ) -> "AccountCosts":
-        account = AccountCosts([self.scenario], self.limit, meter, priors, Opening(self.reserved, self.keys_delta))
+        account = AccountCosts(
+            [self.scenario], self.limit, meter, priors, Opening(self.reserved, self.keys_delta)
+        )
         account._running = running or account._running
         for cost in costs:
             account.add(cost)
         return account
 
-    def total(self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False) -> Composed:
+    def total(
+        self, more: Sequence[Cost] = (), *, enough: float | None = None, fixed: bool = False
+    ) -> Composed:
         """Return the total of all releases, and of `more` of them.
 
         With `enough`, any proven total of at most `enough` may be returned, even if a smaller one can be proven.
         Without it the total is the same whatever the limit is.
         """
-        if enough is not None and (quick := self._quickly(more)) is not None and quick.total <= enough:
+        if (
+            enough is not None
+            and (quick := self._quickly(more)) is not None
+            and quick.total <= enough
+        ):
             return quick
         if more or fixed:
             return self._least(more, fixed=fixed)
@@ -408,7 +264,15 @@ class AccountCosts:
         selecting, seen = [cost for cost in costs if not cost.selects_nothing], steps_seen_by(costs)
         unseen_rows = any(cost.selects_nothing and cost.steps_seen is None for cost in costs)
         by_belief = [
-            UnitReleases(self.scenario, one.prior, selecting, seen, one.movements, more, unseen_rows=unseen_rows)
+            UnitReleases(
+                self.scenario,
+                one.prior,
+                selecting,
+                seen,
+                one.movements,
+                more,
+                unseen_rows=unseen_rows,
+            )
             for one in self._running
         ]
         if self.reserved is not None:
@@ -427,18 +291,29 @@ class AccountCosts:
         if quick is not None and quick.total < chosen.value:
             return quick
         if math.isinf(chosen.value):
-            all_for_keys = bool(self.limit.delta) and self.keys_delta >= self.limit.delta  # and none for sums
+            all_for_keys = (
+                bool(self.limit.delta) and self.keys_delta >= self.limit.delta
+            )  # and none for sums
             raise (
                 refusal
                 or self._of_total_variation(more)
                 or total_unknown(self.priors, len(costs), self.meter, all_for_keys=all_for_keys)
             )
         meter = None if self._pure or not selecting else self.meters[best]
-        return Composed(self.kind.at(chosen.value), chosen.rule, adaptive=chosen.adaptive, meter=meter, belief=belief)
+        return Composed(
+            self.kind.at(chosen.value),
+            chosen.rule,
+            adaptive=chosen.adaptive,
+            meter=meter,
+            belief=belief,
+        )
 
     def _of_key_delta(self, by_belief: Sequence[UnitReleases]) -> Refused | None:
         """Return a refusal if keys that the data chooses take more δ than the account has for keys."""
-        taken = max((unit.key_delta for releases in by_belief for unit in self._of_units(releases)), default=0.0)
+        taken = max(
+            (unit.key_delta for releases in by_belief for unit in self._of_units(releases)),
+            default=0.0,
+        )
         if taken <= self.keys_delta:
             return None
         return keys_pass(taken, self.keys_delta, self.limit)
@@ -451,7 +326,11 @@ class AccountCosts:
                 allowed="designed releases on accounts of pf.Pure or pf.Approx",
                 instead="additive noise: batch.plan(…)",
             )
-        totals = [self._beside_designed(of_unit) for releases in by_belief for of_unit in self._of_units(releases)]
+        totals = [
+            self._beside_designed(of_unit)
+            for releases in by_belief
+            for of_unit in self._of_units(releases)
+        ]
         if math.isinf(max(totals)):
             raise total_unknown(self.priors, len(by_belief[0].costs))
         return Composed(self.kind.at(max(totals)), BUDGETS)
@@ -475,7 +354,9 @@ class AccountCosts:
         odds, *others = self.kind.example.singles
         if not others:
             return None
-        account = AccountCosts([self.scenario], odds, self.meter, self.priors, Opening(keys_delta=self.keys_delta))
+        account = AccountCosts(
+            [self.scenario], odds, self.meter, self.priors, Opening(keys_delta=self.keys_delta)
+        )
         for cost in self._costs:
             account.add(cost)
         if account.proven(more) is None:
@@ -488,14 +369,18 @@ class AccountCosts:
             instead="a limit of pf.Approx(epsilon, delta), which bounds no total variation",
         )
 
-    def _by(self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool) -> tuple[RuleTotal, Prior | None]:
+    def _by(
+        self, meter: str, by_belief: Sequence[UnitReleases], *, fixed: bool
+    ) -> tuple[RuleTotal, Prior | None]:
         """Return the total by one meter for the worst prior and the worst unit, and this prior."""
         totals = [
             (least(of_unit, self._kind_of_sums, meter, fixed=fixed), of_unit.prior)
             for releases in by_belief
             for of_unit in self._of_units(releases)
         ]
-        return max(totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None))
+        return max(
+            totals, key=lambda one: one[0].value, default=(RuleTotal(0.0, _NOTHING_ASKED), None)
+        )
 
     def _of_units(self, releases: UnitReleases) -> Iterator[UnitReleases]:
         """Yield sets of releases such that all releases about one unit are in one of them."""
@@ -505,26 +390,36 @@ class AccountCosts:
             movements = releases.movements if whole else None  # they are those of all releases
             yield replace(releases, costs=some, movements=movements)
 
-    def _of_reserved(self, reserved: ReservedProfiles, by_belief: Sequence[UnitReleases]) -> Composed:
+    def _of_reserved(
+        self, reserved: ReservedProfiles, by_belief: Sequence[UnitReleases]
+    ) -> Composed:
         """Return the total of all reserved profiles; refuse a release for which no profile is left.
 
         The rows of a unit may be at several places, where each release has a part of the unit's loss only. Whether one
         profile covers these parts is not known.
         """
         count, spread = len(by_belief[0].costs), isinstance(self.scenario.secret, Presence)
-        units = [unit for releases in by_belief for unit in ([releases] if spread else self._of_units(releases))]
+        units = [
+            unit
+            for releases in by_belief
+            for unit in ([releases] if spread else self._of_units(releases))
+        ]
         if any(unit.key_delta for unit in units):
             raise keys_not_reserved()
         for unit in units:
             reserved.check(unit, count)
         if count and math.isinf(reserved.epsilon):
             raise self._of_total_variation(()) or total_unknown(self.priors, count)
-        return Composed(self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED)
+        return Composed(
+            self.kind.at(reserved.epsilon if count else 0.0), RESERVED if count else _NOTHING_ASKED
+        )
 
     def _of_one(self, by_belief: Sequence[UnitReleases]) -> RuleTotal | None:
         """Return the guarantee of a single release that selects rows, if it was made for all priors."""
         costs = by_belief[0].costs
-        if len(costs) != 1 or any(one.beyond_promises or one.digest not in costs[0].shape.priors for one in by_belief):
+        if len(costs) != 1 or any(
+            one.beyond_promises or one.digest not in costs[0].shape.priors for one in by_belief
+        ):
             return None
         return RuleTotal(self.kind.loss_from(costs[0].shape.promise), SingleRule.name)
 
@@ -551,9 +446,15 @@ class AccountCosts:
             return None if self.meter is None else self.along(more)
         totals = [(*running.total_with(more), running.prior) for running in self._running]
         total, rule, belief = max(totals, key=lambda one: one[0])
-        return None if math.isinf(total) else Composed(Pure(self.promised(total, more)), rule, belief=belief)
+        return (
+            None
+            if math.isinf(total)
+            else Composed(Pure(self.promised(total, more)), rule, belief=belief)
+        )
 
-    def along(self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None) -> Composed | None:
+    def along(
+        self, more: Sequence[Cost] = (), schedule: RepeatedRelease | None = None
+    ) -> Composed | None:
         """Return a total of movements along one sequence for the worst prior; None if there is none.
 
         Its running time does not grow with the number of releases, so a schedule may be endless.
@@ -564,8 +465,16 @@ class AccountCosts:
         for meter in self.meters:
             by_belief = list[tuple[RuleTotal, str, Prior]]()
             for one in self._running:
-                releases = UnitReleases(self.scenario, one.prior, more, None, one.movements, more, schedule)
-                by_belief.append((least(releases, self._kind_of_sums, meter, rules=[TRANSLATION]), meter, one.prior))
+                releases = UnitReleases(
+                    self.scenario, one.prior, more, None, one.movements, more, schedule
+                )
+                by_belief.append(
+                    (
+                        least(releases, self._kind_of_sums, meter, rules=[TRANSLATION]),
+                        meter,
+                        one.prior,
+                    )
+                )
             totals.append(max(by_belief, key=lambda one: one[0].value))
         total, meter, belief = min(totals, key=lambda one: one[0].value)
         if not 0 < total.value < math.inf:

@@ -11,7 +11,14 @@ from pufferflow.accounting.rules.choice import meters_for
 from pufferflow.core.errors import UsageError
 from pufferflow.core.validate import instance
 from pufferflow.models.scenario import Scenario
-from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Approx, Divergence, Guarantee, GuaranteeFamily, Pure
+from pufferflow.privacy.guarantee import (
+    AnyGuaranteeFamily,
+    Approx,
+    Divergence,
+    Guarantee,
+    GuaranteeFamily,
+    Pure,
+)
 from pufferflow.published.cost import Cost
 
 
@@ -45,7 +52,9 @@ def compose(
     (0.87, 'messages along the chain (M20)')
     """
     costs = [_cost(one) for one in _listed(releases)]
-    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
+    instance(
+        scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)"
+    )
     if any(cost.shape.setting != scenario.setting for cost in costs):
         raise UsageError(
             "A release was made under a scenario that differs in more than its prior.",
@@ -54,7 +63,9 @@ def compose(
         )
     example = _example(costs, kind)
     pure = example.divergence is Divergence.LOG_RATIO
-    chosen = None if method is None else _method(method, single_kind(example), scenario, fixed=fixed)
+    chosen = (
+        None if method is None else _method(method, single_kind(example), scenario, fixed=fixed)
+    )
     opening = Opening(keys_delta=_of_keys(costs, scenario, example, fixed=method is None))
     account = AccountCosts([scenario], example, None if pure else chosen, opening=opening)
     for cost in costs:
@@ -81,11 +92,17 @@ def _method(given: object, kind: GuaranteeFamily, scenario: Scenario, *, fixed: 
     return str(given)
 
 
-def _of_keys(costs: Sequence[Cost], scenario: Scenario, example: Guarantee, *, fixed: bool) -> float:
+def _of_keys(
+    costs: Sequence[Cost], scenario: Scenario, example: Guarantee, *, fixed: bool
+) -> float:
     """Return the δ for keys: what keys take if queries are fixed beforehand, otherwise half as in an account."""
     if not may_discover(scenario, example):
         return 0.0
-    return min(added([cost.shape.key_delta or 0.0 for cost in costs]), example.delta) if fixed else example.delta / 2
+    return (
+        min(added([cost.shape.key_delta or 0.0 for cost in costs]), example.delta)
+        if fixed
+        else example.delta / 2
+    )
 
 
 def _listed(releases: object) -> list[Any]:
@@ -113,7 +130,13 @@ def _cost(given: Any) -> Cost:
 def _example(costs: list[Cost], kind: AnyGuaranteeFamily | None) -> Guarantee:
     """Return a guarantee of the kind to total: δ is that of all releases together, 0 if their guarantees are pure."""
     if kind is not None:
-        promise = kind.example if isinstance(kind, GuaranteeFamily) else kind(0.0) if callable(kind) else kind
+        promise = (
+            kind.example
+            if isinstance(kind, GuaranteeFamily)
+            else kind(0.0)
+            if callable(kind)
+            else kind
+        )
         if not isinstance(promise, Guarantee):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
             raise UsageError(
                 "kind is no kind of guarantee.",

@@ -68,12 +68,18 @@ class JointAnswers:
     answers: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, priors: Sequence[Prior], secret: AnySecret, releases: Sequence[ExactRelease]) -> "JointAnswers":
+    def of(
+        cls, priors: Sequence[Prior], secret: AnySecret, releases: Sequence[ExactRelease]
+    ) -> "JointAnswers":
         """Return the joint law of releases about the same rows, under each of the given tables."""
         known: dict[tuple[str | None, tuple[int, ...]], int] = {}
-        every = [[(one.exact_sums.column, own.terms) for own in one.exact_sums.sums] for one in releases]
+        every = [
+            [(one.exact_sums.column, own.terms) for own in one.exact_sums.sums] for one in releases
+        ]
         places = tuple(tuple(known.setdefault(own, len(known)) for own in some) for some in every)
-        return cls(_seen(priors, secret, list(known), releases[0].exact_sums.rows), tuple(releases), places)
+        return cls(
+            _seen(priors, secret, list(known), releases[0].exact_sums.rows), tuple(releases), places
+        )
 
     @property
     def steps(self) -> Iterator[PastOutcomes]:
@@ -82,7 +88,9 @@ class JointAnswers:
             outputs = release.outputs or (None,) * len(places)
             for own, at, output in zip(release.exact_sums.sums, places, outputs, strict=True):
                 if own.noise or own.channel:
-                    yield _outcomes(own, [cast(int, point[at]) for point in self.seen.points], output)
+                    yield _outcomes(
+                        own, [cast(int, point[at]) for point in self.seen.points], output
+                    )
 
     @property
     def steps_before_designed(self) -> int:
@@ -115,7 +123,9 @@ class JointAnswers:
         found: list[ExactPair] = []
         for laws, total in self.seen.laws:
             joint, unit = laws @ self.past.masses, total * self.past.unit
-            found += [ExactPair(joint[first], joint[second], unit) for first, second in self.seen.pairs]
+            found += [
+                ExactPair(joint[first], joint[second], unit) for first, second in self.seen.pairs
+            ]
         return found
 
     @property
@@ -126,22 +136,33 @@ class JointAnswers:
 
 
 def _seen(
-    priors: Sequence[Prior], secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]], rows: int
+    priors: Sequence[Prior],
+    secret: AnySecret,
+    sums: Sequence[tuple[str | None, tuple[int, ...]]],
+    rows: int,
 ) -> ProjectedTable:
     """Return sums over rows seen from the secret of one row, under each of some tables."""
     tables = [_convolved(_row(prior, secret, sums), prior, secret, sums, rows) for prior in priors]
-    if any((row.values, row.pairs) != (tables[0][0].values, tables[0][0].pairs) for row, _ in tables):
+    if any(
+        (row.values, row.pairs) != (tables[0][0].values, tables[0][0].pairs) for row, _ in tables
+    ):
         raise Refused(
             "Tables that give the secret different values.",
             allowed="tables in which the secret has the same values, with other probabilities",
             instead="one table, or tables with all values of the secret",
         )
-    row, points = tables[0][0], tuple(sorted({point for _, laws in tables for law in laws for point in law}))
+    row, points = (
+        tables[0][0],
+        tuple(sorted({point for _, laws in tables for law in laws for point in law})),
+    )
     masses = tuple(
-        np.array([[law.get(point, 0) for point in points] for law in laws], dtype=object) for _, laws in tables
+        np.array([[law.get(point, 0) for point in points] for law in laws], dtype=object)
+        for _, laws in tables
     )
     names = tuple(f"exact sum {place}" for place in range(len(sums)))
-    return ProjectedTable(row.secret, row.values, row.pairs, names, cast(tuple[Values, ...], points), masses)
+    return ProjectedTable(
+        row.secret, row.values, row.pairs, names, cast(tuple[Values, ...], points), masses
+    )
 
 
 def _column(prior: Prior, secret: AnySecret, named: str | None) -> tuple[str, Domain]:
@@ -149,14 +170,20 @@ def _column(prior: Prior, secret: AnySecret, named: str | None) -> tuple[str, Do
     return column_and_domain(prior, Statistic.total(1, column=name), secret)
 
 
-def _row(prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]]) -> ProjectedTable:
+def _row(
+    prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]]
+) -> ProjectedTable:
     """Return the columns that sums read of a row, seen from its secret."""
     read = [_column(prior, secret, column)[0] for column, terms in sums if len(set(terms)) > 1]
     return see(table_of(prior, secret), secret, list(dict.fromkeys(read)))
 
 
 def _convolved(
-    row: ProjectedTable, prior: Prior, secret: AnySecret, sums: Sequence[tuple[str | None, tuple[int, ...]]], rows: int
+    row: ProjectedTable,
+    prior: Prior,
+    secret: AnySecret,
+    sums: Sequence[tuple[str | None, tuple[int, ...]]],
+    rows: int,
 ) -> tuple[ProjectedTable, list[Law]]:
     """Return the joint laws of the secret of a row and the sums over all: other rows have the law of any row."""
     (masses,) = row.masses
@@ -233,11 +260,15 @@ def _outcomes(own: ExactSum, steps: Sequence[int], output: str | None) -> PastOu
     unit = math.lcm(*(one.denominator for row in rows for one in row))
     whole = [[one.numerator * (unit // one.denominator) for one in row] for row in rows]
     return PastOutcomes(
-        np.array([whole[places[one]] for one in steps], dtype=object).reshape(len(steps), -1), unit, off
+        np.array([whole[places[one]] for one in steps], dtype=object).reshape(len(steps), -1),
+        unit,
+        off,
     )
 
 
-def _cell(own: ExactSum, steps: Sequence[int], output: Fraction) -> tuple[list[list[Fraction]], Fraction]:
+def _cell(
+    own: ExactSum, steps: Sequence[int], output: Fraction
+) -> tuple[list[list[Fraction]], Fraction]:
     """Return how likely noise brings each exact sum to an output: the mass of the output's cell of the grid (M13)."""
     noise = own.drawn_noise
     if noise.scale == 0:
@@ -245,7 +276,9 @@ def _cell(own: ExactSum, steps: Sequence[int], output: Fraction) -> tuple[list[l
     scale = Fraction(noise.scale)
     away = np.array([float((output - one) / scale) for one in steps])
     half = float(min(grid_of(noise.scale), Fraction(1)) / 2 / scale)
-    masses, off = _laplace_cell(away, half) if isinstance(noise, Laplace) else _noisy_cell(noise, away, half)
+    masses, off = (
+        _laplace_cell(away, half) if isinstance(noise, Laplace) else _noisy_cell(noise, away, half)
+    )
     if off > _LARGEST_ERROR or not masses.all():
         raise Refused(
             "What was published lies too many scales from some answer.",
@@ -259,7 +292,9 @@ def _laplace_cell(away: Floats, half: float) -> tuple[Floats, float]:
     """Return ∫ e^(−|x|)/2 within `half` of each point, and its relative error."""
     far, near = np.abs(away), np.minimum(np.abs(away), half)
     cells = np.where(
-        far >= half, np.exp(-far) * math.sinh(half), -np.expm1(-half) - np.exp(-half) * (np.cosh(near) - 1)
+        far >= half,
+        np.exp(-far) * math.sinh(half),
+        -np.expm1(-half) - np.exp(-half) * (np.cosh(near) - 1),
     )
     return cells, 64 * UNIT * (1 + float(far.max()))
 

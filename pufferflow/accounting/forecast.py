@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, final, runtime_checkable
 
 import msgspec
 
-from pufferflow.accounting.account_costs import AccountCosts, Composed, added_alone, most
+from pufferflow.accounting.account_costs import AccountCosts, Composed, most
 from pufferflow.accounting.reserved import (
     RESERVED,
     KeyDeltaPassed,
@@ -39,6 +39,7 @@ from pufferflow.accounting.rules.autoregression import Movements, RepeatedReleas
 from pufferflow.accounting.rules.base import UnitReleases, from_pure
 from pufferflow.accounting.rules.choice import RARE, RULES
 from pufferflow.accounting.rules.single_rows import SingleRowsRule, turns_until_endless
+from pufferflow.accounting.running_total import added_alone
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import instance, quoted
 from pufferflow.models.priors.base import Prior
@@ -84,7 +85,9 @@ def end_of(until: object) -> datetime | Ending | None:
         raise _no_end(until) from None
 
 
-def _end_of_name(year: int | None, week: int | None, month: int | None, day: int | None) -> datetime:
+def _end_of_name(
+    year: int | None, week: int | None, month: int | None, day: int | None
+) -> datetime:
     known = year or 0
     if week is not None:
         return datetime.fromisocalendar(known, week, 1) + timedelta(weeks=1)
@@ -128,7 +131,11 @@ def _begin_of(cost: Cost, scenario: Scenario) -> int | None:
 def _low_of(region: Region) -> Any:
     if region.kind not in TIMES:
         return None
-    return region.low if region.labels is None else min((one for one in region.labels if one is not None), default=None)
+    return (
+        region.low
+        if region.labels is None
+        else min((one for one in region.labels if one is not None), default=None)
+    )
 
 
 def _ticks(end: datetime | Ending, *, local: bool) -> int:
@@ -157,7 +164,8 @@ _RTOL = 1e-8
 NO_RULE = "no rule bounds it"
 UNBOUNDED = "the schedule never ends and every release adds to the total, since all may be about the same rows"
 OWN_NOISE = (
-    "with this plan's noise: if the start of sequences matters, plans of later rows may have less noise and reveal more"
+    "with this plan's noise: if the start of sequences matters, plans "
+    "of later rows may have less noise and reveal more"
 )
 _MOST_COUNTED = 1 << 40
 _FEW = 4096
@@ -194,13 +202,17 @@ def read_every(given: object, scenario: Scenario, name: str = "every") -> Every:
     """
     if isinstance(given, Every):
         return given
-    allowed = "a whole number of steps above 0" + (", or a duration of whole steps" if scenario.timed else "")
+    allowed = "a whole number of steps above 0" + (
+        ", or a duration of whole steps" if scenario.timed else ""
+    )
     allowed += ', or a date or a period such as "2026-12-31"' * (name == "until" and scenario.timed)
     instead = f'{name}="1d"' if scenario.timed else f"{name}=24"
     steps: Any = given
     if isinstance(given, str | timedelta):
         if not scenario.timed:
-            raise UsageError(f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead)
+            raise UsageError(
+                f"{name} is a duration, and steps are numbers.", allowed=allowed, instead=instead
+            )
         steps = None
         with suppress(UsageError):  # no duration
             steps = Fraction(read_step(given)[0], scenario.step)
@@ -218,10 +230,16 @@ def later(cost: Cost, every: Every, times: int, scenario: Scenario) -> Cost:
     regions = dict(cost.regions)
     for column, region in cost.regions.items():
         if by := _step_of(column, region, every, scenario) * times:
-            labels = None if region.labels is None else tuple(_plus(label, by) for label in region.labels)
+            labels = (
+                None
+                if region.labels is None
+                else tuple(_plus(label, by) for label in region.labels)
+            )
             low, high = _plus(region.low, by), _plus(region.high, by)
             regions[column] = msgspec.structs.replace(region, labels=labels, low=low, high=high)
-    return msgspec.structs.replace(RepeatedRelease(cost, every.steps, math.inf).turn(times), regions=regions)
+    return msgspec.structs.replace(
+        RepeatedRelease(cost, every.steps, math.inf).turn(times), regions=regions
+    )
 
 
 def _plus(value: Any, by: int) -> Any:
@@ -311,7 +329,10 @@ def recurring(account: AccountCosts, cost: Cost | None = None) -> RecurringRelea
     for moving in ((), ("number",), ("number", "text", "bool")):
         kind = _kinds(account, moving)
         of_one_kind = [one for one in newest if kind(one) == kind(model)]
-        if len(of_one_kind) > 1 and (schedule := _schedule_of(account.scenario, of_one_kind)) is not None:
+        if (
+            len(of_one_kind) > 1
+            and (schedule := _schedule_of(account.scenario, of_one_kind)) is not None
+        ):
             return schedule._replace(others=len(newest) - len(of_one_kind))
     return None
 
@@ -344,7 +365,9 @@ def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> RecurringRelease 
     moving = [name for name in names if len({one[name] for one in placed}) > 1]
     if not moving:
         return RecurringRelease(costs[-1], None)
-    by_place = {tuple(one[name] for name in moving): cost for one, cost in zip(placed, costs, strict=True)}
+    by_place = {
+        tuple(one[name] for name in moving): cost for one, cost in zip(placed, costs, strict=True)
+    }
     places = sorted(by_place)
     steps = [tuple(b - a for a, b in zip(*both, strict=True)) for both in pairwise(places)]
     if any(min(step) < 0 for step in steps):
@@ -352,7 +375,8 @@ def _schedule_of(scenario: Scenario, costs: Sequence[Cost]) -> RecurringRelease 
     often, last = Counter(steps), by_place[places[-1]]
     chosen = min(often, key=lambda step: (-often[step], step))
     every, *distances = (
-        _every(scenario, last, dict(zip(moving, step, strict=True))) for step in (chosen, min(steps), max(steps))
+        _every(scenario, last, dict(zip(moving, step, strict=True)))
+        for step in (chosen, min(steps), max(steps))
     )
     return RecurringRelease(last, every, (distances[0], distances[1]) if len(often) > 1 else None)
 
@@ -372,7 +396,9 @@ def _every(scenario: Scenario, cost: Cost, moved: dict[str, int]) -> Every:
     steps = moved.pop(_STEPS, 0)
     times = [by for name, by in moved.items() if cost.regions[name].kind in TIMES]
     if not steps:
-        steps = (max(times, default=0) if scenario.timed else moved.get(scenario.order_by or "", 0)) // scenario.step
+        steps = (
+            max(times, default=0) if scenario.timed else moved.get(scenario.order_by or "", 0)
+        ) // scenario.step
     ticks = steps * scenario.step if scenario.timed and steps else max(times, default=None)
     return Every(steps, ticks, tuple(sorted(moved.items())))
 
@@ -466,10 +492,16 @@ class ScheduledReleases:
                 total = self.total(releases)
             except (NoneReserved, KeyDeltaPassed) as refusal:
                 rule = RESERVED if isinstance(refusal, NoneReserved) else NO_RULE
-                return AccountForecast(math.inf, None, rule, releases, most(fits, releases), refusal.problem)
+                return AccountForecast(
+                    math.inf, None, rule, releases, most(fits, releases), refusal.problem
+                )
             many = releases if total.total <= allowed else most(fits, releases)
-            return AccountForecast(total.total, total.guarantee, total.rule, releases, many, self._noted(""))
-        value, rule, note = max((self._endless(prior) for prior in account.priors), key=lambda one: one[0])
+            return AccountForecast(
+                total.total, total.guarantee, total.rule, releases, many, self._noted("")
+            )
+        value, rule, note = max(
+            (self._endless(prior) for prior in account.priors), key=lambda one: one[0]
+        )
         value = account.promised(value, [self._cost])
         many = math.inf
         if value > allowed:
@@ -481,7 +513,9 @@ class ScheduledReleases:
 
     def _noted(self, note: str) -> str:
         """Return a note on the assumed noise, if later plans may have other noise."""
-        return "; ".join(part for part in (note, OWN_NOISE if self._cost.start is not None else "") if part)
+        return "; ".join(
+            part for part in (note, OWN_NOISE if self._cost.start is not None else "") if part
+        )
 
     def _first(self, count: int) -> list[Cost]:
         """Return the costs of the first releases."""
@@ -495,26 +529,41 @@ class ScheduledReleases:
         made = {_place(one) for one in account.costs if _question(one) == wanted}
         if _place(later(cost, every, 1, scenario)) == _place(cost):
             return cost
-        turns = {*range(len(made)), *((offset - cost.offset) // every.steps for offset, *_ in made if every.steps)}
-        known = (turn for turn in turns if turn >= 0 and _place(later(cost, every, turn, scenario)) in made)
+        turns = {
+            *range(len(made)),
+            *((offset - cost.offset) // every.steps for offset, *_ in made if every.steps),
+        }
+        known = (
+            turn
+            for turn in turns
+            if turn >= 0 and _place(later(cost, every, turn, scenario)) in made
+        )
         return later(cost, every, max(known, default=-1) + 1, scenario)
 
     def _endless(self, prior: Prior) -> tuple[float, str, str]:
         """Return the endless total under one prior, the rule, and why it is infinite."""
         account, cost, scenario = self._account, self._cost, self._scenario
         repeated = RepeatedRelease(cost, self._every.steps, math.inf)
-        releases = UnitReleases(scenario, prior, account.costs, account.steps_seen, schedule=repeated)
+        releases = UnitReleases(
+            scenario, prior, account.costs, account.steps_seen, schedule=repeated
+        )
         pure = account.reserved is None and account.meter in {None, "pure"}
         for rule in RULES if pure else ():
             if (value := rule.endless(releases)) is not None:
                 note = NO_REST if math.isinf(value) else ""
                 return from_pure(value * (1 + _RTOL), account.kind), rule.name, note
-        turns = turns_until_endless(account.costs, cost, self._every.steps, prior) if account.meter == "rows" else None
+        turns = (
+            turns_until_endless(account.costs, cost, self._every.steps, prior)
+            if account.meter == "rows"
+            else None
+        )
         if turns is not None and turns <= _MOST_TURNS:
             return self._under(prior, turns), SingleRowsRule.name, ""
         if cost.selects_nothing or added_alone(scenario, prior, cost, None) == 0:
             return self._under(prior, 0), "releases that reveal nothing", ""
-        turns = _turns_until_steady(cost, columns_of(scenario, prior), self._every, scenario, account.costs)
+        turns = _turns_until_steady(
+            cost, columns_of(scenario, prior), self._every, scenario, account.costs
+        )
         if turns <= _MOST_TURNS:
             rule = "filters that move on: each row is in some of the releases only (M25, M27)"
             return self._under(prior, int(turns)), rule, ""
@@ -534,7 +583,11 @@ def _place(cost: Cost) -> tuple[Any, ...]:
 
 
 def compare_accounting(
-    schedule: Iterable[tuple[object, int]], scenario: Scenario, limit: Guarantee, *, every: object = None
+    schedule: Iterable[tuple[object, int]],
+    scenario: Scenario,
+    limit: Guarantee,
+    *,
+    every: object = None,
 ) -> tuple[Composed, ...]:
     """Return the totals of a schedule by each way to count that proves one, the least first.
 
@@ -552,8 +605,12 @@ def compare_accounting(
     6.156 gaussian one coupling of the data, along which losses add (M24)
     10.0 pure one coupling of the data, along which losses add (M24)
     """
-    limit = instance(limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Approx(3.0, 1e-6)")
-    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
+    limit = instance(
+        limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Approx(3.0, 1e-6)"
+    )
+    instance(
+        scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)"
+    )
     pairs = read_pairs(schedule, "schedule")
     by_plan = [_releases(plan, times, scenario, every) for plan, times in pairs]
     costs = [cost for releases in by_plan for cost in releases]
@@ -596,12 +653,20 @@ def _releases(plan: object, times: int, scenario: Scenario, every: object) -> li
 
 
 def _reserved(
-    schedule: Sequence[tuple[object, int]], by_plan: Sequence[Sequence[Cost]], scenario: Scenario, limit: Guarantee
+    schedule: Sequence[tuple[object, int]],
+    by_plan: Sequence[Sequence[Cost]],
+    scenario: Scenario,
+    limit: Guarantee,
 ) -> ReservedProfiles:
     """Return as many profiles of every plan as one unit needs: releases that no unit shares may have the same one."""
     costs = [cost for releases in by_plan for cost in releases]
     sets = [some for prior in scenario.priors for some in sets_of(scenario, prior, costs)]
     counts = [Counter(map(id, some)) for some in sets]
-    needed = [max(sum(count[one] for one in set(map(id, releases))) for count in counts) for releases in by_plan]
+    needed = [
+        max(sum(count[one] for one in set(map(id, releases))) for count in counts)
+        for releases in by_plan
+    ]
     plans = [plan for plan, _ in schedule]
-    return read_reserved([(plan, times) for plan, times in zip(plans, needed, strict=True) if times], scenario, limit)
+    return read_reserved(
+        [(plan, times) for plan, times in zip(plans, needed, strict=True) if times], scenario, limit
+    )

@@ -49,7 +49,9 @@ class Past:
     @property
     def priors(self) -> list[Prior]:
         """The priors of all scenarios, each once."""
-        return list({digest_of(prior): prior for one in self.scenarios for prior in one.priors}.values())
+        return list(
+            {digest_of(prior): prior for one in self.scenarios for prior in one.priors}.values()
+        )
 
     def about(self, sums: ExactSums, regions: dict[str, Region]) -> list[ExactRelease]:
         """Return the releases about the selected rows; refuse those that may be about some of them only."""
@@ -111,14 +113,18 @@ def design_next(  # noqa: PLR0913 - the query, and the data of the program
     step = math.gcd(*(one - own.terms[0] for one in own.terms)) or 1
     possible = sums.rows * (max(own.terms) - min(own.terms)) // step + 1
     check_probabilities(possible, possible if outputs is None else len(outputs))
-    joint = JointAnswers.of(past.priors, past.scenario.secret, [*past.about(sums, regions), ExactRelease(sums)])
+    joint = JointAnswers.of(
+        past.priors, past.scenario.secret, [*past.about(sums, regions), ExactRelease(sums)]
+    )
     place = joint.answers[-1][0]
     column, answer = (joint.seen.columns[place],), own.answer
     steps = sorted({cast(int, point[place]) for point in joint.seen.points})
     grid = [answer(one) for one in steps] if outputs is None else outputs
     target = _target(past, joint, column, guarantee)
     best = best_channel(joint.seen, target, guarantee, column, _in_steps(loss, answer), grid)
-    channel = Channel(name, [answer(one) for one in steps], best.channel.outputs, best.channel.probabilities)
+    channel = Channel(
+        name, [answer(one) for one in steps], best.channel.outputs, best.channel.probabilities
+    )
     designed = structs.replace(sums, sums=(structs.replace(own, channel=channel.to_json()),))
     return NextRelease(designed, best.expected_loss, best.solver_loss)
 
@@ -129,9 +135,13 @@ def _target(past: Past, joint: JointAnswers, column: tuple[str], guarantee: Guar
         return Target.after(joint.seen, joint.past, column, guarantee)
     budgets = Budgets.of(joint.unpublished, past.limit)
     if not budgets.kept:
-        raise Target.after(joint.seen, budgets.outcomes, column, past.limit).broken(past.limit, None)
+        raise Target.after(joint.seen, budgets.outcomes, column, past.limit).broken(
+            past.limit, None
+        )
     share = min(Fraction(guarantee.delta) / Fraction(past.limit.delta), 1 - _LEFT)
-    return Target.sharing(joint.seen, budgets.outcomes, column, budgets.likelihood, budgets.portion(share))
+    return Target.sharing(
+        joint.seen, budgets.outcomes, column, budgets.likelihood, budgets.portion(share)
+    )
 
 
 def _in_steps(loss: Any, answer: Callable[[int], float]) -> Any:

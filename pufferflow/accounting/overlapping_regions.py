@@ -28,7 +28,9 @@ def overlapping(costs: Sequence[Mapping[str, Region]], columns: Iterable[str]) -
     >>> overlapping([*days, {}], ["day"])
     [[0, 2, 3], [1, 3]]
     """
-    names = tuple([name for name in dict.fromkeys(columns) if any(name in regions for regions in costs)])
+    names = tuple(
+        [name for name in dict.fromkeys(columns) if any(name in regions for regions in costs)]
+    )
     quick = _single(costs, names[0]) if len(names) == 1 else None
     if quick is not None:
         return quick
@@ -38,9 +40,20 @@ def overlapping(costs: Sequence[Mapping[str, Region]], columns: Iterable[str]) -
         box = tuple([regions.get(name) for name in names]) if regions else anywhere
         places.setdefault(box, []).append(place)
     boxes, members = list(places), list(places.values())
-    nowhere = [at for at, box in enumerate(boxes) if any(region is not None and region.empty for region in box)]
-    sets = maximal(Overlaps.of(boxes, [*map(len, members)], nowhere).sets()) if len(nowhere) < len(boxes) else []
-    return sorted(sorted(place for at in some for place in members[at]) for some in [*sets, *([at] for at in nowhere)])
+    nowhere = [
+        at
+        for at, box in enumerate(boxes)
+        if any(region is not None and region.empty for region in box)
+    ]
+    sets = (
+        maximal(Overlaps.of(boxes, [*map(len, members)], nowhere).sets())
+        if len(nowhere) < len(boxes)
+        else []
+    )
+    return sorted(
+        sorted(place for at in some for place in members[at])
+        for some in [*sets, *([at] for at in nowhere)]
+    )
 
 
 def _single(costs: Sequence[Mapping[str, Region]], name: str) -> list[list[int]] | None:
@@ -59,7 +72,11 @@ def _single(costs: Sequence[Mapping[str, Region]], name: str) -> list[list[int]]
         labelled.setdefault(region.labels[0], []).append(place)
     if len(kinds) != 1 or len(free) * len(labelled) > MOST_LISTED:
         return None
-    return sorted(sorted(free + some) for some in labelled.values()) if free else list(labelled.values())
+    return (
+        sorted(sorted(free + some) for some in labelled.values())
+        if free
+        else list(labelled.values())
+    )
 
 
 class _TooMany(Exception):
@@ -76,10 +93,17 @@ class Overlaps:
     sizes: Sequence[int]
     """The number of releases that each box stands for."""
     left: int = MOST_LISTED
-    known: dict[tuple[int, Members], list[Members]] = field(default_factory=dict[tuple[int, Members], list[Members]])
+    known: dict[tuple[int, Members], list[Members]] = field(
+        default_factory=dict[tuple[int, Members], list[Members]]
+    )
 
     @classmethod
-    def of(cls, boxes: Sequence[tuple[Region | None, ...]], sizes: Sequence[int], without: Sequence[int]) -> "Overlaps":
+    def of(
+        cls,
+        boxes: Sequence[tuple[Region | None, ...]],
+        sizes: Sequence[int],
+        without: Sequence[int],
+    ) -> "Overlaps":
         """Split boxes into coordinates, without empty ones."""
         coordinates: dict[tuple[int, str], dict[int, Region]] = {}
         nowhere = set(without)
@@ -115,7 +139,9 @@ class Overlaps:
             return [members]
         free = [at for at in members if at not in placed]
         try:
-            sets = [tuple(sorted(free + some)) for some in self._at_points(placed, self._size(free))]
+            sets = [
+                tuple(sorted(free + some)) for some in self._at_points(placed, self._size(free))
+            ]
         except _TooMany:
             return [members]
         return maximal(sets, len(free))
@@ -142,7 +168,12 @@ class Overlaps:
 def _sweep(ranges: dict[int, Region], labelled: dict[Any, list[int]]) -> Iterator[list[int]]:
     """Sweep the line and yield the active boxes before each end that follows a start, with every maximal set."""
     active: set[int] = {at for at, region in ranges.items() if region.start is None}
-    events = [((label, 0), leaves, at) for label, some in labelled.items() for at in some for leaves in (0, 1)]
+    events = [
+        ((label, 0), leaves, at)
+        for label, some in labelled.items()
+        for at in some
+        for leaves in (0, 1)
+    ]
     for at, region in ranges.items():
         events += [(region.start, 0, at)] if region.start is not None else []
         events += [(region.end, 1, at)] if region.end is not None else []

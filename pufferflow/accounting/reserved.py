@@ -27,7 +27,11 @@ from typing import Any, Final, cast, final
 import msgspec
 import numpy as np
 
-from pufferflow.accounting.rules.additive import CouplingRule, GranularityRule, unseen_rows_move_farther
+from pufferflow.accounting.rules.additive import (
+    CouplingRule,
+    GranularityRule,
+    unseen_rows_move_farther,
+)
 from pufferflow.accounting.rules.base import UnitReleases
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import LimitReached, Refused, UsageError
@@ -68,7 +72,9 @@ def keys_pass(taken: float, share: float, limit: Guarantee) -> KeyDeltaPassed:
     """Return the refusal of keys that take so much δ, where the account has a share for them."""
     listed = "listed keys"
     if limit.delta:
-        listed += "; or releases with a smaller delta, or an account opened with a larger keys_delta"
+        listed += (
+            "; or releases with a smaller delta, or an account opened with a larger keys_delta"
+        )
     return KeyDeltaPassed(
         f'Keys that the data chooses (keys="discover") take delta {taken:.6g}, and an account of the limit '
         f"{limit!r} has keys_delta {share:g} for them.",
@@ -92,13 +98,17 @@ def total_unknown(
 ) -> Refused:
     """Return the refusal of a total that no rule bounds, with the declaration or the noise that would help."""
     believed = ", ".join(dict.fromkeys(f"pf.{type(prior).__name__}" for prior in priors))
-    problem = f"What {count} releases reveal together under {believed}: no rule of composition bounds it"
+    problem = (
+        f"What {count} releases reveal together under {believed}: no rule of composition bounds it"
+    )
     if meter is not None:
         counted, noise = _COUNTED[meter]
         problem += f" by {counted}, by which an account counts that its first release began so"
         if all_for_keys:
             problem += ", and keys_delta leaves the sums no delta"
-        instead = f"noise={noise} in every plan for this account, or another account for other noise"
+        instead = (
+            f"noise={noise} in every plan for this account, or another account for other noise"
+        )
     else:
         problem += ", and the losses of single ones do not add"
         instead = "putting all queries in one batch; or pf.AnyCorrelation() as the prior from the first release on"
@@ -186,8 +196,13 @@ class ReleaseMovement:
         chord = self._chord(epsilons)
         if self.row_by_row:
             return chord
-        known = [self.noise.delta_within(self.moved, float(epsilon), self.dimension) for epsilon in epsilons]
-        return np.array([line if delta is None else delta for delta, line in zip(known, chord, strict=True)])
+        known = [
+            self.noise.delta_within(self.moved, float(epsilon), self.dimension)
+            for epsilon in epsilons
+        ]
+        return np.array(
+            [line if delta is None else delta for delta, line in zip(known, chord, strict=True)]
+        )
 
     def _chord(self, epsilons: Floats) -> Floats:
         """Return the line from the total variation at ε = 0 to 0 at the pure loss: δ is convex in e^ε; rounded up.
@@ -199,7 +214,12 @@ class ReleaseMovement:
             return np.ones(len(epsilons))
         spread = isinstance(self.noise, Laplace) and not self.row_by_row
         variation = -math.expm1(-loss / 2) if spread else math.tanh(loss / 2)
-        line = variation * np.exp(np.minimum(epsilons, loss)) * np.expm1(loss - epsilons) / math.expm1(loss)
+        line = (
+            variation
+            * np.exp(np.minimum(epsilons, loss))
+            * np.expm1(loss - epsilons)
+            / math.expm1(loss)
+        )
         return np.where(epsilons < loss, line * (1 + 16 * UNIT), 0.0)
 
 
@@ -221,7 +241,9 @@ class ReservedProfiles:
         """Return the profiles; refuse them if together they pass the limit."""
         if self.epsilon <= self.limit.epsilon:
             return self
-        total = f"epsilon {self.epsilon:.6g}" if math.isfinite(self.epsilon) else "a total variation"
+        total = (
+            f"epsilon {self.epsilon:.6g}" if math.isfinite(self.epsilon) else "a total variation"
+        )
         raise LimitReached(
             f"The {self.releases} releases to reserve come to {total} together, above the limit {self.limit!r}.",
             allowed="profiles that keep to the limit together",
@@ -230,7 +252,9 @@ class ReservedProfiles:
 
     def agrees(self, other: "ReservedProfiles | None") -> bool:
         """Return whether the others are as many releases, each as private up to the relative margin."""
-        if other is None or [one.times for one in self.profiles] != [one.times for one in other.profiles]:
+        if other is None or [one.times for one in self.profiles] != [
+            one.times for one in other.profiles
+        ]:
             return False
         pairs = zip(self.profiles, other.profiles, strict=True)
         return all(one.near(two) for one, two in pairs)
@@ -257,15 +281,23 @@ class ReservedProfiles:
             key = id(shape), then
             if key not in covering:
                 movement = movement_of(views[then], shape)
-                covering[key] = [place for place, profile in enumerate(self.profiles) if profile.covers(movement)]
+                covering[key] = [
+                    place for place, profile in enumerate(self.profiles) if profile.covers(movement)
+                ]
             return covering[key]
 
         for number, cost in enumerate(releases.costs):
             place = next((at for at in covered(cost.shape, then=number < early) if left[at]), None)
             if place is None:
                 raise self._none_left(count)
-            then = [at for at in covered(cost.shape, then=True) if at <= place] if number < early else []
-            if not set(then) <= set(covered(cost.shape, then=False)):  # a unit in fewer releases may have one before
+            then = (
+                [at for at in covered(cost.shape, then=True) if at <= place]
+                if number < early
+                else []
+            )
+            if not set(then) <= set(
+                covered(cost.shape, then=False)
+            ):  # a unit in fewer releases may have one before
                 raise _profile_outgrown(number + 1, count)
             left[place] -= 1
 
@@ -283,7 +315,11 @@ def _number_before_unseen_rows(releases: UnitReleases) -> int:
     low, high = 0, len(releases.costs)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (low, middle - 1) if unseen_rows_move_farther(releases.first(middle)) else (middle, high)
+        low, high = (
+            (low, middle - 1)
+            if unseen_rows_move_farther(releases.first(middle))
+            else (middle, high)
+        )
     return low
 
 
@@ -326,19 +362,38 @@ def read_reserved(given: object, scenario: Scenario, limit: Guarantee) -> Reserv
             allowed=f"at most {_MOST} releases",
             instead="an account for fewer releases",
         )
-    return ReservedProfiles([ReservedProfile(_points(one, scenario, limit), times) for one, times in pairs], limit)
+    return ReservedProfiles(
+        [ReservedProfile(_points(one, scenario, limit), times) for one, times in pairs], limit
+    )
 
 
 def read_pairs(given: object, name: str = "reserve") -> list[tuple[object, int]]:
     """Read pairs of what is reserved, or scheduled, and a number of times."""
-    allowed, instead = "pairs of a plan, or of a guarantee, and a number of releases", "[(plan, 365)]"
+    allowed, instead = (
+        "pairs of a plan, or of a guarantee, and a number of releases",
+        "[(plan, 365)]",
+    )
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
-        raise UsageError(f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} is of type {type(given).__name__}.", allowed=allowed, instead=instead
+        )
     pairs = list(cast(Iterable[Any], given))
-    if not pairs or not all(isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs):
-        raise UsageError(f"{name} holds something else than pairs.", allowed=allowed, instead=instead)
+    if not pairs or not all(
+        isinstance(pair, tuple | list) and len(cast(Any, pair)) == 2 for pair in pairs
+    ):
+        raise UsageError(
+            f"{name} holds something else than pairs.", allowed=allowed, instead=instead
+        )
     return [
-        (one, whole_number(times, "The number of releases", allowed="a whole number of 1 or more", instead=instead))
+        (
+            one,
+            whole_number(
+                times,
+                "The number of releases",
+                allowed="a whole number of 1 or more",
+                instead=instead,
+            ),
+        )
         for one, times in pairs
     ]
 
@@ -366,7 +421,9 @@ def _points(given: object, scenario: Scenario, limit: Guarantee) -> tuple[tuple[
     return _points_of_plan([movement_of(unit, cost.shape) for unit in units], limit)
 
 
-def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> tuple[tuple[float, float], ...]:
+def _points_of_plan(
+    movements: Sequence[ReleaseMovement], limit: Guarantee
+) -> tuple[tuple[float, float], ...]:
     """Return points from ε = 0 to the largest loss, with the δ of the worst prior, both with the relative margin."""
     raised = [replace(one, moved=one.moved * (1 + _RTOL)) for one in movements]
     if any(math.isinf(one.moved) for one in raised):
@@ -379,7 +436,9 @@ def _points_of_plan(movements: Sequence[ReleaseMovement], limit: Guarantee) -> t
     epsilons = np.linspace(0.0, top, _POINTS)
     deltas = np.max([one.deltas(epsilons) for one in raised], axis=0)
     points = zip(epsilons.tolist(), deltas.tolist(), strict=True)
-    return tuple(dict.fromkeys((epsilon, delta) for epsilon, delta in points if delta < 1)) or ((top, 1.0),)
+    return tuple(dict.fromkeys((epsilon, delta) for epsilon, delta in points if delta < 1)) or (
+        (top, 1.0),
+    )
 
 
 def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
@@ -389,7 +448,11 @@ def _last_epsilon(release: ReleaseMovement, rare: float) -> float:
     high = 1.0
     while high < 1e4 and release.deltas(np.array([high]))[0] > rare:
         high *= 2
-    return smallest(lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare), high, _RTOL)
+    return smallest(
+        lambda epsilon: math.log(max(release.deltas(np.array([epsilon]))[0], SMALLEST) / rare),
+        high,
+        _RTOL,
+    )
 
 
 def _rare(limit: Guarantee) -> float:

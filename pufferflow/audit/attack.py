@@ -12,7 +12,15 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from pufferflow.audit.event_losses import RATIO, Scores, at_least, at_most, draws_needed, of_events, of_nested
+from pufferflow.audit.event_losses import (
+    RATIO,
+    Scores,
+    at_least,
+    at_most,
+    draws_needed,
+    of_events,
+    of_nested,
+)
 from pufferflow.audit.targets import duels_of_pairs, duels_of_plan
 from pufferflow.audit.worlds import Duel, Generator, read_rng
 from pufferflow.calibration.calibrate import Calibration, read_kind
@@ -98,13 +106,17 @@ class _Candidate:
         return self.test.expected * (_PLAINER if self.test.score == RATIO else 1.0)
 
 
-def _best_event(first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes) -> _Candidate:
+def _best_event(
+    first: int, score: int, sign: int, scores: tuple[Floats, Floats], stakes: Stakes
+) -> _Candidate:
     """Return the best single event of a score, for the part of the guarantee that it bounds best."""
     own, other = (np.sort(sign * scores[side][score]) for side in (first, 1 - first))
     cuts, counts = _cuts(own, other, stakes.draws)
     p, q = _bounds(counts, stakes, events=1)
     losses = [of_events(target, p, q) for target in stakes.targets]
-    place = max(range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], float(losses[k].max())))
+    place = max(
+        range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], float(losses[k].max()))
+    )
     target, best = stakes.targets[place], int(losses[place].argmax())
     loss = float(losses[place][best])
     test = Test(first, score, sign, cuts[[best]], stakes.size(target, loss))
@@ -115,7 +127,9 @@ def _with_more_cuts(candidate: _Candidate, stakes: Stakes) -> _Candidate:
     """Return a test with more and more cuts, as long as another one is worth its share of the error."""
     if candidate.target.divergence not in (Divergence.RENYI, Divergence.CONCENTRATED):
         return candidate
-    places = sorted({candidate.best, *range(0, len(candidate.cuts), max(len(candidate.cuts) // _FEW_CUTS, 1))})
+    places = sorted(
+        {candidate.best, *range(0, len(candidate.cuts), max(len(candidate.cuts) // _FEW_CUTS, 1))}
+    )
     cuts, loss = [candidate.best], candidate.loss
     while len(cuts) < _MOST_LEVELS:
         p, q = _bounds(candidate.counts, stakes, events=len(cuts) + 1)
@@ -126,7 +140,11 @@ def _with_more_cuts(candidate: _Candidate, stakes: Stakes) -> _Candidate:
         loss = max(losses)
         cuts = trials[losses.index(loss)]
     expected = stakes.size(candidate.target, loss)
-    return replace(candidate, test=replace(candidate.test, cuts=candidate.cuts[cuts], expected=expected), loss=loss)
+    return replace(
+        candidate,
+        test=replace(candidate.test, cuts=candidate.cuts[cuts], expected=expected),
+        loss=loss,
+    )
 
 
 def _bounds(counts: Floats, stakes: Stakes, events: int) -> tuple[Floats, Floats]:
@@ -138,9 +156,13 @@ def _cuts(own: Floats, other: Floats, draws: int) -> tuple[Floats, Floats]:
     """Return thresholds that fall on answers, densest in both tails, and how many of `draws` are likely beyond them."""
     both = np.sort(np.concatenate([own, other]))
     tail = np.geomspace(1, len(both) / 2, _MOST_CUTS // 4).astype(np.intp)
-    ranks = np.concatenate([np.linspace(0, len(both) - 1, _MOST_CUTS // 2).astype(np.intp), tail, len(both) - tail])
+    ranks = np.concatenate(
+        [np.linspace(0, len(both) - 1, _MOST_CUTS // 2).astype(np.intp), tail, len(both) - tail]
+    )
     cuts = np.unique(both[np.minimum(ranks, len(both) - 1)])
-    beyond = [len(answers) - np.searchsorted(answers, cuts, side="left") for answers in (own, other)]
+    beyond = [
+        len(answers) - np.searchsorted(answers, cuts, side="left") for answers in (own, other)
+    ]
     likely = at_least(beyond[0], len(own), _DOUBT), at_most(beyond[1], len(other), _DOUBT)
     return cuts, np.array(likely) * draws
 
@@ -162,7 +184,9 @@ class LowerBound:
     """The number of draws that are likely to show a breach by these events."""
 
 
-def count_events(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None) -> LowerBound:
+def count_events(
+    duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Generator | None
+) -> LowerBound:
     """Return a lower bound that is wrong with a probability of at most `stakes.error`.
 
     Everything that depends on draws is chosen on the first `looked_at` ones. Of the others only the counts of the
@@ -179,19 +203,27 @@ def count_events(duels: Sequence[Duel], stakes: Stakes, looked_at: int, rng: Gen
     share = stakes.error / (2 * len(test.cuts))
     p = at_least(counts[test.first], stakes.draws, share)
     q = at_most(counts[1 - test.first], stakes.draws, share)
-    losses = [of_nested(target, p, q) for target in stakes.targets]  # the bounds hold for all of them at once
+    losses = [
+        of_nested(target, p, q) for target in stakes.targets
+    ]  # the bounds hold for all of them at once
     place = max(range(len(losses)), key=lambda k: stakes.size(stakes.targets[k], losses[k]))
     event = scores.words(test.score, test.sign, test.cuts, test.first)
     note = f"; {duel.note}" if duel.note else ""
     target = stakes.targets[place]
-    needed = draws_needed(target, counts[test.first] / stakes.draws, stakes.error) if stakes.claimed else 0.0
+    needed = (
+        draws_needed(target, counts[test.first] / stakes.draws, stakes.error)
+        if stakes.claimed
+        else 0.0
+    )
     return LowerBound(losses[place], target, f"{event}{note}", duel.words(test.first), needed)
 
 
 def _learn(duel: Duel, stakes: Stakes, draws: int, rng: Generator | None) -> tuple[Scores, Test]:
     """Return a test; scores are learnt on half of the draws, and compared on the rest."""
     sizes = _sizes(draws, duel)
-    first, second = (np.concatenate([duel.draw(side, size, rng) for size in sizes]) for side in (0, 1))
+    first, second = (
+        np.concatenate([duel.draw(side, size, rng) for size in sizes]) for side in (0, 1)
+    )
     half = draws // 2
     scores = Scores.of(duel, first[:half], second[:half])
     return scores, choose_test((scores(first[half:]), scores(second[half:])), stakes)
@@ -254,7 +286,9 @@ class Attack:
 
     def __repr__(self) -> str:
         """Show the bound, the guarantee, and the attack."""
-        promised = "" if self.promised is None else f"promised={self.promised!r}, broken={self.broken}, "
+        promised = (
+            "" if self.promised is None else f"promised={self.promised!r}, broken={self.broken}, "
+        )
         if self.promised is not None and self.holds is None:
             promised += f"too few trials, needed={self.needed:g}, "
         return (
@@ -288,7 +322,11 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     >>> attack(pf.Laplace(0.9), [pair], promise=pf.Pure(1.0), rng=np.random.default_rng(1)).broken
     True
     """
-    draws, sure, source = _read_trials(trials), confidence_level(confidence, "confidence=0.99"), read_rng(rng)
+    draws, sure, source = (
+        _read_trials(trials),
+        confidence_level(confidence, "confidence=0.99"),
+        read_rng(rng),
+    )
     duels, promised, kind = _read(target, laws, promise)
     if not duels:
         return Attack(0.0, promised, promised, sure, draws, "no row moves an answer", "no pair")
@@ -296,7 +334,16 @@ def attack(  # noqa: PLR0913 - the last four have defaults
     stakes = Stakes(tuple(kind.singles), 1 - sure, draws - looked_at, claimed=promised is not None)
     bound = count_events(duels, stakes, looked_at, source)
     against = None if promised is None else bound.target
-    return Attack(bound.lower, promised, against, sure, draws, bound.event, bound.pair, _trials_for(bound.needed))
+    return Attack(
+        bound.lower,
+        promised,
+        against,
+        sure,
+        draws,
+        bound.event,
+        bound.pair,
+        _trials_for(bound.needed),
+    )
 
 
 def _trials_for(counted: float) -> float:
@@ -308,7 +355,9 @@ def _trials_for(counted: float) -> float:
     return float(np.ceil(trials / step) * step)
 
 
-def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guarantee | None, Guarantee]:
+def _read(
+    target: object, laws: object, promise: Any
+) -> tuple[list[Duel], Guarantee | None, Guarantee]:
     """Return the pairs to distinguish, the guarantee if there is one, and the kind of the bound."""
     if isinstance(target, Noise):
         if laws is None:
@@ -318,7 +367,11 @@ def _read(target: object, laws: object, promise: Any) -> tuple[list[Duel], Guara
                 instead="attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(1))])",
             )
         kind = _read_promise(promise)
-        return duels_of_pairs(target, laws), promise if isinstance(promise, Guarantee) else None, kind
+        return (
+            duels_of_pairs(target, laws),
+            promise if isinstance(promise, Guarantee) else None,
+            kind,
+        )
     if not isinstance(target, Plan | Calibration):
         raise UsageError(
             f"The target of the attack is of type {type(target).__name__}.",
@@ -353,9 +406,19 @@ def _read_promise(promise: Any) -> Guarantee:
 
 
 def _read_trials(trials: Any) -> int:
-    if isinstance(trials, bool) or not hasattr(trials, "__index__") or trials.__index__() < _LEAST_TRIALS:
-        given = f"is {trials!r}" if isinstance(trials, int | float) else f"is of type {type(trials).__name__}"
+    if (
+        isinstance(trials, bool)
+        or not hasattr(trials, "__index__")
+        or trials.__index__() < _LEAST_TRIALS
+    ):
+        given = (
+            f"is {trials!r}"
+            if isinstance(trials, int | float)
+            else f"is of type {type(trials).__name__}"
+        )
         raise UsageError(
-            f"trials {given}.", allowed=f"a whole number, at least {_LEAST_TRIALS}", instead="trials=100_000"
+            f"trials {given}.",
+            allowed=f"a whole number, at least {_LEAST_TRIALS}",
+            instead="trials=100_000",
         )
     return int(cast(int, trials.__index__()))

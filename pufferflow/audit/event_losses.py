@@ -85,7 +85,9 @@ class ExactRatio:
     def __call__(self, noisy: Floats) -> Floats:
         """Return the log ratio."""
         own = noisy[:, self.where]
-        return _log_likelihood(self.noises, own, *self.first) - _log_likelihood(self.noises, own, *self.second)
+        return _log_likelihood(self.noises, own, *self.first) - _log_likelihood(
+            self.noises, own, *self.second
+        )
 
 
 @final
@@ -102,7 +104,9 @@ class TabulatedRatio:
         return np.interp(noisy[:, self.coordinate], self.nodes, self.ratios)
 
 
-def _on_line(both: Sequence[Points], noise: Noise, k: int, drawn: Floats) -> "ExactRatio | TabulatedRatio":
+def _on_line(
+    both: Sequence[Points], noise: Noise, k: int, drawn: Floats
+) -> "ExactRatio | TabulatedRatio":
     points = [_gather(values[:, k], weights) for values, weights in both]
     term = ExactRatio(slice(k, k + 1), (noise,), points[0], points[1])
     if max(len(weights) for _, weights in points) <= _FEW:
@@ -120,15 +124,22 @@ def _gather(values: Floats, weights: Floats) -> Points:
     return distinct[:, None], np.asarray(np.bincount(place.reshape(-1), weights), dtype=np.float64)
 
 
-def _log_likelihood(noises: tuple[Noise, ...], noisy: Floats, points: Floats, weights: Floats) -> Floats:
+def _log_likelihood(
+    noises: tuple[Noise, ...], noisy: Floats, points: Floats, weights: Floats
+) -> Floats:
     """Return log Σ_m w_m Π_k ζ_k(y_k − x_mk), some answers at a time."""
     logs = np.log(np.maximum(weights, _LEAST))
     step = max(_AT_ONCE // len(weights), 1)
-    parts = [_log_densities(noises, noisy[at : at + step], points, logs) for at in range(0, len(noisy), step)]
+    parts = [
+        _log_densities(noises, noisy[at : at + step], points, logs)
+        for at in range(0, len(noisy), step)
+    ]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _log_densities(noises: tuple[Noise, ...], noisy: Floats, points: Floats, logs: Floats) -> Floats:
+def _log_densities(
+    noises: tuple[Noise, ...], noisy: Floats, points: Floats, logs: Floats
+) -> Floats:
     log_terms = np.broadcast_to(logs, (len(noisy), len(logs))).copy()
     for k, noise in enumerate(noises):
         log_terms += noise.logpdf(noisy[:, [k]] - points[None, :, k])
@@ -162,10 +173,14 @@ class Scores:
         drawn = np.concatenate([first, second])
         spread = max(float(np.ptp(drawn)), 1.0)
         # noise of scale 0 has no density, so a tiny scale replaces it
-        noises = [noise if noise.scale else noise.at(spread * _TINY) for noise in duel.mechanism.noises]
+        noises = [
+            noise if noise.scale else noise.at(spread * _TINY) for noise in duel.mechanism.noises
+        ]
         direction = _direction(first, second, noises)
         edges = np.unique(np.quantile(drawn @ direction, np.arange(1, _CELLS) / _CELLS))
-        cells = [np.searchsorted(edges, noise @ direction, side="right") for noise in (first, second)]
+        cells = [
+            np.searchsorted(edges, noise @ direction, side="right") for noise in (first, second)
+        ]
         counts = [np.bincount(noise, minlength=len(edges) + 1) + 1.0 for noise in cells]
         ratio = Ratio.of(duel.worlds, noises, drawn)
         return cls(duel.names, ratio, direction, edges, np.log(counts[0]) - np.log(counts[1]))
@@ -181,7 +196,11 @@ class Scores:
         lowest, highest = float(thresholds[0]), float(thresholds[-1])
         likelier, other = self.names[first], self.names[1 - first]
         if len(thresholds) > 1:
-            what = f"how much likelier it is under {likelier} than under {other}" if score != ANSWER else "its size"
+            what = (
+                f"how much likelier it is under {likelier} than under {other}"
+                if score != ANSWER
+                else "its size"
+            )
             ends = f"from e^{lowest:.4g} to e^{highest:.4g} times"
             if score == ANSWER:
                 ends = f"from {sign * lowest:.4g} to {sign * highest:.4g}"
@@ -194,7 +213,11 @@ class Scores:
 
     @property
     def _answer(self) -> str:
-        return "the answer" if len(self.direction) == 1 else f"the vector of {len(self.direction)} answers, weighted,"
+        return (
+            "the answer"
+            if len(self.direction) == 1
+            else f"the vector of {len(self.direction)} answers, weighted,"
+        )
 
     def _chosen(self, sign: int, lowest: float) -> str:
         """Describe the intervals with a height beyond a threshold, a few of them in numbers."""
@@ -204,7 +227,9 @@ class Scores:
         ends = np.concatenate([[-np.inf], self.edges, [np.inf]])
         if len(starts) > _MOST_TOLD:
             return f"one of {len(starts)} intervals"
-        return " or ".join(f"[{ends[a]:.4g}, {ends[b + 1]:.4g})" for a, b in zip(starts, stops, strict=True))
+        return " or ".join(
+            f"[{ends[a]:.4g}, {ends[b + 1]:.4g})" for a, b in zip(starts, stops, strict=True)
+        )
 
 
 def _direction(first: Floats, second: Floats, noises: list[Noise]) -> Floats:
@@ -272,7 +297,9 @@ def of_nested(target: Guarantee, p: Floats, q: Floats) -> float:
     with np.errstate(divide="ignore"):
         left, right = np.log(cells)
     finite = np.isfinite(left)
-    divergence = np.logaddexp.reduce(alpha * left[finite] + (1 - alpha) * right[finite]) / (alpha - 1)
+    divergence = np.logaddexp.reduce(alpha * left[finite] + (1 - alpha) * right[finite]) / (
+        alpha - 1
+    )
     return float(_down(np.asarray(divergence)))
 
 
@@ -306,7 +333,9 @@ def _falls(before: Sequence[float], after: Sequence[float]) -> bool:
 
 def _down(values: Floats) -> Floats:
     """Return a bound a little lower than it was computed, and at least 0, which always holds."""
-    return np.maximum(values - _ROUNDING * (1 + np.abs(np.where(np.isfinite(values), values, 0.0))), 0.0)
+    return np.maximum(
+        values - _ROUNDING * (1 + np.abs(np.where(np.isfinite(values), values, 0.0))), 0.0
+    )
 
 
 _COUNT_ROUNDING = 1e-9
@@ -321,7 +350,9 @@ def at_least(counts: Any, draws: int, error: float) -> Floats:
     numbers = np.asarray(counts, dtype=np.float64)
     positive = np.maximum(numbers, 1e-9)
     inside = special.betaincinv(positive, draws - positive + 1, error)
-    return np.where(numbers > 0, inside * (1 - _COUNT_ROUNDING), 0.0)  # the quantile is accurate to some digits only
+    return np.where(
+        numbers > 0, inside * (1 - _COUNT_ROUNDING), 0.0
+    )  # the quantile is accurate to some digits only
 
 
 def at_most(counts: Any, draws: int, error: float) -> Floats:

@@ -44,7 +44,9 @@ def duels_of_pairs(noise: Noise, laws: object) -> list[Duel]:
     ]
     if len({len(duel.mechanism.noises) for duel in duels}) > 1:
         raise UsageError(
-            "The laws have several dimensions.", allowed="laws of one dimension", instead="one attack for each"
+            "The laws have several dimensions.",
+            allowed="laws of one dimension",
+            instead="one attack for each",
         )
     return duels
 
@@ -61,11 +63,17 @@ def at_most(pair: Pair, length: float, norm: float) -> Pair:
 
     The two points must not be farther apart than the answers move, so the length is rounded down.
     """
-    start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
+    start, end = (
+        np.atleast_1d(np.asarray(law.values[0], dtype=np.float64))
+        for law in pair
+        if isinstance(law, Law)
+    )
     whole = float(np.linalg.norm(end - start, norm))
     share = 1.0 if whole <= length else length / whole * (1 - 8 * len(start) * UNIT)
     moved = share * (end - start)
-    origin, moved = (np.zeros(1)[0], moved[0]) if pair.dimension == 1 else (np.zeros(len(start)), moved)
+    origin, moved = (
+        (np.zeros(1)[0], moved[0]) if pair.dimension == 1 else (np.zeros(len(start)), moved)
+    )
     return Pair(Law.point(origin), Law.point(moved), pair.prior, pair.secrets, pair.row)
 
 
@@ -94,7 +102,9 @@ def _duel(noise: Noise, pair: Pair, place: int | None, *, stands_in: bool) -> Du
     note = ""
     if stands_in:
         start, end = (
-            np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law)
+            np.atleast_1d(np.asarray(law.values[0], dtype=np.float64))
+            for law in pair
+            if isinstance(law, Law)
         )
         note = in_words(float(np.linalg.norm(end - start, noise.norm)), noise.scale)
     worlds = world_of(pair.mu), world_of(pair.nu)
@@ -145,7 +155,11 @@ def _of_pair(plan: CalibratedNoise, origin: Origin, pair: Pair) -> Duel:
     """Return the vector of all sums under both secrets."""
     norm, note = plan.calibration.noise.norm, ""
     if origin.laws.movement_only:
-        length = plan.calibration.sensitivity if plan.calibration.by_movement else origin.laws.winf(norm).length
+        length = (
+            plan.calibration.sensitivity
+            if plan.calibration.by_movement
+            else origin.laws.winf(norm).length
+        )
         pair, note = _stretch(pair, length, norm), in_words(length, plan.calibration.noise.scale)
     coordinates = [k for k in range(pair.dimension) if plan.weights[k % len(plan.weights)] > 0]
     measures = [k % len(plan.weights) for k in coordinates]
@@ -157,16 +171,25 @@ def _of_pair(plan: CalibratedNoise, origin: Origin, pair: Pair) -> Duel:
 
 def _stretch(pair: Pair, length: float, norm: float) -> Pair:
     """Return two points `length` apart; a pair of linear answers is nearer where rows are rounded to steps."""
-    start, end = (np.atleast_1d(np.asarray(law.values[0], dtype=np.float64)) for law in pair if isinstance(law, Law))
+    start, end = (
+        np.atleast_1d(np.asarray(law.values[0], dtype=np.float64))
+        for law in pair
+        if isinstance(law, Law)
+    )
     moved, whole = end - start, float(np.linalg.norm(end - start, norm))
     if whole > 0:
         moved = moved * (2 * length / whole)
-    points = Pair(Law.point(np.zeros(len(moved))), Law.point(moved), pair.prior, pair.secrets, pair.row)
+    points = Pair(
+        Law.point(np.zeros(len(moved))), Law.point(moved), pair.prior, pair.secrets, pair.row
+    )
     return at_most(points, length, norm)
 
 
 def _in_steps(
-    law: Law | GaussianLaw, coordinates: Sequence[int], plan: CalibratedNoise, measures: Sequence[int]
+    law: Law | GaussianLaw,
+    coordinates: Sequence[int],
+    plan: CalibratedNoise,
+    measures: Sequence[int],
 ) -> Law | GaussianLaw:
     """Return the law of the sums themselves, in whole steps of each."""
     weights = plan.weights[list(measures)]
@@ -174,7 +197,9 @@ def _in_steps(
         own = law.covariance[np.ix_(coordinates, coordinates)] / np.outer(weights, weights)
         return GaussianLaw(law.mean[list(coordinates)] / weights, own)
     rows = law.values.reshape(len(law), -1)[:, list(coordinates)]
-    columns = [_steps(column, plan, measure) for column, measure in zip(rows.T, measures, strict=True)]
+    columns = [
+        _steps(column, plan, measure) for column, measure in zip(rows.T, measures, strict=True)
+    ]
     values: Any = np.array(columns, dtype=object).T
     return Law(values[:, 0] if len(coordinates) == 1 else values, law.weights)
 
@@ -183,7 +208,10 @@ def _steps(column: Any, plan: CalibratedNoise, measure: int) -> list[Fraction]:
     """Return sums in whole steps; a movement that is no whole number is rounded down to the grid."""
     weight, grid = Fraction(float(plan.weights[measure])), _grid(plan.noises[measure])
     sums = [Fraction(value) / weight for value in column.tolist()]
-    return [Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid for one in sums]
+    return [
+        Fraction(round(one)) if abs(one - round(one)) < _SLACK else one // grid * grid
+        for one in sums
+    ]
 
 
 def _duel_of_points(
@@ -196,7 +224,9 @@ def _duel_of_points(
     while float(end) * float(plan.weights[measure]) > length:
         end -= grid
     worlds = world_of(Law.point(0)), world_of(Law.point(end))
-    return Duel(worlds, mechanism_of([plan.noises[measure]]), _names(plan, secrets), for_prior(prior), note)
+    return Duel(
+        worlds, mechanism_of([plan.noises[measure]]), _names(plan, secrets), for_prior(prior), note
+    )
 
 
 def _at_place(plan: CalibratedNoise, origin: Origin) -> list[Duel]:
@@ -226,7 +256,9 @@ def _at_place(plan: CalibratedNoise, origin: Origin) -> list[Duel]:
 
 def mechanism_of(noises: Sequence[Noise]) -> Mechanism:
     """Return the noise of sums in whole steps, on the grids of a release."""
-    return Mechanism(tuple(noises), tuple(_grid(noise) if noise.scale else None for noise in noises))
+    return Mechanism(
+        tuple(noises), tuple(_grid(noise) if noise.scale else None for noise in noises)
+    )
 
 
 def _grid(noise: Noise) -> Fraction:

@@ -81,7 +81,9 @@ class Normal:
 
     def draw(self, count: int, rng: Generator) -> Sequence[npt.NDArray[Any]]:
         """Return floats."""
-        return list((rng.standard_normal((count, len(self._root))) @ self._root.T + self.law.mean).T)
+        return list(
+            (rng.standard_normal((count, len(self._root))) @ self._root.T + self.law.mean).T
+        )
 
     def points(self) -> tuple[Floats, Floats]:
         """Return quantiles of equal weight; for vectors, draws with a fixed seed."""
@@ -135,7 +137,9 @@ class Duel:
 
     def draw(self, side: int, count: int, rng: Generator | None) -> Floats:
         """Return noisy answers of one world; without `rng`, noise is the operating system's randomness."""
-        own = np.random.default_rng() if rng is None else rng  # which is seeded by the operating system
+        own = (
+            np.random.default_rng() if rng is None else rng
+        )  # which is seeded by the operating system
         return self.mechanism.release(self.worlds[side].draw(count, own), rng)
 
     def words(self, first: int) -> str:
@@ -151,7 +155,9 @@ def world_of(law: Law | GaussianLaw) -> World:
 def plain(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return numbers as integers if all of them are whole, which are released fastest."""
     floats = column.astype(np.float64)
-    whole = bool((column == np.floor(floats)).all()) and float(np.abs(floats).max(initial=0.0)) < _WHOLE
+    whole = (
+        bool((column == np.floor(floats)).all()) and float(np.abs(floats).max(initial=0.0)) < _WHOLE
+    )
     return floats.astype(np.int64) if whole else column
 
 
@@ -160,7 +166,9 @@ def read_rng(rng: object) -> Generator | None:
     if rng is None:
         return None
     allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
-    return instance(rng, Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)")
+    return instance(
+        rng, Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)"
+    )
 
 
 _MOST_CELLS = 8
@@ -249,12 +257,18 @@ def paths(plan: CalibratedNoise, origin: Origin) -> list[RowWorlds]:
     if stretch is None:
         return []
     chain = prior.chain(positions, pattern.start)
-    states = [secret.domain.place(value, "a value") for value in plan.calibration.witness.secrets or ()]
+    states = [
+        secret.domain.place(value, "a value") for value in plan.calibration.witness.secrets or ()
+    ]
     return _worlds(plan, origin, chain, stretch, (row, states[0], states[1]))
 
 
 def _worlds(
-    plan: CalibratedNoise, origin: Origin, chain: Chain, stretch: tuple[int, Indices], at: tuple[int, int, int]
+    plan: CalibratedNoise,
+    origin: Origin,
+    chain: Chain,
+    stretch: tuple[int, Indices],
+    at: tuple[int, int, int],
 ) -> list[RowWorlds]:
     """Return the worlds for every law of the first row under which both states are possible."""
     (first, cells), (row, *states) = stretch, at
@@ -266,7 +280,10 @@ def _worlds(
     for initial in chain.initial[:_MOST_STARTS]:
         law, middle = _law_after(chain, initial, first), _law_after(chain, initial, row)
         if (middle[states] > 0).all():
-            path, other = (Path(chain.kernels, order, law, row - first, state, cells, tables) for state in states)
+            path, other = (
+                Path(chain.kernels, order, law, row - first, state, cells, tables)
+                for state in states
+            )
             count = int(cells.max()) + 1
             note = f"{len(cells)} rows were generated from the prior, given the secret, and summed in {count} cells"
             worlds.append(RowWorlds((path, other), (*measures.tolist(),) * count, note))

@@ -65,7 +65,10 @@ class LossCurve(abc.ABC):
         if worst.value <= epsilon:
             return Worst(0.0, worst.witness)
         orders = zip(DEFAULT_ORDERS, self._curve(noise), strict=True)
-        deltas = [Worst(renyi_to_delta(alpha, loss, epsilon), witness) for alpha, (loss, witness) in orders]
+        deltas = [
+            Worst(renyi_to_delta(alpha, loss, epsilon), witness)
+            for alpha, (loss, witness) in orders
+        ]
         return min(deltas, key=lambda worst: worst.value)
 
     def _curve(self, noise: Noise) -> list[Worst]:
@@ -102,7 +105,9 @@ class LossCurve(abc.ABC):
             rows.append((worst.value, allowed, worst.witness))
         return rows
 
-    def least_loss(self, noise: Noise, kind: GuaranteeFamily, at_most: float | None = None) -> float:
+    def least_loss(
+        self, noise: Noise, kind: GuaranteeFamily, at_most: float | None = None
+    ) -> float:
         """Return the least loss with which a guarantee of a kind is kept; with `at_most` it is known to be."""
         example = kind.example
         if example.divergence is not Divergence.HOCKEY_STICK:
@@ -122,7 +127,11 @@ class LossCurve(abc.ABC):
                     return math.inf
         if self.delta(noise, high).value > delta:
             return high  # only rounding raises it above: it is the pure loss, or was checked
-        return smallest(lambda epsilon: _log_ratio(self.delta(noise, epsilon).value, delta), high, EPSILON_TOLERANCE)
+        return smallest(
+            lambda epsilon: _log_ratio(self.delta(noise, epsilon).value, delta),
+            high,
+            EPSILON_TOLERANCE,
+        )
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the guarantee, at most `tolerance` above the least one that this bound proves."""
@@ -130,7 +139,9 @@ class LossCurve(abc.ABC):
         if self.excess(family(0.0), guarantee) <= 0:
             return 0.0
         return smallest(
-            lambda scale: self.excess(family(scale), guarantee), self.enough(family, guarantee), self.tolerance
+            lambda scale: self.excess(family(scale), guarantee),
+            self.enough(family, guarantee),
+            self.tolerance,
         )
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
@@ -148,7 +159,11 @@ class LossCurve(abc.ABC):
 
     def enough(self, family: Family, guarantee: Guarantee) -> float:
         """Return a scale that keeps the guarantee, found by doubling."""
-        scale = 2.0 ** math.floor(math.log2(self.sensitivity)) if 0 < self.sensitivity < math.inf else 1.0
+        scale = (
+            2.0 ** math.floor(math.log2(self.sensitivity))
+            if 0 < self.sensitivity < math.inf
+            else 1.0
+        )
         while self.excess(family(scale), guarantee) > 0:
             if scale > _LARGEST:
                 raise impossible(family(1.0), guarantee)
@@ -236,17 +251,25 @@ class BallLoss(LossCurve):
         return Worst(loss + self.extra * alpha / (alpha - 1), self.witness)
 
     def pure(self, noise: Noise) -> Worst:
-        return Worst(noise.pure_within(self.radius, self.witness.dimension) + self.extra, self.witness)
+        return Worst(
+            noise.pure_within(self.radius, self.witness.dimension) + self.extra, self.witness
+        )
 
     def zcdp(self, noise: Noise) -> Worst:
         """Return the noise's own ρ; infinite if a share is left out or a term added: only single orders allow that."""
         whole = self.own_delta == 0 and self.extra == 0
-        return Worst(noise.zcdp_within(self.radius, self.witness.dimension) if whole else math.inf, self.witness)
+        return Worst(
+            noise.zcdp_within(self.radius, self.witness.dimension) if whole else math.inf,
+            self.witness,
+        )
 
     def gdp(self, noise: Noise) -> Worst:
         """Return the noise's own μ, as for ρ."""
         whole = self.own_delta == 0 and self.extra == 0
-        return Worst(noise.gdp_within(self.radius, self.witness.dimension) if whole else math.inf, self.witness)
+        return Worst(
+            noise.gdp_within(self.radius, self.witness.dimension) if whole else math.inf,
+            self.witness,
+        )
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return own_delta + (1 − own_delta)·δ(ε): what is left out, and the hockey stick of the rest."""
@@ -281,12 +304,17 @@ class BallLoss(LossCurve):
 
 
 @lru_cache(maxsize=_MOST_RADII)
-def _farthest(unit: Noise, guarantee: Guarantee, dimension: int, own_delta: float, extra: float) -> float:
+def _farthest(
+    unit: Noise, guarantee: Guarantee, dimension: int, own_delta: float, extra: float
+) -> float:
     """Return the largest radius for which a noise of scale 1 keeps a guarantee; 0 if there is none."""
     anywhere = Place(dimension, None, (None, None), 0)
 
     def keeps(radius: float) -> bool:
-        return BallLoss(radius, Certainty.EXACT, anywhere, own_delta, extra).excess(unit, guarantee) <= 0
+        return (
+            BallLoss(radius, Certainty.EXACT, anywhere, own_delta, extra).excess(unit, guarantee)
+            <= 0
+        )
 
     return largest(keeps) if keeps(0.0) else 0.0
 

@@ -19,7 +19,16 @@ from pufferflow.privacy.guarantee import Guarantee
 
 BoundName = Literal["messages", "gwm", "gawm", "dagwm", "kantorovich", "quilt", "exact", "group"]
 """The names of bounds in `bound=`, in job files and on the command line, in the order of error messages."""
-_KINDS: Final[tuple[type[Bound], ...]] = (Messages, Quilt, Kantorovich, GWM, GAWM, DAGWM, Exact, Group)
+_KINDS: Final[tuple[type[Bound], ...]] = (
+    Messages,
+    Quilt,
+    Kantorovich,
+    GWM,
+    GAWM,
+    DAGWM,
+    Exact,
+    Group,
+)
 """All bounds, in the order of reports."""
 BOUNDS: Final[dict[str, type[Bound]]] = {
     name: kind for name in get_args(BoundName) for kind in _KINDS if kind.name == name
@@ -33,7 +42,10 @@ def compared_bounds(guarantee: Guarantee, noise: Noise, own: Bound | None = None
     The plan's own bound is among them, and first if its numbers differ. Group privacy is not: it has a line of its
     own in reports, which is about all rows and not about their laws.
     """
-    offered = [kind.compared(guarantee, noise) for kind in sorted(_KINDS, key=lambda kind: kind.takes_delta)]
+    offered = [
+        kind.compared(guarantee, noise)
+        for kind in sorted(_KINDS, key=lambda kind: kind.takes_delta)
+    ]
     compared = [bound for bound in offered if bound is not None and not bound.supports_only]
     return compared if own is None or own in compared or own.supports_only else [own, *compared]
 
@@ -53,7 +65,9 @@ def read_bounds(bound: Any, guarantee: Guarantee, noise: Noise) -> list[Bound]:
     if isinstance(bound, str) and (named := named_bound(bound, guarantee, noise)) is not None:
         return [named]
     if isinstance(bound, list | tuple) and bound:
-        return [one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)]
+        return [
+            one for part in cast(list[Any], bound) for one in read_bounds(part, guarantee, noise)
+        ]
     raise _no_bound(cast(object, bound))
 
 
@@ -62,7 +76,9 @@ def _automatic(guarantee: Guarantee, noise: Noise) -> list[Bound]:
 
     Group privacy is always among them, so that a noise is found wherever one exists.
     """
-    ranked = [(kind.rank, kind.automatic(guarantee, noise)) for kind in _KINDS if kind.rank is not None]
+    ranked = [
+        (kind.rank, kind.automatic(guarantee, noise)) for kind in _KINDS if kind.rank is not None
+    ]
     return [bound for _, bounds in sorted(ranked, key=lambda one: one[0]) for bound in bounds]
 
 

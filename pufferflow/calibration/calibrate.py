@@ -72,15 +72,22 @@ def read_family(noise: Any, guarantee: Guarantee) -> Family:
         made = noise(1.0)
     if not isinstance(made, Noise):
         instead = "noise=pf.Laplace, or pf.GeneralizedCauchy.of(k=4)"
-        raise UsageError("noise returns no noise when called with a scale.", allowed=allowed, instead=instead)
+        raise UsageError(
+            "noise returns no noise when called with a scale.", allowed=allowed, instead=instead
+        )
     return cast(Family, noise)
 
 
 def read_kind(kind: Any) -> GuaranteeFamily:
     """Return the kind of guarantee: a function from an ε to a guarantee, as `pf.Pure` or `pf.Renyi.of(alpha=4)`."""
-    allowed, instead = "a guarantee without its epsilon", "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)"
+    allowed, instead = (
+        "a guarantee without its epsilon",
+        "pf.Pure, pf.Renyi.of(alpha=4) or pf.Approx.of(delta=1e-6)",
+    )
     if isinstance(kind, Guarantee):
-        raise UsageError(f"kind is {kind!r}, a guarantee with its epsilon.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"kind is {kind!r}, a guarantee with its epsilon.", allowed=allowed, instead=instead
+        )
     if kind is RenyiCurve or kind is Tv or not callable(kind):
         name = kind.__name__ if callable(kind) else f"of type {type(kind).__name__}"
         raise UsageError(f"kind is {name}.", allowed=allowed, instead=instead)
@@ -206,15 +213,23 @@ def calibrate_each(
         while True:  # a loss that is not quite monotone in the scale may need a little more
             noisy = family(scale)
             looked = looked_at(every, noisy, guarantee, workers)
-            (excess, worst), every = max(looked, key=lambda pair: pair[0]), [applied for _, applied in looked]
+            (excess, worst), every = (
+                max(looked, key=lambda pair: pair[0]),
+                [applied for _, applied in looked],
+            )
             if excess <= 0:
                 break
             scale = worst.scale_above(family, guarantee, scale * (1 + EPSILON_TOLERANCE))
     own = iter(every)
-    return [_calibration([next(own) for _ in proofs], guarantee, noisy, untried) for proofs, untried in least]
+    return [
+        _calibration([next(own) for _ in proofs], guarantee, noisy, untried)
+        for proofs, untried in least
+    ]
 
 
-def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise) -> Calibration | None:
+def proof_of(
+    demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise: Noise
+) -> Calibration | None:
     """Return the proof, for the first of several answers, that a noise keeps a guarantee for all; else None.
 
     >>> import pufferflow as pf
@@ -223,12 +238,17 @@ def proof_of(demands: Sequence[tuple[Laws, Bounds]], guarantee: Guarantee, noise
     [True, False, False]
     """
     proofs = [
-        [accepted(laws, read_bounds(bound, guarantee, noise), guarantee, noise) for laws in read_laws(pairs)]
+        [
+            accepted(laws, read_bounds(bound, guarantee, noise), guarantee, noise)
+            for laws in read_laws(pairs)
+        ]
         for pairs, bound in demands
     ]
     if any(None in own for own in proofs):
         return None
-    return _calibration([applied for applied in proofs[0] if applied is not None], guarantee, noise, ())
+    return _calibration(
+        [applied for applied in proofs[0] if applied is not None], guarantee, noise, ()
+    )
 
 
 def _calibration(
@@ -239,9 +259,13 @@ def _calibration(
     place = max(range(len(every)), key=lambda i: worst[i][0])
     enough = min(worst[place][0], -_CLOSE)
     part = worst[place][1]
-    cost, _, witness = max(part.losses(noisy, guarantee), key=lambda row: row[0] / row[1] if row[1] else math.inf)
+    cost, _, witness = max(
+        part.losses(noisy, guarantee), key=lambda row: row[0] / row[1] if row[1] else math.inf
+    )
     if guarantee.kind is not None and guarantee.divergence is Divergence.HOCKEY_STICK:
-        cost = _least_epsilon([part for applied in every for part in applied.parts], noisy, guarantee, guarantee.kind)
+        cost = _least_epsilon(
+            [part for applied in every for part in applied.parts], noisy, guarantee, guarantee.kind
+        )
     return Calibration(
         noise=noisy,
         guarantee=guarantee,
@@ -254,11 +278,17 @@ def _calibration(
         by_movement=all(applied.bound.by_movement for applied in every),
         own_delta=max(applied.own_delta for applied in every),
         untried=tuple({repr(one.bound): one for one in untried}.values()),
-        deciding=tuple(applied.laws for applied, (excess, _) in zip(every, worst, strict=True) if excess >= enough),
+        deciding=tuple(
+            applied.laws
+            for applied, (excess, _) in zip(every, worst, strict=True)
+            if excess >= enough
+        ),
     )
 
 
-def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: GuaranteeFamily) -> float:
+def _least_epsilon(
+    parts: Sequence[LossCurve], noise: Noise, guarantee: Guarantee, kind: GuaranteeFamily
+) -> float:
     """Return the least ε that all loss curves keep at the δ of a guarantee that they keep.
 
     The curve with the largest δ at the guaranteed ε need not be the one with the largest ε at the guaranteed δ.
@@ -271,7 +301,11 @@ def _least_epsilon(parts: Sequence[LossCurve], noise: Noise, guarantee: Guarante
 
 
 def loss(
-    pairs: Pairs, noise: Noise, kind: AnyGuaranteeFamily, bound: Bounds = "auto", end: float | None = None
+    pairs: Pairs,
+    noise: Noise,
+    kind: AnyGuaranteeFamily,
+    bound: Bounds = "auto",
+    end: float | None = None,
 ) -> float:
     """Return the least loss for which an answer with this noise provably keeps a guarantee of this kind; ∞ if none.
 
@@ -292,12 +326,16 @@ def loss(
     pieces = read_laws(pairs)
     if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
         raise UsageError(
-            "The noise is not a noise with a scale.", allowed="a noise, as pf.Laplace(1.0)", instead="pf.Laplace(1.0)"
+            "The noise is not a noise with a scale.",
+            allowed="a noise, as pf.Laplace(1.0)",
+            instead="pf.Laplace(1.0)",
         )
     known = read_kind(kind)
     bounds = read_bounds(bound, known.example, noise)
     with Workers() as workers:
-        proofs, _ = search(pieces, bounds, Epsilons(noise, known), workers, thrifty=bound == "auto", end=end)
+        proofs, _ = search(
+            pieces, bounds, Epsilons(noise, known), workers, thrifty=bound == "auto", end=end
+        )
     return max(one.value for one in proofs)
 
 
@@ -340,7 +378,10 @@ class JointCalibration:
 
 
 def calibrate_joint(
-    pairs: Pairs, guarantee: Guarantee, bound: Bounds = "auto", units: tuple[float, float] | None = None
+    pairs: Pairs,
+    guarantee: Guarantee,
+    bound: Bounds = "auto",
+    units: tuple[float, float] | None = None,
 ) -> JointCalibration:
     """Return the least Gaussian noise for two outputs of one batch, correlated where that needs less noise.
 
@@ -376,7 +417,9 @@ def calibrate_joint(
     return JointCalibration(independent, independent, least)
 
 
-def _calibrated(pairs: list[Pair], guarantee: Guarantee, unit: JointGaussian, bound: Bounds) -> Calibration:
+def _calibrated(
+    pairs: list[Pair], guarantee: Guarantee, unit: JointGaussian, bound: Bounds
+) -> Calibration:
     """Return the calibration of independent noise in the coordinates of a joint noise."""
 
     def moved(law: Law) -> Law:

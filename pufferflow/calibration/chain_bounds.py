@@ -84,14 +84,20 @@ class RowBridge:
         if not (0 < epsilon < math.inf and 0 < delta < 1):
             return 0.0
         own = self.row_loss(epsilon)
-        return largest_without(lambda one: self._excess(one, delta, own), 1.0, _FINE_TOLERANCE) if own else 0.0
+        return (
+            largest_without(lambda one: self._excess(one, delta, own), 1.0, _FINE_TOLERANCE)
+            if own
+            else 0.0
+        )
 
     def row_loss(self, epsilon: float) -> float:
         """Return the largest pure loss found for each row that keeps an ε along the chain; 0 if none does."""
         if not 0 < epsilon < math.inf:
             return 0.0
         # no row loses more than the chain
-        return largest_without(lambda one: self.leak(one).loss / epsilon - 1, epsilon, _FINE_TOLERANCE)
+        return largest_without(
+            lambda one: self.leak(one).loss / epsilon - 1, epsilon, _FINE_TOLERANCE
+        )
 
     def _excess(self, deviations: float, delta: float, epsilon: float) -> float:
         """Return the log of the factor by which the δ that follows from ε₀ exceeds the wanted one."""
@@ -108,12 +114,21 @@ class RowBridge:
         if not epsilon <= _LARGEST:  # beyond it nothing is hidden, and exponentials overflow
             return _EVERYTHING
         found = self._leak_along(self.chain, epsilon)
-        return self._leak_along(self._coarse, epsilon) if found is _EVERYTHING and self._coarse is not None else found
+        return (
+            self._leak_along(self._coarse, epsilon)
+            if found is _EVERYTHING and self._coarse is not None
+            else found
+        )
 
     @cached_property
     def _coarse(self) -> Chain | None:
         """The same endless chain with coarser messages, which converge sooner; None if there is none."""
-        finer = self.endless and isinstance(self.chain, Chain) and self.chain.states > 2 and not self.chain.coarse
+        finer = (
+            self.endless
+            and isinstance(self.chain, Chain)
+            and self.chain.states > 2
+            and not self.chain.coarse
+        )
         return replace(self.chain, coarse=True) if finer and isinstance(self.chain, Chain) else None
 
     def _leak_along(self, chain: Chain | Chains, epsilon: float) -> RowLeak:
@@ -121,7 +136,11 @@ class RowBridge:
             found = leak_of_rows(chain, epsilon, self.secrets)
         except Refused:  # a state with a probability too small for a float
             return _EVERYTHING
-        known = (found.endless or not self.endless) and math.isfinite(found.loss) and math.isfinite(found.growth)
+        known = (
+            (found.endless or not self.endless)
+            and math.isfinite(found.loss)
+            and math.isfinite(found.growth)
+        )
         return found if known else _EVERYTHING
 
     def _enough(self, excess: Callable[[float], float]) -> float | None:
@@ -171,7 +190,12 @@ class ChainedRows:
         delta = kind.example.delta
         if kind.example.divergence is Divergence.HOCKEY_STICK and 0 < delta < 1:
             epsilon = self.bridge.epsilon(row, delta)
-            losses.append((kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf, ROW_BY_ROW))
+            losses.append(
+                (
+                    kind.loss_from(Approx(epsilon, delta)) if epsilon < math.inf else math.inf,
+                    ROW_BY_ROW,
+                )
+            )
         return min(losses)
 
     def deviations(self, promise: Guarantee, group: float = math.inf) -> tuple[float, str]:
@@ -204,7 +228,10 @@ class ChainedRows:
 
     def _of_pairs(self, promise: Guarantee, group: float) -> float:
         kind = promise.kind
-        if kind is None or kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI):
+        if kind is None or kind.example.divergence not in (
+            Divergence.HOCKEY_STICK,
+            Divergence.RENYI,
+        ):
             return 0.0
 
         def excess(row: float) -> float:
@@ -214,11 +241,16 @@ class ChainedRows:
 
     def _coupled(self, kind: GuaranteeFamily, row: float, group: float) -> float:
         """Return the mean loss over the number of rows that differ (M1, M38)."""
-        if kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI) or self._differing is None:
+        if (
+            kind.example.divergence not in (Divergence.HOCKEY_STICK, Divergence.RENYI)
+            or self._differing is None
+        ):
             return math.inf
         counts, masses = self._differing
         with np.errstate(over="ignore", invalid="ignore"):
-            shifts = np.minimum(counts * row * (1 + 2 * UNIT), group) if row else np.zeros(len(counts))
+            shifts = (
+                np.minimum(counts * row * (1 + 2 * UNIT), group) if row else np.zeros(len(counts))
+            )
         return mean_of_shifts(shifts, masses, kind)
 
     @cached_property

@@ -60,7 +60,9 @@ def read_norm(norm: object) -> float | None:
         return None
     if isinstance(norm, bool) or not isinstance(norm, numbers.Real) or norm not in (1, 2):
         raise UsageError(
-            f"norm is {norm!r}.", allowed="1 or 2, or None for the noise's own", instead="leaving norm out"
+            f"norm is {norm!r}.",
+            allowed="1 or 2, or None for the noise's own",
+            instead="leaving norm out",
         )
     return float(norm)
 

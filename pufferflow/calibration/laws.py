@@ -165,7 +165,9 @@ class DependentRows(abc.ABC):
             instead="bound=pf.Messages()",
         )
 
-    def grown(self, growth: Callable[[float], float], group: Callable[[float], float]) -> "DependentRows":
+    def grown(
+        self, growth: Callable[[float], float], group: Callable[[float], float]
+    ) -> "DependentRows":
         """Return rows whose movements are longer by `growth`, at most `group`; refused of movements of single rows."""
         raise _no_walks()
 
@@ -208,7 +210,9 @@ class DependentChain(DependentRows):
 
     def coarse(self) -> DependentRows:
         return (
-            replace(self, chain=replace(self.chain, coarse=True)) if isinstance(self.chain, Chain) else super().coarse()
+            replace(self, chain=replace(self.chain, coarse=True))
+            if isinstance(self.chain, Chain)
+            else super().coarse()
         )
 
     @cached_property
@@ -285,7 +289,9 @@ class Laws(Sequence[Pair], abc.ABC):
     @cached_property
     def pairs(self) -> Sequence[Pair]:
         """All pairs, listed; refused where there are too many, or they are not known one by one."""
-        raise InternalError(f"{type(self).__name__} lists no pairs.", instead="reporting it to the maintainers")
+        raise InternalError(
+            f"{type(self).__name__} lists no pairs.", instead="reporting it to the maintainers"
+        )
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -323,7 +329,9 @@ class Laws(Sequence[Pair], abc.ABC):
     def _comparable(self) -> bool:
         """Return whether pairs can be listed, and are small enough to be compared; only vectors take products."""
         try:
-            laws = [(mu, nu) for mu, nu in self.pairs if isinstance(mu, Law) and isinstance(nu, Law)]
+            laws = [
+                (mu, nu) for mu, nu in self.pairs if isinstance(mu, Law) and isinstance(nu, Law)
+            ]
         except Refused:
             return False
         sizes = [len(mu) + len(nu) if mu.dimension == 1 else len(mu) * len(nu) for mu, nu in laws]
@@ -362,7 +370,9 @@ def _no_walks() -> Refused:
 class ListedLaws(Laws):
     """Pairs of laws in a list; `lengths` are how far apart the laws of all pairs are, if these are constants (M2)."""
 
-    def __init__(self, pairs: Sequence[Pair], lengths: Callable[[float], Floats] | None = None) -> None:
+    def __init__(
+        self, pairs: Sequence[Pair], lengths: Callable[[float], Floats] | None = None
+    ) -> None:
         self._pairs, self._lengths = pairs, lengths
         self.dimension, self.constant = (pairs[0].dimension if pairs else 1), lengths is not None
 
@@ -394,7 +404,11 @@ class SeveralLaws(Laws):
     """Laws of one answer from several priors or patterns; each of them has to be indistinguishable by itself."""
 
     def __init__(self, pieces: Sequence[Laws]) -> None:
-        self.pieces = [piece for laws in pieces for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])]
+        self.pieces = [
+            piece
+            for laws in pieces
+            for piece in (laws.pieces if isinstance(laws, SeveralLaws) else [laws])
+        ]
         self.dimension = max((laws.dimension for laws in self.pieces), default=1)
 
     @cached_property

@@ -79,7 +79,9 @@ class AppliedBound:
 
     def scale_above(self, family: Family, guarantee: Guarantee, above: float) -> float:
         """Return a scale ≥ above that keeps the guarantee."""
-        return self._until_kept(family, guarantee, self._farthest.scale_above(family, guarantee, above))
+        return self._until_kept(
+            family, guarantee, self._farthest.scale_above(family, guarantee, above)
+        )
 
     @property
     def _farthest(self) -> LossCurve:
@@ -103,16 +105,22 @@ def looked_at(
         looked.append((applied.worst(noise, guarantee)[0], applied))
         if workers.pay(time.thread_time() - began, len(every) - place - 1):
             break
-    tasks = [workers.give(_looked_at, applied, noise, guarantee) for applied in every[len(looked) :]]
+    tasks = [
+        workers.give(_looked_at, applied, noise, guarantee) for applied in every[len(looked) :]
+    ]
     return looked + [task.result() for task in tasks]
 
 
-def _looked_at(applied: AppliedBound, noise: Noise, guarantee: Guarantee) -> tuple[float, AppliedBound]:
+def _looked_at(
+    applied: AppliedBound, noise: Noise, guarantee: Guarantee
+) -> tuple[float, AppliedBound]:
     fresh = AppliedBound(applied.bound, applied.laws, [copy(part) for part in applied.parts])
     return fresh.worst(noise, guarantee)[0], fresh
 
 
-def accepted(laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise) -> AppliedBound | None:
+def accepted(
+    laws: Laws, bounds: Sequence[Bound], guarantee: Guarantee, noise: Noise
+) -> AppliedBound | None:
     """Return the bound of the least count that proves a guarantee for these laws with this noise; None if none does."""
     for bound in sorted(bounds, key=lambda bound: bound.count(laws, guarantee)):
         with suppress(Refused):
@@ -187,14 +195,22 @@ class Scales:
         return Proof(scale, applied, part.losses(self.family(scale), self.guarantee)[0][2], rough)
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
-        return AppliedBound.of(bound, laws, self.family(1.0), self.guarantee).keeps(self.family(value), self.guarantee)
+        return AppliedBound.of(bound, laws, self.family(1.0), self.guarantee).keeps(
+            self.family(value), self.guarantee
+        )
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        return max(bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness))
+        return max(
+            bound.least(laws, self.family, self.guarantee), self._of_any(laws, best, witness)
+        )
 
     def _of_any(self, laws: Laws, best: float, witness: Witness) -> float:
         """Return a scale at which the exact loss breaks a pure guarantee, close to the largest by a few bisections."""
-        if not isinstance(self.guarantee, Pure) or not isinstance(self.family(1.0), Laplace) or best < NEGLIGIBLE:
+        if (
+            not isinstance(self.guarantee, Pure)
+            or not isinstance(self.family(1.0), Laplace)
+            or best < NEGLIGIBLE
+        ):
             return 0.0
         low, high = 0.0, best * (1 - LOWER)
         if laws.least_loss(1 / high, witness) > self.guarantee.epsilon:
@@ -224,16 +240,26 @@ class Epsilons:
         if enough is not None and math.isfinite(enough):
             excess, part = applied.worst(self.noise, self.kind.at(enough))
             if excess <= 0:
-                return Proof(enough, applied, part.losses(self.noise, self.kind.at(enough))[0][2], rough=True)
+                return Proof(
+                    enough, applied, part.losses(self.noise, self.kind.at(enough))[0][2], rough=True
+                )
         epsilons = [part.least_loss(self.noise, self.kind) for part in applied.parts]
         worst = max(range(len(epsilons)), key=epsilons.__getitem__)
-        return Proof(epsilons[worst], applied, applied.parts[worst].losses(self.noise, self.guarantee)[0][2])
+        return Proof(
+            epsilons[worst], applied, applied.parts[worst].losses(self.noise, self.guarantee)[0][2]
+        )
 
     def proves(self, bound: Bound, laws: Laws, value: float) -> bool:
-        return AppliedBound.of(bound, laws, self.noise, self.kind.example).keeps(self.noise, self.kind.at(value))
+        return AppliedBound.of(bound, laws, self.noise, self.kind.example).keeps(
+            self.noise, self.kind.at(value)
+        )
 
     def least(self, bound: Bound, laws: Laws, best: float, witness: Witness) -> float:
-        if not isinstance(self.guarantee, Pure) or not isinstance(self.noise, Laplace) or self.noise.scale < NEGLIGIBLE:
+        if (
+            not isinstance(self.guarantee, Pure)
+            or not isinstance(self.noise, Laplace)
+            or self.noise.scale < NEGLIGIBLE
+        ):
             return 0.0
         return laws.least_loss(1 / self.noise.scale, witness)
 
@@ -282,7 +308,9 @@ def _first_proofs(
     A process may have used an outdated value of what is enough; then the proof is repeated, so that the result does
     not depend on the number of processes.
     """
-    left = sorted(pieces, key=lambda laws: -laws.size.laws * laws.size.atoms)  # large laws often need the largest value
+    left = sorted(
+        pieces, key=lambda laws: -laws.size.laws * laws.size.atoms
+    )  # large laws often need the largest value
     tried, enough = list[_Piece](), None
     while left:
         began = time.thread_time()
@@ -299,7 +327,9 @@ def _first_proofs(
             enough = piece.best.value
             for task in tasks[place + 1 :]:
                 task.cancel()
-            tasks[place + 1 :] = [workers.give(_Piece, laws, bounds, aim, beat, enough) for laws in left[place + 1 :]]
+            tasks[place + 1 :] = [
+                workers.give(_Piece, laws, bounds, aim, beat, enough) for laws in left[place + 1 :]
+            ]
     return tried
 
 
@@ -321,7 +351,9 @@ class _Piece:
         self.counts = {bound: bound.count(self.laws, self.aim.guarantee) for bound in self.bounds}
 
         def rank(bound: Bound) -> tuple[bool, float]:
-            last = bound.supports_only and self.beat == math.inf  # else it is the first proof that is always quick
+            last = (
+                bound.supports_only and self.beat == math.inf
+            )  # else it is the first proof that is always quick
             return last, self.counts[bound] if self.counts[bound] > SMALL else 0.0
 
         self.left = sorted(self.bounds, key=rank)
@@ -339,7 +371,9 @@ class _Piece:
             if self.best.rough:
                 doing(repr(bound), long=self.counts[bound] > LARGE)
                 self.best = self.aim.proof(bound, self.laws)
-            elif bound.for_constants or not self.laws.constant:  # else no bound is below that of the movement
+            elif (
+                bound.for_constants or not self.laws.constant
+            ):  # else no bound is below that of the movement
                 with suppress(Refused):
                     self._consider(bound, thrifty=thrifty)
 
@@ -371,7 +405,9 @@ class _Piece:
         """Return the value if a bound does not prove it for the worst pair so far; 0 if it may prove less."""
         pair = self.laws.at(self.best.witness) if self.counts[bound] < math.inf else None
         with suppress(Refused):  # of a bound that needs more than pairs
-            return 0.0 if pair is None or self.aim.proves(bound, ListedLaws([pair]), value) else value
+            return (
+                0.0 if pair is None or self.aim.proves(bound, ListedLaws([pair]), value) else value
+            )
         return value
 
     def _first(self) -> Proof:
@@ -389,4 +425,6 @@ class _Piece:
                     return self.aim.proof(bound, self.laws, self.enough)
             except Refused as refusal:
                 refusals.append((bound, refusal))
-        raise max(refusals, key=lambda one: (not one[0].supports_only, self.bounds.index(one[0])))[1]
+        raise max(refusals, key=lambda one: (not one[0].supports_only, self.bounds.index(one[0])))[
+            1
+        ]

@@ -34,7 +34,9 @@ class Planned(Protocol):
         ...
 
 
-def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0) -> Guarantee:
+def robustness(
+    promised: Calibration | Planned, prior_error: float = 0.0, *, ratio: float = 0.0
+) -> Guarantee:
     """Return the guarantee that holds although the true prior is not in Θ, but near one member of it (M30).
 
     `prior_error` is Δ': under every secret, a movement of at most Δ' takes the answer's true law to the law under that
@@ -60,7 +62,10 @@ def robustness(promised: Calibration | Planned, prior_error: float = 0.0, *, rat
         every = promised.calibrations
     allowed = "a noise with its guarantee, as pf.calibrate returns it, or a plan"
     instead = "pf.robustness(pf.calibrate(laws, pf.Pure(1.0)), 0.5)"
-    read = [instance(one, Calibration, "The first argument", allowed=allowed, instead=instead) for one in every]
+    read = [
+        instance(one, Calibration, "The first argument", allowed=allowed, instead=instead)
+        for one in every
+    ]
     guarantee = read[0].guarantee if moved == 0 else weakest([_moved(one, moved) for one in read])
     guarantee = with_keys(guarantee, keys)
     return guarantee if factor == 0 else under_model_error(guarantee, factor)
@@ -73,7 +78,11 @@ def with_keys(promise: Guarantee, delta: float) -> Guarantee:
     >>> with_keys(Approx(1.0, 0.25), 0.25)
     Approx(epsilon=1.0, delta=0.5)
     """
-    return structs.replace(promise, delta=float_above(Fraction(promise.delta) + Fraction(delta))) if delta else promise
+    return (
+        structs.replace(promise, delta=float_above(Fraction(promise.delta) + Fraction(delta)))
+        if delta
+        else promise
+    )
 
 
 def weakest(promises: Sequence[Guarantee]) -> Guarantee:
@@ -84,7 +93,9 @@ def weakest(promises: Sequence[Guarantee]) -> Guarantee:
     Pure(epsilon=2.0)
     """
     first = promises[0]
-    return first.with_losses([max(single.loss_from(one) for one in promises) for single in first.singles])
+    return first.with_losses(
+        [max(single.loss_from(one) for one in promises) for single in first.singles]
+    )
 
 
 def under_model_error(guarantee: Guarantee, ratio: float) -> Guarantee:
@@ -125,7 +136,9 @@ def _moved(promised: Calibration, moved: float) -> Guarantee:
 def _farther(promised: Calibration, radius: float) -> Guarantee:
     """Return the guarantee that the noise keeps for a longer movement."""
     ball = BallLoss(radius, promised.certainty, promised.witness, promised.own_delta)
-    losses = [ball.least_loss(promised.noise, GuaranteeFamily(one)) for one in promised.guarantee.singles]
+    losses = [
+        ball.least_loss(promised.noise, GuaranteeFamily(one)) for one in promised.guarantee.singles
+    ]
     if math.inf in losses:
         raise Refused(
             f"{type(promised.noise).__name__} noise keeps no such guarantee for so wrong a prior.",

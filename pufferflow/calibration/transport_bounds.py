@@ -32,7 +32,12 @@ from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, smallest, upwards
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.distributions import common_units, wasserstein_1d
-from pufferflow.distributions.coupling import Certainty, TransportPlan, all_differences, plan_of_coupling
+from pufferflow.distributions.coupling import (
+    Certainty,
+    TransportPlan,
+    all_differences,
+    plan_of_coupling,
+)
 from pufferflow.distributions.distances import MOST_PAIRS, winf
 from pufferflow.distributions.gaussian_law import GaussianLaw
 from pufferflow.noise.base import Family, Noise
@@ -68,7 +73,9 @@ class Turns:
         total = float(np.abs(self.distances).sum())
         least = max(low, 3 * total / _MOST_TURNS)
         turns = self.stairs.bends_of(self.distances, least, high)
-        work = np.cumsum(1.0 + self.work * (1 + np.abs(self.distances).max(initial=0.0) / turns[::-1]))
+        work = np.cumsum(
+            1.0 + self.work * (1 + np.abs(self.distances).max(initial=0.0) / turns[::-1])
+        )
         left_out = len(turns) - int(np.searchsorted(work, self.budget))
         return turns[left_out:].tolist() if left_out else [least, *turns.tolist()]
 
@@ -82,7 +89,11 @@ def least_scale_of(excesses: Sequence[Excess], turns: Turns, low: float, high: f
         found = _least_in_piece(excesses, start * (1 + _ULPS), end * (1 - _ULPS))
         if found is not None:
             rounder = found == start * (1 + _ULPS) and start >= low
-            return start if rounder and _kept(excesses, start) and _kept(excesses, start * (1 + HAIR)) else found
+            return (
+                start
+                if rounder and _kept(excesses, start) and _kept(excesses, start * (1 + HAIR))
+                else found
+            )
     return high
 
 
@@ -125,10 +136,18 @@ def too_small(pair: Pair, stairs: Staircase, guarantee: Guarantee) -> float:
         return 0.0
     weights = np.zeros((2, len(atoms)))
     for row, law in zip(weights, (mu, nu), strict=True):
-        np.add.at(row, np.searchsorted(atoms, law.values.astype(np.float64)), np.exp(law.log_probabilities))
+        np.add.at(
+            row,
+            np.searchsorted(atoms, law.values.astype(np.float64)),
+            np.exp(law.log_probabilities),
+        )
     gap = float(np.diff(atoms).min())
     for share in _SHARES:
-        if any(_broken(p, q, share, one) for p, q in (weights, weights[::-1]) for one in guarantee.singles):
+        if any(
+            _broken(p, q, share, one)
+            for p, q in (weights, weights[::-1])
+            for one in guarantee.singles
+        ):
             return gap / 2 / float(stairs.reach(np.asarray(share / 2))) * (1 - _CLOSE)
     return 0.0
 
@@ -161,7 +180,9 @@ def mean_of_shifts(shifts: Floats, masses: Floats, kind: GuaranteeFamily) -> flo
     """Return the mean loss of Gaussian shifts with these probabilities, of a Rényi order or at a δ (M1)."""
     if kind.example.divergence is Divergence.HOCKEY_STICK and kind.example.delta > 0:
         epsilon = mean_epsilon(shifts, masses, kind.example.delta)
-        return kind.loss_from(Approx(epsilon, kind.example.delta)) if epsilon < math.inf else math.inf
+        return (
+            kind.loss_from(Approx(epsilon, kind.example.delta)) if epsilon < math.inf else math.inf
+        )
     with np.errstate(over="ignore"):
         squares = shifts * shifts / 2 * (1 + 2 * UNIT)
     return least(of_orders(lambda alpha: mean_renyi(alpha * squares, masses, alpha), kind), kind)
@@ -175,7 +196,9 @@ def mean_renyi(losses: Floats, masses: Floats, alpha: float) -> float:
         return math.inf
     rounding = 1 + (len(masses) + 16) * UNIT
     if largest < 600:
-        return upwards(math.log1p(math.fsum(masses * np.expm1(exponents)) * rounding) / (alpha - 1), 8 * UNIT)
+        return upwards(
+            math.log1p(math.fsum(masses * np.expm1(exponents)) * rounding) / (alpha - 1), 8 * UNIT
+        )
     with np.errstate(divide="ignore"):
         total = float(log_sum(np.log(masses) + exponents))
     return upwards((total + len(masses) * 8 * UNIT) / (alpha - 1), 64 * UNIT)
@@ -185,7 +208,11 @@ def mean_epsilon(shifts: Floats, masses: Floats, delta: float) -> float:
     """Return the ε at which the mean hockey stick of Gaussian shifts is at most δ, rounded up."""
     largest = float(shifts.max())
     if largest == math.inf:
-        return math.inf if masses[np.isinf(shifts)].sum() >= delta else _finite_mean_epsilon(shifts, masses, delta)
+        return (
+            math.inf
+            if masses[np.isinf(shifts)].sum() >= delta
+            else _finite_mean_epsilon(shifts, masses, delta)
+        )
     return _finite_mean_epsilon(shifts, masses, delta)
 
 
@@ -254,7 +281,9 @@ class DAGWM(Bound):
     def count(self, laws: Laws, guarantee: Guarantee) -> float:
         """Return the count of all transport plans; problems for (ε, δ) are most of it."""
         pairs, cells = laws.size.pairs, laws.size.atoms**2
-        solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(_MOST_TRIED_EACH, _MOST_TRIED / pairs)
+        solved = guarantee.divergence is Divergence.HOCKEY_STICK and cells <= min(
+            _MOST_TRIED_EACH, _MOST_TRIED / pairs
+        )
         return super().count(laws, guarantee) + (pairs * cells * _PER_CELL if solved else 0.0)
 
     def parts(self, pairs: Sequence[Pair], noise: Noise) -> list[LossCurve]:
@@ -279,19 +308,27 @@ class TransportLoss(LossCurve):
         self.ball = ball_of(pair, noise)
         self.plan = wasserstein_1d.plan(*finite_laws(pair)) if pair.dimension == 1 else None
         self.sensitivity = self.ball.radius
-        exact = self.plan is not None and self.plan.settled and self.ball.certainty == Certainty.EXACT
+        exact = (
+            self.plan is not None and self.plan.settled and self.ball.certainty == Certainty.EXACT
+        )
         self.certainty = Certainty.EXACT if exact else Certainty.UPPER_BOUND
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         """Return log E exp((α−1)·D_α(x−y))/(α−1), no more than the ball's."""
 
         def exponents(differences: Floats) -> Floats:
-            losses = noise.renyi(differences, alpha)  # for vectors the losses of independent coordinates add
+            losses = noise.renyi(
+                differences, alpha
+            )  # for vectors the losses of independent coordinates add
             summed = losses if self.pair.dimension == 1 else np.asarray(np.sum(losses, axis=-1))
             return (alpha - 1) * summed * (1 + 2 * UNIT)
 
         def loss(pair: Pair) -> float:
-            return self._log_expected(pair, exponents, optimal=noise.convex(alpha)) / (alpha - 1) * (1 + UNIT)
+            return (
+                self._log_expected(pair, exponents, optimal=noise.convex(alpha))
+                / (alpha - 1)
+                * (1 + UNIT)
+            )
 
         return self._worst(noise, loss, lambda: self.ball.renyi(noise, alpha))
 
@@ -309,7 +346,10 @@ class TransportLoss(LossCurve):
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return E δ_{x−y}(ε), no more than the ball's; by Rényi orders where a vector's hockey stick is not known."""
-        if self.pair.dimension > 1 and noise.delta_within(1.0, epsilon, self.pair.dimension) is None:
+        if (
+            self.pair.dimension > 1
+            and noise.delta_within(1.0, epsilon, self.pair.dimension) is None
+        ):
             return super().delta(noise, epsilon)
 
         def hockey(differences: Floats) -> Floats:
@@ -332,9 +372,13 @@ class TransportLoss(LossCurve):
             return 0.0
         singles = [partial(self._excess, family, one) for one in guarantee.singles]
         distances = all_differences(*finite_laws(self.pair)).ravel()
-        turns = Turns(stairs, distances, _PER_LOSS * len(np.unique(np.abs(distances))), _STAIRS_BUDGET)
+        turns = Turns(
+            stairs, distances, _PER_LOSS * len(np.unique(np.abs(distances))), _STAIRS_BUDGET
+        )
         low = max(above, too_small(self.pair, stairs, guarantee))
-        return least_scale_of(singles, turns, low, max(self.ball.least_scale(family, guarantee), above))
+        return least_scale_of(
+            singles, turns, low, max(self.ball.least_scale(family, guarantee), above)
+        )
 
     def least_scale(self, family: Family, guarantee: Guarantee) -> float:
         if isinstance(family(1.0), Staircase):
@@ -351,7 +395,9 @@ class TransportLoss(LossCurve):
         except Refused:
             return super().enough(family, guarantee)
 
-    def _worst(self, noise: Noise, loss: Callable[[Pair], float], ceiling: Callable[[], Worst]) -> Worst:
+    def _worst(
+        self, noise: Noise, loss: Callable[[Pair], float], ceiling: Callable[[], Worst]
+    ) -> Worst:
         """Return the larger loss of both orders (one will do if the noise is symmetric), at most the ball's."""
         if noise.scale == 0:
             return Worst(0.0 if self.sensitivity == 0 else ceiling().value, self.pair)
@@ -362,21 +408,32 @@ class TransportLoss(LossCurve):
         except Refused:  # the noise has losses of single coordinates, but of no ball of vectors
             return worst
 
-    def _log_expected(self, pair: Pair, exponents: Callable[[Floats], Floats], *, optimal: bool) -> float:
+    def _log_expected(
+        self, pair: Pair, exponents: Callable[[Floats], Floats], *, optimal: bool
+    ) -> float:
         """Return log E e^exponent, rounded up, where e^exponent itself would over- or underflow too."""
-        moves = self.plan.differences if self.plan is not None else all_differences(*finite_laws(pair))
+        moves = (
+            self.plan.differences if self.plan is not None else all_differences(*finite_laws(pair))
+        )
         top = float(np.max(exponents(self._sign(pair) * moves)))
         if top == math.inf:
             return math.inf
         if top <= 1:
-            grown = self._expected(pair, lambda steps: np.expm1(exponents(steps)) * (1 + 4 * UNIT), optimal=optimal)
+            grown = self._expected(
+                pair, lambda steps: np.expm1(exponents(steps)) * (1 + 4 * UNIT), optimal=optimal
+            )
             return math.log1p(grown) * (1 + 4 * UNIT)
 
         def relative(steps: Floats) -> Floats:
             with np.errstate(under="ignore", over="ignore"):
-                return np.exp(np.minimum(exponents(steps) - top, 0.0)) * (1 + 8 * UNIT + 2 * UNIT * top)
+                return np.exp(np.minimum(exponents(steps) - top, 0.0)) * (
+                    1 + 8 * UNIT + 2 * UNIT * top
+                )
 
-        return max(top + math.log(self._expected(pair, relative, optimal=optimal)) + 4 * UNIT * (top + 1), 0.0)
+        return max(
+            top + math.log(self._expected(pair, relative, optimal=optimal)) + 4 * UNIT * (top + 1),
+            0.0,
+        )
 
     def _expected(self, pair: Pair, cost: Callable[[Floats], Floats], *, optimal: bool) -> float:
         """Return E cost under the best coupling found, rounded up; the quantile coupling may be known to be optimal."""
@@ -386,7 +443,9 @@ class TransportLoss(LossCurve):
             price = self.plan.price(cost(self._sign(pair) * self.plan.differences))
         if (self.plan is not None and (optimal or count > self._tried)) or count > MOST_PAIRS:
             return price
-        from pufferflow.distributions import emd  # POT takes longer to import than everything else here together
+        from pufferflow.distributions import (
+            emd,
+        )  # POT takes longer to import than everything else here together
 
         costs = cost(all_differences(mu, nu))
         most = float(costs.max())

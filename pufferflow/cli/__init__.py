@@ -5,7 +5,8 @@ import sys
 _AGAIN = "the same command again: nothing is charged twice"
 _STOPPED = f"Stopped.\n  try: {_AGAIN}\n"
 _STOPPED_JSON = (
-    f'{{"error": {{"kind": "Stopped", "problem": "Stopped.", "allowed": "", "instead": "{_AGAIN}"}}, "exit": 130}}\n'
+    '{"error": {"kind": "Stopped", "problem": "Stopped.", "allowed": "", '
+    f'"instead": "{_AGAIN}"}}, "exit": 130}}\n'
 )
 
 

@@ -24,7 +24,9 @@ app: Final = typer.Typer(
     pretty_exceptions_enable=False,  # typer's show local variables, which are data
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-ledgers: Final = typer.Typer(help="Show what was spent, verify that nothing was changed, and export it.")
+ledgers: Final = typer.Typer(
+    help="Show what was spent, verify that nothing was changed, and export it."
+)
 jobs: Final = typer.Typer(help="Begin a job, check its file, and print the schema for editors.")
 
 engines: Final = typer.Typer(help="Test a database or a cluster that holds the rows.")
@@ -42,7 +44,10 @@ def _show_version(requested: bool) -> None:  # noqa: FBT001 - typer calls it wit
 def root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Read the options before a command."""

@@ -91,16 +91,26 @@ def fault_of(error: BaseException) -> Fault:
     if isinstance(error, InternalError):
         return _bug(type(error).__name__, f"This is a bug of ours: {error.problem}")
     if isinstance(error, PufferflowError):
-        return Fault(type(error).__name__, error.problem, error.allowed, error.instead, exit_code(error))
+        return Fault(
+            type(error).__name__, error.problem, error.allowed, error.instead, exit_code(error)
+        )
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return Fault("Stopped", "Stopped.", "", AGAIN, STOPPED)
-    if hasattr(error, "format_message"):  # typer's own errors, whose classes differ between versions
+    if hasattr(
+        error, "format_message"
+    ):  # typer's own errors, whose classes differ between versions
         return _usage(error)
     if isinstance(error, MemoryError):
         return Fault(
-            "MemoryError", "There is not enough memory.", "", "a bigger machine, or fewer rows", exit_code(error)
+            "MemoryError",
+            "There is not enough memory.",
+            "",
+            "a bigger machine, or fewer rows",
+            exit_code(error),
         )
-    return _bug(type(error).__name__, f"This is a bug of ours: it stopped with {type(error).__name__}.")
+    return _bug(
+        type(error).__name__, f"This is a bug of ours: it stopped with {type(error).__name__}."
+    )
 
 
 def _bug(kind: str, problem: str) -> Fault:
@@ -111,5 +121,9 @@ def _usage(error: Any) -> Fault:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "pufferflow"
     commands: Iterable[str] = getattr(getattr(context, "command", None), "commands", ())
-    allowed = ", ".join(commands) or (" ".join(context.get_usage().split()).removeprefix("Usage: ") if context else "")
-    return Fault("UsageError", " ".join(error.format_message().split()), allowed, f"{path} --help", MISUSE)
+    allowed = ", ".join(commands) or (
+        " ".join(context.get_usage().split()).removeprefix("Usage: ") if context else ""
+    )
+    return Fault(
+        "UsageError", " ".join(error.format_message().split()), allowed, f"{path} --help", MISUSE
+    )

@@ -19,7 +19,10 @@ def in_words(promise: Guarantee) -> str:
     'epsilon 0.5, delta 1e-06'
     """
     parts = promise.numbers()
-    weaker = {name: (downwards if name == "alpha" else upwards)(value, SPENT) for name, value in parts.items()}
+    weaker = {
+        name: (downwards if name == "alpha" else upwards)(value, SPENT)
+        for name, value in parts.items()
+    }
     return ", ".join(f"{name} {value:g}" for name, value in weaker.items()) or repr(promise)
 
 
@@ -56,9 +59,15 @@ def disagreements(job: "Job", account: "Account | None") -> list[str]:
 
     charged, wrong = job.file.ledger, list[str]()
     if charged.limit.guarantee != account.limit:
-        wrong.append(_disagreement(account, "limit", in_words(account.limit), in_words(charged.limit.guarantee)))
+        wrong.append(
+            _disagreement(
+                account, "limit", in_words(account.limit), in_words(charged.limit.guarantee)
+            )
+        )
     if charged.dataset not in {None, account.dataset}:
-        wrong.append(_disagreement(account, "data set", repr(account.dataset), repr(charged.dataset)))
+        wrong.append(
+            _disagreement(account, "data set", repr(account.dataset), repr(charged.dataset))
+        )
     schedule = job.file.schedule
     if changed := zone_changed(account, job.name, schedule.period, schedule.timezone):
         wrong.append(f"{changed} A new release will be refused.")

@@ -14,7 +14,9 @@ from pufferflow.core.paths import local_path
 if TYPE_CHECKING:
     from pufferflow.accounting.ledger.ledger import Ledger
 
-JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job file, such as job.toml.", show_default=False)]
+JobPath = Annotated[
+    Path, typer.Argument(metavar="JOB", help="The job file, such as job.toml.", show_default=False)
+]
 PeriodName = Annotated[
     str | None,
     typer.Option(
@@ -50,7 +52,9 @@ LedgerAddress = Annotated[
         show_default=False,
     ),
 ]
-PAGE = typer.Option("--output", "-o", metavar="PAGE.html", help="Where the report is written.", show_default=False)
+PAGE = typer.Option(
+    "--output", "-o", metavar="PAGE.html", help="Where the report is written.", show_default=False
+)
 _PAGE, _DATABASE = b"<!doctype html", b"sqlite format 3"
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
 
@@ -84,10 +88,16 @@ def check_free(path: Path, *, force: bool) -> None:
     """Refuse to write over a file, except by force; the file of a ledger is never replaced."""
     local_path(path, "The path of a file")
     if _begins(path, _DATABASE):
-        raise UsageError(f"The file {path.name[:200]!r} is a database.", allowed="a new file", instead="another name")
+        raise UsageError(
+            f"The file {path.name[:200]!r} is a database.",
+            allowed="a new file",
+            instead="another name",
+        )
     if not force and (path.exists() or path.is_symlink()):
         raise UsageError(
-            f"There is a file {path.name[:200]!r} already.", allowed="a new file", instead="--force, to replace it"
+            f"There is a file {path.name[:200]!r} already.",
+            allowed="a new file",
+            instead="--force, to replace it",
         )
 
 
@@ -112,5 +122,7 @@ def _check_file(path: Path) -> None:
         problem = f"The file {path.name[:200]!r} is empty."
     if problem:
         raise UsageError(
-            problem, allowed="a ledger that a run has written", instead="pufferflow run job.toml, which makes it"
+            problem,
+            allowed="a ledger that a run has written",
+            instead="pufferflow run job.toml, which makes it",
         )

@@ -46,7 +46,9 @@ def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
     right = [is_number(rows, place) for place in range(len(columns))]
     aligned = (zip(row, widths, right, strict=True) for row in (columns, *cells))
     return [
-        "  ".join(cell.rjust(width) if ahead else cell.ljust(width) for cell, width, ahead in row).rstrip()
+        "  ".join(
+            cell.rjust(width) if ahead else cell.ljust(width) for cell, width, ahead in row
+        ).rstrip()
         for row in aligned
     ]
 
@@ -54,7 +56,9 @@ def lines_of(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
 def is_number(rows: Sequence[Sequence[object]], place: int) -> bool:
     """Return whether a column has numbers only."""
     values = [row[place] for row in rows if row[place] is not None]
-    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return bool(values) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in values
+    )
 
 
 def document(value: Mapping[str, Any]) -> str:

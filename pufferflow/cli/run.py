@@ -22,10 +22,16 @@ from pufferflow.cli.screen import Screen
 from pufferflow.core.errors import UsageError, UtilityWarning
 
 _JSON: Final = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout, for errors too, and nothing else there.")
+    bool,
+    typer.Option(
+        "--json", help="Print one JSON document on stdout, for errors too, and nothing else there."
+    ),
 ]
 _VERBOSE: Final = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log each step on stderr. Retries and waits are always logged.")
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Log each step on stderr. Retries and waits are always logged."
+    ),
 ]
 _TRACEBACK: Final = Annotated[
     bool, typer.Option("--traceback", help="Show the traceback of an error, which can quote data.")
@@ -55,7 +61,9 @@ def command(app: typer.Typer, name: str, *, example: str) -> Callable[[Command],
             return _call(function, cast(Screen, context.obj), given)
 
         _sign(run, function)
-        app.command(name, help=_reflow(function.__doc__ or ""), epilog=f"Example:\n\n{example}")(run)
+        app.command(name, help=_reflow(function.__doc__ or ""), epilog=f"Example:\n\n{example}")(
+            run
+        )
         return function
 
     return add
@@ -69,7 +77,11 @@ def _call(function: Command, screen: Screen, given: Mapping[str, Any]) -> Answer
             return function(screen, **given)
     except SystemExit:
         problem = "A function of the job ended the program."
-    raise UsageError(problem, allowed="a function that returns, or raises an error", instead="no sys.exit() in it")
+    raise UsageError(
+        problem,
+        allowed="a function that returns, or raises an error",
+        instead="no sys.exit() in it",
+    )
 
 
 def _sign(run: Callable[..., Answer], function: Command) -> None:
@@ -78,13 +90,21 @@ def _sign(run: Callable[..., Answer], function: Command) -> None:
     options = {"json": _JSON, "verbose": _VERBOSE, "traceback": _TRACEBACK}
     shared = [_parameter(name, option, default=False) for name, option in options.items()]
     context = _parameter("context", typer.Context)
-    parameters = [context, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
+    parameters = [
+        context,
+        *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own),
+        *shared,
+    ]
     run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess] - PEP 362
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 
 
-def _parameter(name: str, annotation: object, default: object = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+def _parameter(
+    name: str, annotation: object, default: object = inspect.Parameter.empty
+) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
 
 
 def _reflow(text: str) -> str:
@@ -111,7 +131,12 @@ class Root(TyperGroup):
 
         def work() -> object:
             return parent.main(
-                given, "pufferflow", complete_var, False, windows_expand_args, **{**extra, "obj": screen}
+                given,
+                "pufferflow",
+                complete_var,
+                False,
+                windows_expand_args,
+                **{**extra, "obj": screen},
             )
 
         sys.exit(run_to_end(screen, work))

@@ -31,7 +31,9 @@ class Screen:
         given = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a character that a terminal lacks is no error
+                stream.reconfigure(
+                    errors="replace"
+                )  # a character that a terminal lacks is no error
         verbose = not given.isdisjoint({"--verbose", "-v"})
         return cls("--json" in given, "--traceback" in given, verbose, sys.stdout)
 
@@ -74,7 +76,9 @@ class Screen:
             draw_facts(self.out, pairs)
         else:
             width = max((len(name) for name, _ in pairs), default=0)
-            write(self.out, "\n".join(f"{name:<{width}}  {safe(str(value))}" for name, value in pairs))
+            write(
+                self.out, "\n".join(f"{name:<{width}}  {safe(str(value))}" for name, value in pairs)
+            )
 
     def answer(self, answer: Mapping[str, Any], code: int) -> None:
         """Print the document of a finished command."""
@@ -88,7 +92,9 @@ class Screen:
             return
         named = fault.exit not in {BUG, STOPPED}
         write_words(
-            sys.stderr, f"{fault.kind}: {fault.problem}" if named else fault.problem, "bold red" if named else "bold"
+            sys.stderr,
+            f"{fault.kind}: {fault.problem}" if named else fault.problem,
+            "bold red" if named else "bold",
         )
         for name, text in (("allowed", fault.allowed), ("try", fault.instead)):
             if text:

@@ -24,7 +24,9 @@ def draw_text(stream: TextIO | None, text: str, style: str = "") -> None:
     _draw(stream, Text(safe(text), style=style))
 
 
-def draw_table(stream: TextIO | None, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def draw_table(
+    stream: TextIO | None, columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> None:
     """Draw a table; on a terminal too narrow for it, each row as a list of its cells."""
     cells = [[cell_text(value) for value in row] for row in rows]
     numbers = [is_number(rows, place) for place in range(len(columns))]
@@ -35,7 +37,9 @@ def draw_table(stream: TextIO | None, columns: Sequence[str], rows: Sequence[Seq
         return
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for name, number in zip(columns, numbers, strict=True):
-        table.add_column(Text(name), justify="right" if number else "left", overflow="fold", no_wrap=number)
+        table.add_column(
+            Text(name), justify="right" if number else "left", overflow="fold", no_wrap=number
+        )
     for row in cells:
         table.add_row(*map(Text, row))
     _draw(stream, table)
@@ -51,7 +55,9 @@ def draw_facts(stream: TextIO | None, pairs: Sequence[tuple[str, object]]) -> No
     _draw(stream, table)
 
 
-def _least_width(columns: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool]) -> int:
+def _least_width(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool]
+) -> int:
     total = 0
     for place, name in enumerate(columns):
         widest = max((cell_len(row[place]) for row in cells), default=0)
@@ -68,7 +74,9 @@ def _draw(stream: TextIO | None, thing: RenderableType) -> None:
 def rendered(thing: RenderableType, width: int, encoding: str | None) -> str:
     """Return the output for a terminal of this width, without colours by NO_COLOR or a plain TERM."""
     colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {"dumb", "unknown"}
-    page = io.TextIOWrapper(io.BytesIO(), encoding=encoding or "ascii", errors="replace", newline="")
+    page = io.TextIOWrapper(
+        io.BytesIO(), encoding=encoding or "ascii", errors="replace", newline=""
+    )
     console = Console(
         file=page,
         width=width,

@@ -15,10 +15,23 @@ the least expected loss among all that keep a guarantee together with the past r
 from pufferflow.confounding.additive import Additive
 from pufferflow.confounding.copula import Dependence, Parts, gaussian_copula, tied_channels
 from pufferflow.confounding.cost import Cost, Losses, cost
-from pufferflow.confounding.design import Design, Loss, best_channel, check_probabilities, design, named_loss
+from pufferflow.confounding.design import (
+    Design,
+    Loss,
+    best_channel,
+    check_probabilities,
+    design,
+    named_loss,
+)
 from pufferflow.confounding.joint_law import ProjectedTable, check_size, see
 from pufferflow.confounding.law_pairs import ExactPair, likelihood_below
-from pufferflow.confounding.posterior import Belief, Posterior, beliefs_after, epsilon_of_ratio, posterior_ratio
+from pufferflow.confounding.posterior import (
+    Belief,
+    Posterior,
+    beliefs_after,
+    epsilon_of_ratio,
+    posterior_ratio,
+)
 from pufferflow.confounding.target import PastOutcomes, Target, bin_edges
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.noise.channel import Channel, Drawn

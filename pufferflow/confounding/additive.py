@@ -111,7 +111,11 @@ def laplace_cells(answers: Floats, most: int) -> Cells:
     atoms = np.unique(answers)
     spare = max(most - len(atoms), 0)
     gaps = np.diff(atoms)
-    share = np.floor(spare * gaps / max(gaps.sum(), 1e-300)).astype(int) if len(gaps) else np.zeros(0, dtype=int)
+    share = (
+        np.floor(spare * gaps / max(gaps.sum(), 1e-300)).astype(int)
+        if len(gaps)
+        else np.zeros(0, dtype=int)
+    )
     share = np.minimum(share, np.ceil(gaps * 4000).astype(int))  # a finer grid gains nothing
     counts: list[int] = share.tolist()
     between = zip(pairwise(atoms.tolist()), counts, strict=True)
@@ -129,9 +133,13 @@ def cells_of(noise: Noise, answers: Floats, most: int, blurred: float = 0.0) -> 
     if isinstance(noise, Laplace):
         return laplace_cells(answers, most)
     low, high = float(answers.min()), float(answers.max())
-    steepest = high - low + _FAR if isinstance(noise, Gaussian) else _power(noise)  # of a log density, within the cells
+    steepest = (
+        high - low + _FAR if isinstance(noise, Gaussian) else _power(noise)
+    )  # of a log density, within the cells
     edges = _edges(noise, low, high, most)
-    inner = np.subtract(*slopes_of(noise, edges[:-1] - high, edges[1:] - low)[::-1]) * np.diff(edges)
+    inner = np.subtract(*slopes_of(noise, edges[:-1] - high, edges[1:] - low)[::-1]) * np.diff(
+        edges
+    )
     ends = 2 * noise.pure(high - low) if isinstance(noise, GeneralizedCauchy) else math.inf
     width = np.concatenate([[ends], np.minimum(inner, ends), [ends]]) * (1 + 64 * UNIT)
     if low == high:
@@ -177,14 +185,25 @@ def count_of_steps(answers: Sequence[Fraction]) -> int:
 def staircase_cells(noise: Staircase, answers: Sequence[Fraction]) -> Cells:
     """Return the cells of a staircase with steps of length 1; answers begin at 0."""
     share, atoms, high = Fraction(noise.gamma or 0.0), sorted(set(answers)), max(answers)
-    jumps = {atom + side * (share + step) for atom in atoms for side in (-1, 1) for step in range(math.ceil(high) + 2)}
-    edges = sorted({one for one in jumps if -1 < one < high + 1} | {Fraction(-1), Fraction(0), high, high + 1})
+    jumps = {
+        atom + side * (share + step)
+        for atom in atoms
+        for side in (-1, 1)
+        for step in range(math.ceil(high) + 2)
+    }
+    edges = sorted(
+        {one for one in jumps if -1 < one < high + 1} | {Fraction(-1), Fraction(0), high, high + 1}
+    )
     middle = np.array([(a + b) / 2 for a, b in pairwise(edges)], dtype=object)
     lengths = np.array([float(b - a) for a, b in pairwise(edges)])
     outside = np.array([one < 0 or one > high for one in middle.tolist()])
     repeats = np.where(outside, 1 / -math.expm1(-noise.epsilon), 1.0)
     own = {
-        atom: np.exp(-noise.epsilon * falls(middle - atom, share)) * noise.height * lengths * repeats for atom in atoms
+        atom: np.exp(-noise.epsilon * falls(middle - atom, share))
+        * noise.height
+        * lengths
+        * repeats
+        for atom in atoms
     }
     deepest = noise.epsilon * (float(high) + 2)
     masses, off = np.stack([own[one] for one in answers]), (32 + 4 * deepest) * UNIT
@@ -194,7 +213,9 @@ def staircase_cells(noise: Staircase, answers: Sequence[Fraction]) -> Cells:
 def falls(distances: Array, share: Fraction) -> Array:
     """Return how often the density has fallen at distances, which are rational numbers, from its middle."""
     sizes = [abs(one) for one in distances.tolist()]
-    return np.array([math.floor(one) + (one - math.floor(one) >= share) for one in sizes], dtype=np.float64)
+    return np.array(
+        [math.floor(one) + (one - math.floor(one) >= share) for one in sizes], dtype=np.float64
+    )
 
 
 def log_stairs(noise: Staircase, distance: Fraction) -> float:

@@ -64,10 +64,16 @@ def gaussian_copula(first: Any, second: Any, correlation: float) -> Any:
     rho = read_correlation(correlation)
     if isinstance(first, Additive):
         return CopulaNoise(first, second, rho)
-    return tied_channels(first, second, lambda u, v: normal_below(scipy.special.ndtri(u), scipy.special.ndtri(v), rho))
+    return tied_channels(
+        first,
+        second,
+        lambda u, v: normal_below(scipy.special.ndtri(u), scipy.special.ndtri(v), rho),
+    )
 
 
-def tied_channels(first: Channel, second: Channel, copula: Callable[[Floats, Floats], Any]) -> Channel:
+def tied_channels(
+    first: Channel, second: Channel, copula: Callable[[Floats, Floats], Any]
+) -> Channel:
     """Return the channel that publishes the outputs of two, tied by a copula: P(Y_1 ≤ y_1, Y_2 ≤ y_2) = C(u, v).
 
     `copula` is a function of two arrays of probabilities. Outputs are in the order of the channels. The result has
@@ -79,14 +85,22 @@ def tied_channels(first: Channel, second: Channel, copula: Callable[[Floats, Flo
     Fraction(0, 1)
     """
     for one, name in ((first, "first"), (second, "second")):
-        instance(one, Channel, name, allowed="a pf.confounding.Channel", instead="pf.confounding.Channel(…)")
+        instance(
+            one,
+            Channel,
+            name,
+            allowed="a pf.confounding.Channel",
+            instead="pf.confounding.Channel(…)",
+        )
     columns = tuple(dict.fromkeys([*first.reads, *second.reads]))
     inputs: list[Values] = []
     rows: list[list[Fraction]] = []
     tied: dict[tuple[int, int], list[Fraction]] = {}
     for (one, left), (two, right) in product(enumerate(first.points), enumerate(second.points)):
         known = dict(zip(first.reads, left, strict=True))
-        if all(known.get(name, value) == value for name, value in zip(second.reads, right, strict=True)):
+        if all(
+            known.get(name, value) == value for name, value in zip(second.reads, right, strict=True)
+        ):
             known |= dict(zip(second.reads, right, strict=True))
             inputs.append(tuple(known[name] for name in columns))
             if (one, two) not in tied:
@@ -103,7 +117,9 @@ def effective_correlation(correlation: float, variance: float) -> float:
     0.755929
     """
     size = abs(correlation) * math.sqrt(variance)
-    return math.copysign(size / math.sqrt(correlation**2 * variance + 1 - correlation**2), correlation)
+    return math.copysign(
+        size / math.sqrt(correlation**2 * variance + 1 - correlation**2), correlation
+    )
 
 
 def _tied(first: Sequence[Fraction], second: Sequence[Fraction], copula: Any) -> list[Fraction]:
@@ -121,11 +137,17 @@ def _tied(first: Sequence[Fraction], second: Sequence[Fraction], copula: Any) ->
     shrink = min([Fraction(1), *(own / found for own, found in sums if found > 0)])
     whole = [[one * shrink for one in row] for row in whole]
     rows = [own - sum(row) for own, row in zip(first, whole, strict=True)]
-    columns = [own - sum(column) for own, column in zip(second, zip(*whole, strict=True), strict=True)]
+    columns = [
+        own - sum(column) for own, column in zip(second, zip(*whole, strict=True), strict=True)
+    ]
     missing = sum(rows, Fraction(0))
     if missing == 0:
         return [one for row in whole for one in row]
-    return [one + rows[i] * columns[j] / missing for i, row in enumerate(whole) for j, one in enumerate(row)]
+    return [
+        one + rows[i] * columns[j] / missing
+        for i, row in enumerate(whole)
+        for j, one in enumerate(row)
+    ]
 
 
 def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], copula: Any) -> Floats:
@@ -133,7 +155,9 @@ def _copula_masses(first: Sequence[Fraction], second: Sequence[Fraction], copula
     sums = [np.array([0.0, *map(float, accumulate(law))]).clip(0.0, 1.0) for law in (first, second)]
     u, v = (np.append(one[:-1], 1.0) for one in sums)
     shape = len(u), len(v)
-    below = np.asarray(copula(*(np.ascontiguousarray(one) for one in np.broadcast_arrays(u[:, None], v[None, :]))))
+    below = np.asarray(
+        copula(*(np.ascontiguousarray(one) for one in np.broadcast_arrays(u[:, None], v[None, :])))
+    )
     if below.shape != shape or not np.isfinite(below).all():
         raise UsageError(
             "The copula gives no number for every pair of probabilities.",
@@ -188,8 +212,14 @@ def independent_pairs(seen: ProjectedTable, releases: Sequence[Release]) -> Pair
         for laws in own:
             law, unit = laws[place]
             check_size(joint.size * law.shape[1], f"{joint.shape[1] * law.shape[1]} joint outputs")
-            joint, total = (joint[:, :, None] * law[:, None, :]).reshape(len(joint), -1), total * unit
-        pairs += [(_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], total)) for pair in seen.pairs]
+            joint, total = (
+                (joint[:, :, None] * law[:, None, :]).reshape(len(joint), -1),
+                total * unit,
+            )
+        pairs += [
+            (_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], total))
+            for pair in seen.pairs
+        ]
     return pairs
 
 
@@ -214,7 +244,11 @@ def _independent_noisy(seen: ProjectedTable, releases: Sequence[Release]) -> Pai
     joint = own[0]
     for one in own[1:]:
         joint = _product(joint, one)
-    return [(_labels(seen, pair), joint.pair(law[pair[0]], law[pair[1]])) for law in joint.laws for pair in seen.pairs]
+    return [
+        (_labels(seen, pair), joint.pair(law[pair[0]], law[pair[1]]))
+        for law in joint.laws
+        for pair in seen.pairs
+    ]
 
 
 def _product(first: CellLaws, second: CellLaws) -> CellLaws:
@@ -224,8 +258,12 @@ def _product(first: CellLaws, second: CellLaws) -> CellLaws:
         (one[:, :, None] * other[:, None, :]).reshape(len(one), -1)
         for one, other in zip(first.laws, second.laws, strict=True)
     ]
-    largest, beside = (np.max([law.max(axis=0) for law in one.laws], axis=0) for one in (first, second))
-    blur = np.multiply.outer(first.blur, beside + second.blur) + np.multiply.outer(largest, second.blur)
+    largest, beside = (
+        np.max([law.max(axis=0) for law in one.laws], axis=0) for one in (first, second)
+    )
+    blur = np.multiply.outer(first.blur, beside + second.blur) + np.multiply.outer(
+        largest, second.blur
+    )
     return CellLaws(width, first.off + second.off, first.sharp and second.sharp, blur.ravel(), laws)
 
 
@@ -239,7 +277,9 @@ def _independent_noisy_refused(size: int) -> Pairs:
 
 def _own_cells(seen: ProjectedTable, release: Release) -> CellLaws:
     if is_noisy(release):
-        return noisy_laws(seen, Outcomes.of(seen, []), [cast(Additive | CopulaNoise, release)], most=_MOST_OF_ONE)
+        return noisy_laws(
+            seen, Outcomes.of(seen, []), [cast(Additive | CopulaNoise, release)], most=_MOST_OF_ONE
+        )
     laws = [
         np.array([[one / total for one in row] for row in law.tolist()])
         for law, total in _own_laws(seen, cast(Channel | Additive, release))
@@ -265,10 +305,14 @@ def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependen
             pair = ExactPair(joint[one], joint[other], 1)
             found.append((pair.pure, place, (one, other), pair.largest_ratio[0]))
     _, place, pair, worst = max(found, key=lambda one: one[0])
-    tops, bottoms = (_split(seen, channels, joints[place], place, value, outcomes) for value in pair)
+    tops, bottoms = (
+        _split(seen, channels, joints[place], place, value, outcomes) for value in pair
+    )
     with np.errstate(invalid="ignore"):  # outcomes of probability 0 under both secrets
         losses = tops - bottoms  # of shape (releases and the copula, outcomes)
-    weights = np.array([float(Fraction(one, int(joints[place][pair[0]].sum()))) for one in joints[place][pair[0]]])
+    weights = np.array(
+        [float(Fraction(one, int(joints[place][pair[0]].sum()))) for one in joints[place][pair[0]]]
+    )
     there = weights > 0
     average = [float(np.sum(weights[there] * row[there])) for row in losses]
     return Dependence(
@@ -280,23 +324,36 @@ def dependence_of(seen: ProjectedTable, releases: Sequence[Release]) -> Dependen
 
 def _parts(losses: Sequence[float], outputs: tuple[Any, ...] | None) -> Parts:
     return Parts(
-        math.fsum(losses) if all(map(math.isfinite, losses)) else sum(losses), tuple(losses[:-1]), losses[-1], outputs
+        math.fsum(losses) if all(map(math.isfinite, losses)) else sum(losses),
+        tuple(losses[:-1]),
+        losses[-1],
+        outputs,
     )
 
 
 def _split(  # noqa: PLR0913, PLR0917 - one table, one secret, and what is known of all
-    seen: ProjectedTable, channels: Sequence[Channel], joint: Array, place: int, value: int, outcomes: Outcomes
+    seen: ProjectedTable,
+    channels: Sequence[Channel],
+    joint: Array,
+    place: int,
+    value: int,
+    outcomes: Outcomes,
 ) -> Any:
     """Return the logs of each release's own law at every outcome, and of joint law over product."""
     logs: list[Any] = []
     for at, channel in enumerate(channels):
         law, total = _own_laws(seen, channel)[place]
-        known = {output: law[value][one] for one, output in enumerate(Outcomes.of(seen, [channel]).labels)}
+        known = {
+            output: law[value][one]
+            for one, output in enumerate(Outcomes.of(seen, [channel]).labels)
+        }
         logs.append(np.array([_log(known[(label[at],)], total) for label in outcomes.labels]))
     whole = seen.laws[place][1] * outcomes.total
     together = np.array([_log(one, whole) for one in joint[value].tolist()])
     own = np.sum(logs, axis=0)
-    return np.stack([*logs, np.where(np.isfinite(own), together - np.where(np.isfinite(own), own, 0.0), 0.0)])
+    return np.stack(
+        [*logs, np.where(np.isfinite(own), together - np.where(np.isfinite(own), own, 0.0), 0.0)]
+    )
 
 
 def _log(mass: int, total: int) -> float:

@@ -17,12 +17,24 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferflow.confounding.copula import Dependence, dependence_of, independent_pairs
-from pufferflow.confounding.joint_law import Pairs, ProjectedTable, Release, as_releases, columns_read, pairs_of, see
+from pufferflow.confounding.joint_law import (
+    Pairs,
+    ProjectedTable,
+    Release,
+    as_releases,
+    columns_read,
+    pairs_of,
+    see,
+)
 from pufferflow.confounding.posterior import Posterior, posterior_of
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import float_below
-from pufferflow.core.validate import finite_number, finite_number_at_least_zero, probability_below_one
+from pufferflow.core.validate import (
+    finite_number,
+    finite_number_at_least_zero,
+    probability_below_one,
+)
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.models.domain import Label
 from pufferflow.privacy.guarantee import Approx, Guarantee, Pure
@@ -68,7 +80,11 @@ class Losses:
     def certainty(self, delta: float | None = None) -> Certainty:
         """Return whether the numbers are exact or bounds: those of every δ, or, with delta=0, the pure loss alone."""
         each = [pair.pure_certainty if delta == 0 else pair.certainty for _, pair in self.laws]
-        return Certainty.EXACT if all(one is Certainty.EXACT for one in each) else Certainty.UPPER_BOUND
+        return (
+            Certainty.EXACT
+            if all(one is Certainty.EXACT for one in each)
+            else Certainty.UPPER_BOUND
+        )
 
     def tradeoff(self, levels: npt.ArrayLike) -> Floats:
         """Return the least error of the second kind of any attack with an error of the first kind of at most a level.
@@ -78,7 +94,9 @@ class Losses:
         allowed, instead = "numbers from 0 to 1", "tradeoff([0.01, 0.05, 0.1])"
         at = np.atleast_1d(np.asarray(levels, dtype=object))
         read = [
-            finite_number(one, "A level", allowed=allowed, instead=instead, fits=lambda x: 0 <= x <= 1)
+            finite_number(
+                one, "A level", allowed=allowed, instead=instead, fits=lambda x: 0 <= x <= 1
+            )
             for one in at.ravel().tolist()
         ]
         return np.min([pair.attack.second_error(np.array(read)) for _, pair in self.laws], axis=0)
@@ -109,7 +127,9 @@ def read_target(guarantee: object) -> tuple[float, float]:
     """Return ε and δ of a guarantee that M31 and M32 cover."""
     if not isinstance(guarantee, Pure | Approx):
         raise Refused(
-            f"The guarantee is {guarantee!r}." if isinstance(guarantee, Guarantee) else "That is no guarantee.",
+            f"The guarantee is {guarantee!r}."
+            if isinstance(guarantee, Guarantee)
+            else "That is no guarantee.",
             allowed="pf.Pure or pf.Approx",
             instead="pf.Pure(1.0), or pf.Approx(1.0, 1e-6)",
         )
@@ -154,7 +174,10 @@ class Cost(Losses):
         [0.405465, 0.0]
         """
         totals = [0.0, *(one.epsilon(delta) for one in self.prefixes)]
-        return [0.0 if before == after else max(after - before, 0.0) for before, after in pairwise(totals)]
+        return [
+            0.0 if before == after else max(after - before, 0.0)
+            for before, after in pairwise(totals)
+        ]
 
     def summed(self, delta: float = 0.0) -> float:
         """Return the sum of the ε of all releases alone, each at its share of δ: no bound of the true loss (M23)."""
@@ -179,7 +202,9 @@ class Cost(Losses):
 
     def __repr__(self) -> str:
         loss = (
-            f"pure epsilon {self.pure:.6g}" if math.isfinite(self.pure) else f"epsilon {self.epsilon(1e-6):.6g} at 1e-6"
+            f"pure epsilon {self.pure:.6g}"
+            if math.isfinite(self.pure)
+            else f"epsilon {self.epsilon(1e-6):.6g} at 1e-6"
         )
         return f"<Cost of {len(self.releases)} releases about {self.seen.secret!r}: {loss}>"
 

@@ -53,7 +53,9 @@ def repaired(target: Target, solved: Floats, chances: Floats) -> tuple[Array, in
     share = _share(target, rows, still)
     mixed, unit = rows * (_SHARES - share) + still[None, :] * share, _ROWS * _SHARES
     if not kept(target, mixed, unit):
-        raise InternalError("A repaired mechanism breaks its guarantee.", instead="reporting it to the maintainers")
+        raise InternalError(
+            "A repaired mechanism breaks its guarantee.", instead="reporting it to the maintainers"
+        )
     common = math.gcd(unit, *mixed.ravel().tolist())
     return mixed // common, unit // common
 
@@ -100,7 +102,15 @@ def _share(target: Target, rows: Array, still: Array) -> int:
             else:
                 up, down = target.likelihood.numerator, target.likelihood.denominator
                 excess, slack = laws.p * down - laws.q * up, spare.q * up - spare.p * down
-                need = max([need, *(_part_of(excess[at], slack[at]) for at in np.flatnonzero(excess > 0).tolist())])
+                need = max(
+                    [
+                        need,
+                        *(
+                            _part_of(excess[at], slack[at])
+                            for at in np.flatnonzero(excess > 0).tolist()
+                        ),
+                    ]
+                )
     return math.ceil(need * _SHARES)
 
 
@@ -206,8 +216,13 @@ def _keep(rows: "_Program", target: Target, place: int, known: tuple[int, Any, i
     secrets, past, inputs = scaled.shape
     joint = rows.variables(secrets * past * outputs)
     spread = _sparse().kron(_sparse().csr_matrix(scaled.reshape(-1, inputs)), _eye(outputs)) @ lift
-    rows.equal([(gamma, spread), (joint, -_eye(secrets * past * outputs))], np.zeros(int(secrets * past * outputs)))
-    first, second = (_places(secrets, past * outputs, side) for side in zip(*target.seen.pairs, strict=True))
+    rows.equal(
+        [(gamma, spread), (joint, -_eye(secrets * past * outputs))],
+        np.zeros(int(secrets * past * outputs)),
+    )
+    first, second = (
+        _places(secrets, past * outputs, side) for side in zip(*target.seen.pairs, strict=True)
+    )
     count: int = first.shape[0]
     blocks: _Blocks = [(joint, first - float(target.likelihood) * second)]
     if target.delta > 0:
@@ -215,21 +230,31 @@ def _keep(rows: "_Program", target: Target, place: int, known: tuple[int, Any, i
         blocks.append((excess, -_eye(count)))
         pairs = len(target.seen.pairs)
         if target.budgets:
-            allowed = np.array([[float(one) for one in row] for row in target.budgets[place].tolist()]) / units
+            allowed = (
+                np.array([[float(one) for one in row] for row in target.budgets[place].tolist()])
+                / units
+            )
             each = _sparse().kron(_eye(pairs * past), np.ones((1, outputs)))
             rows.at_most([(excess, each)], allowed.ravel())
             rows.at_most(blocks, np.zeros(count))
             return
         each = np.repeat(units, outputs)[None, :]
-        rows.at_most([(excess, _sparse().kron(_eye(pairs), each))], np.full(pairs, float(target.delta)))
+        rows.at_most(
+            [(excess, _sparse().kron(_eye(pairs), each))], np.full(pairs, float(target.delta))
+        )
     rows.at_most(blocks, np.zeros(count))
 
 
 def _scaled(part: Array) -> tuple[Floats, Floats]:
     """Return the likelihoods of the inputs in units of the largest of each past output, and these units."""
     sums = part.sum(axis=2)
-    largest = np.maximum(sums.max(axis=0), 1).tolist()  # another table's outputs may be impossible here
-    scaled = [[[one / unit for one in row] for row, unit in zip(rows, largest, strict=True)] for rows in part.tolist()]
+    largest = np.maximum(
+        sums.max(axis=0), 1
+    ).tolist()  # another table's outputs may be impossible here
+    scaled = [
+        [[one / unit for one in row] for row, unit in zip(rows, largest, strict=True)]
+        for rows in part.tolist()
+    ]
     total = int(sums[0].sum())
     return np.array(scaled), np.array([one / total for one in largest])
 
@@ -292,7 +317,8 @@ class _Program:
         )
         if found.x is None:
             raise InternalError(
-                f"The linear program was not solved: {found.message}", instead="reporting it to the maintainers"
+                f"The linear program was not solved: {found.message}",
+                instead="reporting it to the maintainers",
             )
         return np.asarray(found.x, dtype=np.float64), float(found.fun)
 
@@ -372,7 +398,9 @@ def design(  # noqa: PLR0913 - the data of the program, and its restrictions
     releases = as_releases(past)
     asked, read = _columns_read(table, releases, secret, query, reads)
     seen = see(table, secret, list(dict.fromkeys([*columns_read(releases), *read, *asked])))
-    return best_channel(seen, Target.of(seen, releases, read, guarantee, published), guarantee, asked, loss, outputs)
+    return best_channel(
+        seen, Target.of(seen, releases, read, guarantee, published), guarantee, asked, loss, outputs
+    )
 
 
 def best_channel(  # noqa: PLR0913, PLR0917 - the data of the program
@@ -393,7 +421,12 @@ def best_channel(  # noqa: PLR0913, PLR0917 - the data of the program
     rows, unit = repaired(target, gamma, _chances(seen, target, read))
     probabilities = [[Fraction(one, unit) for one in row] for row in rows.tolist()]
     channel = Channel(read, unwrapped(target.inputs), grid, probabilities)
-    return Design(channel, guarantee, float_above(max(Fraction((own * rows).sum()) / unit for own in expected)), least)
+    return Design(
+        channel,
+        guarantee,
+        float_above(max(Fraction((own * rows).sum()) / unit for own in expected)),
+        least,
+    )
 
 
 def _columns_read(
@@ -420,14 +453,19 @@ def _columns_read(
 
 def _read_outputs(given: Any) -> tuple[Any, ...]:
     try:
-        listed = tuple(label(one, "An output") for one in (given.tolist() if hasattr(given, "tolist") else given))
+        listed = tuple(
+            label(one, "An output")
+            for one in (given.tolist() if hasattr(given, "tolist") else given)
+        )
     except TypeError:
         raise UsageError(
             f"outputs is {quoted(given)}.", allowed="a list of outputs", instead="outputs=[0, 1, 2]"
         ) from None
     if not listed or len(set(listed)) < len(listed):
         raise UsageError(
-            "outputs is empty, or has a value twice.", allowed="different values", instead="outputs=[0, 1, 2]"
+            "outputs is empty, or has a value twice.",
+            allowed="different values",
+            instead="outputs=[0, 1, 2]",
         )
     return listed
 
@@ -440,7 +478,11 @@ def _read_loss(loss: Any, answers: tuple[Values, ...], outputs: tuple[Any, ...])
     elif callable(loss):
         rows = [[loss(output, answer) for output in outputs] for answer in plain]
     else:
-        rows = [list(row) for row in (loss.tolist() if hasattr(loss, "tolist") else loss)] if _is_matrix(loss) else []
+        rows = (
+            [list(row) for row in (loss.tolist() if hasattr(loss, "tolist") else loss)]
+            if _is_matrix(loss)
+            else []
+        )
     if len(rows) != len(plain) or any(len(row) != len(outputs) for row in rows):
         raise UsageError(
             f"loss has not a row for each of {len(plain)} answers and a number for each of {len(outputs)} outputs.",
@@ -448,7 +490,10 @@ def _read_loss(loss: Any, answers: tuple[Values, ...], outputs: tuple[Any, ...])
             instead='"absolute"',
         )
     read = [
-        [Fraction(finite_number(one, "A loss", allowed="finite numbers", instead='"absolute"')) for one in row]
+        [
+            Fraction(finite_number(one, "A loss", allowed="finite numbers", instead='"absolute"'))
+            for one in row
+        ]
         for row in rows
     ]
     if len({one for row in read for one in row}) == 1:
@@ -493,7 +538,12 @@ def _named(loss: str, output: Any, answer: Any) -> float:
 
 
 def _expected(  # noqa: PLR0913, PLR0917 - one table, and the query
-    seen: ProjectedTable, target: Target, asked: tuple[str, ...], read: tuple[str, ...], each: Array, joint: Array
+    seen: ProjectedTable,
+    target: Target,
+    asked: tuple[str, ...],
+    read: tuple[str, ...],
+    each: Array,
+    joint: Array,
 ) -> Array:
     """Return Σ P(x, f)·loss(y, f) for every input x and output y, in rational numbers."""
     answers = sorted({seen.place(asked, point) for point in seen.points})
@@ -501,7 +551,9 @@ def _expected(  # noqa: PLR0913, PLR0917 - one table, and the query
     total = int(joint.sum())
     for at, point in enumerate(seen.points):
         chance = Fraction(int(joint[:, at].sum()), total)
-        expected[target.inputs.index(seen.place(read, point))] += chance * each[answers.index(seen.place(asked, point))]
+        expected[target.inputs.index(seen.place(read, point))] += (
+            chance * each[answers.index(seen.place(asked, point))]
+        )
     return expected
 
 

@@ -14,7 +14,13 @@ from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from pufferflow.confounding.additive import Additive, Cells, cells_of, count_of_steps, staircase_cells
+from pufferflow.confounding.additive import (
+    Additive,
+    Cells,
+    cells_of,
+    count_of_steps,
+    staircase_cells,
+)
 from pufferflow.confounding.law_pairs import CoupledPair, ExactPair, LawPair, NoisyPair
 from pufferflow.confounding.tied import CopulaNoise, tied_cells
 from pufferflow.core.arrays import Array, Floats
@@ -31,7 +37,9 @@ from pufferflow.noise.channel import Channel
 from pufferflow.noise.gaussian import Gaussian
 from pufferflow.noise.staircase import Staircase
 
-_TABLES = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
+_TABLES = (
+    'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
+)
 
 
 @final
@@ -59,7 +67,9 @@ class ProjectedTable:
     @cached_property
     def chances(self) -> tuple[list[Fraction], ...]:
         """For every table the probabilities of the values of the secret."""
-        return tuple([Fraction(sum(row), joint.sum()) for row in joint.tolist()] for joint in self.masses)
+        return tuple(
+            [Fraction(sum(row), joint.sum()) for row in joint.tolist()] for joint in self.masses
+        )
 
     def place(self, columns: Sequence[str], point: Values) -> Values:
         """Return the values of some of the columns at a point."""
@@ -144,7 +154,9 @@ def _hidden(table: Table, secret: Any, columns: Sequence[str]) -> str:
     return unread[0]
 
 
-def _pairs(tables: Sequence[Table], hidden: str, secret: Any, values: tuple[Label, ...]) -> tuple[tuple[int, int], ...]:
+def _pairs(
+    tables: Sequence[Table], hidden: str, secret: Any, values: tuple[Label, ...]
+) -> tuple[tuple[int, int], ...]:
     """Return both orders of the pairs; refuse values of the secret that some table never produces."""
     if len(values) < 2:
         raise UsageError(
@@ -168,7 +180,9 @@ def _pairs(tables: Sequence[Table], hidden: str, secret: Any, values: tuple[Labe
     return tuple(pair for one, other in both for pair in ((one, other), (other, one)))
 
 
-def _joint(table: Table, hidden: str, columns: Sequence[str]) -> dict[tuple[Label, Values], Fraction]:
+def _joint(
+    table: Table, hidden: str, columns: Sequence[str]
+) -> dict[tuple[Label, Values], Fraction]:
     """Return the joint law of the secret and some columns; floats are the decimals they are written as."""
     own = table.cells[table.names.index(hidden)]
     read = [table.cells[table.names.index(name)] for name in columns]
@@ -203,7 +217,11 @@ class Coordinate:
     @property
     def least(self) -> int:
         """The number of cells that it needs: staircases have all of theirs, Laplace noise a knot for every answer."""
-        return count_of_steps(self.exact) if isinstance(self.noise, Staircase) else len(np.unique(self.answers))
+        return (
+            count_of_steps(self.exact)
+            if isinstance(self.noise, Staircase)
+            else len(np.unique(self.answers))
+        )
 
     def cells(self, most: int) -> Cells:
         """Return its cells."""
@@ -251,7 +269,10 @@ def coordinates_of(
             others.append(TiedCoordinates(units, (answers[0], answers[1]), one.correlation))
         else:
             unit = one.noise.at(1.0)
-            others += [Coordinate(unit, own, exact=whole) for own, whole in zip(answers, exact, strict=True)]
+            others += [
+                Coordinate(unit, own, exact=whole)
+                for own, whole in zip(answers, exact, strict=True)
+            ]
     if bells and spanned:
         return [*_spanned(np.stack(bells, axis=1)), *others]
     return [*(Coordinate(Gaussian(1.0), own - own.min()) for own in bells), *others]
@@ -299,7 +320,9 @@ def _spanned(answers: Floats) -> list[Coordinate]:
     return [Coordinate(Gaussian(1.0), own - own.min(), blurred) for own in along.T]
 
 
-def room_for(coordinates: Sequence[Coordinate | TiedCoordinates], points: int, outcomes: int, most: int) -> int:
+def room_for(
+    coordinates: Sequence[Coordinate | TiedCoordinates], points: int, outcomes: int, most: int
+) -> int:
     """Return the number of cells of each number; 0 if the cells that they need do not fit."""
     room = min(_MOST_CELLS, _MOST_FLOATS // points) // outcomes
     each = min(int(max(room, 1) ** (1 / sum(one.dimensions for one in coordinates))), most)
@@ -390,7 +413,9 @@ def as_releases(given: Any) -> tuple[Release, ...]:
 
 def is_noisy(release: Release) -> bool:
     """Return whether a release has continuous noise."""
-    return isinstance(release, CopulaNoise) or (isinstance(release, Additive) and release.noise.scale > 0)
+    return isinstance(release, CopulaNoise) or (
+        isinstance(release, Additive) and release.noise.scale > 0
+    )
 
 
 def columns_read(releases: Sequence[Release]) -> list[str]:
@@ -411,7 +436,9 @@ def pairs_of(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     if noisy and most > MOST_STEPS:
         return _coupled_pairs(seen, channels, noisy)
     outcomes = Outcomes.of(seen, channels)
-    if noisy and not room_for(coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], _ONE_COORDINATE):
+    if noisy and not room_for(
+        coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], _ONE_COORDINATE
+    ):
         return _coupled_pairs(seen, channels, noisy)
     if noisy:
         return _noisy_pairs(seen, outcomes, noisy)
@@ -419,14 +446,22 @@ def pairs_of(seen: ProjectedTable, releases: Sequence[Release]) -> Pairs:
     for laws, total in seen.laws:
         joint = laws @ outcomes.masses
         unit = total * outcomes.total
-        pairs += [(_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], unit)) for pair in seen.pairs]
+        pairs += [
+            (_labels(seen, pair), ExactPair(joint[pair[0]], joint[pair[1]], unit))
+            for pair in seen.pairs
+        ]
     return pairs
 
 
-def _coupled_pairs(seen: ProjectedTable, channels: Sequence[Channel], noisy: Sequence[Additive | CopulaNoise]) -> Pairs:
+def _coupled_pairs(
+    seen: ProjectedTable, channels: Sequence[Channel], noisy: Sequence[Additive | CopulaNoise]
+) -> Pairs:
     """Return upper bounds for every pair, from what the releases lose between any two points."""
     size = len(seen.points)
-    check_size(size * size * len(seen.pairs), f"{size} points, too many outputs to enumerate, and their pairs")
+    check_size(
+        size * size * len(seen.pairs),
+        f"{size} points, too many outputs to enumerate, and their pairs",
+    )
     steps, squares = np.zeros((size, size)), np.zeros((size, size))
     for channel in channels:
         rows = channel.probabilities
@@ -468,17 +503,26 @@ def _labels(seen: ProjectedTable, pair: tuple[int, int]) -> tuple[Label, Label]:
 
 def revealing(seen: ProjectedTable, release: Additive) -> Channel:
     """Return the channel that publishes what a release without noise reads."""
-    return Channel.revealing(release.reads, list(dict.fromkeys(seen.place(release.reads, one) for one in seen.points)))
+    return Channel.revealing(
+        release.reads, list(dict.fromkeys(seen.place(release.reads, one) for one in seen.points))
+    )
 
 
-def _noisy_pairs(seen: ProjectedTable, outcomes: Outcomes, noisy: Sequence[Additive | CopulaNoise]) -> Pairs:
+def _noisy_pairs(
+    seen: ProjectedTable, outcomes: Outcomes, noisy: Sequence[Additive | CopulaNoise]
+) -> Pairs:
     cells = noisy_laws(seen, outcomes, noisy)
     pairs: Pairs = []
     for whole, joint in zip((whole for whole, _ in seen.laws), cells.laws, strict=True):
         for first, second in seen.pairs:
             same = bool((whole[first] == whole[second]).all())
             empty = ExactPair(np.ones(1, dtype=object), np.ones(1, dtype=object), 1)
-            pairs.append((_labels(seen, (first, second)), empty if same else cells.pair(joint[first], joint[second])))
+            pairs.append(
+                (
+                    _labels(seen, (first, second)),
+                    empty if same else cells.pair(joint[first], joint[second]),
+                )
+            )
     return pairs
 
 
@@ -496,7 +540,14 @@ class CellLaws:
 
     def pair(self, p: Floats, q: Floats) -> NoisyPair:
         """Return two of these laws as a pair."""
-        return NoisyPair(p + self.blur, np.maximum(q - self.blur, 0.0), self.width, self.off, self.sharp, self.doubt)
+        return NoisyPair(
+            p + self.blur,
+            np.maximum(q - self.blur, 0.0),
+            self.width,
+            self.off,
+            self.sharp,
+            self.doubt,
+        )
 
     @cached_property
     def doubt(self) -> float:
@@ -505,20 +556,30 @@ class CellLaws:
 
 
 def noisy_laws(
-    seen: ProjectedTable, outcomes: Outcomes, noisy: Sequence[Additive | CopulaNoise], most: int = _ONE_COORDINATE
+    seen: ProjectedTable,
+    outcomes: Outcomes,
+    noisy: Sequence[Additive | CopulaNoise],
+    most: int = _ONE_COORDINATE,
 ) -> CellLaws:
     """Return the laws of noisy answers beside the outcomes of channels, by cells."""
-    parts = cells_that_fit(coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], most)
+    parts = cells_that_fit(
+        coordinates_of(seen, noisy), len(seen.points), outcomes.masses.shape[1], most
+    )
     discrete = np.array([[one / outcomes.total for one in row] for row in outcomes.masses.tolist()])
     off = sum(part.off for part in parts) + (len(seen.points) + 2 * len(parts) + 16) * UNIT
     width, blur, largest = np.zeros(1), np.zeros(1), np.ones(1)
     for part in parts:
         width, highest = np.add.outer(width, part.width).ravel(), part.masses.max(axis=0)
-        blur = (np.multiply.outer(blur, highest + part.blur) + np.multiply.outer(largest, part.blur)).ravel()
+        blur = (
+            np.multiply.outer(blur, highest + part.blur) + np.multiply.outer(largest, part.blur)
+        ).ravel()
         largest = np.multiply.outer(largest, highest).ravel()
     width = np.repeat(width, discrete.shape[1]) * (1 + 8 * UNIT)
     blur = np.multiply.outer(blur, discrete.max(axis=0)).ravel() * (1 + 64 * UNIT)
-    laws = [np.array([[one / total for one in row] for row in whole.tolist()]) for whole, total in seen.laws]
+    laws = [
+        np.array([[one / total for one in row] for row in whole.tolist()])
+        for whole, total in seen.laws
+    ]
     sharp = all(part.sharp for part in parts)
     return CellLaws(width, off, sharp, blur, [_mixed(law, parts, discrete) for law in laws])
 

@@ -70,7 +70,9 @@ class LawPair(abc.ABC):
             return self.pure
         if self.delta(_LARGEST) > delta:
             return math.inf
-        return math.nextafter(largest(lambda epsilon: self.delta(epsilon) > delta, _LARGEST + 1), math.inf)
+        return math.nextafter(
+            largest(lambda epsilon: self.delta(epsilon) > delta, _LARGEST + 1), math.inf
+        )
 
     @abc.abstractmethod
     def atoms(self) -> tuple[Floats, Floats, float]:
@@ -145,9 +147,16 @@ class ExactPair(LawPair):
         alone = possible[self.q[possible] == 0]
         if len(alone):
             return int(alone[np.argmax(self.p[alone])]), None
-        logs = np.array([math.log(p) - math.log(q) for p, q in zip(self.p[possible], self.q[possible], strict=True)])
+        logs = np.array(
+            [
+                math.log(p) - math.log(q)
+                for p, q in zip(self.p[possible], self.q[possible], strict=True)
+            ]
+        )
         near = possible[logs >= logs.max() - 1e-9]
-        ratios = [Fraction(int(self.p[at]), int(self.q[at])) for at in cast(list[int], near.tolist())]
+        ratios = [
+            Fraction(int(self.p[at]), int(self.q[at])) for at in cast(list[int], near.tolist())
+        ]
         best = max(range(len(near)), key=ratios.__getitem__)
         return int(near[best]), ratios[best]
 
@@ -184,7 +193,9 @@ class ExactPair(LawPair):
             likelihood = (more - allowed) / less
 
     def atoms(self) -> tuple[Floats, Floats, float]:
-        p, q = (np.array([one / self.total for one in masses.tolist()]) for masses in (self.p, self.q))
+        p, q = (
+            np.array([one / self.total for one in masses.tolist()]) for masses in (self.p, self.q)
+        )
         there = (p > 0) | (q > 0)
         return p[there], q[there], 2 * UNIT
 
@@ -242,7 +253,9 @@ class NoisyPair(LawPair):
         with np.errstate(divide="ignore", invalid="ignore"):
             near = (self.width > 0) & (np.abs(np.log(self.p) - np.log(rest)) <= self.width)
         p, width = self.p[near], self.width[near]
-        sticks[near] = (np.sqrt(p) - np.sqrt(rest[near]) * np.exp(-width / 2)) ** 2 / -np.expm1(-width)
+        sticks[near] = (np.sqrt(p) - np.sqrt(rest[near]) * np.exp(-width / 2)) ** 2 / -np.expm1(
+            -width
+        )
         return min(upwards(float(sticks.sum()) + _FAINT + 16 * UNIT, 4 * self.off + 64 * UNIT), 1.0)
 
     def atoms(self) -> tuple[Floats, Floats, float]:
@@ -284,7 +297,11 @@ class CoupledPair(LawPair):
                 moved.append((mass, one, other))
         masses = np.array([upwards(mass / self.total) for mass, *_ in moved])
         places = np.array([pair for _, *pair in moved], dtype=np.intp).reshape(-1, 2)
-        return masses, self.steps[places[:, 0], places[:, 1]], self.shifts[places[:, 0], places[:, 1]]
+        return (
+            masses,
+            self.steps[places[:, 0], places[:, 1]],
+            self.shifts[places[:, 0], places[:, 1]],
+        )
 
     def _pure(self) -> float:
         if (self.p == self.q).all():
@@ -295,7 +312,10 @@ class CoupledPair(LawPair):
         limits = limits[np.ix_(there, there)]
         if np.isinf(limits).any() or len(limits) > _MOST_STATES:
             return farthest
-        tops, bottoms = (np.array([[one / self.total for one in law[there].tolist()]]) for law in (self.p, self.q))
+        tops, bottoms = (
+            np.array([[one / self.total for one in law[there].tolist()]])
+            for law in (self.p, self.q)
+        )
         return min(farthest, float(padded_log_ratio(tops, bottoms, limits).max()))
 
     def delta(self, epsilon: float) -> float:
@@ -305,7 +325,11 @@ class CoupledPair(LawPair):
         masses, steps, shifts = self._coupling
         bell, left = Gaussian(1.0), np.maximum(epsilon - steps, -700.0)
         deltas = bell.delta(shifts, np.abs(left))
-        deltas = np.where(left >= 0, deltas, -np.expm1(np.minimum(left, 0.0)) + np.exp(np.minimum(left, 0.0)) * deltas)
+        deltas = np.where(
+            left >= 0,
+            deltas,
+            -np.expm1(np.minimum(left, 0.0)) + np.exp(np.minimum(left, 0.0)) * deltas,
+        )
         return min(upwards(float((masses * deltas).sum()), (len(masses) + 64) * UNIT), 1.0)
 
     def atoms(self) -> tuple[Floats, Floats, float]:
@@ -313,7 +337,10 @@ class CoupledPair(LawPair):
         reach = min(self.pure, _LARGEST_COUPLED)
         logs = np.linspace(0, reach, _KNOTS)
         above = np.array([self.delta(one) for one in logs.tolist()])
-        below = [-math.expm1(-one) + math.exp(-one) * known for one, known in zip(logs, above.tolist(), strict=True)]
+        below = [
+            -math.expm1(-one) + math.exp(-one) * known
+            for one, known in zip(logs, above.tolist(), strict=True)
+        ]
         knots = np.concatenate([[0.0], np.exp(-logs[:0:-1]), np.exp(logs)])
         values = np.concatenate([[1.0], np.minimum(below[:0:-1], 1.0), above])
         knots, values = _hull(knots, values)
@@ -337,6 +364,8 @@ def _hull(at: Floats, values: Floats) -> tuple[Floats, Floats]:
     return hull[:, 0], hull[:, 1]
 
 
-def _turns_down(first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]) -> bool:
+def _turns_down(
+    first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
+) -> bool:
     (a, u), (b, v), (c, w) = first, middle, last
     return (v - u) * (c - b) >= (w - v) * (b - a)

@@ -14,7 +14,15 @@ from typing import Any, cast, final
 import numpy as np
 
 from pufferflow.confounding.additive import Additive
-from pufferflow.confounding.joint_law import Outcomes, ProjectedTable, Release, is_noisy, noisy_laws, revealing, see
+from pufferflow.confounding.joint_law import (
+    Outcomes,
+    ProjectedTable,
+    Release,
+    is_noisy,
+    noisy_laws,
+    revealing,
+    see,
+)
 from pufferflow.confounding.tied import CopulaNoise
 from pufferflow.core.arrays import Array, Floats
 from pufferflow.core.errors import Refused, UsageError
@@ -63,7 +71,9 @@ def posterior_of(seen: ProjectedTable, releases: Sequence[Release], pure: float)
     return Posterior(max(one[0] for one in found), factor, before, after)
 
 
-def _from_outcomes(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
+def _from_outcomes(
+    seen: ProjectedTable, releases: Sequence[Release]
+) -> list[tuple[float, float, float]]:
     """Return the ratio and the guesses for every table, from joint laws in whole numbers."""
     given = cast(Sequence[Channel | Additive], releases)
     channels = [revealing(seen, one) if isinstance(one, Additive) else one for one in given]
@@ -72,7 +82,11 @@ def _from_outcomes(seen: ProjectedTable, releases: Sequence[Release]) -> list[tu
     for joint, chances in zip(seen.masses, seen.chances, strict=True):
         together = joint @ masses  # P(s, y), in whole numbers
         total, sums = int(together.sum()), together.sum(axis=0)
-        ratio = max(_ratio(row, sums, chance) for row, chance in zip(together, chances, strict=True) if chance > 0)
+        ratio = max(
+            _ratio(row, sums, chance)
+            for row, chance in zip(together, chances, strict=True)
+            if chance > 0
+        )
         after = float_above(Fraction(int(together.max(axis=0).sum()), total))
         found.append((ratio, float(max(chances)), after))
     return found
@@ -84,11 +98,16 @@ def _ratio(row: Array, sums: Array, chance: Fraction) -> float:
     row, sums = row[there], sums[there]
     if (row == 0).any():
         return math.inf
-    posteriors = [Fraction(int(one), int(whole)) for one, whole in zip(row.tolist(), sums.tolist(), strict=True)]
+    posteriors = [
+        Fraction(int(one), int(whole))
+        for one, whole in zip(row.tolist(), sums.tolist(), strict=True)
+    ]
     return float_above(max(max(posteriors) / chance, chance / min(posteriors)))
 
 
-def _from_cells(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple[float, float, float]]:
+def _from_cells(
+    seen: ProjectedTable, releases: Sequence[Release]
+) -> list[tuple[float, float, float]]:
     """Return the same from cells, in each of which ratios of likelihoods may move by e^width."""
     noisy = [one for one in releases if isinstance(one, Additive | CopulaNoise) and is_noisy(one)]
     others = [one for one in releases if isinstance(one, Channel | Additive) and not is_noisy(one)]
@@ -100,7 +119,10 @@ def _from_cells(seen: ProjectedTable, releases: Sequence[Release]) -> list[tuple
     for law, chances in zip(cells.laws, seen.chances, strict=True):
         priors = np.array([float(one) for one in chances])
         weighed = law * priors[:, None]
-        ratio = max(_cell_ratio(weighed, at, priors[at], grown) for at in np.flatnonzero(priors > 0).tolist())
+        ratio = max(
+            _cell_ratio(weighed, at, priors[at], grown)
+            for at in np.flatnonzero(priors > 0).tolist()
+        )
         limited = np.minimum(weighed.max(axis=0) * np.minimum(grown, _HUGE), weighed.sum(axis=0))
         after = min(upwards(float(limited.sum()) + cells.doubt, 8 * cells.off + 64 * UNIT), 1.0)
         found.append((ratio, float(priors.max()), after))
@@ -130,7 +152,9 @@ def posterior_ratio(epsilon: float, chance: float) -> float:
     p = finite_number(chance, "chance", allowed=allowed, instead=instead, fits=lambda p: 0 < p < 1)
     if loss > 700:
         return math.inf
-    return upwards(max(1 / (p + (1 - p) * math.exp(-loss)), p + (1 - p) * math.exp(loss)), 16 * UNIT)
+    return upwards(
+        max(1 / (p + (1 - p) * math.exp(-loss)), p + (1 - p) * math.exp(loss)), 16 * UNIT
+    )
 
 
 @final
@@ -189,14 +213,20 @@ def epsilon_of_ratio(ratio: float, chances: Sequence[float], *, both_sides: bool
     (1.098612, 1.386294)
     """
     at_least_one, instead = "a number >= 1", "ratio=2.0"
-    tau = finite_number(ratio, "ratio", allowed=at_least_one, instead=instead, fits=lambda tau: tau >= 1)
+    tau = finite_number(
+        ratio, "ratio", allowed=at_least_one, instead=instead, fits=lambda tau: tau >= 1
+    )
     allowed = "the probabilities of at least two secrets, above 0 and with sum 1"
     listed = [
-        finite_number(one, "A chance", allowed=allowed, instead="[0.5, 0.5]", fits=lambda p: 0 < p < 1)
+        finite_number(
+            one, "A chance", allowed=allowed, instead="[0.5, 0.5]", fits=lambda p: 0 < p < 1
+        )
         for one in cast(Sequence[Any], chances)
     ]
     if len(listed) < 2 or abs(math.fsum(listed) - 1) > 1e-9:
-        raise UsageError(f"chances has {len(listed)} numbers with sum {math.fsum(listed):g}.", allowed=allowed)
+        raise UsageError(
+            f"chances has {len(listed)} numbers with sum {math.fsum(listed):g}.", allowed=allowed
+        )
     one_side = math.log1p((tau - 1) / min(listed))
     if not both_sides:
         return upwards(one_side, 8 * UNIT)

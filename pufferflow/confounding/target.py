@@ -13,7 +13,13 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
-from pufferflow.confounding.additive import Additive, count_of_steps, laplace_cells, log_stairs, staircase_cells
+from pufferflow.confounding.additive import (
+    Additive,
+    count_of_steps,
+    laplace_cells,
+    log_stairs,
+    staircase_cells,
+)
 from pufferflow.confounding.cost import read_target
 from pufferflow.confounding.joint_law import Outcomes, ProjectedTable, Release, check_size
 from pufferflow.confounding.law_pairs import ExactPair, likelihood_below
@@ -109,24 +115,37 @@ class Target:
         if None in least or max(cast(list[Fraction], least)) > likelihood:
             if off or None in least or log_above(max(cast(list[Fraction], least))) > epsilon:
                 raise target.broken(guarantee, published)
-            return replace(target, likelihood=max(cast(list[Fraction], least)))  # the past is at exactly ε
+            return replace(
+                target, likelihood=max(cast(list[Fraction], least))
+            )  # the past is at exactly ε
         return target
 
     def pairs(self, place: int, joint: Array) -> "list[tuple[tuple[int, int], ExactPair]]":
         """Return the laws under both secrets of every pair, from joint masses (values of the secret, outcomes)."""
         total = self.totals[place]
-        return [(pair, ExactPair(joint[pair[0]], joint[pair[1]], total)) for pair in self.seen.pairs]
+        return [
+            (pair, ExactPair(joint[pair[0]], joint[pair[1]], total)) for pair in self.seen.pairs
+        ]
 
     def excesses(self, place: int, joint: Array, unit: int) -> Array:
         """Return Σ_y(J_s − t·J_s′)_+ for every pair and past output, from masses (secrets, past outputs, outputs)."""
         over, under = self.likelihood.numerator, self.likelihood.denominator
-        rows = [np.maximum(joint[one] * under - joint[other] * over, 0).sum(axis=1) for one, other in self.seen.pairs]
+        rows = [
+            np.maximum(joint[one] * under - joint[other] * over, 0).sum(axis=1)
+            for one, other in self.seen.pairs
+        ]
         whole = self.totals[place] * unit * under
-        return np.array([[Fraction(int(each), whole) for each in row] for row in rows], dtype=object)
+        return np.array(
+            [[Fraction(int(each), whole) for each in row] for row in rows], dtype=object
+        )
 
     def of_past(self) -> "list[tuple[tuple[int, int], ExactPair]]":
         """Return the laws of past outputs alone, for every pair and table."""
-        return [pair for place, part in enumerate(self.parts) for pair in self.pairs(place, part.sum(axis=2))]
+        return [
+            pair
+            for place, part in enumerate(self.parts)
+            for pair in self.pairs(place, part.sum(axis=2))
+        ]
 
     def broken(self, guarantee: Guarantee, published: Sequence[Any] | None) -> Refused:
         """Return the refusal of a guarantee that the past has broken, with a guarantee that it has kept."""
@@ -145,8 +164,16 @@ class Target:
             )
         pair = max(every, key=lambda item: item[1].delta_at(self.likelihood))[0]
         words = f"{names[pair[0]]!r} and {names[pair[1]]!r}"
-        costs = f"epsilon {least:.6g}" if not delta else f"epsilon {least:.6g} at this delta, or delta {share:.6g}"
-        above = f"{least - epsilon:.6g} more than the guarantee's" if math.isfinite(least) else "there is no finite one"
+        costs = (
+            f"epsilon {least:.6g}"
+            if not delta
+            else f"epsilon {least:.6g} at this delta, or delta {share:.6g}"
+        )
+        above = (
+            f"{least - epsilon:.6g} more than the guarantee's"
+            if math.isfinite(least)
+            else "there is no finite one"
+        )
         return Refused(
             f"The past alone distinguishes {words} by {costs}: {above}.",
             allowed="a guarantee that the past has kept",
@@ -156,13 +183,21 @@ class Target:
 
 def _feasible(epsilon: float, delta: float, least: float, share: float) -> str:
     if math.isfinite(least):
-        return f"pf.Approx({least!r}, {delta!r}), or more" if delta else f"pf.Pure({least!r}), or more"
-    return f"pf.Approx({epsilon!r}, {share!r}), or more" if share < 1 else "another secret: the past reveals it fully"
+        return (
+            f"pf.Approx({least!r}, {delta!r}), or more" if delta else f"pf.Pure({least!r}), or more"
+        )
+    return (
+        f"pf.Approx({epsilon!r}, {share!r}), or more"
+        if share < 1
+        else "another secret: the past reveals it fully"
+    )
 
 
 def shown_outputs(published: Sequence[Any]) -> str:
     """Return outputs for an error: they are public."""
-    return ", ".join(repr(cast(Any, one)) if isinstance(one, tuple) else quoted(one) for one in published)
+    return ", ".join(
+        repr(cast(Any, one)) if isinstance(one, tuple) else quoted(one) for one in published
+    )
 
 
 def _parts(
@@ -202,10 +237,14 @@ class PastOutcomes(NamedTuple):
         check_size(self.masses.size * size * values, f"{size} further outcomes")
         masses = (self.masses[:, :, None] * step.masses[:, None, :]).reshape(len(self.masses), -1)
         possible = np.flatnonzero((masses != 0).any(axis=0))
-        return PastOutcomes(masses[:, possible], self.unit * step.unit, self.off + step.off), possible // size
+        return PastOutcomes(
+            masses[:, possible], self.unit * step.unit, self.off + step.off
+        ), possible // size
 
 
-def _past_outcomes(seen: ProjectedTable, past: Sequence[Release], published: Sequence[Any] | None) -> PastOutcomes:
+def _past_outcomes(
+    seen: ProjectedTable, past: Sequence[Release], published: Sequence[Any] | None
+) -> PastOutcomes:
     """Return the outcomes of releases: the published ones, or all."""
     if published is not None:
         return _published(seen, past, published)
@@ -234,7 +273,11 @@ def _told_by(seen: ProjectedTable, release: Additive | CopulaNoise) -> tuple[Cha
     read = list(dict.fromkeys(seen.place(release.reads, point) for point in seen.points))
     if isinstance(release, Additive) and release.noise.scale == 0:
         return Channel.revealing(release.reads, read), 0.0
-    if isinstance(release, CopulaNoise) or not isinstance(release.noise, Laplace | Staircase) or len(release.reads) > 1:
+    if (
+        isinstance(release, CopulaNoise)
+        or not isinstance(release.noise, Laplace | Staircase)
+        or len(release.reads) > 1
+    ):
         noise = "tied" if isinstance(release, CopulaNoise) else type(release.noise).__name__
         raise Refused(
             f"A past release with {noise} noise on {len(release.reads)} columns, all of whose outputs constrain the "
@@ -242,17 +285,23 @@ def _told_by(seen: ProjectedTable, release: Additive | CopulaNoise) -> tuple[Cha
             allowed="channels, Laplace or staircase noise on one column; for a pure guarantee also published outputs",
             instead="published=[…], or Channel.of_noise(reads, inputs, outputs, noise), on a grid",
         )
-    exact = [Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel")) for one in read]
+    exact = [
+        Fraction(finite_number(one[0], "An answer", allowed="numbers", instead="a channel"))
+        for one in read
+    ]
     rows, off = bin_edges(exact, release.noise)
     return Channel(release.reads, read, list(range(len(rows[0]))), rows), off
 
 
-def bin_edges(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[list[list[Fraction]], float]:
+def bin_edges(
+    answers: Sequence[Fraction], noise: Laplace | Staircase
+) -> tuple[list[list[Fraction]], float]:
     """Return a channel that reveals at least as much of answers as such noise on them, and its error."""
     scaled = [(one - min(answers)) / Fraction(noise.scale) for one in answers]
     if isinstance(noise, Staircase):
         check_size(
-            count_of_steps(scaled) * len(answers), f"{count_of_steps(scaled)} pieces between jumps of staircases"
+            count_of_steps(scaled) * len(answers),
+            f"{count_of_steps(scaled)} pieces between jumps of staircases",
         )
         cells = staircase_cells(noise, scaled)
     else:
@@ -261,7 +310,9 @@ def bin_edges(answers: Sequence[Fraction], noise: Laplace | Staircase) -> tuple[
     return [[one / sum(row) for one in row] for row in rows], 2 * cells.off + _ROUNDING
 
 
-def _published(seen: ProjectedTable, past: Sequence[Release], published: Sequence[Any]) -> PastOutcomes:
+def _published(
+    seen: ProjectedTable, past: Sequence[Release], published: Sequence[Any]
+) -> PastOutcomes:
     """Return the likelihoods of published outputs: for channels exactly, for noise by its density."""
     if not isinstance(cast(object, published), list | tuple) or len(published) != len(past):
         raise UsageError(
@@ -275,12 +326,17 @@ def _published(seen: ProjectedTable, past: Sequence[Release], published: Sequenc
         for at, point in enumerate(seen.points):
             given = seen.place(one.reads, point)
             likelihoods[at] *= (
-                one.probability(given, output) if isinstance(one, Channel) else _density(one, given, output)
+                one.probability(given, output)
+                if isinstance(one, Channel)
+                else _density(one, given, output)
             )
         off += 0 if isinstance(one, Channel) else Fraction(256 * UNIT * (1 + len(one.reads)))
     total = math.lcm(*(one.denominator for one in likelihoods))
     if not any(likelihoods):
-        raise UsageError("The published outputs are impossible under the table.", allowed="outputs that are possible")
+        raise UsageError(
+            "The published outputs are impossible under the table.",
+            allowed="outputs that are possible",
+        )
     whole = [one.numerator * (total // one.denominator) for one in likelihoods]
     return PastOutcomes(np.array(whole, dtype=object)[:, None], total, off)
 
@@ -301,7 +357,9 @@ def _density(release: Additive | CopulaNoise, given: Values, output: Any) -> Fra
         )
     logs = 0.0
     for value, number in zip(given, outputs, strict=True):
-        at = finite_number(number, "An output", allowed="finite numbers", instead="the number that was published")
+        at = finite_number(
+            number, "An output", allowed="finite numbers", instead="the number that was published"
+        )
         if isinstance(release.noise, Staircase):
             logs += log_stairs(release.noise, Fraction(at) - Fraction(cast(float, value)))
         else:

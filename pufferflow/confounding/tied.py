@@ -46,10 +46,18 @@ class CopulaNoise:
 
     def __post_init__(self) -> None:
         for one, name in ((self.first, "first"), (self.second, "second")):
-            instance(one, Additive, name, allowed="a pf.confounding.Additive beside another", instead=_INSTEAD)
+            instance(
+                one,
+                Additive,
+                name,
+                allowed="a pf.confounding.Additive beside another",
+                instead=_INSTEAD,
+            )
             if len(one.reads) > 1 or one.noise.scale == 0:
                 raise UsageError(
-                    f"{name} is {one!r}.", allowed="noise of a scale above 0 on one column", instead=_INSTEAD
+                    f"{name} is {one!r}.",
+                    allowed="noise of a scale above 0 on one column",
+                    instead=_INSTEAD,
                 )
             if isinstance(one.noise, Staircase):
                 raise Refused(
@@ -106,19 +114,29 @@ class _Extremes:
         steep = np.zeros_like(self.steepest)
         for axis, (low, high) in enumerate((own, (other[0].T, other[1].T))):
             steep += self.lengths[axis] * np.maximum(-low, high)
-            self.low[axis], self.high[axis] = np.minimum(self.low[axis], low), np.maximum(self.high[axis], high)
+            self.low[axis], self.high[axis] = (
+                np.minimum(self.low[axis], low),
+                np.maximum(self.high[axis], high),
+            )
         self.steepest = np.maximum(self.steepest, steep)
-        self.finest = min(self.finest, *(float(np.diff(side.marks).min()) for side in (first, second)))
+        self.finest = min(
+            self.finest, *(float(np.diff(side.marks).min()) for side in (first, second))
+        )
         return steep
 
     @property
     def width(self) -> Floats:
         """The movement of log ratios of mixtures, by differences of slopes, which are means of those of points."""
-        moves = (size * (high - low) for size, high, low in zip(self.lengths, self.high, self.low, strict=True))
+        moves = (
+            size * (high - low)
+            for size, high, low in zip(self.lengths, self.high, self.low, strict=True)
+        )
         return np.where(self.steepest > _STEEP, np.inf, sum(moves, np.zeros(())) * (1 + 64 * UNIT))
 
 
-def tied_cells(noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], correlation: float, most: int) -> Cells:
+def tied_cells(
+    noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], correlation: float, most: int
+) -> Cells:
     """Return cells of two tied noises of scale 1, at most so many on each side; answers begin at 0."""
     edges = [_edges(noise, own, most) for noise, own in zip(noises, answers, strict=True)]
     points, places = np.unique(np.stack(answers, axis=1), axis=0, return_inverse=True)
@@ -127,7 +145,9 @@ def tied_cells(noises: tuple[Noise, Noise], answers: tuple[Floats, Floats], corr
     for point in points.tolist():
         first, second = (_side(*one) for one in zip(noises, edges, point, strict=True))
         steep = extremes.add(first, second, correlation)
-        own, error = _masses(first, second, correlation, extremes.lengths[0] * extremes.lengths[1], steep)
+        own, error = _masses(
+            first, second, correlation, extremes.lengths[0] * extremes.lengths[1], steep
+        )
         masses.append(own.ravel())
         blur = np.maximum(blur, error.ravel())
     moved = max(_rounding(one, own) for one, own in zip(edges, answers, strict=True))
@@ -161,7 +181,10 @@ def _side(noise: Noise, edges: Floats, answer: float) -> _Side:
     marks, middle = _marks(noise, at), (at[1:] + at[:-1]) / 2
     near = np.where(at[:-1] * at[1:] <= 0, 0.0, np.minimum(np.abs(at[:-1]), np.abs(at[1:])))
     sizes = near, np.maximum(np.abs(at[:-1]), np.abs(at[1:]))
-    most, least = (np.asarray(noise.logpdf(one)) - _log_bell(_marks(noise, two)) for one, two in (sizes, sizes[::-1]))
+    most, least = (
+        np.asarray(noise.logpdf(one)) - _log_bell(_marks(noise, two))
+        for one, two in (sizes, sizes[::-1])
+    )
     return _Side(
         marks,
         slopes_of(noise, at[:-1], at[1:]),
@@ -187,16 +210,23 @@ def _log_bell(marks: Floats) -> Floats:
     return -(marks**2) / 2 - math.log(2 * math.pi) / 2
 
 
-def _masses(first: _Side, second: _Side, rho: float, areas: Floats, steep: Floats) -> tuple[Floats, Floats]:
+def _masses(
+    first: _Side, second: _Side, rho: float, areas: Floats, steep: Floats
+) -> tuple[Floats, Floats]:
     """Return the masses, and their error: differences of Φ_ρ, limited to what the density allows."""
     corners = [np.concatenate([[-np.inf], side.marks, [np.inf]]) for side in (first, second)]
-    masses = np.diff(np.diff(normal_below(corners[0][:, None], corners[1][None, :], rho), axis=0), axis=1)
+    masses = np.diff(
+        np.diff(normal_below(corners[0][:, None], corners[1][None, :], rho), axis=0), axis=1
+    )
     blur = np.full_like(masses, _MASS_ERROR)
     middle = np.exp(_log_density(first, second, rho)) * areas
     with np.errstate(over="ignore"):
         least, most = middle * np.exp(-steep), middle * np.exp(steep)
     inner = slice(1, -1), slice(1, -1)
-    masses[inner], blur[inner] = np.clip(masses[inner], least, most), np.minimum(most - least, _MASS_ERROR)
+    masses[inner], blur[inner] = (
+        np.clip(masses[inner], least, most),
+        np.minimum(most - least, _MASS_ERROR),
+    )
     return np.maximum(masses, 0.0), blur
 
 

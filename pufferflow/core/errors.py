@@ -56,14 +56,18 @@ class PufferflowError(Exception):
 
     def reword(self, change: Callable[[str], str]) -> None:
         """Change what is allowed and what to try; the problem stays as it is."""
-        PufferflowError.__init__(self, self.problem, allowed=change(self.allowed), instead=change(self.instead))
+        PufferflowError.__init__(
+            self, self.problem, allowed=change(self.allowed), instead=change(self.instead)
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle all three parts: the default would lose keyword arguments."""
         return _restore, (type(self), self.problem, self.allowed, self.instead)
 
 
-def _restore(kind: type[PufferflowError], problem: str, allowed: str, instead: str) -> PufferflowError:
+def _restore(
+    kind: type[PufferflowError], problem: str, allowed: str, instead: str
+) -> PufferflowError:
     return kind(problem, allowed=allowed, instead=instead)
 
 
@@ -78,10 +82,14 @@ class NoSuchCall(UsageError, TypeError):
 class NoSuchAttribute(UsageError, AttributeError):
     """A value has no attribute of this name; `hasattr` and the protocols of Python see an AttributeError."""
 
-    def __init__(self, problem: str, *, allowed: str = "", instead: str = "", name: str = "") -> None:
+    def __init__(
+        self, problem: str, *, allowed: str = "", instead: str = "", name: str = ""
+    ) -> None:
         super().__init__(problem, allowed=allowed, instead=instead)
         self.name = name
-        self.obj = None  # else Python keeps the value here, and adds a suggestion of its own below ours
+        self.obj = (
+            None  # else Python keeps the value here, and adds a suggestion of its own below ours
+        )
 
 
 class Refused(PufferflowError):
@@ -122,14 +130,19 @@ def warn_of_use(what: str, lines: Sequence[str], way_on: str) -> None:
     """Warn, if there are lines, at the calling line of the caller's program; `what` is what a filter may name."""
     if lines:
         text = f"{what}: {'; '.join(lines)}. {way_on}"
-        warnings.warn(escape_controls(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1)
+        warnings.warn(
+            escape_controls(text, one_line=True), UtilityWarning, stacklevel=_calls_within() + 1
+        )
 
 
 def _calls_within() -> int:
     """Return how many calls of this library led here; the one before them is the caller's."""
     here, calls = inspect.currentframe(), 0  # warnings cannot skip files before Python 3.12
     frame = None if here is None else here.f_back
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "pufferflow":
+    while (
+        frame is not None
+        and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "pufferflow"
+    ):
         frame, calls = frame.f_back, calls + 1
     return calls
 

@@ -47,7 +47,9 @@ def cores() -> int:
                 instead=f"{VARIABLE}=2, or no such variable, for all cores",
             )
         return int(given)
-    count: Callable[[], int | None] | None = getattr(os, "process_cpu_count", None)  # since Python 3.13
+    count: Callable[[], int | None] | None = getattr(
+        os, "process_cpu_count", None
+    )  # since Python 3.13
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     allowed = os.cpu_count() if affinity is None else len(affinity(0))
     return max(min((allowed if count is None else count()) or 1, _quota(Path("/sys/fs/cgroup"))), 1)
@@ -61,7 +63,8 @@ def _quota(folder: Path) -> int:
         return many if most == "max" else -(-int(most) // int(period))
     with suppress(OSError, ValueError, ZeroDivisionError):
         quota, per = (
-            int((folder / "cpu" / f"cpu.cfs_{what}_us").read_text(encoding="ascii")) for what in ("quota", "period")
+            int((folder / "cpu" / f"cpu.cfs_{what}_us").read_text(encoding="ascii"))
+            for what in ("quota", "period")
         )
         return many if quota < 0 else -(-quota // per)
     return many
@@ -97,7 +100,10 @@ class Workers:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for process in self._processes:
             process.end()
@@ -111,7 +117,9 @@ class Workers:
 
     def give(self, function: Callable[..., T], *arguments: object) -> Task[T]:
         """Give a task to the next process that is free."""
-        return Task(self._threads.submit(self._run, function, arguments), lambda: function(*arguments))
+        return Task(
+            self._threads.submit(self._run, function, arguments), lambda: function(*arguments)
+        )
 
     @cached_property
     def _number(self) -> int:
@@ -203,13 +211,17 @@ def _answer(task: bytes) -> bytes:
         function, arguments = reader.load()
         known: dict[int, Any] = reader.memo.copy()  # pyright: ignore[reportAssignmentType] - the stubs are another's
         packed = io.BytesIO()
-        _Pickler(packed, {id(one): place for place, one in known.items()}).dump(function(*arguments))
+        _Pickler(packed, {id(one): place for place, one in known.items()}).dump(
+            function(*arguments)
+        )
     except Exception:  # noqa: BLE001 - it is raised where the task came from
         return b"-"
     return _DONE + packed.getvalue()
 
 
-def _packed(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[bytes, dict[int, object]]:
+def _packed(
+    function: Callable[..., Any], arguments: tuple[object, ...]
+) -> tuple[bytes, dict[int, object]]:
     """Return a task as bytes, and every object in it by its place there."""
     packed = io.BytesIO()
     writer = pickle.Pickler(packed, pickle.HIGHEST_PROTOCOL)
@@ -250,7 +262,9 @@ def _write(pipe: IO[bytes] | None, message: bytes) -> None:
 def _read(pipe: IO[bytes] | None) -> bytes:
     """Return the next message; an error if the pipe ends before."""
     header = b"" if pipe is None else pipe.read(_LENGTH)
-    message = b"" if pipe is None or len(header) < _LENGTH else pipe.read(int.from_bytes(header, "big"))
+    message = (
+        b"" if pipe is None or len(header) < _LENGTH else pipe.read(int.from_bytes(header, "big"))
+    )
     if pipe is None or not message:
         raise EOFError
     return message

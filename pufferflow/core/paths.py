@@ -37,7 +37,9 @@ def local_path(given: object, what: str) -> Path:
     raise UsageError(
         f"{what} is an address with '{scheme}:', where nothing can be written.",
         allowed="a path of this machine, such as a folder that is mounted or that another program sends on",
-        instead=_path_of(text) if scheme.lower() == "file" else '"published", and sending the folder on afterwards',
+        instead=_path_of(text)
+        if scheme.lower() == "file"
+        else '"published", and sending the folder on afterwards',
     )
 
 

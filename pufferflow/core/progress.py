@@ -130,7 +130,10 @@ class Work:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         _current.reset(self._outer)
         try:
@@ -210,7 +213,14 @@ def _is_terminal(stream: TextIO | None) -> bool:
 def _bar(terminal: TextIO, *, timed: bool) -> "Progress | None":
     """Return a display that is not shown yet; None for a terminal that cannot move its cursor."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     console = Console(file=terminal)
     if not console.is_interactive:

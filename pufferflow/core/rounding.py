@@ -40,7 +40,9 @@ def float_above(exact: Fraction | int) -> float:
     try:
         nearest = float(exact)
     except OverflowError:
-        return math.inf if exact > 0 else -math.nextafter(math.inf, 0)  # the float next above −10⁴⁰⁰
+        return (
+            math.inf if exact > 0 else -math.nextafter(math.inf, 0)
+        )  # the float next above −10⁴⁰⁰
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
@@ -81,7 +83,9 @@ def differences_outward(left: Floats, right: Floats) -> Floats:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         steps = left - right
-        back = steps - left  # Knuth's two-sum of left and −right: `lost` is the exact error of `steps`
+        back = (
+            steps - left
+        )  # Knuth's two-sum of left and −right: `lost` is the exact error of `steps`
         lost = (left - (steps - back)) + (-right - back)
         further = np.nextafter(steps, np.copysign(np.inf, steps))
     outward = np.sign(lost) == np.sign(steps)
@@ -103,7 +107,9 @@ def products_above(left: Floats, right: Floats) -> Floats:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         product = left * right
         missing = _product_error(left, right, product)
-        above = np.where(_moderate(left) & _moderate(right), missing > 0, (left != 0) & (right != 0))
+        above = np.where(
+            _moderate(left) & _moderate(right), missing > 0, (left != 0) & (right != 0)
+        )
         further = np.nextafter(product, np.inf)
     return np.where((left == 0) | (right == 0), 0.0, np.where(above, further, product))
 
@@ -132,7 +138,9 @@ def quotient_above(dividend: Array, divisor: float) -> Array:
         quotient = dividend / divisor
         product = quotient * divisor
         missing = (dividend - product) - _product_error(quotient, divisor, product)
-        moderate = (np.abs(np.log2(np.maximum(quotient, SMALLEST))) < 400) & (1 / _MODERATE < divisor < _MODERATE)
+        moderate = (np.abs(np.log2(np.maximum(quotient, SMALLEST))) < 400) & (
+            1 / _MODERATE < divisor < _MODERATE
+        )
         above = np.where(moderate, missing > 0, dividend > 0)
         further = np.nextafter(quotient, np.inf)
     return np.where(above, further, quotient)
@@ -147,7 +155,9 @@ def _product_error(left: Array, right: Array | float, product: Array) -> Array:
     """Return left·right − product exactly (Dekker's product), for factors of moderate size."""
     head, tail = _halves(left)
     other_head, other_tail = _halves(np.asarray(right))
-    return tail * other_tail - (((product - head * other_head) - tail * other_head) - head * other_tail)
+    return tail * other_tail - (
+        ((product - head * other_head) - tail * other_head) - head * other_tail
+    )
 
 
 def _halves(number: Array) -> tuple[Array, Array]:
@@ -166,10 +176,14 @@ def agree(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return one == other or math.isclose(one, other, rel_tol=DIGITS)
     if isinstance(one, msgspec.Struct):
-        return type(one) is type(other) and agree(msgspec.structs.asdict(one), msgspec.structs.asdict(cast(Any, other)))
+        return type(one) is type(other) and agree(
+            msgspec.structs.asdict(one), msgspec.structs.asdict(cast(Any, other))
+        )
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         ours, theirs = cast(Mapping[Any, Any], one), cast(Mapping[Any, Any], other)
-        return ours.keys() == theirs.keys() and all(agree(value, theirs[name]) for name, value in ours.items())
+        return ours.keys() == theirs.keys() and all(
+            agree(value, theirs[name]) for name, value in ours.items()
+        )
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         pair = cast(Sequence[Any], one), cast(Sequence[Any], other)
         return len(pair[0]) == len(pair[1]) and all(map(agree, *pair))
@@ -183,7 +197,9 @@ def agree_in_words(one: Sequence[str], other: Sequence[str]) -> bool:
     True
     """
     pair = [[_DECIMAL.split(text) for text in texts] for texts in (one, other)]
-    numbers = [[list(map(float, _DECIMAL.findall(text))) for text in texts] for texts in (one, other)]
+    numbers = [
+        [list(map(float, _DECIMAL.findall(text))) for text in texts] for texts in (one, other)
+    ]
     return pair[0] == pair[1] and agree(*numbers)
 
 
@@ -202,7 +218,9 @@ def largest(holds: Callable[[float], bool], high: float = math.inf) -> float:
     """
     low, above = 0, _position(high)
     if not holds(0.0):
-        raise InternalError("A loss is above 0 where nothing moves.", instead="reporting it to the maintainers")
+        raise InternalError(
+            "A loss is above 0 where nothing moves.", instead="reporting it to the maintainers"
+        )
     while above - low > 1:
         middle = (low + above) // 2
         if holds(_float_at(middle)):
@@ -222,12 +240,19 @@ def smallest(excess: Callable[[float], float], high: float, tolerance: float) ->
     2.0
     """
     low, at_low, high, at_high = _bracket(excess, high)
-    moved, slow = 0.0, 0  # the end that a plain step has moved, and how often the bracket has hardly shrunk
+    moved, slow = (
+        0.0,
+        0,
+    )  # the end that a plain step has moved, and how often the bracket has hardly shrunk
     for _ in range(_MOST_STEPS):
         if low == 0 or high <= low * (1 + tolerance) or math.nextafter(low, math.inf) >= high:
             return high
         before = high / low
-        guess = _false_position(low, at_low, high, at_high) if slow < 3 else math.sqrt(low) * math.sqrt(high)
+        guess = (
+            _false_position(low, at_low, high, at_high)
+            if slow < 3
+            else math.sqrt(low) * math.sqrt(high)
+        )
         doubled = moved > 0 and slow < 3
         if doubled:  # a step twice as long brings the other end near
             guess *= guess / moved
@@ -267,7 +292,8 @@ def _bracket(excess: Callable[[float], float], high: float) -> tuple[float, floa
     at_high, factor = excess(high), 2.0
     if not (at_high <= 0 and math.isfinite(high)):
         raise InternalError(
-            "A search was started where the guarantee is not kept.", instead="reporting the call to the maintainers"
+            "A search was started where the guarantee is not kept.",
+            instead="reporting the call to the maintainers",
         )
     while True:
         low = high / factor

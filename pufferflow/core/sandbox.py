@@ -51,7 +51,11 @@ def sandboxed(work: Callable[[], T], failed: Callable[[str], PufferflowError] = 
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
         whose = type(error)
-        kind = whose.__name__ if whose.__module__.partition(".")[0] in _KNOWN else "an error of its own"
+        kind = (
+            whose.__name__
+            if whose.__module__.partition(".")[0] in _KNOWN
+            else "an error of its own"
+        )
     raise failed(kind)
 
 
@@ -103,7 +107,11 @@ def _at_import() -> Literal["here", "unknown"]:
     """Return where the threads are of a process that may have been forked off before this file was imported."""
     with suppress(OSError, ValueError, IndexError):
         flags = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[6])
-        return "unknown" if flags & _FORKED_ONLY and _at_work() is False and "polars" in sys.modules else "here"
+        return (
+            "unknown"
+            if flags & _FORKED_ONLY and _at_work() is False and "polars" in sys.modules
+            else "here"
+        )
     return "here"
 
 
@@ -147,7 +155,9 @@ def capture(work: Callable[[], T]) -> Outcome[T]:
     >>> capture(lambda: 3).get()
     3
     """
-    outer = _outcome_of(lambda: _outcome_of(work))  # a second Ctrl-C may come while the frames of the first are let go
+    outer = _outcome_of(
+        lambda: _outcome_of(work)
+    )  # a second Ctrl-C may come while the frames of the first are let go
     return Outcome(None, outer.error) if outer.value is None else outer.value
 
 

@@ -72,9 +72,15 @@ _DOMAIN: Final = (
     'pf.Secret("level", domain=pf.Interval(0, 10)) in the scenario: values are read within these bounds; those of one '
     'group by private_sum("level", bounds={"north": (0, 5)}) after a group_by'
 )
-_UNIT: Final = 'pf.Presence("meter", rows=10) as the secret: at most so many rows of one meter are read'
-_PROMISE: Final = ".plan(pf.Pure(1.0)) or .release(epsilon=1.0), after all queries: one guarantee for all of them"
-_SCALE: Final = "plan(pf.Pure(1.0)), which finds the scale, or plan(accuracy=pf.Within(5)) for an error"
+_UNIT: Final = (
+    'pf.Presence("meter", rows=10) as the secret: at most so many rows of one meter are read'
+)
+_PROMISE: Final = (
+    ".plan(pf.Pure(1.0)) or .release(epsilon=1.0), after all queries: one guarantee for all of them"
+)
+_SCALE: Final = (
+    "plan(pf.Pure(1.0)), which finds the scale, or plan(accuracy=pf.Within(5)) for an error"
+)
 _RANDOM: Final = "nothing: noise of a release comes from the system's random bits"
 _VALUES: Final = _each(
     bounds__limits__range__lower__upper__low__high__min__max="domain=pf.Interval(0, 10)",
@@ -82,7 +88,9 @@ _VALUES: Final = _each(
     neighbours__neighbors='pairs="adjacent", or pf.WithinDistance(2)',
     fill_null__null_value__default="missing=0",
 )
-_WEIGHTS: Final = 'private_mean("level", weights="price"), or private_sum(pl.col("level") * pl.col("price"))'
+_WEIGHTS: Final = (
+    'private_mean("level", weights="price"), or private_sum(pl.col("level") * pl.col("price"))'
+)
 _PLAN: Final = _each(
     eps__budget__privacy_budget="epsilon=1.0",
     delta="plan(pf.Approx(1.0, 1e-6)), with epsilon and delta",
@@ -112,7 +120,10 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
         alias__output='name="load"',
         quantile__percentile__p="q=0.5",
     ),
-    "plan": {**_PLAN, **_each(account__ledger__id='.plan(pf.Pure(1.0)).release(account, "monday")')},
+    "plan": {
+        **_PLAN,
+        **_each(account__ledger__id='.plan(pf.Pure(1.0)).release(account, "monday")'),
+    },
     "release": _PLAN,
     "group_by": _each(
         maintain_order="nothing: groups come in growing order, or in that of keys",
@@ -138,10 +149,17 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, str]]] = {
         epsilon__eps__delta=_PROMISE,
     ),
     "MarkovChain": _each(P__matrix__transitions__kernel="transition=[[0.9, 0.1], [0.2, 0.8]]"),
-    "Laplace": _each(epsilon__sensitivity="pf.Laplace(sensitivity / epsilon), or pf.calibrate for a guarantee"),
-    "Gaussian": _each(sigma__std__stddev="scale=1.0", epsilon__sensitivity__delta="pf.calibrate, for a guarantee"),
+    "Laplace": _each(
+        epsilon__sensitivity="pf.Laplace(sensitivity / epsilon), or pf.calibrate for a guarantee"
+    ),
+    "Gaussian": _each(
+        sigma__std__stddev="scale=1.0", epsilon__sensitivity__delta="pf.calibrate, for a guarantee"
+    ),
     "Pure": _each(
-        eps="pf.Pure(epsilon=1.0)", delta="pf.Approx(1.0, 1e-6)", alpha="pf.Renyi(4, 1.0)", rho="pf.Zcdp(0.5)"
+        eps="pf.Pure(epsilon=1.0)",
+        delta="pf.Approx(1.0, 1e-6)",
+        alpha="pf.Renyi(4, 1.0)",
+        rho="pf.Zcdp(0.5)",
     ),
     "Zcdp": _each(epsilon__eps="pf.Zcdp(0.5), with rho"),
     "Gdp": _each(epsilon__eps__sigma="pf.Gdp(1.0), with mu"),
@@ -233,7 +251,10 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         epsilon__delta__promise="plan.guarantee",
         sensitivity__loss__bound="plan.calibration",
     )
-    | {"[…]": 'plan.release().frame["level_sum"], or plan.noises["level_sum"]', "len()": "plan.summary().height"},
+    | {
+        "[…]": 'plan.release().frame["level_sum"], or plan.noises["level_sum"]',
+        "len()": "plan.summary().height",
+    },
     "Release": {
         **{name: f"release.frame.{call}" for name, call in _FRAME.items()},
         **_each(
@@ -332,7 +353,10 @@ def way_to_protect(given: object) -> str:
     """
     kind = type(given)
     parts = kind.__module__.split(".")
-    tried = [f"{parts[0]}.{kind.__name__}", *(".".join(parts[:count]) for count in range(len(parts), 0, -1))]
+    tried = [
+        f"{parts[0]}.{kind.__name__}",
+        *(".".join(parts[:count]) for count in range(len(parts), 0, -1)),
+    ]
     found = next((FRAMES[one] for one in tried if one in FRAMES), "")
     if isinstance(given, str | PurePath) and PurePath(given).suffix[1:] in SCANS:
         return found.replace("scan_parquet", SCANS[PurePath(given).suffix[1:]])
@@ -387,7 +411,10 @@ def suggests_arguments(thing: T) -> T:
 
 
 def call_or_refuse(
-    function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], refusal: Callable[[str], NoSuchCall]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    given: Mapping[str, Any],
+    refusal: Callable[[str], NoSuchCall],
 ) -> Any:
     """Call a function; if it does not take such arguments, raise the refusal made of Python's own message."""
     try:
@@ -399,9 +426,13 @@ def call_or_refuse(
     raise refusal(why)
 
 
-def make_struct(struct: Any, make: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]) -> T:
+def make_struct(
+    struct: Any, make: Callable[..., T], args: tuple[Any, ...], given: Mapping[str, Any]
+) -> T:
     """Return a new struct, whose fields are its parameters."""
-    return call_or_refuse(make, args, given, lambda why: misfit(struct.__name__, struct.__struct_fields__, given, why))
+    return call_or_refuse(
+        make, args, given, lambda why: misfit(struct.__name__, struct.__struct_fields__, given, why)
+    )
 
 
 def _with_suggestions(function: FunctionType) -> Callable[..., Any]:
@@ -416,19 +447,29 @@ def _with_suggestions(function: FunctionType) -> Callable[..., Any]:
             raise
 
     # doctest takes a function for one of a module if its globals are the module's
-    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    own = FunctionType(
+        call.__code__, function.__globals__, function.__name__, None, call.__closure__
+    )
     return wraps(function)(own)
 
 
-def wrong_call(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], why: str) -> NoSuchCall:
+def wrong_call(
+    function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any], why: str
+) -> NoSuchCall:
     """Return the error for arguments that a function does not take; `why` is Python's own message."""
     callee = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
     known = inspect.signature(function).parameters.values()
-    parameters = [item.name for item in known if item.name not in ("self", "cls") and item.kind is not item.VAR_KEYWORD]
+    parameters = [
+        item.name
+        for item in known
+        if item.name not in ("self", "cls") and item.kind is not item.VAR_KEYWORD
+    ]
     return misfit(callee, parameters, given, why)
 
 
-def misfit(callee: str, parameters: Iterable[str], given: Mapping[str, Any], why: str) -> NoSuchCall:
+def misfit(
+    callee: str, parameters: Iterable[str], given: Mapping[str, Any], why: str
+) -> NoSuchCall:
     """Return the error for arguments that do not fit the parameters of a function or class of this name."""
     known = list(parameters)
     called = f"pf.{callee}" if callee[:1].isupper() or callee == "protect" else callee
@@ -436,11 +477,17 @@ def misfit(callee: str, parameters: Iterable[str], given: Mapping[str, Any], why
     if unknown is None:
         said = why.partition("() ")[2] or f"{why[:1].lower()}{why[1:]}"
         example = EXAMPLES.get(callee, f"{called}({', '.join(known)})")
-        return NoSuchCall(f"{called}() {said}.", allowed=f"{called}({', '.join(known)})", instead=example)
+        return NoSuchCall(
+            f"{called}() {said}.", allowed=f"{called}({', '.join(known)})", instead=example
+        )
     elsewhere, near = instead_of_argument(callee, unknown), nearest(unknown, known)
     question = "" if elsewhere else did_you_mean(unknown, known)
     instead = elsewhere or (f"{near[0]}=…" if near else EXAMPLES.get(callee, ""))
-    return NoSuchCall(f"{called}() has no argument {unknown!r}.{question}", allowed=", ".join(known), instead=instead)
+    return NoSuchCall(
+        f"{called}() has no argument {unknown!r}.{question}",
+        allowed=", ".join(known),
+        instead=instead,
+    )
 
 
 class HelpfulAttributes:
@@ -466,7 +513,9 @@ class HelpfulAttributes:
 
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name):
-                return object.__getattribute__(self, name)  # a property failed: let its own error be seen
+                return object.__getattribute__(
+                    self, name
+                )  # a property failed: let its own error be seen
             missing = no_attribute(type(self), name)
             raise in_own_words(missing, self) if isinstance(missing, PufferflowError) else missing
 
@@ -499,7 +548,9 @@ def in_own_words(error: E, value: object) -> E:
 def no_attribute(kind: type, name: str) -> AttributeError:
     """Return the error for an attribute that a class does not have; of Python's protocols the plain one."""
     if name.startswith("_"):
-        return AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=None)
+        return AttributeError(
+            f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=None
+        )
     fields = getattr(kind, "__dataclass_fields__", ())
     known = sorted(one for one in {*fields, *dir(kind)} if not one.startswith("_"))
     instead = instead_of_attribute(kind.__name__, name)
@@ -514,7 +565,8 @@ def no_attribute(kind: type, name: str) -> AttributeError:
 
 def _no_frame(kind: type, what: str) -> NoSuchCall:
     return NoSuchCall(
-        f"{noun(kind.__name__)} has no {what}: it is no frame.", instead=instead_of_attribute(kind.__name__, what)
+        f"{noun(kind.__name__)} has no {what}: it is no frame.",
+        instead=instead_of_attribute(kind.__name__, what),
     )
 
 
@@ -527,5 +579,7 @@ def no_public_name(name: str, known: Iterable[str]) -> AttributeError:
         return AttributeError(problem, name=name, obj=None)
     said = did_you_mean(name, names)
     return NoSuchAttribute(
-        f"{problem}.{'' if instead else said}", instead=instead or ", ".join(f"pf.{one}" for one in near), name=name
+        f"{problem}.{'' if instead else said}",
+        instead=instead or ", ".join(f"pf.{one}" for one in near),
+        name=name,
     )

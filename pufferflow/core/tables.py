@@ -58,7 +58,9 @@ def type_name(dtype: Any) -> str:
     ('List(Enum)', "Datetime(time_unit='us', time_zone='UTC')")
     """
     empty = pl.Enum([])
-    return str(retyped(dtype, lambda leaf: empty if isinstance(leaf, pl.Enum) else leaf)).replace(str(empty), "Enum")
+    return str(retyped(dtype, lambda leaf: empty if isinstance(leaf, pl.Enum) else leaf)).replace(
+        str(empty), "Enum"
+    )
 
 
 def exactly(values: pl.Series) -> list[Any]:
@@ -71,11 +73,16 @@ def exactly(values: pl.Series) -> list[Any]:
     known = values.to_list()
     if numbers == values.dtype or pl.Series(known, dtype=values.dtype).equals(values):
         return known
-    return [{"number": number, "of": type_name(values.dtype)} for number in values.cast(numbers).to_list()]
+    return [
+        {"number": number, "of": type_name(values.dtype)}
+        for number in values.cast(numbers).to_list()
+    ]
 
 
 def _has_nanoseconds(leaf: pl.DataType) -> bool:
-    return isinstance(leaf, pl.Time) or (isinstance(leaf, pl.Datetime | pl.Duration) and leaf.time_unit == "ns")
+    return isinstance(leaf, pl.Time) or (
+        isinstance(leaf, pl.Datetime | pl.Duration) and leaf.time_unit == "ns"
+    )
 
 
 def moment_source(moment: datetime, *, is_date: bool) -> str:
@@ -97,7 +104,9 @@ def moment_source(moment: datetime, *, is_date: bool) -> str:
 
 _MARK: Final = "pufferflow source"
 _COLUMN: Final = "__pufferflow_source"
-_MARKED: Final = re.compile(rf'"{_MARK} (?P<kind>\S+) (?P<version>\S+) (?P<place>\S+)"\.alias\("{_COLUMN}"\)')
+_MARKED: Final = re.compile(
+    rf'"{_MARK} (?P<kind>\S+) (?P<version>\S+) (?P<place>\S+)"\.alias\("{_COLUMN}"\)'
+)
 
 
 @final
@@ -156,7 +165,12 @@ _PANDAS: Final[Mapping[Use, str]] = {
     "moment": "datetime64[us]",
     "other": "string",
 }
-_SQL: Final[Mapping[Use, str]] = {"number": "DOUBLE PRECISION", "label": "TEXT", "moment": "TIMESTAMP", "other": "TEXT"}
+_SQL: Final[Mapping[Use, str]] = {
+    "number": "DOUBLE PRECISION",
+    "label": "TEXT",
+    "moment": "TIMESTAMP",
+    "other": "TEXT",
+}
 _OFFSET: Final = re.compile(r"[+-]\d\d:\d\d")
 
 
@@ -181,28 +195,41 @@ class ArrowTable:
 
     def check_index(self, needed: Iterable[str]) -> None:
         """Refuse a missing column that an index without a name may have."""
-        missing = next((name for name in needed if name not in self.schema and name not in self.left_out), None)
-        if missing is not None and self.of_pandas and (problem := unnamed_index(self.given, missing)):
+        missing = next(
+            (name for name in needed if name not in self.schema and name not in self.left_out), None
+        )
+        if (
+            missing is not None
+            and self.of_pandas
+            and (problem := unnamed_index(self.given, missing))
+        ):
             raise problem
 
     def _unreadable(self, column: str, use: Use) -> UsageError:
         kind = self.left_out[column]
         if self.of_pandas and kind == "object":
-            why, allowed = "object, whose type would be guessed from private rows", "a type of its own"
+            why, allowed = (
+                "object, whose type would be guessed from private rows",
+                "a type of its own",
+            )
         else:
             why = f"{kind[:60]}, which has no meaning here"
             allowed = "text, Boolean, dates, times, and numbers, decimals of up to 38 digits too"
         instead = f'frame.astype({{"{column}": "{_PANDAS[use]}"}})'
         if not self.of_pandas:
             instead = f'where the stream is made, CAST("{column}" AS {_SQL[use]})'
-        return UsageError(f"The column {quoted(column)} is {why}.", allowed=allowed, instead=instead)
+        return UsageError(
+            f"The column {quoted(column)} is {why}.", allowed=allowed, instead=instead
+        )
 
     def read(self) -> pl.DataFrame:
         """Return all rows; a stream that is read once is used up."""
         frame = sandboxed(lambda: pl.DataFrame(self.rows()))
         if frame.schema == self.schema:
             return frame
-        raise UsageError("The table's types changed while it was read.", allowed="a table that stays as it is")
+        raise UsageError(
+            "The table's types changed while it was read.", allowed="a table that stays as it is"
+        )
 
 
 def arrow_table(given: Any) -> ArrowTable | None:
@@ -268,7 +295,9 @@ def _of_pandas(frame: Any) -> ArrowTable:
 
     def rows() -> Any:
         # a copy, since Arrow would look at pandas' own memory, which may be written to
-        table = pa.table({name: pa.array(columns[name].copy(), from_pandas=True) for name in fields})
+        table = pa.table(
+            {name: pa.array(columns[name].copy(), from_pandas=True) for name in fields}
+        )
         return table.cast(_in_utc(table.schema))
 
     schema = pa.schema(list(fields.items()))
@@ -292,7 +321,11 @@ def unnamed_index(frame: Any, missing: str) -> UsageError | None:
     kind, names = type(frame.index).__name__, list(frame.index.names)
     if None not in names or kind == "RangeIndex":
         return None
-    ours = repr(missing) if len(names) == 1 else [str(name) if name else "…" for name in names[:-1]] + [missing]
+    ours = (
+        repr(missing)
+        if len(names) == 1
+        else [str(name) if name else "…" for name in names[:-1]] + [missing]
+    )
     return UsageError(
         f"The frame has no column {missing!r}, and its index, a {kind}, has no name: levels with a name are columns.",
         allowed=f"a column {missing!r}, or an index of this name",
@@ -304,7 +337,9 @@ def with_index(frame: Any) -> Any:
     """Return a table of pandas as a frame of Polars, with the levels of its index that have a name; others as given."""
     if not _is_pandas(frame):
         return frame
-    return pl.DataFrame({name: pl.Series(name, column) for name, column in _columns_of_pandas(frame).items()})
+    return pl.DataFrame(
+        {name: pl.Series(name, column) for name, column in _columns_of_pandas(frame).items()}
+    )
 
 
 def _type_of_none(column: Any) -> Any:
@@ -328,7 +363,12 @@ def _check_names(names: list[str]) -> None:
 def _readable(kind: Any) -> bool:
     """Return whether a type has a meaning here; those of Arrow that Polars cannot hold have none."""
     types = _arrow().types
-    if types.is_dictionary(kind) or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if (
+        types.is_dictionary(kind)
+        or types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+    ):
         return _readable(kind.value_type)
     if types.is_struct(kind):
         return all(_readable(field.type) for field in kind)

@@ -17,7 +17,9 @@ from pufferflow.core.rounding import float_above
 
 T = TypeVar("T")
 _LONGEST, _LONGEST_INT = 40, 8192
-_refusals: Final[ContextVar[list[str] | None]] = ContextVar("refusals of a stored prior", default=None)
+_refusals: Final[ContextVar[list[str] | None]] = ContextVar(
+    "refusals of a stored prior", default=None
+)
 
 
 def quoted(value: object) -> str:
@@ -84,7 +86,9 @@ def belief_refused(why: str) -> UsageError:
 def instance(value: object, kind: type[T], name: str, *, allowed: str, instead: str) -> T:
     """Return a value that is of a class."""
     if not isinstance(value, kind):
-        raise UsageError(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead
+        )
     return value
 
 
@@ -108,7 +112,9 @@ def finite_number(  # noqa: PLR0913 - what fits, and the words of the error
       try: q=0.5
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        raise UsageError(f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} is of type {type(value).__name__}.", allowed=allowed, instead=instead
+        )
     try:
         number = float(value)
     except OverflowError:
@@ -123,7 +129,12 @@ def finite_number(  # noqa: PLR0913 - what fits, and the words of the error
 
 
 def finite_number_above(
-    value: object, name: str, *, allowed: str, instead: str, fits: Callable[[float], bool] | None = None
+    value: object,
+    name: str,
+    *,
+    allowed: str,
+    instead: str,
+    fits: Callable[[float], bool] | None = None,
 ) -> float:
     """Return the least float not below a finite number, if it fits: 1/3 becomes the float above a third."""
     number = finite_number(value, name, allowed=allowed, instead=instead)
@@ -136,13 +147,17 @@ def finite_number_above(
 def number_above(value: object, name: str, least: float, instead: str) -> float:
     """Return a finite number above a limit."""
     allowed = f"a finite number > {least:g}"
-    return finite_number(value, name, allowed=allowed, instead=instead, fits=lambda number: number > least, digits="")
+    return finite_number(
+        value, name, allowed=allowed, instead=instead, fits=lambda number: number > least, digits=""
+    )
 
 
 def confidence_level(value: object, instead: str) -> float:
     """Return a confidence: a number between 0 and 1, both excluded."""
     allowed = "a number with 0 < confidence < 1"
-    return finite_number_above(value, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1)
+    return finite_number_above(
+        value, "confidence", allowed=allowed, instead=instead, fits=lambda share: 0 < share < 1
+    )
 
 
 def finite_number_at_least_zero(value: object, name: str) -> float:
@@ -164,14 +179,21 @@ def probability_below_one(value: object, name: str) -> float:
         name,
         allowed="a number with 0 <= delta < 1",
         instead=f"{name}=1e-6",
-        fits=lambda number: 0 <= number < 1 and cast(float, value) >= 0,  # what rounds to 0 from below is still below
+        fits=lambda number: (
+            0 <= number < 1 and cast(float, value) >= 0
+        ),  # what rounds to 0 from below is still below
     )
 
 
 def order_above_one(value: object) -> float:
     """Return a Rényi order: a finite number above 1."""
-    allowed, instead = "a finite order above 1", "alpha=2, or pf.Pure(epsilon) for the infinite order"
-    return finite_number(value, "alpha", allowed=allowed, instead=instead, fits=lambda alpha: alpha > 1, digits="")
+    allowed, instead = (
+        "a finite order above 1",
+        "alpha=2, or pf.Pure(epsilon) for the infinite order",
+    )
+    return finite_number(
+        value, "alpha", allowed=allowed, instead=instead, fits=lambda alpha: alpha > 1, digits=""
+    )
 
 
 def check_not_masked(value: object, name: str, *, allowed: str) -> None:
@@ -184,7 +206,9 @@ def check_not_masked(value: object, name: str, *, allowed: str) -> None:
         )
 
 
-def whole_number(value: object, name: str, *, allowed: str, instead: str, kind: type[Any] = int) -> int:
+def whole_number(
+    value: object, name: str, *, allowed: str, instead: str, kind: type[Any] = int
+) -> int:
     """Return a whole number ≥ 1 of a type."""
     if isinstance(value, bool) or not isinstance(value, kind) or cast(int, value) < 1:
         raise UsageError(f"{name} is {quoted(value)}.", allowed=allowed, instead=instead)
@@ -197,7 +221,11 @@ def decimal_reading(number: float | Fraction | Decimal) -> Fraction:
     >>> decimal_reading(0.3)
     Fraction(3, 10)
     """
-    return Fraction(number) if isinstance(number, Fraction | Decimal) else Fraction(repr(float(number)))
+    return (
+        Fraction(number)
+        if isinstance(number, Fraction | Decimal)
+        else Fraction(repr(float(number)))
+    )
 
 
 def read_name(name: object, what: str) -> str:

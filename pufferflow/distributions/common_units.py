@@ -47,7 +47,9 @@ def length_above(step: list[Fraction], norm: float) -> float:
     if norm == math.inf:
         return float_above(max(step))
     square = sum((x * x for x in step), Fraction(0))
-    radicand = square.numerator * square.denominator << 2 * _ROOT_BITS  # √(n/d) = √(nd)/d, with bits to spare
+    radicand = (
+        square.numerator * square.denominator << 2 * _ROOT_BITS
+    )  # √(n/d) = √(nd)/d, with bits to spare
     root = math.isqrt(radicand)
     return float_above(Fraction(root + (root * root < radicand), square.denominator << _ROOT_BITS))
 
@@ -72,7 +74,12 @@ def ratios(amounts: Array, total: int) -> Floats:
     if amounts.dtype != object:
         return amounts / total
     exact = [float(Fraction(amount, total)) if amount else 0.0 for amount in amounts.tolist()]
-    return np.array([max(ratio, SMALLEST) if amount else 0.0 for ratio, amount in zip(exact, amounts, strict=True)])
+    return np.array(
+        [
+            max(ratio, SMALLEST) if amount else 0.0
+            for ratio, amount in zip(exact, amounts, strict=True)
+        ]
+    )
 
 
 def rational(mu: Law, nu: Law) -> tuple[Array, Array, int] | None:
@@ -82,7 +89,11 @@ def rational(mu: Law, nu: Law) -> tuple[Array, Array, int] | None:
         return None
     total = math.lcm(first[1], second[1])
     kind = np.int64 if total < LARGEST_TOTAL else object
-    return first[0].astype(kind) * (total // first[1]), second[0].astype(kind) * (total // second[1]), total
+    return (
+        first[0].astype(kind) * (total // first[1]),
+        second[0].astype(kind) * (total // second[1]),
+        total,
+    )
 
 
 def _rational(law: Law) -> tuple[Array, int] | None:
@@ -102,7 +113,9 @@ def _binary(mu: Law, nu: Law) -> tuple[Array, Array, int]:
     left, right = (
         [
             int(digits) << int(zeros)
-            for digits, zeros in zip(np.ldexp(mantissas, _MANTISSA), exponents + (shift - _MANTISSA), strict=True)
+            for digits, zeros in zip(
+                np.ldexp(mantissas, _MANTISSA), exponents + (shift - _MANTISSA), strict=True
+            )
         ]
         for mantissas, exponents in parts
     )
@@ -137,7 +150,9 @@ class Allowance:
     @property
     def precise(self) -> bool:
         """Whether the allowance for rounding covers the mass lost by rounding down, so that it enlarges no distance."""
-        return self.forgiving - self.strict >= self.all - min(int(self.left.sum()), int(self.right.sum()))
+        return self.forgiving - self.strict >= self.all - min(
+            int(self.left.sum()), int(self.right.sum())
+        )
 
     @property
     def hopeless(self) -> bool:
@@ -154,10 +169,16 @@ def allowance(mu: Law, nu: Law, share: Fraction) -> Allowance:
     exact = rational(mu, nu)
     if exact is not None:
         left, right, total = exact
-        return Allowance(left, right, total, total, math.floor(share * total), math.floor(share * total), 0.0)
+        return Allowance(
+            left, right, total, total, math.floor(share * total), math.floor(share * total), 0.0
+        )
     rounding = min((len(mu) + len(nu)) * UNIT, float(share) * _LARGEST_SHARE_FORGIVEN)
     scaled = [law.probabilities * float(_FLOAT_UNIT) for law in (mu, nu)]
     left, right = (np.floor(weights).astype(np.int64) for weights in scaled)
-    heavier = max(_FLOAT_UNIT, *(int(np.ceil(weights).astype(np.int64).sum()) for weights in scaled))
+    heavier = max(
+        _FLOAT_UNIT, *(int(np.ceil(weights).astype(np.int64).sum()) for weights in scaled)
+    )
     forgiving = math.floor((share + Fraction(rounding)) * _FLOAT_UNIT)
-    return Allowance(left, right, _FLOAT_UNIT, heavier, math.floor(share * _FLOAT_UNIT), forgiving, rounding)
+    return Allowance(
+        left, right, _FLOAT_UNIT, heavier, math.floor(share * _FLOAT_UNIT), forgiving, rounding
+    )

@@ -87,13 +87,27 @@ class Distance(float, Generic[C]):
     _coupling: C | None
 
     def __new__(
-        cls, value: float, certainty: Certainty, *, rounding: float = 0.0, note: str = "", coupling: C | None = None
+        cls,
+        value: float,
+        certainty: Certainty,
+        *,
+        rounding: float = 0.0,
+        note: str = "",
+        coupling: C | None = None,
     ) -> Self:
         """Make a distance; NaN or a negative number is an error of this library."""
         if not value >= 0:
-            raise InternalError(f"A distance came out as {value}.", instead="reporting the two laws to the maintainers")
+            raise InternalError(
+                f"A distance came out as {value}.",
+                instead="reporting the two laws to the maintainers",
+            )
         self = super().__new__(cls, value)
-        self.certainty, self.rounding, self.note, self._coupling = certainty, rounding, note, coupling
+        self.certainty, self.rounding, self.note, self._coupling = (
+            certainty,
+            rounding,
+            note,
+            coupling,
+        )
         return self
 
     @property
@@ -146,7 +160,9 @@ def plan_of_coupling(coupling: Coupling) -> TransportPlan:
     """Return the transport plan of a coupling with exact marginals."""
     left, right = common_units.values(coupling.left, coupling.right)
     differences = signed_above(left[coupling.rows], right[coupling.columns])
-    return TransportPlan(coupling.left, coupling.right, coupling.rows, coupling.columns, coupling.masses, differences)
+    return TransportPlan(
+        coupling.left, coupling.right, coupling.rows, coupling.columns, coupling.masses, differences
+    )
 
 
 def all_differences(mu: Law, nu: Law) -> Floats:
@@ -204,13 +220,17 @@ class Matching:
 
     def match_in_order(self) -> None:
         """Match the remaining masses in order, until one side has none left."""
-        rows, columns = ([at for at, rest in enumerate(side) if rest] for side in (self.left, self.right))
+        rows, columns = (
+            [at for at, rest in enumerate(side) if rest] for side in (self.left, self.right)
+        )
         i = j = 0
         while i < len(rows) and j < len(columns):
             self.take(rows[i], columns[j], self.left[rows[i]])
             i, j = i + (not self.left[rows[i]]), j + (not self.right[columns[j]])
 
-    def match_slivers(self, costs: Callable[[int], Floats], costs_of_right: Callable[[int], Floats]) -> None:
+    def match_slivers(
+        self, costs: Callable[[int], Floats], costs_of_right: Callable[[int], Floats]
+    ) -> None:
         """Match the remainders that rounding leaves with atoms of the other law, although these have none left.
 
         A remainder goes to the cheapest atom whose mass it does not change in floats, and never where the cost is ∞.
@@ -220,7 +240,9 @@ class Matching:
                 self._add(i, _partner(costs(i), self.nu.probabilities, rest / self.unit), rest)
         for j, rest in enumerate(self.right):
             if rest:
-                self._add(_partner(costs_of_right(j), self.mu.probabilities, rest / self.unit), j, rest)
+                self._add(
+                    _partner(costs_of_right(j), self.mu.probabilities, rest / self.unit), j, rest
+                )
 
     def _add(self, i: int, j: int, amount: int) -> None:
         self._matched[i, j] = self._matched.get((i, j), 0) + amount
@@ -228,7 +250,9 @@ class Matching:
     def coupling(self) -> Coupling:
         pairs = np.array(list(self._matched), dtype=np.intp).reshape(-1, 2)
         amounts = np.array(list(self._matched.values()), dtype=object)
-        return Coupling(self.mu, self.nu, pairs[:, 0], pairs[:, 1], common_units.ratios(amounts, self.unit))
+        return Coupling(
+            self.mu, self.nu, pairs[:, 0], pairs[:, 1], common_units.ratios(amounts, self.unit)
+        )
 
 
 def _partner(costs: Floats, weights: Floats, sliver: float) -> int:

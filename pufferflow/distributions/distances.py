@@ -31,7 +31,9 @@ Number = float | Fraction | Decimal
 @overload
 def winf(mu: Law, nu: Law, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
 @overload
-def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float = 2, *, coupling: bool = False) -> Distance[AffineCoupling]: ...
+def winf(
+    mu: GaussianLaw, nu: GaussianLaw, norm: float = 2, *, coupling: bool = False
+) -> Distance[AffineCoupling]: ...
 @overload
 def winf(
     mu: Law | GaussianLaw, nu: Law | GaussianLaw, norm: float = 2, *, coupling: bool = False
@@ -55,22 +57,36 @@ def winf(
     if _on_a_line(mu, nu):
         return wasserstein_1d.winf(mu, nu, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _bound_by_gathering(mu, nu, norm, lambda a, b: wasserstein_nd.winf(a, b, norm), coupling=coupling)
+        return _bound_by_gathering(
+            mu, nu, norm, lambda a, b: wasserstein_nd.winf(a, b, norm), coupling=coupling
+        )
     return wasserstein_nd.winf(mu, nu, norm, coupling=coupling)
 
 
 @overload
-def wasserstein(mu: Law, nu: Law, p: Number = 2, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
+def wasserstein(
+    mu: Law, nu: Law, p: Number = 2, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling]: ...
 @overload
 def wasserstein(
     mu: GaussianLaw, nu: GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
 ) -> Distance[AffineCoupling]: ...
 @overload
 def wasserstein(
-    mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
+    mu: Law | GaussianLaw,
+    nu: Law | GaussianLaw,
+    p: Number = 2,
+    norm: float = 2,
+    *,
+    coupling: bool = False,
 ) -> Distance[Coupling] | Distance[AffineCoupling]: ...
 def wasserstein(
-    mu: Law | GaussianLaw, nu: Law | GaussianLaw, p: Number = 2, norm: float = 2, *, coupling: bool = False
+    mu: Law | GaussianLaw,
+    nu: Law | GaussianLaw,
+    p: Number = 2,
+    norm: float = 2,
+    *,
+    coupling: bool = False,
 ) -> Distance[Coupling] | Distance[AffineCoupling]:
     """Return W_p(mu, nu) itself, not its p-th power; p=math.inf is W_∞.
 
@@ -95,22 +111,36 @@ def wasserstein(
     if _on_a_line(mu, nu):
         return wasserstein_1d.wasserstein(mu, nu, p, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _bound_by_gathering(mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling)
+        return _bound_by_gathering(
+            mu, nu, norm, lambda a, b: emd.wasserstein(a, b, p, norm), coupling=coupling
+        )
     return emd.wasserstein(mu, nu, p, norm, coupling=coupling)
 
 
 @overload
-def near(mu: Law, nu: Law, delta: Number, norm: float = 2, *, coupling: bool = False) -> Distance[Coupling]: ...
+def near(
+    mu: Law, nu: Law, delta: Number, norm: float = 2, *, coupling: bool = False
+) -> Distance[Coupling]: ...
 @overload
 def near(
     mu: GaussianLaw, nu: GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
 ) -> Distance[AffineCoupling]: ...
 @overload
 def near(
-    mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
+    mu: Law | GaussianLaw,
+    nu: Law | GaussianLaw,
+    delta: Number,
+    norm: float = 2,
+    *,
+    coupling: bool = False,
 ) -> Distance[Coupling] | Distance[AffineCoupling]: ...
 def near(
-    mu: Law | GaussianLaw, nu: Law | GaussianLaw, delta: Number, norm: float = 2, *, coupling: bool = False
+    mu: Law | GaussianLaw,
+    nu: Law | GaussianLaw,
+    delta: Number,
+    norm: float = 2,
+    *,
+    coupling: bool = False,
 ) -> Distance[Coupling] | Distance[AffineCoupling]:
     """Return the smallest z for which some coupling of the laws has P(‖X − Y‖ > z) ≤ delta.
 
@@ -133,7 +163,9 @@ def near(
     if _on_a_line(mu, nu):
         return wasserstein_1d.near(mu, nu, share, coupling=coupling)
     if len(mu) * len(nu) > MOST_PAIRS:
-        return _bound_by_gathering(mu, nu, norm, lambda a, b: wasserstein_nd.near(a, b, share, norm), coupling=coupling)
+        return _bound_by_gathering(
+            mu, nu, norm, lambda a, b: wasserstein_nd.near(a, b, share, norm), coupling=coupling
+        )
     return wasserstein_nd.near(mu, nu, share, norm, coupling=coupling)
 
 
@@ -181,7 +213,12 @@ def _dimensions(left: int, right: int) -> UsageError:
 
 
 def _bound_by_gathering(
-    mu: Law, nu: Law, norm: float, distance: Callable[[Law, Law], Distance[Coupling]], *, coupling: bool
+    mu: Law,
+    nu: Law,
+    norm: float,
+    distance: Callable[[Law, Law], Distance[Coupling]],
+    *,
+    coupling: bool,
 ) -> Distance[Coupling]:
     """Return an upper bound of a distance of two large laws."""
     if coupling:
@@ -216,7 +253,9 @@ def _gather(law: Law, norm: float) -> tuple[Law, float]:
     origin = values.min(axis=0)
     width = float((values.max(axis=0) - origin).max()) / _MOST_ATOMS ** (1 / law.dimension)
     while True:
-        centres = np.clip(origin + (np.floor((values - origin) / width) + 0.5) * width, -_INSIDE, _INSIDE)
+        centres = np.clip(
+            origin + (np.floor((values - origin) / width) + 0.5) * width, -_INSIDE, _INSIDE
+        )
         gathered = law.map(lambda _, centres=centres: np.ldexp(centres, exponent))
         if len(gathered) <= _MOST_ATOMS:
             break

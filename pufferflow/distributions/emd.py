@@ -15,7 +15,14 @@ from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import InternalError
 from pufferflow.core.rounding import SMALLEST, UNIT, upwards
 from pufferflow.distributions import common_units, wasserstein_nd
-from pufferflow.distributions.coupling import Certainty, Coupling, Distance, Matching, TransportPlan, plan_of_coupling
+from pufferflow.distributions.coupling import (
+    Certainty,
+    Coupling,
+    Distance,
+    Matching,
+    TransportPlan,
+    plan_of_coupling,
+)
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.wasserstein_1d import upper_power
 
@@ -24,7 +31,9 @@ _MOST_PIVOTS = 1_000_000
 _WIDE = 1e-6
 
 
-def wasserstein(mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
+def wasserstein(
+    mu: Law, nu: Law, p: float, norm: float, *, coupling: bool = False
+) -> Distance[Coupling]:
     """Return W_p on R^d, rounded up, or an upper bound with its gap in the note."""
     matrix = wasserstein_nd.costs(mu, nu, norm)
     farthest = float(matrix.max())
@@ -55,7 +64,9 @@ def cheapest(mu: Law, nu: Law, costs: Floats) -> TransportPlan:
     return plan_of_coupling(_solve(mu, nu, costs, costs)[0])
 
 
-def _solve_powers(mu: Law, nu: Law, p: float, matrix: Floats, longest: float) -> tuple[Coupling, float]:
+def _solve_powers(
+    mu: Law, nu: Law, p: float, matrix: Floats, longest: float
+) -> tuple[Coupling, float]:
     """Solve the problem with distances cut off at `longest`; return a coupling and a lower bound of W_p."""
     powers = upper_power(np.minimum(matrix / (longest or 1.0), 1.0), p)
     coupling, least = _solve(mu, nu, powers, matrix)
@@ -71,7 +82,9 @@ def _solve(mu: Law, nu: Law, powers: Floats, matrix: Floats) -> tuple[Coupling, 
     left, right = mu.probabilities, nu.probabilities
     plan, log = _call_pot(left, right, powers)
     if not np.isfinite(plan).all():
-        raise InternalError("POT found no coupling.", instead="reporting the two laws to the maintainers")
+        raise InternalError(
+            "POT found no coupling.", instead="reporting the two laws to the maintainers"
+        )
     least = _dual_value(left, right, powers, log["u"], log["v"])
     matching = Matching(mu, nu)
     rows, columns = np.nonzero(plan > 0)
@@ -115,7 +128,9 @@ def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
     """
     import ot  # pyright: ignore[reportMissingTypeStubs]  # see `_pot`
 
-    solve = cast(Callable[..., tuple[Floats, float, Floats, Floats, int]], cast(Any, ot).lp.emd_wrap.emd_c)
+    solve = cast(
+        Callable[..., tuple[Floats, float, Floats, Floats, int]], cast(Any, ot).lp.emd_wrap.emd_c
+    )
     plans, heights = np.zeros((*a.shape, a.shape[1])), np.zeros(a.shape)
     common = np.minimum(a, b)
     for row, (surplus, deficit) in enumerate(zip(a - common, b - common, strict=True)):
@@ -124,7 +139,9 @@ def small_plans(a: Floats, b: Floats, costs: Floats) -> tuple[Floats, Floats]:
             continue
         between = np.ascontiguousarray(costs[np.ix_(sources, targets)])
         supply, demand = surplus[sources], deficit[targets]
-        plan, _, _, potential, _ = solve(supply, demand * (supply.sum() / demand.sum()), between, _MOST_PIVOTS, 1)
+        plan, _, _, potential, _ = solve(
+            supply, demand * (supply.sum() / demand.sum()), between, _MOST_PIVOTS, 1
+        )
         plans[row, sources[:, None], targets] = plan
         heights[row] = (costs[:, targets] - potential).min(axis=1)
     states = np.arange(len(costs))

@@ -32,7 +32,9 @@ LARGEST_MACHINE_TOTAL = 2**62
 _SLACK = 1e-12
 _FLOAT_BYTES = 8
 
-_WEIGHTS_ALLOWED = "one number >= 0 per value, with sum 1 (floats: within 1e-12; Fractions: exactly)"
+_WEIGHTS_ALLOWED = (
+    "one number >= 0 per value, with sum 1 (floats: within 1e-12; Fractions: exactly)"
+)
 
 
 def read_values(values: object) -> Array:
@@ -51,20 +53,31 @@ def read_values(values: object) -> Array:
         raise _bad_values(f"The values have shape {raw.shape}.")
     if raw.dtype != object:
         if not np.isfinite(raw).all():
-            raise _bad_values("Some value is NaN or infinite (a null reads as NaN).", "column.drop_nulls() first")
+            raise _bad_values(
+                "Some value is NaN or infinite (a null reads as NaN).", "column.drop_nulls() first"
+            )
         raw = raw + 0.0  # −0.0 and 0.0 are one atom
     return raw[:, 0] if raw.ndim == 2 and raw.shape[1] == 1 else raw
 
 
 def _as_array(values: object) -> Array:
     if type(values).__name__ in {"DataFrame", "LazyFrame", "dict"}:
-        raise _bad_values(f"The values are a {type(values).__name__}.", "one column, or frame.to_numpy() for vectors")
+        raise _bad_values(
+            f"The values are a {type(values).__name__}.",
+            "one column, or frame.to_numpy() for vectors",
+        )
     if isinstance(values, np.ma.MaskedArray):
         raise _bad_values("The values are masked.", "values.compressed()")
     try:
         raw = np.asarray(values)
-        if raw.dtype.kind == "f" and isinstance(values, list | tuple) and (np.abs(raw) >= LARGEST_FLOAT_INTEGER).any():
-            return np.asarray(values, dtype=object)  # whole numbers among the floats may have been rounded
+        if (
+            raw.dtype.kind == "f"
+            and isinstance(values, list | tuple)
+            and (np.abs(raw) >= LARGEST_FLOAT_INTEGER).any()
+        ):
+            return np.asarray(
+                values, dtype=object
+            )  # whole numbers among the floats may have been rounded
     except ValueError as error:
         raise _bad_values("The values have rows of different lengths.") from error
     return raw
@@ -78,7 +91,9 @@ def read_masses(weights: object, count: int) -> tuple[Array, int]:
         raise _bad_weights("The weights have rows of different lengths.") from error
     if raw.shape != (count,):
         raise _bad_weights(f"The weights have shape {raw.shape} for {count} values.")
-    if raw.dtype.kind in "iu" or (raw.dtype == object and all(isinstance(w, numbers.Rational | Decimal) for w in raw)):
+    if raw.dtype.kind in "iu" or (
+        raw.dtype == object and all(isinstance(w, numbers.Rational | Decimal) for w in raw)
+    ):
         return _rational_masses(raw.tolist())
     if raw.dtype.kind not in "fO" or (raw.dtype == object and not all(_is_number(w) for w in raw)):
         raise _bad_weights(f"The weights have dtype {raw.dtype}.")
@@ -99,7 +114,9 @@ def read_counts(counts: object, length: int) -> Array:
     if raw.dtype.kind not in "iu":
         raise _bad_counts(f"The counts have dtype {raw.dtype}.", instead)
     if (raw < 0).any() or not raw.any():
-        raise _bad_counts("Some count is negative, or all are 0.", "checking where the counts come from")
+        raise _bad_counts(
+            "Some count is negative, or all are 0.", "checking where the counts come from"
+        )
     exact: list[int] = raw.tolist()
     return whole(exact, sum(exact))
 
@@ -133,7 +150,13 @@ def as_fractions(floats: Array) -> Array:
 def of_kind(law: object, kind: type[L]) -> L:
     """Return a law of the kind that an operation needs; refuse others, and name that kind."""
     name = f"pf.{kind.__name__}"
-    return instance(law, kind, "A law", allowed=f"{name}, on both sides", instead=f"help({name}) for how to make one")
+    return instance(
+        law,
+        kind,
+        "A law",
+        allowed=f"{name}, on both sides",
+        instead=f"help({name}) for how to make one",
+    )
 
 
 def whole(masses: Sequence[int] | Array, total: int) -> Array:
@@ -233,11 +256,15 @@ def _is_number(value: object) -> bool:
 
 
 def _bad_values(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> UsageError:
-    return UsageError(problem, allowed="finite numbers, of shape (n,) or (n, d), at least one", instead=instead)
+    return UsageError(
+        problem, allowed="finite numbers, of shape (n,) or (n, d), at least one", instead=instead
+    )
 
 
 def _bad_counts(problem: str, instead: str) -> UsageError:
-    return UsageError(problem, allowed="one whole number >= 0 per value, not all of them 0", instead=instead)
+    return UsageError(
+        problem, allowed="one whole number >= 0 per value, not all of them 0", instead=instead
+    )
 
 
 def _bad_weights(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> UsageError:
@@ -246,7 +273,8 @@ def _bad_weights(problem: str, instead: str = "pf.Law([0, 1], [0.5, 0.5])") -> U
 
 def _bad_sum(total: str) -> UsageError:
     return _bad_weights(
-        f"The weights have sum {total}.", "weights / weights.sum(), or pf.Law.empirical(values, counts=...) for counts"
+        f"The weights have sum {total}.",
+        "weights / weights.sum(), or pf.Law.empirical(values, counts=...) for counts",
     )
 
 
@@ -273,7 +301,9 @@ class Law:
     masses: Array
     total: int
 
-    def __init__(self, values: npt.ArrayLike | Sequence[Any], weights: npt.ArrayLike | Sequence[Any]) -> None:
+    def __init__(
+        self, values: npt.ArrayLike | Sequence[Any], weights: npt.ArrayLike | Sequence[Any]
+    ) -> None:
         points = read_values(values)
         masses, total = read_masses(weights, len(points))
         self._set(points, masses, total)
@@ -302,7 +332,9 @@ class Law:
 
     @classmethod
     def empirical(
-        cls, column: npt.ArrayLike | Sequence[Any], counts: npt.ArrayLike | Sequence[int] | None = None
+        cls,
+        column: npt.ArrayLike | Sequence[Any],
+        counts: npt.ArrayLike | Sequence[int] | None = None,
     ) -> "Law":
         """Return the exact law of one row drawn at random from a column of numbers (or rows of an (n, d) array).
 
@@ -340,11 +372,15 @@ class Law:
             )
         shares, total = read_masses(weights, len(laws))
         used = [(law, share) for law, share in zip(laws, shares.tolist(), strict=True) if share > 0]
-        values = read_values(np.concatenate([law.values for law, _ in used]))  # one Fraction makes all Fractions
+        values = read_values(
+            np.concatenate([law.values for law, _ in used])
+        )  # one Fraction makes all Fractions
         if shares.dtype != np.float64 and all(law.exact for law, _ in used):
             common = math.lcm(*(law.total for law, _ in used))
             unit = common * total
-            parts = [whole(law.masses, unit) * (share * (common // law.total)) for law, share in used]
+            parts = [
+                whole(law.masses, unit) * (share * (common // law.total)) for law, share in used
+            ]
             return cls._made(values, np.concatenate(parts), unit)
         parts = [above_zero(law.probabilities * (share / total)) for law, share in used]
         return cls._made(values, np.concatenate(parts), 1)
@@ -413,10 +449,14 @@ class Law:
         try:
             image = function(self.values)
         except (TypeError, ValueError) as error:
-            raise _bad_function(f"The function failed on the array of all atoms: {error}".partition("\n")[0]) from error
+            raise _bad_function(
+                f"The function failed on the array of all atoms: {error}".partition("\n")[0]
+            ) from error
         values = read_values(image)
         if len(values) != len(self):
-            raise _bad_function(f"The function returned {len(values)} values for {len(self)} atoms.")
+            raise _bad_function(
+                f"The function returned {len(values)} values for {len(self)} atoms."
+            )
         return self._made(values, self.masses, self.total)
 
     def convolve(self, other: "Law") -> "Law":
@@ -496,7 +536,11 @@ def _bad_function(problem: str) -> UsageError:
 
 
 def _no_laws(problem: str) -> UsageError:
-    return UsageError(problem, allowed="a list of at least one pf.Law", instead="pf.Law.mixture([mu, nu], [0.5, 0.5])")
+    return UsageError(
+        problem,
+        allowed="a list of at least one pf.Law",
+        instead="pf.Law.mixture([mu, nu], [0.5, 0.5])",
+    )
 
 
 def _sum(left: Array, right: Array) -> Array:
@@ -507,7 +551,9 @@ def _sum(left: Array, right: Array) -> Array:
         total = left + right
     if total.dtype == np.float64 and not np.isfinite(total).all():
         raise UsageError(
-            "A sum of two atoms does not fit a float.", allowed="atoms below 8e307", instead="smaller units"
+            "A sum of two atoms does not fit a float.",
+            allowed="atoms below 8e307",
+            instead="smaller units",
         )
     return total
 
@@ -532,10 +578,18 @@ def _lattice_convolution(left: Law, right: Law) -> tuple[Array, Array, int] | No
 
 def _whole_span(law: Law) -> int:
     """Return the length of the run of whole numbers that the atoms fill densely, 0 if there is none."""
-    if law.dimension > 1 or law.values.dtype == object or not (law.values == np.floor(law.values)).all():
+    if (
+        law.dimension > 1
+        or law.values.dtype == object
+        or not (law.values == np.floor(law.values)).all()
+    ):
         return 0
     span = law.values[-1] - law.values[0] + 1
-    return int(span) if span <= 8 * len(law) + 64 and abs(law.values).max() < LARGEST_FLOAT_INTEGER / 2 else 0
+    return (
+        int(span)
+        if span <= 8 * len(law) + 64 and abs(law.values).max() < LARGEST_FLOAT_INTEGER / 2
+        else 0
+    )
 
 
 def _shown(numbers: Array) -> str:

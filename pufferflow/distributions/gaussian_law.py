@@ -29,10 +29,14 @@ class GaussianLaw:
 
     def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
         centre = np.atleast_1d(_numbers(mean, "mean", "a finite number, or d of them"))
-        spread = _numbers(covariance, "covariance", "a finite number >= 0, or a symmetric d × d matrix")
+        spread = _numbers(
+            covariance, "covariance", "a finite number >= 0, or a symmetric d × d matrix"
+        )
         if centre.ndim != 1 or centre.size == 0:
             raise UsageError(
-                f"The mean has shape {centre.shape}.", allowed="a number, or a vector", instead="GaussianLaw([0, 0], 1)"
+                f"The mean has shape {centre.shape}.",
+                allowed="a number, or a vector",
+                instead="GaussianLaw([0, 0], 1)",
             )
         if spread.ndim == 0:
             spread = spread * np.eye(len(centre))
@@ -43,7 +47,11 @@ class GaussianLaw:
                 instead="GaussianLaw([0, 0], [[1, 0.5], [0.5, 1]])",
             )
         if (np.abs(spread / 2 - spread.T / 2) > _PSD_SLACK * np.abs(spread).max()).any():
-            raise UsageError("The covariance is not symmetric.", allowed="a symmetric matrix", instead="(C + C.T) / 2")
+            raise UsageError(
+                "The covariance is not symmetric.",
+                allowed="a symmetric matrix",
+                instead="(C + C.T) / 2",
+            )
         spread = spread / 2 + spread.T / 2
         scale = float(np.abs(spread).max()) or 1.0
         eigenvalues = np.linalg.eigvalsh(spread / scale)
@@ -64,7 +72,11 @@ class GaussianLaw:
     def _made(cls, mean: Floats, covariance: Floats) -> "GaussianLaw":
         """Make a law with a covariance that is valid by construction; rounding may have made it slightly indefinite."""
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-            raise UsageError("The result does not fit floats.", allowed="moments below 1e308", instead="smaller units")
+            raise UsageError(
+                "The result does not fit floats.",
+                allowed="moments below 1e308",
+                instead="smaller units",
+            )
         law = object.__new__(cls)
         symmetric = covariance / 2 + covariance.T / 2
         law._set(mean + 0.0, np.maximum(symmetric, 0.0) if len(mean) == 1 else symmetric)
@@ -127,7 +139,9 @@ class GaussianLaw:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GaussianLaw):
             return NotImplemented
-        return np.array_equal(self.mean, other.mean) and np.array_equal(self.covariance, other.covariance)
+        return np.array_equal(self.mean, other.mean) and np.array_equal(
+            self.covariance, other.covariance
+        )
 
     def __hash__(self) -> int:
         return hash((tuple(self.mean.tolist()), tuple(self.covariance.ravel().tolist())))
@@ -144,15 +158,21 @@ def _numbers(given: Any, name: str, allowed: str) -> Floats:
         raw = np.asarray(given)
         array = np.array(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"The {name} is not made of numbers.", allowed=allowed, instead=instead) from error
+        raise UsageError(
+            f"The {name} is not made of numbers.", allowed=allowed, instead=instead
+        ) from error
     if raw.dtype.kind not in "iufO" or isinstance(given, np.ma.MaskedArray):
         raise UsageError(f"The {name} has dtype {raw.dtype}.", allowed=allowed, instead=instead)
     if not np.isfinite(array).all():
-        raise UsageError(f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"The {name} has a NaN or infinite entry.", allowed=allowed, instead=instead
+        )
     return array
 
 
 def _other_dimension(given: int, expected: int) -> UsageError:
     return UsageError(
-        f"Dimension {given} given.", allowed=f"dimension {expected}", instead="law.map(matrix) to change it"
+        f"Dimension {given} given.",
+        allowed=f"dimension {expected}",
+        instead="law.map(matrix) to change it",
     )

@@ -108,7 +108,9 @@ def convolve(left: Floats, right: Floats) -> Floats:
     for depth, start, piece in _cut_pieces(left):
         for other_depth, other_start, other in right_pieces:
             at = start + other_start
-            planes[depth + other_depth, at : at + len(piece) + len(other) - 1] += np.convolve(piece, other)
+            planes[depth + other_depth, at : at + len(piece) + len(other) - 1] += np.convolve(
+                piece, other
+            )
     return planes
 
 
@@ -225,14 +227,19 @@ def gap(mu: Levels, nu: Levels, precision: Precision, guess: DistanceInterval) -
     if sure and (z == 0 or not levels_within(mu, nu, z - 1, precision.ties)):
         return guess
     least, most = (
-        max(_least_steps(mu, nu, slack), _least_steps(nu, mu, slack), 0) for slack in (precision.ties, -precision.ties)
+        max(_least_steps(mu, nu, slack), _least_steps(nu, mu, slack), 0)
+        for slack in (precision.ties, -precision.ties)
     )
-    return DistanceInterval(least, least if least == most or _ties_are_equal(mu, nu, least, precision) else most, most)
+    return DistanceInterval(
+        least, least if least == most or _ties_are_equal(mu, nu, least, precision) else most, most
+    )
 
 
 def winf_at_most(mu: Levels, nu: Levels, steps: int, precision: Precision) -> bool:
     """Return whether W_∞ is at most so many steps, levels that tie being equal."""
-    return levels_within(mu, nu, steps, precision.ties) and _ties_are_equal(mu, nu, steps, precision)
+    return levels_within(mu, nu, steps, precision.ties) and _ties_are_equal(
+        mu, nu, steps, precision
+    )
 
 
 def _least_steps(mu: Levels, nu: Levels, slack: int) -> int:
@@ -254,10 +261,16 @@ def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Precision) ->
     Not if an atom is so light that its level hardly moves there: it has to be matched too, and the choice of equal
     levels around it is not unique. Only equal laws need no choice.
     """
-    light = np.sort(np.concatenate([_levels_of_light_atoms(mu, precision), _levels_of_light_atoms(nu, precision)]))
+    light = np.sort(
+        np.concatenate(
+            [_levels_of_light_atoms(mu, precision), _levels_of_light_atoms(nu, precision)]
+        )
+    )
     if not len(light):
         return True
-    tied = np.concatenate([_tied_levels(mu, nu, steps, precision), _tied_levels(nu, mu, steps, precision)])
+    tied = np.concatenate(
+        [_tied_levels(mu, nu, steps, precision), _tied_levels(nu, mu, steps, precision)]
+    )
     place = np.searchsorted(light, tied)
     after, before = light[np.minimum(place, len(light) - 1)], light[np.maximum(place - 1, 0)]
     nearest = np.minimum(np.abs(after - tied), np.abs(tied - before))
@@ -266,14 +279,18 @@ def _ties_are_equal(mu: Levels, nu: Levels, steps: int, precision: Precision) ->
     left, right = disjoint_planes(mu.masses), disjoint_planes(nu.masses)
     if steps or mu.low != nu.low or left.shape != right.shape:
         return False
-    differences: Any = np.abs(left - right)  # every atom has the same mass in both laws, within rounding
+    differences: Any = np.abs(
+        left - right
+    )  # every atom has the same mass in both laws, within rounding
     return bool((differences <= precision.rounding * left).all())
 
 
 def _levels_of_light_atoms(law: Levels, precision: Precision) -> Ladder:
     """Return the levels at atoms with too little mass to move them."""
     unmoved = np.diff(_rising_levels(law)) <= 2 * precision.ties
-    return law.ladder[1:][unmoved & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
+    return (
+        law.ladder[1:][unmoved & law.masses[:, 1:-1].any(axis=0)] if len(law.ladder) else law.ladder
+    )
 
 
 def _tied_levels(mu: Levels, nu: Levels, steps: int, precision: Precision) -> Ladder:

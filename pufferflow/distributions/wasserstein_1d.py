@@ -69,7 +69,11 @@ def walk(mu: Law, nu: Law) -> Walk:
     if whole is not None:
         left, right, ties = np.cumsum(whole[0])[:-1], np.cumsum(whole[1])[:-1], 0
     else:
-        left, right, ties = _float_levels(mu.probabilities), _float_levels(nu.probabilities), len(mu) + len(nu)
+        left, right, ties = (
+            _float_levels(mu.probabilities),
+            _float_levels(nu.probabilities),
+            len(mu) + len(nu),
+        )
     levels = np.concatenate([left, right])
     order = np.argsort(levels, kind="stable")
     levels, moves_left = levels[order], order < len(left)
@@ -83,7 +87,11 @@ def walk(mu: Law, nu: Law) -> Walk:
     moves_right[:-1] |= paired
     starts = np.concatenate([np.ones(min(len(levels), 1), dtype=bool), ~paired])
     rows, columns = _positions(moves_left[starts]), _positions(moves_right[starts])
-    both = np.flatnonzero((rows[1:] != rows[:-1]) & (columns[1:] != columns[:-1])) if ties else np.empty(0, np.intp)
+    both = (
+        np.flatnonzero((rows[1:] != rows[:-1]) & (columns[1:] != columns[:-1]))
+        if ties
+        else np.empty(0, np.intp)
+    )
     corners = (
         np.concatenate([rows[both + 1], rows[both]]),
         np.concatenate([columns[both], columns[both + 1]]),
@@ -96,13 +104,17 @@ def winf(mu: Law, nu: Law, *, coupling: bool = False) -> Distance[Coupling]:
     path = walk(mu, nu)
     left, right = common_units.values(mu, nu)
     farthest = longest(left[path.rows], right[path.columns])
-    certain = not path.tangled and longest(left[path.corners[0]], right[path.corners[1]]) <= farthest
+    certain = (
+        not path.tangled and longest(left[path.corners[0]], right[path.corners[1]]) <= farthest
+    )
     return Distance(
         farthest,
         Certainty.EXACT if certain and farthest < np.inf else Certainty.UPPER_BOUND,
         rounding=path.ties * UNIT,
         note="" if certain else WITHIN_ROUNDING,
-        coupling=Coupling(mu, nu, path.rows, path.columns, _masses(mu, nu, path)[0]) if coupling else None,
+        coupling=Coupling(mu, nu, path.rows, path.columns, _masses(mu, nu, path)[0])
+        if coupling
+        else None,
     )
 
 
@@ -184,7 +196,9 @@ def _float_levels(weights: Floats) -> npt.NDArray[np.int64]:
     above = np.cumsum(weights[::-1])[::-1][1:]
     levels = np.where(below <= above, below.view(np.int64), 2 * _HALF - above.view(np.int64))
     counts = np.arange(len(levels))
-    return np.maximum.accumulate(levels - counts) + counts  # an atom too light to move its level still has one
+    return (
+        np.maximum.accumulate(levels - counts) + counts
+    )  # an atom too light to move its level still has one
 
 
 def _every_other(linked: Flags) -> Flags:
@@ -212,12 +226,15 @@ def _masses(mu: Law, nu: Law, path: Walk) -> tuple[Array, Array]:
     # the weight below and above every end of a step, the path's two ends included
     left_moves = path.rows[1:] != path.rows[:-1]
     below, above = (
-        np.where(left_moves, _tail(mu, side)[path.rows[:-1]], _tail(nu, side)[path.columns[:-1]]) for side in (0, 1)
+        np.where(left_moves, _tail(mu, side)[path.rows[:-1]], _tail(nu, side)[path.columns[:-1]])
+        for side in (0, 1)
     )
     below, above = np.concatenate([[0.0], below, [1.0]]), np.concatenate([[1.0], above, [0.0]])
     lower, upper = np.diff(below), -np.diff(above)
     middle = 1 - below[:-1] - above[1:]
-    step_masses = np.where(below[1:] <= above[1:], lower, np.where(above[:-1] <= below[:-1], upper, middle))
+    step_masses = np.where(
+        below[1:] <= above[1:], lower, np.where(above[:-1] <= below[:-1], upper, middle)
+    )
     for law, visits in ((nu, path.columns), (mu, path.rows)):
         once = np.bincount(visits, minlength=len(law))[visits] == 1
         step_masses = np.where(once, law.probabilities[visits], step_masses)
@@ -252,7 +269,9 @@ def near(mu: Law, nu: Law, delta: Fraction, *, coupling: bool = False) -> Distan
     z, unmatched = _least(steps, masses, _start(steps, masses))
     certain = unmatched <= masses.strict and masses.precise
     value = steps.above(z)
-    if value > z:  # rounding up may be for a pair that the coupling does not use; W_∞ is never exceeded
+    if (
+        value > z
+    ):  # rounding up may be for a pair that the coupling does not use; W_∞ is never exceeded
         value = min(value, float(winf(mu, nu)))
     return Distance(
         value,
@@ -318,7 +337,8 @@ class AtomDistances:
         if isinstance(z, Fraction):
             return float_above(z)
         ends = [
-            (j, np.abs(self._gap(self.left, j)) == z) for j in (self.first(self.left, z), self.last(self.left, z) - 1)
+            (j, np.abs(self._gap(self.left, j)) == z)
+            for j in (self.first(self.left, z), self.last(self.left, z) - 1)
         ]
         left = np.concatenate([self.left[at] for _, at in ends])
         right = np.concatenate([self.right[j[at]] for j, at in ends])
@@ -368,19 +388,24 @@ def _least(steps: AtomDistances, masses: Allowance, start: Any) -> tuple[Any, in
     ends = steps.left[0], steps.left[-1], steps.right[0], steps.right[-1]
     count = len(steps.left) + len(steps.right)
     stride = (max(ends) - min(ends)) / count
-    guess = start if start or count < _LARGE else stride  # with many atoms, trying 0 is slow and it rarely suffices
+    guess = (
+        start if start or count < _LARGE else stride
+    )  # with many atoms, trying 0 is slow and it rarely suffices
     search = DistanceSearch(start, stride, guess)
     unmatched = 0
     within: Ranges | None = None
     beyond: Ranges | None = None
     while True:
         first, last = steps.ranges(search.guess, within, beyond)
-        surplus, starts, ends = _worst_set(right[first] - left[:-1], left[1:] - right[last], -4 * masses.all)
+        surplus, starts, ends = _worst_set(
+            right[first] - left[:-1], left[1:] - right[last], -4 * masses.all
+        )
         excess = lost + surplus - masses.forgiving
         if excess <= 0:
             beyond, unmatched = (first, last), lost + surplus
             search.record_success(
-                steps.largest_within(search.guess, steps.left, first, steps.left, last), excess / masses.all
+                steps.largest_within(search.guess, steps.left, first, steps.left, last),
+                excess / masses.all,
             )
         else:
             within = first, last
@@ -392,7 +417,9 @@ def _least(steps: AtomDistances, masses: Allowance, start: Any) -> tuple[Any, in
         search.advance()
 
 
-def _climb(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z: Any, needed: int) -> Any:
+def _climb(
+    steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z: Any, needed: int
+) -> Any:
     """Return a distance above z below which ν of the widened intervals does not reach `needed`.
 
     It is the largest such distance unless there are so many intervals that finding it would cost more than it saves.
@@ -402,7 +429,9 @@ def _climb(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z
     guess, width, stalled = z, z * 0, 0
     for _ in range(_TRIALS if len(starts) <= _FEW_INTERVALS else 1):
         first, last = steps.first(starts, guess), steps.last(ends, guess)
-        fresh = np.maximum(first[1:], last[:-1])  # the common part of overlapping widened intervals counts once
+        fresh = np.maximum(
+            first[1:], last[:-1]
+        )  # the common part of overlapping widened intervals counts once
         mass = int((right[last] - right[np.concatenate([first[:1], fresh])]).sum())
         if mass >= needed:
             high, high_mass = steps.largest_within(guess, starts, first, ends, last), mass
@@ -416,8 +445,14 @@ def _climb(steps: AtomDistances, right: Array, intervals: tuple[Array, Array], z
             return high
         stalled = stalled + 1 if high - low > width / 2 else 0
         width = high - low
-        share = 0.5 if stalled > 1 else min(0.95, max(0.05, (needed - low_mass) / max(high_mass - low_mass, 1)))
-        guess = low + width * (Fraction(share).limit_denominator(1024) if isinstance(width, Fraction) else share)
+        share = (
+            0.5
+            if stalled > 1
+            else min(0.95, max(0.05, (needed - low_mass) / max(high_mass - low_mass, 1)))
+        )
+        guess = low + width * (
+            Fraction(share).limit_denominator(1024) if isinstance(width, Fraction) else share
+        )
         guess = guess if guess < high else low
     return low
 
@@ -432,7 +467,9 @@ def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Arra
     width = math.isqrt(len(enter) - 1) + 1
     stretches = -(-len(enter) // width)
     idle = np.full(width * stretches - len(enter), never, dtype=enter.dtype)
-    enter, leave = (np.concatenate([gain, idle]).reshape(stretches, width).T.copy() for gain in (enter, leave))
+    enter, leave = (
+        np.concatenate([gain, idle]).reshape(stretches, width).T.copy() for gain in (enter, leave)
+    )
     outside = np.array([[0], [never]], dtype=enter.dtype).repeat(stretches, axis=1)
     inside = outside[::-1].copy()
     entered, left = np.empty((2, width, 2, stretches), dtype=bool)
@@ -456,11 +493,15 @@ def _worst_set(enter: Array, leave: Array, never: int) -> tuple[int, Array, Arra
     return gain, np.flatnonzero(starts.T.ravel()), np.flatnonzero(ends.T.ravel())
 
 
-def _join(outside: list[list[int]], inside: list[list[int]], never: int) -> tuple[int, npt.NDArray[np.int8]]:
+def _join(
+    outside: list[list[int]], inside: list[list[int]], never: int
+) -> tuple[int, npt.NDArray[np.int8]]:
     """Join stretches: the best gain from outside to outside over all of them, and the states between them."""
     best = [0, never]
     came_from: list[tuple[int, int]] = []
-    for ends in zip(*outside, *inside, strict=True):  # gains of the moves out-out, in-out, out-in, in-in
+    for ends in zip(
+        *outside, *inside, strict=True
+    ):  # gains of the moves out-out, in-out, out-in, in-in
         moves = [(best[0] + ends[2 * to], best[1] + ends[2 * to + 1]) for to in (0, 1)]
         came_from.append((int(moves[0][1] > moves[0][0]), int(moves[1][1] > moves[1][0])))
         best = [max(moves[0]), max(moves[1])]
@@ -527,7 +568,9 @@ class DistanceSearch:
         if self.high is None:
             self.guess = max(self.low, 4 * self.guess, self._stride) if impatient else self.low
         elif self._streak > 1 and self._trials[-1][1] == self._trials[-2][1]:
-            self.guess = self.low  # the last two trials enclose nothing relevant; all that is may be at the end
+            self.guess = (
+                self.low
+            )  # the last two trials enclose nothing relevant; all that is may be at the end
         elif self._many and self._streak < _SUSPICIOUS:
             guess = self._interpolate()
             self.guess = guess if self.low <= guess < self.high else self._middle()
@@ -542,13 +585,21 @@ class DistanceSearch:
             return self.high
         guess = 0.0
         for at, (distance, excess) in enumerate(self._trials):
-            others = (other for _, other in itertools.chain(self._trials[:at], self._trials[at + 1 :]))
+            others = (
+                other for _, other in itertools.chain(self._trials[:at], self._trials[at + 1 :])
+            )
             guess += float(distance) * math.prod(other / (other - excess) for other in others)
-        return Fraction(guess).limit_denominator(10**6) if isinstance(self.high, Fraction) else guess
+        return (
+            Fraction(guess).limit_denominator(10**6) if isinstance(self.high, Fraction) else guess
+        )
 
     def _middle(self) -> Any:
         """Return the middle of the range, in orders of magnitude if it spans several."""
-        if isinstance(self.high, Fraction) or isinstance(self.low, Fraction) or not 0 < 4 * self.low < self.high:
+        if (
+            isinstance(self.high, Fraction)
+            or isinstance(self.low, Fraction)
+            or not 0 < 4 * self.low < self.high
+        ):
             middle = self.low + (self.high - self.low) / 2
             return middle if middle < self.high else self.low
         return math.sqrt(self.low) * math.sqrt(self.high)

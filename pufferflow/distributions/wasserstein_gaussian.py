@@ -30,7 +30,9 @@ _FAR_APART = "a bound by hypercontractivity; the exact moment is beyond float pr
 _BY_W2 = "a bound by the Euclidean W_2 coupling; only p=2 with norm=2 has a closed form for different covariances"
 
 
-def winf(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = False) -> Distance[AffineCoupling]:
+def winf(
+    mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool = False
+) -> Distance[AffineCoupling]:
     """Return ‖m₁ − m₂‖ if the covariances are equal, ∞ otherwise."""
     if not np.array_equal(mu.covariance, nu.covariance):
         largest = float(max(np.abs(mu.covariance).max(), np.abs(nu.covariance).max()))
@@ -53,11 +55,16 @@ def wasserstein(
     if not coupling:
         return distance
     return Distance(
-        float(distance), distance.certainty, note=distance.note, coupling=AffineCoupling(mu, nu, _monge_map(mu, nu))
+        float(distance),
+        distance.certainty,
+        note=distance.note,
+        coupling=AffineCoupling(mu, nu, _monge_map(mu, nu)),
     )
 
 
-def _wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float) -> Distance[AffineCoupling]:
+def _wasserstein(
+    mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float
+) -> Distance[AffineCoupling]:
     step, d = mu.mean - nu.mean, mu.dimension
     if d == 1:
         least, value = _absolute_moment(abs(float(step[0])), _deviation_on_a_line(mu, nu), p)
@@ -67,19 +74,25 @@ def _wasserstein(mu: GaussianLaw, nu: GaussianLaw, p: float, norm: float) -> Dis
         if p == 2:
             return _from_bounds(least, value, _NEARLY_SINGULAR)
         return Distance(value, Certainty.UPPER_BOUND, note="W_2, which no smaller p exceeds")
-    radius = math.sqrt(2) * math.exp(float(scipy.special.gammaln((d + p) / 2) - scipy.special.gammaln(d / 2)) / p)
+    radius = math.sqrt(2) * math.exp(
+        float(scipy.special.gammaln((d + p) / 2) - scipy.special.gammaln(d / 2)) / p
+    )
     value = length(step, norm) + _norm_ratio(d, norm) * _largest_deviation(mu, nu) * radius
     return Distance(upwards(value, _ERROR * d), Certainty.UPPER_BOUND, note=_BY_W2)
 
 
 def _rescale(
-    mu: GaussianLaw, nu: GaussianLaw, distance: Callable[[GaussianLaw, GaussianLaw], Distance[AffineCoupling]]
+    mu: GaussianLaw,
+    nu: GaussianLaw,
+    distance: Callable[[GaussianLaw, GaussianLaw], Distance[AffineCoupling]],
 ) -> Distance[AffineCoupling]:
     """Return a distance of laws of any size, computed between laws about 0 whose numbers are about 1."""
     with np.errstate(over="ignore", under="ignore"):
         step = mu.mean - nu.mean
         if not np.isfinite(step).all():
-            return Distance(math.inf, Certainty.UPPER_BOUND, note="some step is too long for a float")
+            return Distance(
+                math.inf, Certainty.UPPER_BOUND, note="some step is too long for a float"
+            )
         widest = max(float(np.abs(law.covariance).max()) for law in (mu, nu))
         _, exponent = math.frexp(max(float(np.abs(step).max()), math.sqrt(widest)))
         scaled = [
@@ -88,7 +101,9 @@ def _rescale(
         ]
         result = distance(*scaled)
         value = float(np.ldexp(upwards(float(result)), exponent)) + (SMALLEST if result else 0.0)
-    return Distance(value, result.certainty if value < math.inf else Certainty.UPPER_BOUND, note=result.note)
+    return Distance(
+        value, result.certainty if value < math.inf else Certainty.UPPER_BOUND, note=result.note
+    )
 
 
 def _from_bounds(least: float, most: float, note: str) -> Distance[AffineCoupling]:
@@ -133,7 +148,9 @@ def _nearness(step: Floats, covariance: Floats, reach: float, norm: float, sign:
     if norm == 2:
         return _shortest(variances, parts, reach)
     spread = variances > 0
-    along = math.inf if parts[~spread].any() else length(parts[spread] / np.sqrt(variances[spread]), 2)
+    along = (
+        math.inf if parts[~spread].any() else length(parts[spread] / np.sqrt(variances[spread]), 2)
+    )
     return max(0.0, 1 - reach / along) * length(step, norm) if along > 0 else 0.0
 
 
@@ -142,7 +159,9 @@ def length(step: Floats, norm: float) -> float:
     return float(common_units.norms(step, norm)) if len(step) else 0.0
 
 
-def _translation(mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool) -> Distance[AffineCoupling]:
+def _translation(
+    mu: GaussianLaw, nu: GaussianLaw, norm: float, *, coupling: bool
+) -> Distance[AffineCoupling]:
     step = np.abs(common_units.difference(mu.mean, nu.mean))
     value = common_units.length_above([Fraction(x) for x in step.tolist()], norm)
     return Distance(
@@ -193,7 +212,9 @@ def _largest_deviation(mu: GaussianLaw, nu: GaussianLaw) -> float:
         return _deviation_on_a_line(mu, nu)
     centred = (GaussianLaw(np.zeros(mu.dimension), law.covariance) for law in (mu, nu))
     coupled = _bures(*centred)[1]  # no direction varies more than all together
-    independent = math.sqrt(float(np.linalg.eigvalsh(mu.covariance + nu.covariance)[-1]))  # X and Y independent
+    independent = math.sqrt(
+        float(np.linalg.eigvalsh(mu.covariance + nu.covariance)[-1])
+    )  # X and Y independent
     return upwards(min(coupled, independent), _ERROR * mu.dimension)
 
 

@@ -21,7 +21,13 @@ from pufferflow.core.arrays import Array, Flags, Floats, Indices
 from pufferflow.core.errors import InternalError
 from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.distributions import common_units
-from pufferflow.distributions.coupling import WITHIN_ROUNDING, Certainty, Coupling, Distance, Matching
+from pufferflow.distributions.coupling import (
+    WITHIN_ROUNDING,
+    Certainty,
+    Coupling,
+    Distance,
+    Matching,
+)
 from pufferflow.distributions.finite_law import Law
 
 _METRICS: dict[float, Literal["cityblock", "chebyshev"]] = {1.0: "cityblock", math.inf: "chebyshev"}
@@ -89,7 +95,10 @@ def _improve(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
     tails = np.concatenate([pairs.rows, n + flow.columns, np.full(n, source), rights])
     heads = np.concatenate([n + pairs.columns, flow.rows, lefts, np.full(m, sink)])
     # the improvement by a digit is below 2³⁰ in all
-    room = [np.minimum(numbers, 2**_BITS).astype(np.int64) for numbers in (flow.amounts, spare_left, spare_right)]
+    room = [
+        np.minimum(numbers, 2**_BITS).astype(np.int64)
+        for numbers in (flow.amounts, spare_left, spare_right)
+    ]
     room = np.concatenate([np.full(len(pairs.rows), 2**_BITS), *room]).astype(np.int32)
     graph = csr_array((room, (tails, heads)), shape=(n + m + 2, n + m + 2))
     change = maximum_flow(graph, source, sink).flow
@@ -97,7 +106,9 @@ def _improve(pairs: Pairs, flow: Flow, supplies: Array, demands: Array) -> Flow:
     rows = np.searchsorted(change.indptr, moved, "right") - 1
     columns = change.indices[moved].astype(np.intp) - n
     inner = (rows < n) & (columns >= 0) & (columns < m)
-    return add_flows(flow, Flow(rows[inner], columns[inner], _python_integers(change.data[moved][inner]), 0), m)
+    return add_flows(
+        flow, Flow(rows[inner], columns[inner], _python_integers(change.data[moved][inner]), 0), m
+    )
 
 
 def add_flows(first: Flow, second: Flow, width: int) -> Flow:
@@ -123,7 +134,8 @@ def costs(mu: Law, nu: Law, norm: float) -> Floats:
     left, right = (values.reshape(len(values), -1) for values in common_units.values(mu, nu))
     if left.dtype == object:
         steps = [
-            common_units.floats_above(np.abs(x[:, None] - y[None, :])) for x, y in zip(left.T, right.T, strict=True)
+            common_units.floats_above(np.abs(x[:, None] - y[None, :]))
+            for x, y in zip(left.T, right.T, strict=True)
         ]
         return common_units.norms(np.stack(steps), norm)
     with np.errstate(over="ignore", under="ignore"):
@@ -163,9 +175,13 @@ def _only_flow(mu: Law, nu: Law) -> Flow:
 
 def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
     """Return a flow of all mass whose longest step is the shortest possible."""
-    reachable = max(matrix.min(axis=1).max(), matrix.min(axis=0).max())  # every atom has to move somewhere
+    reachable = max(
+        matrix.min(axis=1).max(), matrix.min(axis=0).max()
+    )  # every atom has to move somewhere
     left, right, _ = common_units.whole(mu, nu)
-    least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(np.int64)  # surely rounded down
+    least = np.floor(mu.probabilities * (_COARSE_TOTAL * (1 - 4 * UNIT))).astype(
+        np.int64
+    )  # surely rounded down
     most = _rounded_up(nu, tolerance)
 
     def ruled_out(pairs: Pairs) -> bool:
@@ -176,7 +192,9 @@ def _least_saturating(mu: Law, nu: Law, matrix: Floats, tolerance: int) -> Flow:
     )
 
 
-def near(mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = False) -> Distance[Coupling]:
+def near(
+    mu: Law, nu: Law, delta: Fraction, norm: float, *, coupling: bool = False
+) -> Distance[Coupling]:
     """Return the smallest z for which some coupling has P(‖X − Y‖ > z) ≤ δ (M4)."""
     allowed = common_units.allowance(mu, nu, delta)
     if delta == 0 or allowed.hopeless:
@@ -219,7 +237,12 @@ def _flow_at_least_distance(
     def pairs(at: int) -> Pairs:
         return Pairs.where(matrix <= distances[at])
 
-    first = _first(lambda at: not ruled_out(pairs(at)), 0, len(distances) - 1, len(distances) // _FIRST_STRIDES + 1)
+    first = _first(
+        lambda at: not ruled_out(pairs(at)),
+        0,
+        len(distances) - 1,
+        len(distances) // _FIRST_STRIDES + 1,
+    )
     flows: dict[int, Flow] = {}
 
     def suffices(at: int) -> bool:
@@ -230,7 +253,10 @@ def _flow_at_least_distance(
 
     at = _first(suffices, first, len(distances) - 1, 1)
     if at not in flows and not suffices(at):
-        raise InternalError("No distance lets all mass through.", instead="reporting the two laws to the maintainers")
+        raise InternalError(
+            "No distance lets all mass through.",
+            instead="reporting the two laws to the maintainers",
+        )
     return flows[at]
 
 
@@ -265,7 +291,9 @@ def _widen(whole: Array, tolerance: int) -> Array:
 
 def _rounded_up(law: Law, tolerance: int) -> Array:
     """Return masses in coarse units, rounded up."""
-    return np.ceil(law.probabilities * (_COARSE_TOTAL * (1 + (tolerance + 4) * UNIT))).astype(np.int64)
+    return np.ceil(law.probabilities * (_COARSE_TOTAL * (1 + (tolerance + 4) * UNIT))).astype(
+        np.int64
+    )
 
 
 def _longest_step(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> float:
@@ -273,7 +301,10 @@ def _longest_step(mu: Law, nu: Law, flow: Flow, norm: float, matrix: Floats) -> 
     rounded = matrix[flow.rows, flow.columns]
     at = np.flatnonzero(rounded >= rounded.max() * (1 - 16 * mu.dimension * UNIT))
     left, right = common_units.values(mu, nu)
-    steps = [tuple(step) for step in np.abs(common_units.difference(left[flow.rows[at]], right[flow.columns[at]]))]
+    steps = [
+        tuple(step)
+        for step in np.abs(common_units.difference(left[flow.rows[at]], right[flow.columns[at]]))
+    ]
     distinct = set(steps)
     if len(distinct) > _MOST_EXACT_STEPS:
         return upwards(float(rounded.max()), 16 * mu.dimension * UNIT)

@@ -246,7 +246,9 @@ class ByTuples(Numbering):
 
     @property
     def missing(self) -> int:
-        return reduce(lambda whole, one: whole * (one.missing + 1) + one.missing, self.numberings, 0)
+        return reduce(
+            lambda whole, one: whole * (one.missing + 1) + one.missing, self.numberings, 0
+        )
 
 
 @final
@@ -335,7 +337,11 @@ def result_types(query: Query, schema: pl.Schema) -> dict[str, pl.DataType]:
     runs = query.runs if isinstance(query, GroupRows) else query
     types = {f"within{place}": schema[name] for place, name in enumerate(runs.within)}
     types |= {f"column{place}": schema[name] for place, name in enumerate(runs.columns)}
-    return types if runs.order_by is None else types | dict.fromkeys(("first", "last", "moment"), schema[runs.order_by])
+    return (
+        types
+        if runs.order_by is None
+        else types | dict.fromkeys(("first", "last", "moment"), schema[runs.order_by])
+    )
 
 
 class Backend(abc.ABC):

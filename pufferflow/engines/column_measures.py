@@ -88,7 +88,11 @@ def check_column(column: str, dtype: pl.DataType, domain: Domain) -> None:
         allowed, better = "a numeric or Boolean dtype for numbers", "Float64"
     if not fits and dtype != pl.Null:
         instead = f"frame.with_columns(pl.col({quoted(column)}).cast(pl.{better}))"
-        raise UsageError(f"The column {quoted(column)} is {short(type_name(dtype))}.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"The column {quoted(column)} is {short(type_name(dtype))}.",
+            allowed=allowed,
+            instead=instead,
+        )
 
 
 def clean_dtype(dtype: pl.DataType) -> pl.DataType:
@@ -178,12 +182,16 @@ class Ordered(Classes):
         limits = pl.Series(self.limits, dtype=self.dtype).to_numpy()
 
         def search(values: pl.Series) -> pl.Series:
-            numbers = values.rename("number")  # Polars would read some names as patterns of column names
+            numbers = values.rename(
+                "number"
+            )  # Polars would read some names as patterns of column names
             places = np.searchsorted(limits, numbers.fill_null(0).to_numpy()).astype(np.uint32)
             places[numbers.is_null().to_numpy()] = missing
             return pl.Series(places)
 
-        search(pl.Series([], dtype=self.dtype))  # what Polars loads when first used, its threads would race for
+        search(
+            pl.Series([], dtype=self.dtype)
+        )  # what Polars loads when first used, its threads would race for
         return clean.map_batches(search, return_dtype=CLASS(), is_elementwise=True)
 
 
@@ -212,10 +220,14 @@ class Named(Classes):
 
     def number(self) -> pl.Expr:
         numbers = {label: place for place, group in enumerate(self.groups) for label in group}
-        return self.value.read().replace_strict(numbers, default=self.numbering.missing, return_dtype=CLASS())
+        return self.value.read().replace_strict(
+            numbers, default=self.numbering.missing, return_dtype=CLASS()
+        )
 
 
-def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, steps: Array) -> Classes:
+def classes_of(
+    column: str, dtype: pl.DataType, domain: Domain, missing: int, steps: Array
+) -> Classes:
     """Return the classes that measures with these steps, of shape (measures, points), distinguish.
 
     `missing` is the place of the value that null, NaN and unknown labels are read as.
@@ -228,7 +240,9 @@ def classes_of(column: str, dtype: pl.DataType, domain: Domain, missing: int, st
     below, above = below[differ], above[differ]
     places = [int(below[0]) if len(below) else 0, *above.tolist()]
     limits = _limits(domain, below, above, dtype)
-    if dtype.is_integer():  # without the limits that a whole number of this dtype is always above, or never
+    if (
+        dtype.is_integer()
+    ):  # without the limits that a whole number of this dtype is always above, or never
         ends = np.iinfo(str(dtype).lower())
         least, most = int(ends.min), int(ends.max)
         first = sum(limit < least for limit in limits)
@@ -278,7 +292,10 @@ def _named(column: str, labels: Sequence[str], missing: int, steps: Array) -> Na
     _, first, group_of = np.unique(steps, axis=1, return_index=True, return_inverse=True)
     group_of = group_of.reshape(-1)
     groups = [place for place in range(len(first)) if place != group_of[missing]]
-    members = tuple(tuple(label for label, of in zip(labels, group_of, strict=True) if of == group) for group in groups)
+    members = tuple(
+        tuple(label for label, of in zip(labels, group_of, strict=True) if of == group)
+        for group in groups
+    )
     return Named(Text(column), (*(int(first[group]) for group in groups), missing), members)
 
 
@@ -306,12 +323,19 @@ class Tuples(Classes):
 
     def number(self) -> pl.Expr:
         numbered = ((part.number(), len(part.places)) for part in self.parts)
-        return reduce(lambda whole, one: whole * pl.lit(one[1], dtype=CLASS) + one[0], numbered, pl.lit(0, dtype=CLASS))
+        return reduce(
+            lambda whole, one: whole * pl.lit(one[1], dtype=CLASS) + one[0],
+            numbered,
+            pl.lit(0, dtype=CLASS),
+        )
 
 
 def tuple_classes(schema: pl.Schema, product: Product) -> Tuples:
     """Return the classes of the tuples of columns of a table; every value of a domain has one."""
-    parts = [_classes(schema, *own) for own in zip(product.columns, product.domains, product.missing, strict=True)]
+    parts = [
+        _classes(schema, *own)
+        for own in zip(product.columns, product.domains, product.missing, strict=True)
+    ]
     sizes = [len(domain.points) for domain in product.domains]
     grids = np.meshgrid(*(np.array(part.places) for part in parts), indexing="ij")
     places = np.ravel_multi_index([grid.ravel() for grid in grids], sizes)
@@ -382,7 +406,9 @@ def _product(counts: Array | Sparse, steps: Array) -> Array:
     if isinstance(counts, np.ndarray) and counts.size * steps.shape[1] <= _FEW_PRODUCTS:
         return counts.astype(np.int64) @ steps.astype(np.int64)
     product: Any = counts @ scipy.sparse.csr_array(steps)
-    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.int64)
+    return np.asarray(
+        product if isinstance(product, np.ndarray) else product.toarray(), dtype=np.int64
+    )
 
 
 _FEWEST: Final = 4
@@ -433,7 +459,9 @@ class ByLine(ColumnReading):
 
     @property
     def totals(self) -> tuple[Total, ...]:
-        return tuple(Steps(part, line.formula) for line in self.values for part in _parts(wide=self.wide))
+        return tuple(
+            Steps(part, line.formula) for line in self.values for part in _parts(wide=self.wide)
+        )
 
     def sums(self, totals: Array, rows: Array) -> Array:
         lows = np.array([line.low for line in self.values], dtype=np.int64)
@@ -463,7 +491,9 @@ class ByPlace(ColumnReading):
             places = _whole(totals[:, 1:], np.zeros(1, dtype=np.int64), present)[:, 0]
         else:
             places = totals[:, 1] - lowest * present
-        return weighted(np.stack([present, places, rows - present], axis=1), self.steps, wide=self.wide)
+        return weighted(
+            np.stack([present, places, rows - present], axis=1), self.steps, wide=self.wide
+        )
 
 
 @final
@@ -502,15 +532,21 @@ def _whole(parts: Array, lows: Array, rows: Array) -> Array:
     return high * 2**HALF + low + lows.astype(object) * rows.astype(object)[:, None]
 
 
-def columns_of(schema: pl.Schema, measures: Sequence[Measure], *, wide: bool = False) -> list[ColumnReading]:
+def columns_of(
+    schema: pl.Schema, measures: Sequence[Measure], *, wide: bool = False
+) -> list[ColumnReading]:
     """Return the reading of every column that has measures."""
     places: dict[Any, list[int]] = {}
     for place, measure in enumerate(measures):
-        places.setdefault((measure.values.column, measure.values.domain, measure.missing), []).append(place)
+        places.setdefault(
+            (measure.values.column, measure.values.domain, measure.missing), []
+        ).append(place)
     return [_column(schema, measures, tuple(own), wide=wide) for own in places.values()]
 
 
-def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...], *, wide: bool) -> ColumnReading:
+def _column(
+    schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...], *, wide: bool
+) -> ColumnReading:
     first = measures[own[0]]
     column, domain = first.values.column, first.values.domain
     values = [measures[place].values for place in own]
@@ -521,11 +557,23 @@ def _column(schema: pl.Schema, measures: Sequence[Measure], own: tuple[int, ...]
     dtype = schema[column]
     check_column(column, dtype, domain)
     if isinstance(domain, Interval):
-        lines = tuple(value for value in values if isinstance(value, OnInterval) and _bounded(value, _MOST_LINED))
+        lines = tuple(
+            value
+            for value in values
+            if isinstance(value, OnInterval) and _bounded(value, _MOST_LINED)
+        )
         if len(lines) == len(values):
-            missing = domain.beyond if domain.skips else min(max(float(first.missing), domain.low), domain.high)
+            missing = (
+                domain.beyond
+                if domain.skips
+                else min(max(float(first.missing), domain.low), domain.high)
+            )
             return ByLine(own, wide, missing, lines)
-    tables = [value.steps for value in values if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)]
+    tables = [
+        value.steps
+        for value in values
+        if isinstance(value, OnPoints) and _bounded(value, MOST_STEPS)
+    ]
     if len(tables) < len(values) or not domain.finite:
         raise UsageError(
             f"The steps of {quoted(column)} are too large for sums that are proven to be exact.",
@@ -549,9 +597,15 @@ def _affine(classes: Classes, steps: Array) -> Array | None:
 
     With numbers and steps below 2^29 all products are below 2^62: fewer than 2^32 rows, |from end to end| ≤ 2^30.
     """
-    if len(classes.places) <= _FEWEST + 1 or not isinstance(classes, Ordered) or not classes.consecutive:
+    if (
+        len(classes.places) <= _FEWEST + 1
+        or not isinstance(classes, Ordered)
+        or not classes.consecutive
+    ):
         return None
-    small = max(abs(classes.limits[0]), abs(classes.limits[-1]) + 1) < SMALL and bool((np.abs(steps) < SMALL).all())
+    small = max(abs(classes.limits[0]), abs(classes.limits[-1]) + 1) < SMALL and bool(
+        (np.abs(steps) < SMALL).all()
+    )
     rises = np.diff(steps[:-1], axis=0)
     if not small or (rises != rises[0]).any():
         return None

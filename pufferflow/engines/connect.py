@@ -49,9 +49,16 @@ def table(address: str, name: str) -> RemoteTable:
     >>> table("duckdb:///power.db", "meters")
     <table 'meters' at duckdb:…>
     """
-    for value, what, example in ((address, "The address", "duckdb:///power.db"), (name, "The table", "meters")):
+    for value, what, example in (
+        (address, "The address", "duckdb:///power.db"),
+        (name, "The table", "meters"),
+    ):
         if not isinstance(value, str) or not value.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"{what} is no text.", allowed="texts", instead=f'pf.table("…", "…"), such as "{example}"')
+            raise UsageError(
+                f"{what} is no text.",
+                allowed="texts",
+                instead=f'pf.table("…", "…"), such as "{example}"',
+            )
     found = RemoteTable(address, name)
     engines = names_in("pufferflow.engines")
     if found.scheme not in engines:
@@ -70,13 +77,17 @@ def check_engine(address: str) -> tuple[str, str]:
     connect = cast(Callable[[Any], Backend | None], load("pufferflow.engines", found.scheme))
     backend = sandboxed(lambda: connect(found))
     if backend is None:
-        raise UsageError("Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"')
+        raise UsageError(
+            "Nothing that is tested is at this address.", allowed="an address", instead='"duckdb:"'
+        )
     return f"{backend.name} {backend.version}", check(backend)
 
 
 def has_engine(frame: object) -> bool:
     """Return whether a table is read by an engine of an installed package."""
-    return isinstance(frame, RemoteTable | Backend) or _package(frame) in names_in("pufferflow.engines")
+    return isinstance(frame, RemoteTable | Backend) or _package(frame) in names_in(
+        "pufferflow.engines"
+    )
 
 
 def _package(frame: object) -> str:

@@ -70,9 +70,16 @@ def alike(runs: Runs, most: int, times: Whole | None = None) -> list[tuple[int, 
         if len(kinds) + len(values) > most:  # runs with different digests differ
             return None
         others: list[Whole] = []
-        for candidates in _by_value(remaining, np.searchsorted(values, digests[remaining]), len(values)):
+        for candidates in _by_value(
+            remaining, np.searchsorted(values, digests[remaining]), len(values)
+        ):
             same = _equal(runs, candidates)
-            kinds.append((int(candidates[0]), int(same.sum() if times is None else times[candidates[same]].sum())))
+            kinds.append(
+                (
+                    int(candidates[0]),
+                    int(same.sum() if times is None else times[candidates[same]].sum()),
+                )
+            )
             others.append(candidates[~same])
         remaining = np.concatenate(others)
     return sorted(kinds)
@@ -212,7 +219,9 @@ class Groups:
         chosen, times = np.array(kinds, dtype=np.int64).T
         lengths = np.diff(self.bounds)[chosen]
         bounds = np.append(0, np.cumsum(lengths))
-        rows: Whole = np.arange(int(bounds[-1])) + np.repeat(self.bounds[:-1][chosen] - bounds[:-1], lengths)
+        rows: Whole = np.arange(int(bounds[-1])) + np.repeat(
+            self.bounds[:-1][chosen] - bounds[:-1], lengths
+        )
         places = self.places._replace(values=self.places.values[rows])
         return replace(self, bounds=bounds, places=places, cells=self.cells[rows], times=times)
 
@@ -223,16 +232,29 @@ class Groups:
         return replace(self, places=self.places._replace(values=values))
 
 
-def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario, places: Places | None = None) -> Groups:
+def groups_of(
+    rows: pl.DataFrame, columns: Columns, scenario: Scenario, places: Places | None = None
+) -> Groups:
     """Return the groups with a selected row; refuse two rows of a group at one place.
 
     Where rows represent others, `places` are those of all rows, and the column `times` is the number of groups.
     """
-    keys, places = codes_of(rows, columns.within), places or positions_of(rows["position"], scenario)
+    keys, places = (
+        codes_of(rows, columns.within),
+        places or positions_of(rows["position"], scenario),
+    )
     order = _order(keys, places.values)
     bounds = _bounds(keys.values[order], places.values[order], scenario)
-    times = rows["times"].to_numpy()[order[bounds[:-1]]] if "times" in rows.columns else np.ones(len(bounds) - 1, int)
-    selected = np.ones(len(order), dtype=np.bool_) if columns.all_selected else rows["selected"].to_numpy()[order]
+    times = (
+        rows["times"].to_numpy()[order[bounds[:-1]]]
+        if "times" in rows.columns
+        else np.ones(len(bounds) - 1, int)
+    )
+    selected = (
+        np.ones(len(order), dtype=np.bool_)
+        if columns.all_selected
+        else rows["selected"].to_numpy()[order]
+    )
     relevant = np.logical_or.reduceat(selected, bounds[:-1])
     if not relevant.all():
         lengths = np.diff(bounds)
@@ -244,7 +266,9 @@ def groups_of(rows: pl.DataFrame, columns: Columns, scenario: Scenario, places: 
         order, selected = order[chosen], selected[chosen]
     cells = codes_of(rows, columns.cells)
     numbered = _numbered(bounds, Codes(cells.values[order], cells.size), selected)
-    return Groups(bounds, places._replace(values=places.values[order]), numbered, places.reach, times)
+    return Groups(
+        bounds, places._replace(values=places.values[order]), numbered, places.reach, times
+    )
 
 
 def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
@@ -256,7 +280,9 @@ def _order(keys: Codes, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     if span > LARGEST:
         return np.lexsort((values, keys.values))
     groups, places = fitting(keys, Codes(values - least, span))
-    both = groups.values * places.size + places.values  # one number is sorted many times quicker than two
+    both = (
+        groups.values * places.size + places.values
+    )  # one number is sorted many times quicker than two
     return np.arange(len(both)) if bool((both[1:] >= both[:-1]).all()) else np.argsort(both)
 
 
@@ -290,7 +316,9 @@ def _numbered(bounds: Whole, cells: Codes, selected: npt.NDArray[np.bool_]) -> W
     new = np.zeros(len(pairs), dtype=np.int64)
     new[first] = 1
     number = np.cumsum(new) - 1
-    before = number[changes(group)]  # every group has a selected row, and its first one opens a cell
+    before = number[
+        changes(group)
+    ]  # every group has a selected row, and its first one opens a cell
     numbered = np.full(len(selected), -1)
     numbered[selected] = (number[first][which] - before[group])[np.cumsum(moves) - 1]
     return numbered
@@ -351,8 +379,12 @@ class GroupKinds:
         if others or not (kind.is_integer() or kind == pl.String):
             rows = self.columns.rows.drop("times", strict=False)
             return collect(rows.join(chosen.lazy(), on=within, how="inner", nulls_equal=True))
-        rows = collect(self.columns.where_one_of(name, chosen[name]))  # a filter takes half as long as a join
-        return rows.drop("times", strict=False).join(chosen, on=within, how="inner", nulls_equal=True)
+        rows = collect(
+            self.columns.where_one_of(name, chosen[name])
+        )  # a filter takes half as long as a join
+        return rows.drop("times", strict=False).join(
+            chosen, on=within, how="inner", nulls_equal=True
+        )
 
 
 def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> GroupKinds:
@@ -362,21 +394,33 @@ def placed_kinds(columns: Columns, sample: pl.DataFrame, collect: Collect) -> Gr
     there, whatever that value is. What has one value in each group of the sample is first taken to have one in all
     groups, and hashed only if that is wrong.
     """
-    facts = [one for one in columns.constancies() if one.name.removesuffix(" is NaN") not in columns.timed]
+    facts = [
+        one
+        for one in columns.constancies()
+        if one.name.removesuffix(" is NaN") not in columns.timed
+    ]
     few = (
-        sample.lazy().group_by(columns.within).agg(*columns.counts(), *(part for one in facts for part in one.parts()))
+        sample.lazy()
+        .group_by(columns.within)
+        .agg(*columns.counts(), *(part for one in facts for part in one.parts()))
     )
     constant = collect(few.select(one.holds().all().alias(one.name) for one in facts))
     varying = {one.name for one in facts if not constant[one.name].item()}
     while True:
         kinds = collect(_kinds_at_moments(columns, facts, varying))
-        wrong = {one.name for one in facts if one.name not in varying and not kinds[f"{one.name} constant"].all()}
+        wrong = {
+            one.name
+            for one in facts
+            if one.name not in varying and not kinds[f"{one.name} constant"].all()
+        }
         if not wrong:
             return GroupKinds(columns, kinds)
         varying |= wrong
 
 
-def _kinds_at_moments(columns: Columns, facts: Collection[Constancy], varying: Collection[str]) -> pl.LazyFrame:
+def _kinds_at_moments(
+    columns: Columns, facts: Collection[Constancy], varying: Collection[str]
+) -> pl.LazyFrame:
     prints, of_cells = _prints("place", [pl.col("position")], columns), dict[str, pl.Expr]()
     for one in facts:
         if one.name in varying:
@@ -393,8 +437,14 @@ def relative_kinds(rows: pl.LazyFrame, columns: Columns, collect: Collect) -> Gr
 
     What cells are called does not matter: the fingerprints of the cells of a group are added up.
     """
-    cells = [pl.col(name) if columns.all_selected else pl.when("selected").then(name) for name in columns.cells]
-    keys = [*columns.within, *(cell.alias(name) for cell, name in zip(cells, columns.cells, strict=True))]
+    cells = [
+        pl.col(name) if columns.all_selected else pl.when("selected").then(name)
+        for name in columns.cells
+    ]
+    keys = [
+        *columns.within,
+        *(cell.alias(name) for cell, name in zip(cells, columns.cells, strict=True)),
+    ]
     chosen = pl.lit(value=True) if columns.all_selected else pl.col("selected")
     prints = {f"{half} place": _hash([pl.col("place")], half).sum() for half in range(len(_KEYS))}
     of_cells = rows.group_by(*keys, chosen.alias("chosen")).agg(
@@ -423,7 +473,9 @@ def _kinds(
     return kinds.select(*within, "times", "rows", "selected", *constant)
 
 
-def _prints(name: str, values: list[pl.Expr], columns: Columns, *, every: bool = True) -> dict[str, pl.Expr]:
+def _prints(
+    name: str, values: list[pl.Expr], columns: Columns, *, every: bool = True
+) -> dict[str, pl.Expr]:
     """Return fingerprints of all rows of a group, if `every` one matters, and of its selected ones."""
     hashes = [_hash(values, half) for half in range(len(_KEYS))]
     chosen = hashes if columns.all_selected else [pl.when("selected").then(one) for one in hashes]

@@ -32,7 +32,9 @@ from pufferflow.queries.engine_interface import CellGroups, GroupSize
 from pufferflow.queries.expressions.tree import unsorted
 from pufferflow.queries.keys import places_of
 
-_KEYS: Final = [(np.uint64(secrets.randbits(64) | 1), np.uint64(secrets.randbits(64))) for _ in range(2)]
+_KEYS: Final = [
+    (np.uint64(secrets.randbits(64) | 1), np.uint64(secrets.randbits(64))) for _ in range(2)
+]
 
 
 class CellSizes(NamedTuple):
@@ -60,14 +62,21 @@ class Counts(NamedTuple):
     def kinds(self) -> Kinds | None:
         """Return the kinds of groups with a selected row; None if there are too many."""
         starts = self.bounds[:-1]
-        prints = [np.add.reduceat(mixed, starts) if len(starts) else mixed[:0] for mixed in map(self._mixed, _KEYS)]
-        groups = pl.DataFrame({"0": prints[0], "1": prints[1], "times": self.times}).with_row_index("group")
+        prints = [
+            np.add.reduceat(mixed, starts) if len(starts) else mixed[:0]
+            for mixed in map(self._mixed, _KEYS)
+        ]
+        groups = pl.DataFrame({"0": prints[0], "1": prints[1], "times": self.times}).with_row_index(
+            "group"
+        )
         if self.others.any():
             groups = groups.filter(pl.Series(np.logical_or.reduceat(~self.others, starts)))
         alike = groups.group_by("0", "1").agg(pl.col("group").min(), pl.col("times").sum())
         if alike.height > MOST:
             return None
-        return {self._kind(group): times for group, times in alike.select("group", "times").iter_rows()}
+        return {
+            self._kind(group): times for group, times in alike.select("group", "times").iter_rows()
+        }
 
     def _mixed(self, key: tuple[np.uint64, np.uint64]) -> npt.NDArray[np.uint64]:
         numbers = self.rows.astype(np.uint64)
@@ -79,7 +88,9 @@ class Counts(NamedTuple):
     def _kind(self, group: int) -> CellSizes:
         own = slice(self.bounds[group], self.bounds[group + 1])
         rows, others = self.rows[own], self.others[own]
-        return CellSizes(tuple(sorted(rows[~others].tolist(), reverse=True)), int(rows[others].sum()))
+        return CellSizes(
+            tuple(sorted(rows[~others].tolist(), reverse=True)), int(rows[others].sum())
+        )
 
 
 def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
@@ -87,7 +98,11 @@ def counts_of(rows: pl.DataFrame, columns: Columns) -> Counts:
     groups, cells = fitting(codes_of(rows, columns.within), codes_of(rows, columns.cells))
     size = cells.size + 1  # the last cell has the rows that are not selected
     keys = groups.values * size
-    keys += cells.values if columns.all_selected else np.where(rows["selected"].to_numpy(), cells.values, cells.size)
+    keys += (
+        cells.values
+        if columns.all_selected
+        else np.where(rows["selected"].to_numpy(), cells.values, cells.size)
+    )
     keys, numbers = _counted(keys, rows["count"].to_numpy() if "count" in rows.columns else None)
     of_group = keys // size
     keys -= of_group * size
@@ -112,7 +127,9 @@ def _counted(keys: Whole, rows: Whole | None) -> tuple[Whole, Whole]:
 
 def counts_in_order(groups: Groups) -> Counts:
     """Return the counts of groups whose rows are in order."""
-    cells = np.maximum.reduceat(groups.cells, groups.bounds[:-1]) + 2  # the first has the rows that are not selected
+    cells = (
+        np.maximum.reduceat(groups.cells, groups.bounds[:-1]) + 2
+    )  # the first has the rows that are not selected
     first = np.cumsum(cells) - cells
     rows = np.repeat(first, np.diff(groups.bounds)) + groups.cells + 1
     counts = np.bincount(rows, minlength=int(cells.sum()))
@@ -129,7 +146,9 @@ _CROSSING: Final = 2**20
 _SIZE: Final = ["selected", "others"]
 
 
-def groups_in_cells(public: PublicRows, scenario: Scenario, keys: pl.DataFrame, collect: Collect) -> CellGroups | None:
+def groups_in_cells(
+    public: PublicRows, scenario: Scenario, keys: pl.DataFrame, collect: Collect
+) -> CellGroups | None:
     """Return which sizes of groups are in each of the cells with these keys; None where that is not known.
 
     >>> import polars as pl, pufferflow as pf
@@ -147,7 +166,10 @@ def groups_in_cells(public: PublicRows, scenario: Scenario, keys: pl.DataFrame, 
         return None
     rows = _Rows(columns, [*keys.columns])
     texts = pl.DataFrame(
-        [one.cast(pl.String) if isinstance(one.dtype, pl.Categorical | pl.Enum) else one for one in keys.get_columns()]
+        [
+            one.cast(pl.String) if isinstance(one.dtype, pl.Categorical | pl.Enum) else one
+            for one in keys.get_columns()
+        ]
     )
     sizes = collect(rows.sizes())
     if not sizes.height:
@@ -186,25 +208,41 @@ class _Rows:
         facts = self.columns.constancies()
         counted = self.columns.of_groups(facts).filter(pl.col("selected") > 0)
         own = [{f"cell {place}", f"cell {place} is NaN"} for place in range(len(self.names))]
-        same = [pl.all_horizontal([fact.holds() for fact in facts if fact.name in names]) for names in own]
+        same = [
+            pl.all_horizontal([fact.holds() for fact in facts if fact.name in names])
+            for names in own
+        ]
         return counted.select(
             *self.columns.within,
             *(["times"] * len(self.columns.group_times)),
             "selected",
             (pl.col("rows") - pl.col("selected")).alias("others"),
-            *(pl.when(one).then(self.key(place, " high")).alias(f"key {place}") for place, one in enumerate(same)),
+            *(
+                pl.when(one).then(self.key(place, " high")).alias(f"key {place}")
+                for place, one in enumerate(same)
+            ),
             *(one.alias(f"same {place}") for place, one in enumerate(same)),
         )
 
     def sizes(self) -> pl.LazyFrame:
         """Return the distinct sizes of groups, with their keys."""
         keys = [f"{what} {place}" for what in ("key", "same") for place in range(len(self.names))]
-        return self.groups().group_by(*keys, *_SIZE).agg(self.columns.number_of_groups().alias("groups"))
+        return (
+            self.groups()
+            .group_by(*keys, *_SIZE)
+            .agg(self.columns.number_of_groups().alias("groups"))
+        )
 
     def crossing(self) -> pl.LazyFrame:
         """Return the cells of each group that has selected rows in several."""
-        groups = self.groups().filter(~self.one_cell).select(*self.columns.within, pl.struct(_SIZE).alias("size"))
-        rows = self.columns.rows if self.columns.all_selected else self.columns.rows.filter("selected")
+        groups = (
+            self.groups()
+            .filter(~self.one_cell)
+            .select(*self.columns.within, pl.struct(_SIZE).alias("size"))
+        )
+        rows = (
+            self.columns.rows if self.columns.all_selected else self.columns.rows.filter("selected")
+        )
         cells = rows.select(*self.columns.within, *self.columns.cells).unique()
         keys = [self.key(place).alias(f"key {place}") for place in range(len(self.names))]
         joined = cells.join(groups, on=self.columns.within, nulls_equal=True)
@@ -228,7 +266,9 @@ class _Blocks(NamedTuple):
     sizes: Whole
 
 
-def _blocks(rows: _Rows, sizes: pl.DataFrame, keys: pl.DataFrame, collect: Collect) -> _Blocks | None:
+def _blocks(
+    rows: _Rows, sizes: pl.DataFrame, keys: pl.DataFrame, collect: Collect
+) -> _Blocks | None:
     """Return blocks of cells between which no group has rows; None if all are one, or where that is not known.
 
     Groups in several cells join these where they are few; else all cells that differ in a column only of which some
@@ -249,7 +289,9 @@ def _blocks(rows: _Rows, sizes: pl.DataFrame, keys: pl.DataFrame, collect: Colle
     return _placed(sizes, np.where(cells < 0, -1, first[cells]), blocks.values)
 
 
-def _joined(rows: _Rows, inside: pl.DataFrame, crossing: pl.DataFrame, keys: pl.DataFrame) -> _Blocks | None:
+def _joined(
+    rows: _Rows, inside: pl.DataFrame, crossing: pl.DataFrame, keys: pl.DataFrame
+) -> _Blocks | None:
     """Return the connected components of cells that are joined by groups."""
     every = range(len(rows.names))
     cells, joined = (rows.places(table, keys, every) for table in (inside, crossing))
@@ -257,7 +299,9 @@ def _joined(rows: _Rows, inside: pl.DataFrame, crossing: pl.DataFrame, keys: pl.
         return None
     groups = codes_of(crossing, rows.columns.within).dense()
     size = keys.height + groups.size
-    edges = scipy.sparse.coo_array((np.ones(len(joined), np.int8), (joined, groups.values + keys.height)), (size, size))
+    edges = scipy.sparse.coo_array(
+        (np.ones(len(joined), np.int8), (joined, groups.values + keys.height)), (size, size)
+    )
     _, block = scipy.sparse.csgraph.connected_components(edges, directed=False)
     table = pl.concat([inside.select(_SIZE), crossing.select(_SIZE)])
     return _placed(table, np.concatenate([cells, joined]), block[: keys.height].astype(np.int64))
@@ -267,7 +311,9 @@ def _placed(table: pl.DataFrame, cells: Array, blocks: Whole) -> _Blocks | None:
     """Return the blocks, if every group of a table is in one of the cells; they changed meanwhile if one is not."""
     if (cells < 0).any():
         return None
-    return _Blocks(blocks, np.column_stack([blocks[cells], table.select(_SIZE).to_numpy().astype(np.int64)]))
+    return _Blocks(
+        blocks, np.column_stack([blocks[cells], table.select(_SIZE).to_numpy().astype(np.int64)])
+    )
 
 
 def _kinds(blocks: Whole, sizes: Whole) -> CellGroups:
@@ -290,8 +336,12 @@ def _kinds(blocks: Whole, sizes: Whole) -> CellGroups:
 
 def _distinct(selected: Whole, others: Whole) -> tuple[Whole, Whole]:
     """Return the distinct sizes, the largest first, and which of them each is."""
-    left, right = fitting(Codes(selected, int(selected.max()) + 1), Codes(others, int(others.max()) + 1))
-    _, first, which = np.unique(-left.values * right.size - right.values, return_index=True, return_inverse=True)
+    left, right = fitting(
+        Codes(selected, int(selected.max()) + 1), Codes(others, int(others.max()) + 1)
+    )
+    _, first, which = np.unique(
+        -left.values * right.size - right.values, return_index=True, return_inverse=True
+    )
     return np.column_stack([selected, others])[first], which.reshape(-1)
 
 

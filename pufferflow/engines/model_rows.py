@@ -87,7 +87,10 @@ class StoredRows(abc.ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -167,7 +170,9 @@ class Places:
     def put(self, places: Indices, numbers: Floats) -> None:
         """Put rows into the parts where their places are."""
         parts = places // self._size
-        order = np.argsort(parts.astype(np.min_scalar_type(len(self._next))), kind="stable")  # few bits sort quickly
+        order = np.argsort(
+            parts.astype(np.min_scalar_type(len(self._next))), kind="stable"
+        )  # few bits sort quickly
         places, numbers = places[order], np.ascontiguousarray(numbers)[order]
         counts = np.bincount(parts, minlength=len(self._next))
         low = 0
@@ -252,7 +257,10 @@ class PublicOrder:
     def digest(self) -> str:
         """A hash that sources share only if the groups have as many rows at the same positions."""
         found = hashlib.sha256()
-        for numbers in (self.first.astype("<i8", copy=False), self.positions.astype("<f8", copy=False)):
+        for numbers in (
+            self.first.astype("<i8", copy=False),
+            self.positions.astype("<f8", copy=False),
+        ):
             found.update(np.ascontiguousarray(numbers).data)
         return found.hexdigest()
 
@@ -291,7 +299,9 @@ class ModelRows:
         _check_same(found, known)
 
     @contextmanager
-    def in_order(self, known: PublicOrder, visits: Indices | None, change: Change) -> Generator[StoredRows]:
+    def in_order(
+        self, known: PublicOrder, visits: Indices | None, change: Change
+    ) -> Generator[StoredRows]:
         """Yield all rows, changed, in the order in which they are visited; refuse those that are not `known`.
 
         `visits` is when the row of each place is visited; None for rows that are visited as they stand.
@@ -362,7 +372,9 @@ class ModelRows:
         values = [expression.alias(name) for (expression, _), name in zip(read, names, strict=True)]
         public, rows = list[pl.DataFrame](), 0
         with working(PRIVATE, known.rows) as work:
-            for batch in batches(self._frame.select(*self._public, *values), rows_at_once(len(read))):
+            for batch in batches(
+                self._frame.select(*self._public, *values), rows_at_once(len(read))
+            ):
                 rows += batch.height
                 if rows > known.rows:
                     raise changed_source()
@@ -372,9 +384,13 @@ class ModelRows:
         _check_number(rows)
         return sandboxed(lambda: pl.concat(public))
 
-    def _shuffled(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
+    def _shuffled(
+        self, known: PublicOrder, visits: Indices | None, change: Change, places: Places
+    ) -> None:
         """Put rows without groups and positions to random places, as they come."""
-        random = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(known.rows)
+        random = np.random.default_rng(int.from_bytes(os.urandom(32), "little")).permutation(
+            known.rows
+        )
         chosen, came = random if visits is None else visits[random], 0
 
         def take(numbers: Floats) -> None:
@@ -384,7 +400,9 @@ class ModelRows:
 
         self.each(known, take)
 
-    def _sorted(self, known: PublicOrder, visits: Indices | None, change: Change, places: Places) -> None:
+    def _sorted(
+        self, known: PublicOrder, visits: Indices | None, change: Change, places: Places
+    ) -> None:
         """Keep rows as they come, and put them to their places when all groups and positions are read."""
         with stored_rows(known.rows, len(self.columns)) as source:
             came = 0
@@ -396,7 +414,10 @@ class ModelRows:
 
             found, order = self._placed(self._read(known, take))
             _check_same(found, known)
-            chosen, size = inverse(order) if visits is None else visits[inverse(order)], rows_at_once(source.columns)
+            chosen, size = (
+                inverse(order) if visits is None else visits[inverse(order)],
+                rows_at_once(source.columns),
+            )
             for low in range(0, known.rows, size):
                 part = chosen[low : low + size]
                 places.put(part, source.read(low, low + len(part)))
@@ -421,7 +442,9 @@ def _check_number(rows: int) -> None:
     """Refuse a table without rows, or with too many."""
     if not 1 <= rows < _MOST:
         raise UsageError(
-            f"A model of {rows} rows.", allowed="at least one row, and fewer than 2^31", instead="a frame with rows"
+            f"A model of {rows} rows.",
+            allowed="at least one row, and fewer than 2^31",
+            instead="a frame with rows",
         )
 
 

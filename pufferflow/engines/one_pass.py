@@ -56,7 +56,9 @@ class OnePass:
     @cached_property
     def totalled(self) -> list[ColumnReading]:
         """All others."""
-        return [column for column in self.columns if not (isinstance(column, ByClass) and column.many)]
+        return [
+            column for column in self.columns if not (isinstance(column, ByClass) and column.many)
+        ]
 
     @cached_property
     def starts(self) -> list[int]:
@@ -71,7 +73,9 @@ class OnePass:
         """Return the query; its columns have names of their own, and each is computed once for each row."""
         keys = [f"by{place}" for place in range(len(self.by))]
         public = [unsorted(name).alias(key) for name, key in zip(self.by, keys, strict=True)]
-        clean = [column.value.read().alias(f"clean{place}") for place, column in enumerate(self.totalled)]
+        clean = [
+            column.value.read().alias(f"clean{place}") for place, column in enumerate(self.totalled)
+        ]
         classes = [
             (column.classes.number() + pl.lit(start, dtype=CLASS)).alias(f"class{start}")
             for column, start in zip(self.grouped, self.starts, strict=False)
@@ -98,7 +102,9 @@ class OnePass:
     def keys(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return the keys in the result of the query."""
         names = [(f"by{place}", name) for place, name in enumerate(self.by)]
-        return table.select(unsigned_zero(pl.col(key), table.schema[key]).alias(name) for key, name in names)
+        return table.select(
+            unsigned_zero(pl.col(key), table.schema[key]).alias(name) for key, name in names
+        )
 
     def read(self, table: pl.DataFrame, cells: Array, count: int) -> tuple[Array, Array]:
         """Return the rows of each of `count` cells, and its sums.
@@ -127,7 +133,9 @@ class OnePass:
         if not self.by:
             return Tally(None, *self.read(table, np.zeros(len(table), dtype=np.intp), 1))
         if keys is not None:
-            return Tally(published(keys), *self.read(table, places_of(self.keys(table), keys), len(keys)))
+            return Tally(
+                published(keys), *self.read(table, places_of(self.keys(table), keys), len(keys))
+            )
         cells = runs_of(self.keys(table))
         distinct = self.keys(table)[np.flatnonzero(np.diff(cells, prepend=-1))]
         return Tally(published(distinct), *self.read(table, cells, len(distinct)))
@@ -140,7 +148,9 @@ class OnePass:
         rows = _added(_whole(own_rows, ["rows"]), own_cells, count)[:, 0]
         sums: list[Array] = []
         for place, column in enumerate(self.totalled):
-            totals = _whole(own_rows, [name for name in table.columns if name.startswith(f"total{place}_")])
+            totals = _whole(
+                own_rows, [name for name in table.columns if name.startswith(f"total{place}_")]
+            )
             sums.append(column.sums(_added(totals, own_cells, count), rows))
         for column, start in zip(self.grouped, self.starts, strict=False):
             classes = table["class"].to_numpy().astype(np.int64) - start
@@ -171,7 +181,11 @@ def _whole(table: pl.DataFrame, names: Sequence[str]) -> Array:
 def runs_of(keys: pl.DataFrame) -> Array:
     """Return the number of each of the sorted keys among the distinct ones, counted from 0."""
     forms = keys.select(comparable(keys.schema))
-    news = forms.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1)))).to_series().to_numpy()
+    news = (
+        forms.select(pl.any_horizontal(pl.all().ne_missing(pl.all().shift(1))))
+        .to_series()
+        .to_numpy()
+    )
     return np.cumsum(np.concatenate([[False], news[1:]]), dtype=np.intp)[: len(keys)]
 
 
@@ -192,10 +206,14 @@ def tally(
     schema = frame.collect_schema()
     one_pass = OnePass(by, columns_of(schema, measures))
     query = one_pass.query(frame)
-    return one_pass.tally(collect(one_pass.in_order(query, schema) if keys is None else query), keys)
+    return one_pass.tally(
+        collect(one_pass.in_order(query, schema) if keys is None else query), keys
+    )
 
 
-def one_pass_query(frame: pl.LazyFrame, by: tuple[str, ...], measures: Sequence[Measure]) -> pl.LazyFrame:
+def one_pass_query(
+    frame: pl.LazyFrame, by: tuple[str, ...], measures: Sequence[Measure]
+) -> pl.LazyFrame:
     """Return the query for the sums of all measures in every cell."""
     return OnePass(by, columns_of(frame.collect_schema(), measures)).query(frame)
 

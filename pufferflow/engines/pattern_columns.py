@@ -62,7 +62,14 @@ class Columns:
     all_selected: bool
 
     @classmethod
-    def of(cls, public: PublicRows, within: Sequence[str], order_by: str | None = None, *, every: bool = False) -> Self:
+    def of(
+        cls,
+        public: PublicRows,
+        within: Sequence[str],
+        order_by: str | None = None,
+        *,
+        every: bool = False,
+    ) -> Self:
         """Choose the columns and rename them, so that users' names cannot clash with ours.
 
         Those of `within` have one value in each group, and make no cells there; `every` key is kept all the same.
@@ -71,7 +78,11 @@ class Columns:
         schema = public.frame.collect_schema()
         groups, cells = _keys("within", within, schema), _keys("cell", own, schema)
         timed = [f"cell {place}" for place, name in enumerate(own) if name in public.timed]
-        filtered = {} if public.flag is None else {"selected": unsorted(public.flag).fill_null(value=False)}
+        filtered = (
+            {}
+            if public.flag is None
+            else {"selected": unsorted(public.flag).fill_null(value=False)}
+        )
         order = {} if order_by is None else {"position": unsorted(order_by)}
         weights = {"times": public.times, "count": public.counts}
         weighted = {what: unsorted(name) for what, name in weights.items() if name is not None}
@@ -85,18 +96,28 @@ class Columns:
 
     def where_one_of(self, name: str, values: pl.Series) -> pl.LazyFrame:
         """Return the rows with one of some values in a column; others are left out before derived columns are made."""
-        return self.public.filter(self.chosen[name].is_in(values.implode(), nulls_equal=True)).select(**self.chosen)
+        return self.public.filter(
+            self.chosen[name].is_in(values.implode(), nulls_equal=True)
+        ).select(**self.chosen)
 
     def sizes(self) -> pl.LazyFrame:
         """Return the number of groups for each number of `selected` rows and of `others`, in `one_cell` or in several.
 
         One pass over the rows: counting the rows of each cell would take several times as long.
         """
-        return self._groups().group_by("selected", "others", "one_cell").agg(self.number_of_groups().alias("groups"))
+        return (
+            self._groups()
+            .group_by("selected", "others", "one_cell")
+            .agg(self.number_of_groups().alias("groups"))
+        )
 
     def of_cells(self) -> pl.LazyFrame:
         """Return the rows of each cell, and how many of them are selected, where all rows are one group."""
-        return self.rows.group_by(self.cells).agg(self.counts()) if self.cells else self.rows.select(self.counts())
+        return (
+            self.rows.group_by(self.cells).agg(self.counts())
+            if self.cells
+            else self.rows.select(self.counts())
+        )
 
     def part(self, part: int, parts: int) -> pl.LazyFrame:
         """Return all rows of some groups: of `parts` parts each group is in one."""
@@ -109,7 +130,9 @@ class Columns:
         """Return the `count` of rows that a group has in each cell, selected or not."""
         selected = [] if self.all_selected else ["selected"]
         number = (pl.col("count").sum() if "count" in self.chosen else pl.len()).cast(pl.Int64)
-        return rows.group_by(*self.within, *self.cells, *selected).agg(number.alias("count"), *self.group_times)
+        return rows.group_by(*self.within, *self.cells, *selected).agg(
+            number.alias("count"), *self.group_times
+        )
 
     def of_crossing_groups(self) -> pl.LazyFrame:
         """Return all rows of the groups that have rows in several cells."""
@@ -117,7 +140,11 @@ class Columns:
 
     def of_selected_groups(self) -> pl.LazyFrame:
         """Return all rows of the groups with a selected row."""
-        return self.rows if self.all_selected else self._of(self.rows.filter("selected").select(self.within).unique())
+        return (
+            self.rows
+            if self.all_selected
+            else self._of(self.rows.filter("selected").select(self.within).unique())
+        )
 
     @property
     def group_times(self) -> list[pl.Expr]:
@@ -145,12 +172,16 @@ class Columns:
 
     def constancies(self) -> list["Constancy"]:
         """Return for each column of cells whether it is constant in a group."""
-        return [Constancy(name, kind, self.all_selected) for name, kind in self.cell_types().items()]
+        return [
+            Constancy(name, kind, self.all_selected) for name, kind in self.cell_types().items()
+        ]
 
     def of_groups(self, facts: "Collection[Constancy]", **more: pl.Expr) -> pl.LazyFrame:
         """Return the counts of each group, the parts from which facts follow, and more."""
         parts = (part for fact in facts for part in fact.parts())
-        return self.rows.group_by(self.within).agg(*self.counts(), *self.group_times, *parts, **more)
+        return self.rows.group_by(self.within).agg(
+            *self.counts(), *self.group_times, *parts, **more
+        )
 
     def _groups(self) -> pl.LazyFrame:
         """Return the counts of each group with a selected row, and whether these are in one cell."""
@@ -170,7 +201,9 @@ def _keys(what: str, names: Sequence[str], schema: Mapping[str, pl.DataType]) ->
     for place, name in enumerate(names):
         if schema[name].is_float():
             keys[f"{what} {place} is NaN"] = unsorted(name).is_nan()
-        keys[f"{what} {place}"] = unsorted(name).fill_nan(None) if schema[name].is_float() else unsorted(name)
+        keys[f"{what} {place}"] = (
+            unsorted(name).fill_nan(None) if schema[name].is_float() else unsorted(name)
+        )
     return keys
 
 
@@ -193,14 +226,20 @@ class Constancy:
         if not self.all_selected:
             value = pl.when(pl.col("selected")).then(value)
         low, high, known = value.min(), value.max(), value.count().cast(pl.Int64)
-        return [low.alias(f"{self.name} low"), high.alias(f"{self.name} high"), known.alias(f"{self.name} known")]
+        return [
+            low.alias(f"{self.name} low"),
+            high.alias(f"{self.name} high"),
+            known.alias(f"{self.name} known"),
+        ]
 
     def holds(self) -> pl.Expr:
         """Return whether the column is constant, from the parts."""
         if self.kind.is_nested():
             return pl.lit(value=False)
         known = pl.col(f"{self.name} known")
-        same = (known == pl.col("selected")) & (pl.col(f"{self.name} low") == pl.col(f"{self.name} high"))
+        same = (known == pl.col("selected")) & (
+            pl.col(f"{self.name} low") == pl.col(f"{self.name} high")
+        )
         return (known == 0) | same.fill_null(value=False)
 
 
@@ -208,7 +247,11 @@ _HALVES: Final = range(2)
 
 
 def row_fingerprint(
-    public: PublicRows, scenario: Scenario, orders: Collection[PositionMode], key: bytes, collect: Collect
+    public: PublicRows,
+    scenario: Scenario,
+    orders: Collection[PositionMode],
+    key: bytes,
+    collect: Collect,
 ) -> str | None:
     """Return the fingerprint of what patterns in these orders, and keys, follow from; of the types of columns too.
 
@@ -222,7 +265,8 @@ def row_fingerprint(
     if not all(_has_hash(kind) for kind in schema.values()):
         return None
     values = [
-        pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum) else pl.col(name) for name, kind in schema.items()
+        pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum) else pl.col(name)
+        for name, kind in schema.items()
     ]
     sums = {f"{half}": _hash(values, key, half).sum() for half in _HALVES} if values else {}
     (totals,) = collect(columns.rows.select(pl.len().alias("rows"), **sums)).rows()
@@ -231,7 +275,11 @@ def row_fingerprint(
 
 def _has_hash(kind: pl.DataType) -> bool:
     """Return whether values are equal where their hashes are, whenever these are taken."""
-    return kind.is_numeric() or kind.is_temporal() or isinstance(kind, pl.Boolean | pl.String | pl.Binary | pl.Enum)
+    return (
+        kind.is_numeric()
+        or kind.is_temporal()
+        or isinstance(kind, pl.Boolean | pl.String | pl.Binary | pl.Enum)
+    )
 
 
 def _hash(values: list[pl.Expr], key: bytes, half: int) -> pl.Expr:

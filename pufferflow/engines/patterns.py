@@ -100,7 +100,9 @@ class Unordered:
         """Return the kinds from the sizes of groups, if most have all rows in one cell."""
         if self._sizes.select(pl.struct("selected", "others").n_unique()).item() > MOST:
             return None
-        of_one_cell = self._sizes.filter("one_cell").select("selected", "others", "groups").iter_rows()
+        of_one_cell = (
+            self._sizes.filter("one_cell").select("selected", "others", "groups").iter_rows()
+        )
         kinds = {CellSizes((selected,), others): groups for selected, others, groups in of_one_cell}
         rows = (pl.col("selected") + pl.col("others")) * pl.col("groups")
         crossing = self._sizes.select(rows.filter(~pl.col("one_cell")).sum()).item()
@@ -119,7 +121,9 @@ class Unordered:
         kinds = Kinds()
         for part in range(parts):
             table = self.columns.part(part, parts)
-            own = counts_of(self.collect(self.columns.counted(table) if few else table), self.columns).kinds()
+            own = counts_of(
+                self.collect(self.columns.counted(table) if few else table), self.columns
+            ).kinds()
             for kind, groups in (own or {}).items():
                 kinds[kind] = kinds.get(kind, 0) + groups
             if own is None or len(kinds) > MOST:
@@ -128,7 +132,9 @@ class Unordered:
 
     def cover(self) -> Patterns:
         """Return one pattern that covers all groups."""
-        selected, others, groups = (self._sizes[name].to_numpy() for name in ("selected", "others", "groups"))
+        selected, others, groups = (
+            self._sizes[name].to_numpy() for name in ("selected", "others", "groups")
+        )
         return _unordered_cover(selected.astype(np.int64), others.astype(np.int64), groups)
 
     @cached_property
@@ -145,7 +151,10 @@ def _of_kinds(kinds: Kinds) -> Patterns:
 def _unordered_cover(selected: Whole, others: Whole, groups: Whole) -> Patterns:
     """Return a pattern with as many rows as any group, selected or not, all in one cell."""
     number = int(groups.sum())
-    cover = replace(_unordered_pattern(CellSizes((int(selected.max()),), int(others.max())), number), covers=True)
+    cover = replace(
+        _unordered_pattern(CellSizes((int(selected.max()),), int(others.max())), number),
+        covers=True,
+    )
     return Patterns((cover,), number, int((selected * groups).sum()))
 
 
@@ -172,7 +181,9 @@ def columns_in_order(public: PublicRows, scenario: Scenario) -> Columns:
     return Columns.of(public, within, scenario.order_by)
 
 
-def read_groups(columns: Columns, scenario: Scenario, collect: Collect) -> "Groups | ManyKinds | None":
+def read_groups(
+    columns: Columns, scenario: Scenario, collect: Collect
+) -> "Groups | ManyKinds | None":
     """Return one group of each kind, or the kinds if they are too many to be read; None if there are no rows at all."""
     rows = collect(columns.rows.head(SMALL + 1))
     if not rows.height:
@@ -200,7 +211,13 @@ def in_order(groups: Groups, scenario: Scenario, period: int | None) -> Patterns
     if patterns is None:
         patterns = [_cover(normal.places, number, scenario, placed=period is None)]
     in_group = np.add.reduceat(groups.cells >= 0, groups.bounds[:-1], dtype=np.int64)
-    return Patterns(tuple(patterns), number, int((in_group * groups.times).sum()), groups.reach, groups.places.clock)
+    return Patterns(
+        tuple(patterns),
+        number,
+        int((in_group * groups.times).sum()),
+        groups.reach,
+        groups.places.clock,
+    )
 
 
 def check_start(places: Places, scenario: Scenario) -> None:
@@ -218,11 +235,15 @@ def _distinct_patterns(groups: Groups, scenario: Scenario, *, placed: bool) -> l
     """Return the patterns of groups in normal form; None if there are too many."""
     kinds = alike(Runs(groups.bounds, [groups.places.values, groups.cells]), MOST, groups.times)
     return (
-        None if kinds is None else [_pattern(groups, group, times, scenario, placed=placed) for group, times in kinds]
+        None
+        if kinds is None
+        else [_pattern(groups, group, times, scenario, placed=placed) for group, times in kinds]
     )
 
 
-def _pattern(groups: Groups, group: int, times: int, scenario: Scenario, *, placed: bool) -> Pattern:
+def _pattern(
+    groups: Groups, group: int, times: int, scenario: Scenario, *, placed: bool
+) -> Pattern:
     """Return the pattern of groups like this one; where a start does not matter it is their first row."""
     rows = slice(groups.bounds[group], groups.bounds[group + 1])
     cells = groups.cells[rows].copy()
@@ -262,7 +283,9 @@ def _cover(places: Places, number: int, scenario: Scenario, *, placed: bool) -> 
         )
     positions = _distinct_positions(places.positions(values), scenario)
     start = places.start if placed else float(positions[0])
-    return Pattern(np.zeros(size, np.int64), np.ones(size, np.int64), positions, start, number, covers=True)
+    return Pattern(
+        np.zeros(size, np.int64), np.ones(size, np.int64), positions, start, number, covers=True
+    )
 
 
 @final
@@ -326,7 +349,9 @@ class ManyKinds:
     def _places(self, period: int | None) -> Places:
         """Return the places of rows in normal form, or the first and the last if all are whole."""
         places = self.moments.places
-        rows = self.moments.relative(self.columns.of_selected_groups(), self.columns.within, period).select("place")
+        rows = self.moments.relative(
+            self.columns.of_selected_groups(), self.columns.within, period
+        ).select("place")
         chosen = pl.concat([rows.min(), rows.max()]) if places.whole else rows.unique()
         return places._replace(values=self.collect(chosen)["place"].to_numpy())
 
@@ -380,4 +405,9 @@ def _sorted(patterns: Patterns) -> Patterns:
 def _contents(pattern: Pattern) -> tuple[int, bytes, bytes, bytes]:
     """Return a sort key by the contents of a pattern, the longest first; bytes are in the order of numbers."""
     positions = b"" if pattern.positions is None else pattern.positions.astype(">f8").tobytes()
-    return -pattern.rows, positions, pattern.cells.astype(">i8").tobytes(), pattern.counts.astype(">i8").tobytes()
+    return (
+        -pattern.rows,
+        positions,
+        pattern.cells.astype(">i8").tobytes(),
+        pattern.counts.astype(">i8").tobytes(),
+    )

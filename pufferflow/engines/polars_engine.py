@@ -71,9 +71,17 @@ class PolarsEngine(Engine):
         return sandboxed(with_derived(self.frame, Selection(derived=tuple(derived))).collect_schema)
 
     def queries(
-        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], measures: Sequence[Measure]
+        self,
+        selection: Selection,
+        scenario: Scenario,
+        orders: Collection[PositionMode],
+        measures: Sequence[Measure],
     ) -> list[str]:
-        return [sandboxed(lambda: one_pass_query(self.selected(selection), selection.by, measures).explain())]
+        return [
+            sandboxed(
+                lambda: one_pass_query(self.selected(selection), selection.by, measures).explain()
+            )
+        ]
 
     def patterns(
         self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode]
@@ -81,21 +89,31 @@ class PolarsEngine(Engine):
         frame, flag = self._public_rows(selection)
         of_time = timed(selection, scenario.order_by, self.schema(selection.derived))
         public = PublicRows(frame, selection.by, flag, of_time)
-        return sandboxed(lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC)))
+        return sandboxed(
+            lambda: find_patterns(public, scenario, orders, partial(collect, what=PUBLIC))
+        )
 
     def groups_in_cells(
-        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
+        self,
+        selection: Selection,
+        scenario: Scenario,
+        orders: Collection[PositionMode],
+        keys: pl.DataFrame,
     ) -> CellGroups | None:
         frame, flag = self._public_rows(selection)
         public = PublicRows(frame, selection.by, flag)
-        return sandboxed(lambda: groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC)))
+        return sandboxed(
+            lambda: groups_in_cells(public, scenario, keys, partial(collect, what=PUBLIC))
+        )
 
     def fingerprint(
         self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], key: bytes
     ) -> str | None:
         frame, flag = self._public_rows(selection)
         public = PublicRows(frame, selection.by, flag)
-        return sandboxed(lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC)))
+        return sandboxed(
+            lambda: row_fingerprint(public, scenario, orders, key, partial(collect, what=PUBLIC))
+        )
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
         frame = sandboxed(lambda: self.selected(selection))
@@ -142,7 +160,11 @@ def batches(frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
 
     Polars reads a few groups of rows of a file ahead. Ctrl-C is heard between two batches.
     """
-    run = sandboxed(lambda: frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"))
+    run = sandboxed(
+        lambda: frame.collect_batches(
+            chunk_size=rows, maintain_order=True, lazy=True, engine="streaming"
+        )
+    )
     while (batch := sandboxed(lambda: next(run, None))) is not None:
         for start in range(0, batch.height, rows):
             yield batch[start : start + rows]

@@ -17,15 +17,22 @@ MOST_DISTINCT: Final = 2**25
 """The most distinct rows of public columns that another machine may return: they are worked on here."""
 
 
-def with_derived(frame: pl.LazyFrame, selection: Selection, public: Collection[str] | None = None) -> pl.LazyFrame:
+def with_derived(
+    frame: pl.LazyFrame, selection: Selection, public: Collection[str] | None = None
+) -> pl.LazyFrame:
     """Return a frame with the derived columns.
 
     Columns lose the mark of being sorted, which sources may set wrongly and expressions, filters and joins trust. −0.0
     is 0.0, as where rows are grouped before. `public` are those that the frame has, all if left out.
     """
     if selection.derived or selection.filters or selection.keys is not None:
-        schema, names = sandboxed(frame.collect_schema), selection.public if public is None else public
-        frame = frame.with_columns(unsigned_zero(unsorted(name), schema[name]).alias(name) for name in names)
+        schema, names = (
+            sandboxed(frame.collect_schema),
+            selection.public if public is None else public,
+        )
+        frame = frame.with_columns(
+            unsigned_zero(unsorted(name), schema[name]).alias(name) for name in names
+        )
     for _, expression in selection.derived:
         frame = frame.with_columns(expression)
     return frame
@@ -43,8 +50,12 @@ def with_flag(frame: pl.LazyFrame, selection: Selection) -> tuple[pl.LazyFrame, 
     frame = frame.with_columns(passed.alias(flag))
     if selection.keys is not None:
         keys = selection.keys.lazy().with_columns(pl.lit(value=True).alias(known))
-        frame = frame.join(keys, on=[named(name) for name in selection.by], how="left", nulls_equal=True)
-        frame = frame.with_columns((pl.col(flag) & pl.col(known).fill_null(value=False)).alias(flag)).drop(known)
+        frame = frame.join(
+            keys, on=[named(name) for name in selection.by], how="left", nulls_equal=True
+        )
+        frame = frame.with_columns(
+            (pl.col(flag) & pl.col(known).fill_null(value=False)).alias(flag)
+        ).drop(known)
     return frame, flag
 
 
@@ -94,7 +105,9 @@ def few_enough(parts: Iterable[pl.DataFrame], names: Mapping[str, str]) -> Itera
     for part in parts:
         rows += part.height
         if rows > MOST_DISTINCT:
-            raise _nearly_unique(max(names, key=lambda name: part[name].n_unique(), default=""), names)
+            raise _nearly_unique(
+                max(names, key=lambda name: part[name].n_unique(), default=""), names
+            )
         yield part
 
 

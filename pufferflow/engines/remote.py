@@ -27,7 +27,14 @@ import polars as pl
 from pufferflow.core.errors import UsageError
 from pufferflow.core.progress import working
 from pufferflow.core.sandbox import sandboxed
-from pufferflow.engines.backend import Backend, CellTotals, GroupRows, GroupRuns, Query, result_types
+from pufferflow.engines.backend import (
+    Backend,
+    CellTotals,
+    GroupRows,
+    GroupRuns,
+    Query,
+    result_types,
+)
 from pufferflow.engines.column_measures import columns_of
 from pufferflow.engines.groups_in_cells import groups_in_cells
 from pufferflow.engines.one_pass import OnePass
@@ -64,7 +71,11 @@ def remote_patterns(
 
 
 def remote_groups_in_cells(
-    backend: Backend, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
+    backend: Backend,
+    selection: Selection,
+    scenario: Scenario,
+    orders: Collection[PositionMode],
+    keys: pl.DataFrame,
 ) -> CellGroups | None:
     """Return the sizes of the scenario's groups in each cell; rows are read as for patterns in these orders."""
     with _public_rows(backend, selection, scenario, orders) as public:
@@ -127,7 +138,11 @@ class _Groups:
         runs = _with_places(runs, moments)
         irregular = runs.filter(~pl.col("regular"))["rows"].unique().sort().to_list()
         sizes = () if len(irregular) > _MOST_SIZES else tuple(irregular)
-        regular = runs.filter(~pl.col("rows").is_in(irregular)) if sizes or not irregular else runs.clear()
+        regular = (
+            runs.filter(~pl.col("rows").is_in(irregular))
+            if sizes or not irregular
+            else runs.clear()
+        )
         rows = _rows_of_runs(_kinds(regular), moments)
         if irregular:
             whole = GroupRows(query, sizes)
@@ -144,7 +159,9 @@ def _typed(table: pl.DataFrame, query: Query, schema: pl.Schema) -> pl.DataFrame
 def _with_places(runs: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
     """Return runs with the places of their first and last moments, and whether they have all moments in between."""
     for end in ("first", "last"):
-        place = moments.select(pl.col("moment").alias(end), pl.col("place").cast(pl.Int64).alias(f"{end} place"))
+        place = moments.select(
+            pl.col("moment").alias(end), pl.col("place").cast(pl.Int64).alias(f"{end} place")
+        )
         runs = runs.join(place, on=end, how="left")
     span = pl.col("last place") - pl.col("first place") + 1
     regular = (pl.col("moments") == pl.col("count")) & (span == pl.col("count"))
@@ -170,7 +187,11 @@ def _written(parts: Iterator[pl.DataFrame], folder: Path, like: pl.LazyFrame) ->
     """Return rows that were read, each group standing for itself; they are written into files meanwhile."""
     names, held, rows = like.collect_schema().names(), list[pl.DataFrame](), 0
     for number, part in enumerate(parts):
-        held.append(part.with_columns(group=pl.lit(-1, dtype=pl.Int64), times=pl.lit(1, dtype=pl.Int64)).select(names))
+        held.append(
+            part.with_columns(
+                group=pl.lit(-1, dtype=pl.Int64), times=pl.lit(1, dtype=pl.Int64)
+            ).select(names)
+        )
         rows += part.height
         if rows >= _RUNS_AT_ONCE:
             pl.concat(held).write_parquet(folder / f"{number}.parquet", compression="lz4")
@@ -183,11 +204,18 @@ def _written(parts: Iterator[pl.DataFrame], folder: Path, like: pl.LazyFrame) ->
 def _named(rows: pl.LazyFrame, query: GroupRuns) -> tuple[pl.LazyFrame, _Names]:
     """Return rows with stored columns under their own names, and the names of all others, which no column has."""
     taken = {*query.columns, query.order_by}
-    free = next(f"__{number}" for number in itertools.count() if not any(f"__{number}" in str(name) for name in taken))
+    free = next(
+        f"__{number}"
+        for number in itertools.count()
+        if not any(f"__{number}" in str(name) for name in taken)
+    )
     stored = {name: pl.col(f"column{place}") for place, name in enumerate(query.columns)}
     if query.order_by is not None:
         stored[query.order_by] = pl.col("moment")
-    within = {f"{free} {name}": pl.col(name) for name in (f"within{place}" for place in range(len(query.within)))}
+    within = {
+        f"{free} {name}": pl.col(name)
+        for name in (f"within{place}" for place in range(len(query.within)))
+    }
     groups = {f"{free} group": pl.col("group"), **within} if query.within else {}
     weights = {f"{free} times": pl.col("times")}
     if query.order_by is None:
@@ -226,13 +254,19 @@ class RemoteEngine(Engine):
 
     def schema(self, derived: Sequence[tuple[str, pl.Expr]] = ()) -> pl.Schema:
         stored = pl.LazyFrame(schema=sandboxed(self.backend.schema))
-        return sandboxed(lambda: with_derived(stored, Selection(derived=tuple(derived))).collect_schema())
+        return sandboxed(
+            lambda: with_derived(stored, Selection(derived=tuple(derived))).collect_schema()
+        )
 
     def unreadable(self) -> Mapping[str, str]:
         return sandboxed(self.backend.unreadable)
 
     def queries(
-        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], measures: Sequence[Measure]
+        self,
+        selection: Selection,
+        scenario: Scenario,
+        orders: Collection[PositionMode],
+        measures: Sequence[Measure],
     ) -> list[str]:
         chosen, stored = needed(selection)
         wide = self.backend.most_rows > 2**32
@@ -248,10 +282,16 @@ class RemoteEngine(Engine):
             return sandboxed(lambda: remote_patterns(self.backend, selection, scenario, orders))
 
     def groups_in_cells(
-        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
+        self,
+        selection: Selection,
+        scenario: Scenario,
+        orders: Collection[PositionMode],
+        keys: pl.DataFrame,
     ) -> CellGroups | None:
         with working(PUBLIC), self.backend.one_version():
-            return sandboxed(lambda: remote_groups_in_cells(self.backend, selection, scenario, orders, keys))
+            return sandboxed(
+                lambda: remote_groups_in_cells(self.backend, selection, scenario, orders, keys)
+            )
 
     def tally(self, selection: Selection, measures: Sequence[Measure] = ()) -> Tally:
         public = not measures and selection.limit is None
@@ -261,7 +301,9 @@ class RemoteEngine(Engine):
     def _tally(self, selection: Selection, measures: Sequence[Measure]) -> Tally:
         chosen, stored = needed(selection)
         schema = self.backend.schema()
-        one_pass = OnePass(selection.by, columns_of(schema, measures, wide=self.backend.most_rows > 2**32))
+        one_pass = OnePass(
+            selection.by, columns_of(schema, measures, wide=self.backend.most_rows > 2**32)
+        )
         types = self.schema(chosen.derived)
         parts = (
             _rows_by_key(part, chosen, stored, schema)
@@ -269,14 +311,18 @@ class RemoteEngine(Engine):
             for part in _with_classes(self._parts(query), start)
         )
         table = _added(parts)
-        ordered = table if selection.keys is not None else collect(one_pass.in_order(table.lazy(), types))
+        ordered = (
+            table if selection.keys is not None else collect(one_pass.in_order(table.lazy(), types))
+        )
         return one_pass.tally(ordered, selection.keys)
 
     def _parts(self, query: CellTotals) -> Iterator[pl.DataFrame]:
         """Return the result of a query; how many rows it has is public, unless of private classes or units."""
         names = {f"by{place}": name for place, name in enumerate(query.by)}
         parts = self.backend.run(query)
-        return few_enough(parts, names) if query.numbering is None and query.limit is None else parts
+        return (
+            few_enough(parts, names) if query.numbering is None and query.limit is None else parts
+        )
 
     def one_version(self) -> AbstractContextManager[bool]:
         return self.backend.one_version()
@@ -296,13 +342,19 @@ def _with_classes(parts: Iterable[pl.DataFrame], start: int) -> Iterator[pl.Data
         yield part.with_columns(pl.col("class") + start) if "class" in part.columns else part
 
 
-def _rows_by_key(part: pl.DataFrame, selection: Selection, stored: Sequence[str], schema: pl.Schema) -> pl.DataFrame:
+def _rows_by_key(
+    part: pl.DataFrame, selection: Selection, stored: Sequence[str], schema: pl.Schema
+) -> pl.DataFrame:
     """Return totals of the selected rows by keys, from totals by stored columns."""
-    public = [pl.col(f"by{place}").cast(schema[name]).alias(name) for place, name in enumerate(stored)]
+    public = [
+        pl.col(f"by{place}").cast(schema[name]).alias(name) for place, name in enumerate(stored)
+    ]
     # totals are fields of a struct, so that their names cannot clash with those of public columns
     totals = unused("totals", {*stored, *(name for name, _ in selection.derived)})
     fields = [name for name in part.columns if not name.startswith("by")]
-    frame = with_derived(part.lazy().select(*public, pl.struct(fields).alias(totals)), selection, stored)
+    frame = with_derived(
+        part.lazy().select(*public, pl.struct(fields).alias(totals)), selection, stored
+    )
     for predicate in selection.filters:
         frame = frame.filter(predicate)
     keys = [named(name).alias(f"by{place}") for place, name in enumerate(selection.by)]

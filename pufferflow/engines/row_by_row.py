@@ -57,7 +57,9 @@ class RowByRow:
         query = sandboxed(lambda: self._query(_polars(engine)))
         return _in_order(collect(query, PRIVATE), self._order)
 
-    def write(self, engine: Engine, path: Path, beside: Path, metadata: Mapping[str, str]) -> pl.DataFrame:
+    def write(
+        self, engine: Engine, path: Path, beside: Path, metadata: Mapping[str, str]
+    ) -> pl.DataFrame:
         """Write the published rows to a Parquet file, and return how many have each output.
 
         Rows that turn out to be in another order are written again to `beside`, which then takes the place of `path`.
@@ -83,7 +85,9 @@ class RowByRow:
         schema = frame.collect_schema()
         numbers, places = self._classes(schema[self.column])
         labels = labels_of(self.outputs, self.column)
-        _ = labels.gather(np.zeros(0, dtype=np.uint32))  # what Polars loads when first used, its threads would race for
+        _ = labels.gather(
+            np.zeros(0, dtype=np.uint32)
+        )  # what Polars loads when first used, its threads would race for
 
         def published(classes: pl.Series) -> pl.Series:
             drawn = self.draw(places[classes.to_numpy()])
@@ -96,10 +100,18 @@ class RowByRow:
     def _classes(self, dtype: pl.DataType) -> tuple[pl.Expr, Indices]:
         """Return the number of each row's class, and the place in the domain of every class: of each point one."""
         missing, points = self.domain.place(self.missing, "missing"), self.domain.points
-        if labelled(self.domain):  # an enum is looked up batch by batch, where a dictionary would wait for all rows
-            texts = Text(self.column).read().cast(pl.Enum([str(point) for point in points]), strict=False)
+        if labelled(
+            self.domain
+        ):  # an enum is looked up batch by batch, where a dictionary would wait for all rows
+            texts = (
+                Text(self.column)
+                .read()
+                .cast(pl.Enum([str(point) for point in points]), strict=False)
+            )
             return texts.to_physical().cast(CLASS).fill_null(missing), np.arange(len(points))
-        classes = classes_of(self.column, dtype, self.domain, missing, np.eye(len(points), dtype=np.int64))
+        classes = classes_of(
+            self.column, dtype, self.domain, missing, np.eye(len(points), dtype=np.int64)
+        )
         return classes.number(), np.array(classes.places, dtype=np.intp)
 
 
@@ -128,7 +140,9 @@ def scan(path: Path) -> pl.LazyFrame:
 def counted(frame: pl.LazyFrame, by: Sequence[str], column: str) -> pl.DataFrame:
     """Return how many published rows have each value of a column, in groups of others, in order."""
     keys = [*by, column]
-    query = frame.group_by(named(name) for name in keys).agg(pl.len().cast(pl.Int64).alias(f"{ROWS} of {column}"))
+    query = frame.group_by(named(name) for name in keys).agg(
+        pl.len().cast(pl.Int64).alias(f"{ROWS} of {column}")
+    )
     return _in_order(collect(query, PUBLIC), keys)
 
 
@@ -151,7 +165,9 @@ def _polars(engine: Engine) -> PolarsEngine:
 def _sink(query: pl.LazyFrame, path: Path, metadata: Mapping[str, str], what: str) -> None:
     def run() -> None:
         with working(what):
-            query.sink_parquet(path, metadata=dict(metadata), sync_on_close="all", engine="streaming")
+            query.sink_parquet(
+                path, metadata=dict(metadata), sync_on_close="all", engine="streaming"
+            )
 
     sandboxed(run)
 

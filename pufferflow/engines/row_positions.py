@@ -81,7 +81,9 @@ def positions_of(moments: pl.Series, scenario: Scenario) -> Places:
     first = int(late.min())
     if late.max() - first <= 2 * clock.forgiven and not clock.unclear(late).any():
         whose = _clock(moments.dtype, first, clock, scenario)
-        return Places((values - late + clock.forgiven) // clock.ticks, 1, _from(start, first, clock), whose)
+        return Places(
+            (values - late + clock.forgiven) // clock.ticks, 1, _from(start, first, clock), whose
+        )
     whose = _clock(moments.dtype, 0, clock, scenario)
     if clock.forgiven:  # numbers without ticks stay as they are
         return Places(moments.cast(pl.Float64).to_numpy() / scenario.step, 1, start, whose)
@@ -144,18 +146,31 @@ class Moments:
     def at(self, moments: pl.Series) -> Places:
         """Return the places of some of the moments."""
         table = self.table.with_columns(pl.Series("place", self.places.values))
-        joined = moments.to_frame("position").join(table, on="position", how="left", maintain_order="left")
+        joined = moments.to_frame("position").join(
+            table, on="position", how="left", maintain_order="left"
+        )
         return self.places._replace(values=joined["place"].to_numpy())
 
-    def relative(self, rows: pl.LazyFrame, within: Sequence[str], period: int | None) -> pl.LazyFrame:
+    def relative(
+        self, rows: pl.LazyFrame, within: Sequence[str], period: int | None
+    ) -> pl.LazyFrame:
         """Return rows with their `place`: since the start, or in normal form up to shifts by multiples of a period."""
         values = self.places.values
-        placed = rows.join(self.table.lazy().with_columns(pl.Series("place", values)), on="position")
+        placed = rows.join(
+            self.table.lazy().with_columns(pl.Series("place", values)), on="position"
+        )
         if period is None:
             return placed
         away = self.table.lazy().with_columns(pl.Series("away", self.places.away(values, period)))
-        first = rows.group_by(within).agg(pl.col("position").min()).join(away, on="position").drop("position")
-        return placed.join(first, on=within, nulls_equal=True).with_columns(place=pl.col("place") - pl.col("away"))
+        first = (
+            rows.group_by(within)
+            .agg(pl.col("position").min())
+            .join(away, on="position")
+            .drop("position")
+        )
+        return placed.join(first, on=within, nulls_equal=True).with_columns(
+            place=pl.col("place") - pl.col("away")
+        )
 
     def repeated(self, rows: pl.LazyFrame, within: Sequence[str]) -> pl.LazyFrame:
         """Return something for each group with two rows at one place.
@@ -165,6 +180,12 @@ class Moments:
         """
         _, number = np.unique(self.places.values, return_inverse=True)
         bits = np.left_shift(np.uint64(1), (number % _BLOCK).astype(np.uint64))
-        numbered = self.table.lazy().with_columns(pl.Series("block", number // _BLOCK), pl.Series("bit", bits))
-        blocks = rows.join(numbered, on="position").group_by(*within, "block").agg(pl.len(), pl.col("bit").sum())
+        numbered = self.table.lazy().with_columns(
+            pl.Series("block", number // _BLOCK), pl.Series("bit", bits)
+        )
+        blocks = (
+            rows.join(numbered, on="position")
+            .group_by(*within, "block")
+            .agg(pl.len(), pl.col("bit").sum())
+        )
         return blocks.filter(pl.col("bit").bitwise_count_ones() != pl.col("len"))

@@ -24,7 +24,16 @@ from pufferflow.core.progress import working
 from pufferflow.engines.backend import Backend, Query, columns_read
 from pufferflow.engines.polars_engine import PolarsEngine
 from pufferflow.engines.remote import RemoteEngine
-from pufferflow.models.domain import MISSING, SKIP, Bins, Domain, Interval, Listed, Product, skipping
+from pufferflow.models.domain import (
+    MISSING,
+    SKIP,
+    Bins,
+    Domain,
+    Interval,
+    Listed,
+    Product,
+    skipping,
+)
 from pufferflow.models.priors.simple import Independent
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Secret
@@ -44,13 +53,44 @@ from pufferflow.queries.expressions.compiler import read_values
 _LIMITS: Final = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 1e-3, 62.248583)
 """The last is a number that a reader of decimals in common use takes for its neighbour."""
 _NUMBERS: Final = (
-    *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-30, 1e16, -1e16, 1e300, -1e308, 1.7976931348623157e308),
+    *(
+        0.0,
+        -0.0,
+        5e-324,
+        -5e-324,
+        2.2250738585072014e-308,
+        1e-30,
+        1e16,
+        -1e16,
+        1e300,
+        -1e308,
+        1.7976931348623157e308,
+    ),
     *(math.inf, -math.inf, math.nan, None, 2.0, 3.5, -2.5, 0.5, 7.0),
     *(math.nextafter(limit, side) for limit in _LIMITS for side in (-math.inf, math.inf)),
     *_LIMITS,
     *(halves * 2.0**-28 for halves in (1, 3, 5, -1, -3)),  # whose steps end in a half
 )
-_WHOLE: Final = (None, 0, 1, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 2**53 + 1, 2**63 - 1, -(2**63), 2**31, -(2**31) - 1)
+_WHOLE: Final = (
+    None,
+    0,
+    1,
+    -1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    2**31,
+    -(2**31) - 1,
+)
 _TEXTS: Final = (
     *(
         "a",
@@ -92,12 +132,26 @@ _NAMES: Final = (
 )
 """Texts in whose order machines differ, none the beginning of another after which a mark at its end would come."""
 _LONG: Final = tuple("x" * 300 + end for end in "ab")
-_DAYS: Final = (date(1969, 12, 31), date(1970, 1, 1), date(1900, 3, 1), None, date(2024, 2, 29), date(1, 1, 1))
+_DAYS: Final = (
+    date(1969, 12, 31),
+    date(1970, 1, 1),
+    date(1900, 3, 1),
+    None,
+    date(2024, 2, 29),
+    date(1, 1, 1),
+)
 _EARLY: Final = (
-    *(datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1969, 12, 31, 23, 59, 59, 500_000), None),  # noqa: DTZ001
+    *(
+        datetime(1969, 12, 31, 23, 59, 59, 999_999),  # noqa: DTZ001
+        datetime(1969, 12, 31, 23, 59, 59, 500_000),  # noqa: DTZ001
+        None,
+    ),
     *(datetime(1901, 1, 1, 12), datetime(1970, 1, 1, 0, 0, 0, 1)),  # noqa: DTZ001 - moments without a zone
 )
-_AMOUNTS: Final = (*map(Decimal, ("-0.01", "0", "0.01", "12345678.90", "-12345678.91", "2.50")), None)
+_AMOUNTS: Final = (
+    *map(Decimal, ("-0.01", "0", "0.01", "12345678.90", "-12345678.91", "2.50")),
+    None,
+)
 _SIZE: Final = 100
 _START: Final = datetime(2026, 3, 28, 22)  # noqa: DTZ001 - moments without a zone, across a night with one hour less
 
@@ -118,7 +172,9 @@ def rows() -> pl.DataFrame:
     ][:size]
     moments = [_START + timedelta(hours=place + (place > 3)) for _, place in places]
     before = [moment.replace(year=1966) for moment in moments]
-    again = [_START + timedelta(hours=place * ((group, place) != (2, 1))) for group, place in places]  # one is twice
+    again = [
+        _START + timedelta(hours=place * ((group, place) != (2, 1))) for group, place in places
+    ]  # one is twice
     return pl.DataFrame(
         {
             "number": pl.Series(repeated(_NUMBERS), dtype=pl.Float64),
@@ -126,7 +182,10 @@ def rows() -> pl.DataFrame:
             "text": pl.Series(repeated(_TEXTS), dtype=pl.String),
             "truth": pl.Series(repeated((True, False, None)), dtype=pl.Boolean),
             "key": pl.Series(repeated(_TEXTS[1:]), dtype=pl.String),
-            "share": pl.Series(repeated((0.5, None, math.inf, -0.0, 1e-300, -2.25, 0.0, math.nan)), dtype=pl.Float64),
+            "share": pl.Series(
+                repeated((0.5, None, math.inf, -0.0, 1e-300, -2.25, 0.0, math.nan)),
+                dtype=pl.Float64,
+            ),
             "group": pl.Series([group or None for group, _ in places], dtype=pl.Int64),
             "moment": pl.Series(moments, dtype=pl.Datetime("us")),
             "again": pl.Series(again, dtype=pl.Datetime("us")),
@@ -138,7 +197,9 @@ def rows() -> pl.DataFrame:
             "amount": pl.Series(repeated(_AMOUNTS), dtype=pl.Decimal(10, 2)),
             "long": pl.Series(repeated((*_LONG, *_TEXTS)), dtype=pl.String),
             "twin": pl.Series([place // 2 % 5 for place in range(size)], dtype=pl.Int64),
-            "room": pl.Series([(group == 2) + (place == 2 and group % 3 == 0) for group, place in places]),
+            "room": pl.Series(
+                [(group == 2) + (place == 2 and group % 3 == 0) for group, place in places]
+            ),
         }
     )
 
@@ -149,8 +210,14 @@ def _measures() -> Iterator[Measure]:
     wide, tiny = Interval(-3, 7), Interval(-1e80, 1e80)
     split = pl.when(number < 1.5).then(number * 2).otherwise(-number)
     asked: list[tuple[str, pl.Expr, Domain, Any]] = [
-        *(("number", one, wide, 1.5) for one in (number, number * 0.3 - 1, number.clip(0.1, 2.5), number.abs())),
-        *(("number", one, wide, 1.5) for one in (number > 0.1, number < 0.30000000000000004, split)),
+        *(
+            ("number", one, wide, 1.5)
+            for one in (number, number * 0.3 - 1, number.clip(0.1, 2.5), number.abs())
+        ),
+        *(
+            ("number", one, wide, 1.5)
+            for one in (number > 0.1, number < 0.30000000000000004, split)
+        ),
         ("number", number, tiny, 0.0),
         ("number", number > 62.248583, Interval(0, 99), 0.0),
         ("number", number, Bins([-1.0, 0.1, 1.5, 2.5], [0.0, 1.0, 2.0]), 1.0),
@@ -167,31 +234,49 @@ def _measures() -> Iterator[Measure]:
         ("amount", amount, wide, 1.5),
         ("amount", amount, Listed((0, 1, 5)), 5),
         ("long", pl.col("long") == _LONG[0], Listed((*_LONG, "a")), "a"),
-        *(("number", one, skips(wide), MISSING) for one in (number, number * 0.3 - 1, number > 0.1, number.is_null())),
+        *(
+            ("number", one, skips(wide), MISSING)
+            for one in (number, number * 0.3 - 1, number > 0.1, number.is_null())
+        ),
         ("whole", whole, skips(Listed(tuple(range(10)))), MISSING),
         ("text", text == "a", skips(Listed(("a", "b", "A", ""))), MISSING),
     ]
-    yield from (Measure(read_values(one, {column: domain}), missing) for column, one, domain, missing in asked)
+    yield from (
+        Measure(read_values(one, {column: domain}), missing)
+        for column, one, domain, missing in asked
+    )
     for domain, missing in ((wide, 0.0), (skips(wide), MISSING)):
         yield Measure(read_values(number, {"number": domain}).squared(Fraction(1, 3)), missing)
 
 
 def _of_many_classes() -> Iterator[Measure]:
     """Yield sums for which rows are numbered by their classes."""
-    sevenths, threes = Listed(tuple(place / 7 for place in range(90))), Listed(tuple(3 * place for place in range(80)))
+    sevenths, threes = (
+        Listed(tuple(place / 7 for place in range(90))),
+        Listed(tuple(3 * place for place in range(80))),
+    )
     labels, places = Listed(tuple(_labels())), {one: place for place, one in enumerate(_labels())}
     yield Measure(read_values("number", {"number": sevenths}), 0.0)
     yield Measure(read_values("whole", {"whole": threes}), 0)
-    yield Measure(read_values(pl.col("text").replace_strict(places, default=0), {"text": labels}), "a")
+    yield Measure(
+        read_values(pl.col("text").replace_strict(places, default=0), {"text": labels}), "a"
+    )
     few = [Listed((0.0, 1.0, 2.5)), Listed(("a", "A", "")), Listed((-1, 0, 2))]
     tuples = Product(("number", "text", "whole"), tuple(few), (1.0, "A", 0))
-    of_all = pl.col("number") * (pl.col("text") == "a") + 8 * pl.col("whole") + 64 * (pl.col("text") == "")
+    of_all = (
+        pl.col("number") * (pl.col("text") == "a")
+        + 8 * pl.col("whole")
+        + 64 * (pl.col("text") == "")
+    )
     domains = dict(zip(tuples.columns, few, strict=True))
     yield Measure(read_values(of_all, domains, tuples=tuples), tuples.points[0])
 
 
 def _labels() -> list[str]:
-    return [*(text for text in _TEXTS if text is not None), *(f"label {place}" for place in range(20))]
+    return [
+        *(text for text in _TEXTS if text is not None),
+        *(f"label {place}" for place in range(20)),
+    ]
 
 
 _PUBLIC: Final = (
@@ -208,7 +293,9 @@ _SELECTIONS: Final = (
     Selection(_PUBLIC, filters=(pl.col("day").dt.year() < _LEAP,), by=("day", "amount")),
     Selection(_PUBLIC, by=("early",)),
     Selection(_PUBLIC, by=("long", "twin")),
-    Selection(_PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
+    Selection(
+        _PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)
+    ),
 )
 _LIMITED: Final = tuple(
     Selection((*_PUBLIC, "line"), by=("line",), limit=limit)  # which shows the rows that are read
@@ -217,14 +304,22 @@ _LIMITED: Final = tuple(
         UnitLimit("room", 7, ("share", "line")),
         UnitLimit("share", 3, ("name", "line")),
         UnitLimit("room", 2, ("line",), ("share", "key"), 3),
-        UnitLimit("room", 1, ("line",), ("twin",), 2),  # of rows of a unit in one group, and groups with several
+        UnitLimit(
+            "room", 1, ("line",), ("twin",), 2
+        ),  # of rows of a unit in one group, and groups with several
         UnitLimit("twin", 3, ("day", "early", "amount", "long", "line")),
     )
 )
 _LIMITED_BEFORE: Final = Selection(
-    _PUBLIC, (("part", _HOUR),), (pl.col("part") > 0,), ("part",), limit=UnitLimit("group", 2, ("moment",))
+    _PUBLIC,
+    (("part", _HOUR),),
+    (pl.col("part") > 0,),
+    ("part",),
+    limit=UnitLimit("group", 2, ("moment",)),
 )
-_TIED: Final = Selection(_PUBLIC, by=("group",), limit=UnitLimit("group", 2, ("room",)))  # any two rows of each group
+_TIED: Final = Selection(
+    _PUBLIC, by=("group",), limit=UnitLimit("group", 2, ("room",))
+)  # any two rows of each group
 _OF_ROWS: Final = (
     Selection(_PUBLIC, by=("room",)),
     Selection(_PUBLIC, derived=(("part", _HOUR),), filters=(pl.col("room") != 1,), by=("part",)),
@@ -323,17 +418,27 @@ def _held(*, has_nan: bool, has_decimals: bool) -> pl.DataFrame:
 def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
     """Yield the answers of an engine as texts, each with what it is about: sums in all ways, patterns in all orders."""
     measures = list(_measures())
-    batches = [(_SELECTIONS[0], measures), *((one, [measures[place]]) for place, one in enumerate(_SELECTIONS[1:]))]
+    batches = [
+        (_SELECTIONS[0], measures),
+        *((one, [measures[place]]) for place, one in enumerate(_SELECTIONS[1:])),
+    ]
     classed = list(_of_many_classes())
     batches += [(_SELECTIONS[0], [one]) for one in classed]
-    batches += [(_SELECTIONS[2], [one]) for one in measures if one.values.column == "truth"]  # of which many are equal
-    batches += [(one, []) for one in (*_LIMITED, _TIED)] + [(_LIMITED_BEFORE, [measures[0], classed[0]])]
+    batches += [
+        (_SELECTIONS[2], [one]) for one in measures if one.values.column == "truth"
+    ]  # of which many are equal
+    batches += [(one, []) for one in (*_LIMITED, _TIED)] + [
+        (_LIMITED_BEFORE, [measures[0], classed[0]])
+    ]
     for place, (selection, batch) in enumerate(batches):
         yield from _of_tally(engine.tally(selection, batch), batch, f"batch {place + 1}")
     scenario = _ordered_by("moment")
     for place, selection in enumerate(_OF_ROWS):
         found = engine.patterns(selection, scenario, _ORDERS)
-        yield from ((f"rows in order, selection {place + 1}, {one}", _of_patterns(found[one])) for one in _ORDERS)
+        yield from (
+            (f"rows in order, selection {place + 1}, {one}", _of_patterns(found[one]))
+            for one in _ORDERS
+        )
         unordered = engine.patterns(selection, scenario, [UNORDERED])[UNORDERED]
         yield f"rows without order, selection {place + 1}", _of_patterns(unordered)
     early = engine.patterns(_OF_ROWS[0], _ordered_by("before"), [BY_POSITION])[BY_POSITION]
@@ -344,21 +449,33 @@ def _answers(engine: Engine) -> Iterator[tuple[str, str]]:
 
 def _ordered_by(column: str) -> Scenario:
     whole = Secret("whole", domain=[0, 1])
-    return Scenario(whole, Independent(), public=_PUBLIC, order_by=column, step="1h", within="group")
+    return Scenario(
+        whole, Independent(), public=_PUBLIC, order_by=column, step="1h", within="group"
+    )
 
 
 def _of_tally(tally: Tally, measures: list[Measure], what: str) -> Iterator[tuple[str, str]]:
     yield f"the keys of {what}", "" if tally.keys is None else repr(tally.keys.rows())
     yield f"the rows of {what}", repr(tally.rows.tolist())
     for measure, sums in zip(measures, tally.sums.T, strict=True):
-        yield f"{measure.values.words} on {measure.values.domain!r}, {what}", repr([int(one) for one in sums])
+        yield (
+            f"{measure.values.words} on {measure.values.domain!r}, {what}",
+            repr([int(one) for one in sums]),
+        )
 
 
 def _of_patterns(patterns: Patterns | UsageError) -> str:
     if isinstance(patterns, UsageError):
         return str(patterns)
     distinct = [
-        (_listed(one.cells), _listed(one.counts), _listed(one.positions), one.start, one.groups, one.covers)
+        (
+            _listed(one.cells),
+            _listed(one.counts),
+            _listed(one.positions),
+            one.start,
+            one.groups,
+            one.covers,
+        )
         for one in patterns.distinct
     ]
     return repr((distinct, patterns.groups, patterns.selected, patterns.reach, patterns.clock))

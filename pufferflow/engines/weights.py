@@ -39,7 +39,16 @@ from pufferflow.engines.pattern_columns import PublicRows
 from pufferflow.engines.patterns import find_patterns
 from pufferflow.engines.row_positions import positions_of
 from pufferflow.models.scenario import Scenario
-from pufferflow.queries.engine_interface import COPIES, UNORDERED, Engine, Measure, Pattern, Patterns, Selection, Tally
+from pufferflow.queries.engine_interface import (
+    COPIES,
+    UNORDERED,
+    Engine,
+    Measure,
+    Pattern,
+    Patterns,
+    Selection,
+    Tally,
+)
 from pufferflow.queries.expressions.tree import named
 from pufferflow.queries.expressions.values import Weight, fitting_unit
 from pufferflow.queries.keys import comparable, places_of, published, unused
@@ -78,7 +87,11 @@ class BoundedGrid:
 def bounded_grids(measures: Sequence[Measure | None]) -> dict[Weight, BoundedGrid]:
     """Return the grids of the weights that have declared bounds."""
     found = (measure.values.weight for measure in measures if measure is not None)
-    return {one: BoundedGrid.of(one.bounds) for one in found if one is not None and one.bounds is not None}
+    return {
+        one: BoundedGrid.of(one.bounds)
+        for one in found
+        if one is not None and one.bounds is not None
+    }
 
 
 _MOST_PATTERNS: Final = 100
@@ -142,7 +155,9 @@ Grids = Mapping[Weight, WeightGrid]
 def weights_of(measures: Sequence[Measure | None]) -> tuple[Weight, ...]:
     """Return the different weights of some sums that are read beforehand; of those with bounds nothing is."""
     found = (measure.values.weight for measure in measures if measure is not None)
-    return tuple(dict.fromkeys(weight for weight in found if weight is not None and weight.bounds is None))
+    return tuple(
+        dict.fromkeys(weight for weight in found if weight is not None and weight.bounds is None)
+    )
 
 
 def grids_of(rows: "WeightedRows") -> dict[Weight, WeightGrid]:
@@ -182,7 +197,11 @@ def _together(rows: "WeightedRows", grids: Grids) -> Array:
 
 
 def weighted_tally(
-    engine: Engine, selection: Selection, measures: Sequence[Measure], grids: Grids, together: Array | None = None
+    engine: Engine,
+    selection: Selection,
+    measures: Sequence[Measure],
+    grids: Grids,
+    together: Array | None = None,
 ) -> Tally:
     """Return the rows and the sums of all measures in every cell, each row times its weight, in steps of both grids.
 
@@ -200,8 +219,13 @@ def weighted_tally(
     for place, measure in enumerate(measures):
         own = rows.sums[:, place].astype(object)
         weight = measure.values.weight
-        np.add.at(sums[:, place], rows.cell, own if weight is None else own * steps[weight].astype(object))
-    totals = {weight.identity: rows.totals(steps[weight]) * float(grid.unit) for weight, grid in every.items()}
+        np.add.at(
+            sums[:, place], rows.cell, own if weight is None else own * steps[weight].astype(object)
+        )
+    totals = {
+        weight.identity: rows.totals(steps[weight]) * float(grid.unit)
+        for weight, grid in every.items()
+    }
     return Tally(rows.keys, rows.added(rows.rows), sums, totals)
 
 
@@ -232,7 +256,9 @@ def weighted_patterns(
     found = find_patterns(public, scenario, [UNORDERED], lambda lazy: lazy.collect())[UNORDERED]
     if isinstance(found, UsageError):
         raise found
-    return replace(found, distinct=tuple(replace(one, copies=COPIES) for one in _largest(found.distinct)))
+    return replace(
+        found, distinct=tuple(replace(one, copies=COPIES) for one in _largest(found.distinct))
+    )
 
 
 def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
@@ -242,23 +268,34 @@ def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
     """
     if len(patterns) <= 1 or any(pattern.covers for pattern in patterns):
         return tuple(patterns)
-    sizes = np.zeros((len(patterns), max(len(pattern.counts) for pattern in patterns)), dtype=np.int64)
+    sizes = np.zeros(
+        (len(patterns), max(len(pattern.counts) for pattern in patterns)), dtype=np.int64
+    )
     for row, pattern in zip(sizes, patterns, strict=True):
         row[: len(pattern.counts)] = np.sort(pattern.counts)[::-1]
     front = list[int]()
     for place in np.argsort(-sizes.sum(axis=1), kind="stable").tolist():
         if len(front) > _MOST_PATTERNS:
             most = sizes.max(axis=0)
-            return (Pattern(np.arange(len(most)), most, groups=sum(pattern.groups for pattern in patterns)),)
+            return (
+                Pattern(
+                    np.arange(len(most)), most, groups=sum(pattern.groups for pattern in patterns)
+                ),
+            )
         if not (sizes[front] >= sizes[place]).all(axis=1).any():
             front.append(place)
     return tuple(patterns[place] for place in front)
 
 
-def by_weight(engine: Engine, selection: Selection, weights: Sequence[Weight], also: Sequence[str] = ()) -> Selection:
+def by_weight(
+    engine: Engine, selection: Selection, weights: Sequence[Weight], also: Sequence[str] = ()
+) -> Selection:
     """Return the same rows, in cells by further columns and by their weights as well, in this order."""
     names = engine.schema(selection.derived).names()
-    made = [(unused(f"weight{place}", names), one) for place, one in enumerate(_columns_of(weights).values())]
+    made = [
+        (unused(f"weight{place}", names), one)
+        for place, one in enumerate(_columns_of(weights).values())
+    ]
     derived = (*selection.derived, *((name, expression.alias(name)) for name, expression in made))
     by = dict.fromkeys((*selection.by, *also))
     return replace(selection, derived=derived, by=(*by, *(name for name, _ in made)), keys=None)
@@ -294,14 +331,19 @@ class WeightedRows:
         cell, cells, keys = _cells(frame, selection)
         inside = cell >= 0
         rows, sums = tally.rows[inside], tally.sums[inside]
-        return cls(frame.filter(inside), selection.by, weights, rows, sums, cell[inside], cells, keys)
+        return cls(
+            frame.filter(inside), selection.by, weights, rows, sums, cell[inside], cells, keys
+        )
 
     def tally(self, grids: Grids) -> Tally:
         """Return the rows and the weights of every cell."""
         totals = {
-            one.identity: self.totals(grid.steps(self.numbers(one))) * float(grid.unit) for one, grid in grids.items()
+            one.identity: self.totals(grid.steps(self.numbers(one))) * float(grid.unit)
+            for one, grid in grids.items()
         }
-        return Tally(self.keys, self.added(self.rows), np.zeros((self.cells, 0), dtype=np.int64), totals)
+        return Tally(
+            self.keys, self.added(self.rows), np.zeros((self.cells, 0), dtype=np.int64), totals
+        )
 
     def groups(self, names: Sequence[str]) -> Indices:
         """Return a number for each row, which rows with equal values of some columns have in common."""
@@ -313,7 +355,9 @@ class WeightedRows:
         keys = [named(name) for name in forms.columns]
         places = forms.with_row_index(place).group_by(keys, maintain_order=True).agg(place)[place]
         number = np.empty(own.height, dtype=np.intp)
-        number[places.explode().to_numpy()] = np.repeat(np.arange(len(places)), places.list.len().to_numpy())
+        number[places.explode().to_numpy()] = np.repeat(
+            np.arange(len(places)), places.list.len().to_numpy()
+        )
         return number
 
     def numbers(self, weight: Weight) -> Floats:
@@ -363,7 +407,12 @@ _BITS_AT_ONCE: Final = 32
 
 
 def membership_patterns(
-    rows: WeightedRows, scenario: Scenario, measures: Sequence[Measure | None], grids: Grids, *, free: bool
+    rows: WeightedRows,
+    scenario: Scenario,
+    measures: Sequence[Measure | None],
+    grids: Grids,
+    *,
+    free: bool,
 ) -> Patterns | None:
     """Return the patterns of selected rows whose order does not matter, each row with its exact share of each sum.
 
@@ -381,10 +430,14 @@ def membership_patterns(
     flags, kinds = _kinds_of(np.stack([own > 0 for own in steps.values()]))
     of_weight = dict(zip(steps, flags.astype(np.float64), strict=True))
     weights = [None if measure is None else measure.values.weight for measure in measures]
-    shares = np.stack([np.ones(flags.shape[1]) if one is None else of_weight[one] for one in weights])
+    shares = np.stack(
+        [np.ones(flags.shape[1]) if one is None else of_weight[one] for one in weights]
+    )
     cells = pl.DataFrame({"unit": rows.groups(scenario.within), "kind": kinds, "rows": rows.rows})
     distinct = _distinct(cells, shares)
-    covering = distinct or (_of_one_kind_each(cells, shares) if free else _of_all_kinds(cells, shares))
+    covering = distinct or (
+        _of_one_kind_each(cells, shares) if free else _of_all_kinds(cells, shares)
+    )
     return Patterns(tuple(covering), cells["unit"].n_unique())
 
 
@@ -403,16 +456,25 @@ def with_others(pattern: Pattern, others: int) -> Pattern:
     if not others or pattern.shares is None:
         return pattern
     cells, counts = np.append(pattern.cells, -1), np.append(pattern.counts, others)
-    return replace(pattern, cells=cells, counts=counts, shares=np.pad(pattern.shares, ((0, 0), (0, 1))))
+    return replace(
+        pattern, cells=cells, counts=counts, shares=np.pad(pattern.shares, ((0, 0), (0, 1)))
+    )
 
 
 def _distinct(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
     """Return the patterns of units by their cells, or by how many rows of each kind they have; none if too many."""
     for table, covers in ((cells, False), (_by_kind(cells), True)):
-        of_units = table.sort("unit", "kind", "rows").group_by("unit", maintain_order=True).agg("kind", "rows")
+        of_units = (
+            table.sort("unit", "kind", "rows")
+            .group_by("unit", maintain_order=True)
+            .agg("kind", "rows")
+        )
         distinct = of_units.group_by("kind", "rows").agg(pl.len().alias("groups"))
         if distinct.height <= _MOST_MEMBERSHIPS:
-            patterns = (_pattern(kinds, rows, number, shares) for kinds, rows, number in sorted(distinct.rows()))
+            patterns = (
+                _pattern(kinds, rows, number, shares)
+                for kinds, rows, number in sorted(distinct.rows())
+            )
             return [replace(one, covers=covers) for one in patterns]
     return []
 
@@ -432,13 +494,20 @@ def _of_one_kind_each(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
 def _of_all_kinds(cells: pl.DataFrame, shares: Floats) -> list[Pattern]:
     """Return the pattern of as many rows of each kind as any unit has of it."""
     most = _by_kind(cells).group_by("kind").agg(pl.col("rows").max()).sort("kind")
-    cover = _pattern(most["kind"].to_list(), most["rows"].to_list(), cells["unit"].n_unique(), shares)
+    cover = _pattern(
+        most["kind"].to_list(), most["rows"].to_list(), cells["unit"].n_unique(), shares
+    )
     return [replace(cover, covers=True)]
 
 
 def _pattern(kinds: list[int], rows: list[int], groups: int, shares: Floats) -> Pattern:
     """Return the pattern of units with `rows` rows of `kinds`, each kind in a cell of its own."""
-    return Pattern(np.arange(len(kinds)), np.array(rows, dtype=np.int64), groups=groups, shares=shares[:, kinds])
+    return Pattern(
+        np.arange(len(kinds)),
+        np.array(rows, dtype=np.int64),
+        groups=groups,
+        shares=shares[:, kinds],
+    )
 
 
 _MOST_KINDS: Final = 48
@@ -488,7 +557,9 @@ class StepWeights:
             return {}
         near = np.minimum(np.searchsorted(self.positions, positions), len(self.positions) - 1)
         known = self.positions[near] == positions
-        return {weight: np.where(known, shares[near], 1.0) for weight, shares in self.shares.items()}
+        return {
+            weight: np.where(known, shares[near], 1.0) for weight, shares in self.shares.items()
+        }
 
 
 def weights_by_rank(rows: WeightedRows, scenario: Scenario, grids: Grids) -> tuple[Floats, Array]:
@@ -516,7 +587,11 @@ def pattern_of(shares: Sequence[Floats], counts: Array, others: int) -> Pattern:
     rows = np.stack(shares)
     cells = np.zeros(len(counts), dtype=np.int64)
     if others:
-        rows, counts, cells = np.pad(rows, ((0, 0), (0, 1))), np.append(counts, others), np.append(cells, -1)
+        rows, counts, cells = (
+            np.pad(rows, ((0, 0), (0, 1))),
+            np.append(counts, others),
+            np.append(cells, -1),
+        )
     return Pattern(cells, counts, covers=True, shares=rows)
 
 
@@ -531,4 +606,6 @@ def _few(shares: Floats) -> Floats:
     if len(np.unique(shares)) <= _MOST_KINDS:
         return shares
     digits, exponent = np.frexp(shares)
-    return np.where(shares > 0, np.maximum(np.ldexp(np.ceil(digits * _FINE) / _FINE, exponent), _LEAST), 0.0)
+    return np.where(
+        shares > 0, np.maximum(np.ldexp(np.ceil(digits * _FINE) / _FINE, exponent), _LEAST), 0.0
+    )

@@ -56,7 +56,9 @@ class PromiseKind:
         """Return the number or guarantee with these charges, rounded up."""
         numbers = [math.inf if isinstance(one, float) else float_above(one) for one in charges]
         if self.squared:
-            numbers = [math.inf if isinstance(one, float) else root_above(Fraction(one)) for one in charges]
+            numbers = [
+                math.inf if isinstance(one, float) else root_above(Fraction(one)) for one in charges
+            ]
         return self.make(numbers)
 
 
@@ -100,7 +102,13 @@ def at_distance(loss: Loss, distance: float, kind: NumberKind = "pure") -> Loss:
     """
     of_kind = kind_of([loss], kind)
     instead = "distance=2"
-    steps = finite_number(distance, "distance", allowed="a number >= 0", instead=instead, fits=lambda given: given >= 0)
+    steps = finite_number(
+        distance,
+        "distance",
+        allowed="a number >= 0",
+        instead=instead,
+        fits=lambda given: given >= 0,
+    )
     return of_kind.made(of_kind.at(of_kind.read(loss), steps))
 
 
@@ -111,7 +119,9 @@ def added(charges: Sequence[Charges], width: int) -> Charges:
 
 def largest(charges: Sequence[Charges], width: int) -> Charges:
     """Return the largest charges, each by itself."""
-    return tuple(max((one[place] for one in charges), default=Fraction(0)) for place in range(width))
+    return tuple(
+        max((one[place] for one in charges), default=Fraction(0)) for place in range(width)
+    )
 
 
 def _sum(charges: Sequence[Charge]) -> Charge:
@@ -136,7 +146,9 @@ def root_above(square: Fraction) -> float:
 def number_read(given: object, name: str) -> Fraction:
     """Return a number of a guarantee, which is at least 0."""
     allowed = "a finite number >= 0"
-    return Fraction(finite_number(given, name, allowed=allowed, instead="0.5", fits=lambda number: number >= 0))
+    return Fraction(
+        finite_number(given, name, allowed=allowed, instead="0.5", fits=lambda number: number >= 0)
+    )
 
 
 def _linear(charges: Charges, distance: Charge) -> Charges:
@@ -194,7 +206,9 @@ def _named(kind: object) -> PromiseKind:
     if isinstance(kind, str) and kind in _NUMBERS:
         return _NUMBERS[kind]
     raise UsageError(
-        f"kind is {kind!r}." if isinstance(kind, str) else f"kind is of type {type(kind).__name__}.",
+        f"kind is {kind!r}."
+        if isinstance(kind, str)
+        else f"kind is of type {type(kind).__name__}.",
         allowed="'pure' for ε, 'zcdp' for ρ, 'gdp' for μ",
         instead="kind='gdp'",
     )
@@ -215,11 +229,21 @@ def _first(numbers: Sequence[float]) -> Loss:
 _NUMBERS: Final = {
     "pure": PromiseKind("pure", _number("epsilon"), _linear, _first),
     "zcdp": PromiseKind("zcdp", _number("rho"), _squares, _first),
-    "gdp": PromiseKind("gdp", lambda loss: (number_read(loss, "mu") ** 2,), _squares, _first, squared=True),
+    "gdp": PromiseKind(
+        "gdp", lambda loss: (number_read(loss, "mu") ** 2,), _squares, _first, squared=True
+    ),
 }
 _PROMISED: Final[dict[type[Guarantee], PromiseKind]] = {
     Pure: PromiseKind("Pure", _read("epsilon"), _linear, _finite(Pure)),
-    Approx: PromiseKind("Approx", _read("epsilon", "delta"), _step_by_step, _made_approx, whole_steps=True),
+    Approx: PromiseKind(
+        "Approx", _read("epsilon", "delta"), _step_by_step, _made_approx, whole_steps=True
+    ),
     Zcdp: PromiseKind("Zcdp", _read("rho"), _squares, _finite(Zcdp)),
-    Gdp: PromiseKind("Gdp", lambda loss: (Fraction(cast(Gdp, loss).mu) ** 2,), _squares, _finite(Gdp), squared=True),
+    Gdp: PromiseKind(
+        "Gdp",
+        lambda loss: (Fraction(cast(Gdp, loss).mu) ** 2,),
+        _squares,
+        _finite(Gdp),
+        squared=True,
+    ),
 }

@@ -17,7 +17,15 @@ from typing import Any, Final, cast, final
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import float_above
 from pufferflow.core.validate import finite_number, quoted, set_fields, whole_number
-from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
+from pufferflow.granularity.charges import (
+    Charges,
+    Loss,
+    NumberKind,
+    PromiseKind,
+    added,
+    kind_of,
+    largest,
+)
 from pufferflow.granularity.neighbours import Neighbours, read_neighbours, unbounded
 
 _MOST_PATTERNS: Final = 2_000
@@ -41,7 +49,9 @@ class _Groups(abc.ABC):
     def __len__(self) -> int:
         return len(self.names)
 
-    def total(self, losses: Losses, neighbours: Neighbours = unbounded, kind: NumberKind = "pure") -> Loss:
+    def total(
+        self, losses: Losses, neighbours: Neighbours = unbounded, kind: NumberKind = "pure"
+    ) -> Loss:
         """Return what releases about the groups keep together: the largest sum over the groups that a change touches.
 
         `losses` are the guarantees of the groups in their order, or by their names: of one kind, or plain numbers,
@@ -86,7 +96,10 @@ class _Groups(abc.ABC):
         width = len(charges[0])
         if self.patterns is None:
             touched = min(self.most * (2 if moves else 1), len(charges))
-            ranked = [sorted((one[place] for one in charges), reverse=True)[:touched] for place in range(width)]
+            ranked = [
+                sorted((one[place] for one in charges), reverse=True)[:touched]
+                for place in range(width)
+            ]
             return added([tuple(column[at] for column in ranked) for at in range(touched)], width)
         sets = {frozenset(pattern) for pattern in self.patterns} | {frozenset[int]()}
         if moves:
@@ -162,7 +175,10 @@ class Overlapping(_Groups):
         patterns = None if members is None else _patterns(members)
         if patterns is None:
             limit = whole_number(
-                most, "most", allowed="in how many groups a row or person is at most", instead="Overlapping(7, most=2)"
+                most,
+                "most",
+                allowed="in how many groups a row or person is at most",
+                instead="Overlapping(7, most=2)",
             )
         else:
             if most is not None:
@@ -172,7 +188,9 @@ class Overlapping(_Groups):
                     instead="Overlapping(groups)",
                 )
             limit = max(map(len, patterns), default=1)
-        set_fields(self, names=names, members=members, patterns=patterns, _most=min(limit, len(names)))
+        set_fields(
+            self, names=names, members=members, patterns=patterns, _most=min(limit, len(names))
+        )
 
     @property
     def most(self) -> int:
@@ -190,26 +208,43 @@ def sum_sensitivity(low: float, high: float, neighbours: Neighbours = unbounded)
     >>> sum_sensitivity(5, 9), sum_sensitivity(5, 9, in_place), sum_sensitivity(5, 9, bounded)
     (9.0, 4.0, 9.0)
     """
-    allowed, instead = "two finite numbers, the least and the largest value", "sum_sensitivity(0, 99)"
+    allowed, instead = (
+        "two finite numbers, the least and the largest value",
+        "sum_sensitivity(0, 99)",
+    )
     bottom = Fraction(finite_number(low, "low", allowed=allowed, instead=instead))
-    top = Fraction(finite_number(high, "high", allowed=allowed, instead=instead, fits=lambda given: given >= bottom))
+    top = Fraction(
+        finite_number(
+            high, "high", allowed=allowed, instead=instead, fits=lambda given: given >= bottom
+        )
+    )
     rows = _rows(neighbours)
     ends, spread = max(abs(bottom), abs(top)), top - bottom
     stays = spread if neighbours.fixed_size else ends
     return float_above((max(ends, spread) if neighbours.moves else stays) * rows)
 
 
-def _read_groups(groups: object) -> tuple[tuple[Hashable, ...], tuple[frozenset[Hashable], ...] | None]:
+def _read_groups(
+    groups: object,
+) -> tuple[tuple[Hashable, ...], tuple[frozenset[Hashable], ...] | None]:
     """Return the names of groups (their places, if they have none) and their values, if these are given."""
     if isinstance(groups, int):
-        count = whole_number(groups, "groups", allowed="how many groups there are, or their values", instead="3")
+        count = whole_number(
+            groups, "groups", allowed="how many groups there are, or their values", instead="3"
+        )
         return tuple(range(count)), None
     given = cast(Any, groups)
     try:
-        names: tuple[Hashable, ...] = tuple(given) if isinstance(groups, Mapping) else tuple(range(len(given)))
-        members = tuple(frozenset(group) for group in (given.values() if isinstance(groups, Mapping) else given))
+        names: tuple[Hashable, ...] = (
+            tuple(given) if isinstance(groups, Mapping) else tuple(range(len(given)))
+        )
+        members = tuple(
+            frozenset(group) for group in (given.values() if isinstance(groups, Mapping) else given)
+        )
     except TypeError:
-        raise _bad_groups(f"The groups are {quoted(given)}, or one of them has no values.") from None
+        raise _bad_groups(
+            f"The groups are {quoted(given)}, or one of them has no values."
+        ) from None
     if not names or isinstance(groups, str | bytes):
         raise _bad_groups("There are no groups.")
     return names, members

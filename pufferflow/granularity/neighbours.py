@@ -36,7 +36,9 @@ class Neighbours:
     """Whether a replaced row may be one of another group in the other data set."""
 
     def __post_init__(self) -> None:
-        callable_given(self.relation, "The relation", instead="Neighbours(name, lambda one, other: …)")
+        callable_given(
+            self.relation, "The relation", instead="Neighbours(name, lambda one, other: …)"
+        )
 
     def related(self, one: object, other: object) -> bool:
         """Return whether two data sets are neighbours; none is its own."""
@@ -46,13 +48,21 @@ class Neighbours:
 def callable_given(given: object, name: str, *, instead: str) -> None:
     """Refuse what is no function of data sets."""
     if not callable(given):
-        raise UsageError(f"{name} is {quoted(given)}.", allowed="a function of data sets", instead=instead)
+        raise UsageError(
+            f"{name} is {quoted(given)}.", allowed="a function of data sets", instead=instead
+        )
 
 
 def read_neighbours(given: object) -> Neighbours:
     """Return a notion of neighbours."""
     instead = "pf.granularity.unbounded, bounded, in_place, or Neighbours(name, relation)"
-    return instance(given, Neighbours, "The notion of neighbours", allowed="a notion of neighbours", instead=instead)
+    return instance(
+        given,
+        Neighbours,
+        "The notion of neighbours",
+        allowed="a notion of neighbours",
+        instead=instead,
+    )
 
 
 @final
@@ -91,10 +101,14 @@ def _check_edge(edge: tuple[Hashable, ...], nodes: frozenset[Hashable]) -> None:
         problem = f"An edge is a loop, from the node {quoted(edge[0])} to itself."
     else:
         unknown = [end for end in edge if end not in nodes]
-        problem = f"An edge ends at {quoted(unknown[0])}, which is none of the nodes." if unknown else ""
+        problem = (
+            f"An edge ends at {quoted(unknown[0])}, which is none of the nodes." if unknown else ""
+        )
     if problem:
         raise UsageError(
-            problem, allowed="edges between two different nodes of the graph", instead='Graph(["a", "b"], [("a", "b")])'
+            problem,
+            allowed="edges between two different nodes of the graph",
+            instead='Graph(["a", "b"], [("a", "b")])',
         )
 
 
@@ -160,22 +174,33 @@ def _check_graphs(*given: object) -> None:
 
 
 def _stepwise(
-    name: str, steps: Callable[[Any, Any], float], rows: int | None, *, fixed_size: bool = False, moves: bool = False
+    name: str,
+    steps: Callable[[Any, Any], float],
+    rows: int | None,
+    *,
+    fixed_size: bool = False,
+    moves: bool = False,
 ) -> Neighbours:
-    return Neighbours(name, lambda one, other: steps(one, other) == 1, steps, rows, fixed_size, moves)
+    return Neighbours(
+        name, lambda one, other: steps(one, other) == 1, steps, rows, fixed_size, moves
+    )
 
 
 unbounded: Final = _stepwise("one row more or less", _rows_apart, 1)
 """One row is added or removed: the neighbours of the original definition of differential privacy."""
 bounded: Final = _stepwise("one row replaced", _replaced, 1, fixed_size=True, moves=True)
 """One row is replaced by any other one, which may be of another group; the number of rows is public."""
-in_place: Final = _stepwise("one row replaced where it stands", _replaced_in_place, 1, fixed_size=True)
+in_place: Final = _stepwise(
+    "one row replaced where it stands", _replaced_in_place, 1, fixed_size=True
+)
 """One row is replaced, and stays where it stands: its place, key or public columns are those of before (GRAN IV.7)."""
 edges: Final = _stepwise("one edge more or less", _edges_apart, None)
 """One edge is added or removed; nodes are public."""
 nodes: Final = Neighbours("one node more or less, with its edges", _one_node_more)
 """One node is added or removed, with all edges that it has."""
-free_lunch: Final = Neighbours("any two", lambda one, other: one != other, lambda one, other: float(one != other))
+free_lunch: Final = Neighbours(
+    "any two", lambda one, other: one != other, lambda one, other: float(one != other)
+)
 """Any two data sets are neighbours: a guarantee for these implies all others."""
 
 
@@ -198,7 +223,9 @@ def k_rows(k: int, neighbours: Neighbours = unbounded) -> Neighbours:
     return Neighbours(
         f"{neighbours.name}, up to {many} times",
         lambda one, other: 1 <= steps(one, other) <= many,
-        lambda one, other: math.inf if math.isinf(apart := steps(one, other)) else math.ceil(apart / many),
+        lambda one, other: (
+            math.inf if math.isinf(apart := steps(one, other)) else math.ceil(apart / many)
+        ),
         rows,
         neighbours.fixed_size,
         neighbours.moves,

@@ -44,9 +44,13 @@ class Space:
     neighbours: Neighbours | None
 
     def __init__(self, databases: Iterable[Any], metric: Metric) -> None:
-        callable_given(metric, "The metric", instead="Space(databases, lambda one, other: …), or Space.of")
+        callable_given(
+            metric, "The metric", instead="Space(databases, lambda one, other: …), or Space.of"
+        )
         listed = listed_databases(databases)
-        found = np.array([[_length(metric(one, other)) for other in listed] for one in listed], dtype=np.float64)
+        found = np.array(
+            [[_length(metric(one, other)) for other in listed] for one in listed], dtype=np.float64
+        )
         _check_metric(found)
         set_fields(self, databases=listed, distances=found, neighbours=None)
 
@@ -56,7 +60,9 @@ class Space:
         listed = listed_databases(databases)
         distances = canonical_metric(listed, neighbours)
         if len(listed) > 1 and np.isinf(distances).any():
-            raise _not_connected(neighbours, alone=bool(np.isinf(distances).sum() == len(listed) * (len(listed) - 1)))
+            raise _not_connected(
+                neighbours, alone=bool(np.isinf(distances).sum() == len(listed) * (len(listed) - 1))
+            )
         space = cls.__new__(cls)
         set_fields(space, databases=listed, distances=distances, neighbours=neighbours)
         return space
@@ -138,7 +144,11 @@ def sensitivity(of: Callable[[Any], Any], source: Space, target: Space) -> float
     finite = np.isfinite(source.distances)
     if (images[finite & (source.distances == 0)] > 0).any() or np.isinf(images[finite]).any():
         return math.inf
-    pairs = {pair for pair in zip(images[finite].tolist(), source.distances[finite].tolist(), strict=True) if pair[1]}
+    pairs = {
+        pair
+        for pair in zip(images[finite].tolist(), source.distances[finite].tolist(), strict=True)
+        if pair[1]
+    }
     return max((float_above(Fraction(far) / Fraction(near)) for far, near in pairs), default=0.0)
 
 
@@ -163,10 +173,14 @@ def listed_databases(databases: object) -> tuple[Any, ...]:
     return listed
 
 
-def _relation(databases: Sequence[Any], neighbours: Neighbours) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+def _relation(
+    databases: Sequence[Any], neighbours: Neighbours
+) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     """Return which data sets are neighbours; refuse a relation that is not symmetric."""
     read_neighbours(neighbours)
-    found = np.array([[neighbours.related(one, other) for other in databases] for one in databases], dtype=bool)
+    found = np.array(
+        [[neighbours.related(one, other) for other in databases] for one in databases], dtype=bool
+    )
     np.fill_diagonal(found, val=False)
     if (found != found.T).any():
         raise UsageError(
@@ -193,7 +207,8 @@ def _check_metric(distances: Floats) -> None:
     elif (distances != distances.T).any():
         problem = "not the same in both orders"
     elif any(
-        (distances > (distances[:, [by]] + distances[[by]]) * (1 + 4 * UNIT)).any() for by in range(len(distances))
+        (distances > (distances[:, [by]] + distances[[by]]) * (1 + 4 * UNIT)).any()
+        for by in range(len(distances))
     ):
         problem = "longer than a way by a third data set"
     if problem:
@@ -205,7 +220,11 @@ def _check_metric(distances: Floats) -> None:
 
 
 def _not_connected(neighbours: Neighbours, *, alone: bool) -> Refused:
-    which = "no data set of the class has a neighbour" if alone else "some data sets of the class are not connected"
+    which = (
+        "no data set of the class has a neighbour"
+        if alone
+        else "some data sets of the class are not connected"
+    )
     return Refused(
         f"By the notion {neighbours.name!r} {which}: a guarantee for neighbours would say nothing between them.",
         allowed="a class in which neighbours lead from each data set to each other one",

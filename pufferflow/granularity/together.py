@@ -19,7 +19,15 @@ import numpy as np
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.validate import instance, set_fields
-from pufferflow.granularity.charges import Charges, Loss, NumberKind, PromiseKind, added, kind_of, largest
+from pufferflow.granularity.charges import (
+    Charges,
+    Loss,
+    NumberKind,
+    PromiseKind,
+    added,
+    kind_of,
+    largest,
+)
 from pufferflow.granularity.neighbours import callable_given
 from pufferflow.granularity.space import Space
 
@@ -40,7 +48,9 @@ class Part:
     space: Space | None = None
 
     def __post_init__(self) -> None:
-        callable_given(self.reads, "What a part reads", instead="Part(lambda table: …, pf.Pure(0.5))")
+        callable_given(
+            self.reads, "What a part reads", instead="Part(lambda table: …, pf.Pure(0.5))"
+        )
 
 
 @final
@@ -66,7 +76,9 @@ class Together:
     def loss(self, one: object, other: object) -> Loss:
         """Return what is kept between two data sets of the class."""
         places = self.space.place(one), self.space.place(other)
-        return self._kind.made(self._at([float(distances[places]) for distances in self._distances]))
+        return self._kind.made(
+            self._at([float(distances[places]) for distances in self._distances])
+        )
 
     @property
     def promise(self) -> Loss:
@@ -78,7 +90,9 @@ class Together:
                 instead="Space.of(databases, neighbours), with more data sets",
             )
         first, second = np.array(self.space.pairs).T
-        apart = np.unique(np.stack([distances[first, second] for distances in self._distances], axis=1), axis=0)
+        apart = np.unique(
+            np.stack([distances[first, second] for distances in self._distances], axis=1), axis=0
+        )
         return self._kind.made(largest([self._at(row) for row in apart.tolist()], self._width))
 
     @property
@@ -86,7 +100,10 @@ class Together:
         return len(self._charges[0])
 
     def _at(self, distances: Sequence[float]) -> Charges:
-        grown = [self._kind.at(charges, far) for charges, far in zip(self._charges, distances, strict=True)]
+        grown = [
+            self._kind.at(charges, far)
+            for charges, far in zip(self._charges, distances, strict=True)
+        ]
         return added(grown, self._width)
 
 
@@ -105,7 +122,13 @@ def together(space: Space, parts: Iterable[Part], kind: NumberKind = "pure") -> 
     listed = list(parts) if isinstance(parts, Iterable) else [parts]  # pyright: ignore[reportUnnecessaryIsInstance]
     for part in listed:
         instead = "Part(lambda table: …, pf.Pure(0.5))"
-        instance(part, Part, "A part", allowed="what a mechanism reads, and its guarantee", instead=instead)
+        instance(
+            part,
+            Part,
+            "A part",
+            allowed="what a mechanism reads, and its guarantee",
+            instead=instead,
+        )
     return Together(_space(space), listed, kind)
 
 
@@ -126,7 +149,9 @@ def compatible(space: Space, reads: Iterable[Reading]) -> bool:
 
 def _space(given: object) -> Space:
     instead = "Space.of(databases, pf.granularity.unbounded)"
-    return instance(given, Space, "The space", allowed="a class of data sets with its metric", instead=instead)
+    return instance(
+        given, Space, "The space", allowed="a class of data sets with its metric", instead=instead
+    )
 
 
 def _distances(space: Space, part: Part) -> Floats:

@@ -38,7 +38,9 @@ class NoiseTable(TomlTable, frozen=True):
     family: NoiseName
     k: Annotated[float, Meta(gt=1, description="a number > 1")] | None = None
     epsilon: Annotated[float, Meta(gt=0, description="a number > 0")] | None = None
-    gamma: Annotated[float, Meta(ge=0, le=1, description="a number with 0 <= gamma <= 1")] | None = None
+    gamma: (
+        Annotated[float, Meta(ge=0, le=1, description="a number with 0 <= gamma <= 1")] | None
+    ) = None
 
     def __post_init__(self) -> None:
         """Refuse parameters that the family does not have."""
@@ -47,7 +49,9 @@ class NoiseTable(TomlTable, frozen=True):
             if getattr(self, name) is not None and name not in own:
                 raise UsageError(
                     f"{self.family.capitalize()} noise has no parameter {name!r}.",
-                    allowed=f"{', '.join(own)} for {self.family} noise" if own else "the family alone",
+                    allowed=f"{', '.join(own)} for {self.family} noise"
+                    if own
+                    else "the family alone",
                     instead=f'noise = "{self.family}"',
                 )
 
@@ -63,7 +67,9 @@ class BoundTable(TomlTable, frozen=True):
     """A bound with its numbers: delta is the share of the probability that gawm leaves out."""
 
     name: BoundName
-    delta: Annotated[float, Meta(gt=0, lt=1, description="a number with 0 < delta < 1")] | None = None
+    delta: Annotated[float, Meta(gt=0, lt=1, description="a number with 0 < delta < 1")] | None = (
+        None
+    )
 
     def __post_init__(self) -> None:
         """Refuse a number that the bound does not have."""
@@ -106,7 +112,9 @@ class Kinds:
             return own
         if not isinstance(kind, str):
             raise UsageError(
-                "The kind is no text.", allowed=", ".join((name, *self._others())), instead=f'kind = "{name}"'
+                "The kind is no text.",
+                allowed=", ".join((name, *self._others())),
+                instead=f'kind = "{name}"',
             )
         return self._of_package(kind)
 
@@ -131,7 +139,9 @@ class Kinds:
                 tables[kind] = self._of_package(kind)
             except UsageError:
                 continue
-        references, described = msgspec.json.schema_components(tables.values(), ref_template="#/$defs/{name}")
+        references, described = msgspec.json.schema_components(
+            tables.values(), ref_template="#/$defs/{name}"
+        )
         for kind, reference in zip(tables, references, strict=True):
             own = described[reference["$ref"].rpartition("/")[2]]
             own["properties"] = {"kind": {"const": kind}, **own["properties"]}
@@ -145,16 +155,24 @@ class Kinds:
 
 
 SINKS: Final = Kinds("sink", "pufferflow.sinks", ("folder", FolderTable))
-SOURCES: Final = Kinds("source", "pufferflow.sources", ("files", FileSource), (("engine", "table"),))
+SOURCES: Final = Kinds(
+    "source", "pufferflow.sources", ("files", FileSource), (("engine", "table"),)
+)
 
 
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(gt=0, lt=1)]
 Name = Annotated[
     str,
-    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", max_length=80, description="letters, digits, '.', '_' and '-'"),
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)",
+        max_length=80,
+        description="letters, digits, '.', '_' and '-'",
+    ),
 ]
-Wait = Annotated[str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")]
+Wait = Annotated[
+    str, Meta(pattern=r"^[0-9]{1,6}(s|m|h)$(?!\n)", description="how long, such as 30s, 5m or 1h")
+]
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -178,7 +196,9 @@ class Promise(TomlTable, frozen=True):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee as the library has it."""
-        return guarantee_of(self.epsilon, self.delta, self.alpha, rho=self.rho, mu=self.mu, tv=self.tv)
+        return guarantee_of(
+            self.epsilon, self.delta, self.alpha, rho=self.rho, mu=self.mu, tv=self.tv
+        )
 
 
 class Accuracy(TomlTable, frozen=True):
@@ -190,7 +210,8 @@ class Accuracy(TomlTable, frozen=True):
     alpha: Annotated[float, Meta(gt=1)] | None = None
     tv: Probability | None = None
     measure: Annotated[
-        Literal["epsilon", "rho", "mu"], Meta(description="which number of the guarantee is to be small")
+        Literal["epsilon", "rho", "mu"],
+        Meta(description="which number of the guarantee is to be small"),
     ] = "epsilon"
 
     def __post_init__(self) -> None:
@@ -216,14 +237,17 @@ class Charged(TomlTable, frozen=True):
     account: Annotated[str, Meta(min_length=1)]
     limit: Promise
     address: Annotated[
-        str, Meta(min_length=1, description="a file, or postgresql+psycopg://…; ${NAME} is looked up")
+        str,
+        Meta(min_length=1, description="a file, or postgresql+psycopg://…; ${NAME} is looked up"),
     ] = "ledger.db"
     dataset: Annotated[str, Meta(min_length=1)] | None = None
     reserve: (
         Annotated[
             int,
             Meta(
-                ge=1, le=100_000, description="how many such releases a new account reserves, under a limit with delta"
+                ge=1,
+                le=100_000,
+                description="how many such releases a new account reserves, under a limit with delta",
             ),
         ]
         | None
@@ -231,7 +255,11 @@ class Charged(TomlTable, frozen=True):
     keys_delta: (
         Annotated[
             float,
-            Meta(ge=0, lt=1, description="the part of the limit's delta for keys that a new account takes from data"),
+            Meta(
+                ge=0,
+                lt=1,
+                description="the part of the limit's delta for keys that a new account takes from data",
+            ),
         ]
         | None
     ) = None
@@ -284,21 +312,36 @@ class JobFile(TomlTable, frozen=True):
     guarantee: Promise | None = None
     accuracy: Accuracy | None = None
     noise: Annotated[
-        Noises | NoiseTable, Meta(description='a family of noises, or a table such as { family = "cauchy", k = 4 }')
+        Noises | NoiseTable,
+        Meta(description='a family of noises, or a table such as { family = "cauchy", k = 4 }'),
     ] = "auto"
     bound: Annotated[
         BoundNames | BoundTable,
-        Meta(description='how noise is proven to be enough, or a table such as { name = "gawm", delta = 1e-3 }'),
+        Meta(
+            description='how noise is proven to be enough, or a table such as { name = "gawm", delta = 1e-3 }'
+        ),
     ] = "auto"
-    shares: Annotated[dict[str, Positive], Meta(description="how the guarantee is divided among outputs")] | None = None
+    shares: (
+        Annotated[
+            dict[str, Positive], Meta(description="how the guarantee is divided among outputs")
+        ]
+        | None
+    ) = None
     row_privacy: Annotated[
-        bool, Meta(description="whether noise is at least enough for one row alone, or only for what the prior says")
+        bool,
+        Meta(
+            description="whether noise is at least enough for one row alone, or only for what the prior says"
+        ),
     ] = True
     per_group: Annotated[
         bool,
-        Meta(description="whether groups of the answer have the noise that their own rows need, or all have the same"),
+        Meta(
+            description="whether groups of the answer have the noise that their own rows need, or all have the same"
+        ),
     ] = False
-    estimates: Annotated[bool, Meta(description="whether noise that rests on an estimate is good enough")] = False
+    estimates: Annotated[
+        bool, Meta(description="whether noise that rests on an estimate is good enough")
+    ] = False
     sink: FolderTable = FolderTable()  # of a file with another kind, the table of that kind
     schedule: Schedule = Schedule()
     retries: Retries = Retries()
@@ -315,7 +358,11 @@ class JobFile(TomlTable, frozen=True):
     @property
     def plan_arguments(self) -> dict[str, Any]:
         """The arguments of `batch.plan`."""
-        others: dict[str, Any] = {"noise": meant(self.noise), "bound": meant(self.bound), "shares": self.shares}
+        others: dict[str, Any] = {
+            "noise": meant(self.noise),
+            "bound": meant(self.bound),
+            "shares": self.shares,
+        }
         others |= {"row_privacy": self.row_privacy, "per_group": self.per_group}
         if self.accuracy is None:
             return {"guarantee": self.guarantee and self.guarantee.guarantee, **others}
@@ -372,4 +419,8 @@ def schema() -> dict[str, Any]:
     tables = content["$defs"]["JobFile"]["properties"]
     tables["source"] = SOURCES.schema(content["$defs"])
     tables["sink"] = {**SINKS.schema(content["$defs"]), "default": {}}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pufferflow job", **content}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A pufferflow job",
+        **content,
+    }

@@ -63,7 +63,9 @@ class JobAccount:
         address = with_variables(self.charged.address)
         for start in ("sqlite:///", "sqlite+pysqlite:///"):
             address = address.removeprefix(start)
-        return str(self.folder / Path(address).expanduser()) if scheme_of(address) is None else address
+        return (
+            str(self.folder / Path(address).expanduser()) if scheme_of(address) is None else address
+        )
 
     @property
     def no_file(self) -> bool:
@@ -88,7 +90,9 @@ class JobAccount:
         """Return whether the cost of a release is reserved, and the release not committed."""
         account = self.account()
         history = () if account is None else account.history()
-        return any(entry.release_id == release_id and entry.state == "reserved" for entry in history)
+        return any(
+            entry.release_id == release_id and entry.state == "reserved" for entry in history
+        )
 
     def release(self, plan: Plan, ledger: Ledger, release_id: str, *, estimates: bool) -> Release:
         """Release a plan on the account, which is opened if need be."""
@@ -96,7 +100,9 @@ class JobAccount:
         scenario, limit = plan.request.scenario, charged.limit.guarantee
         reserve = None
         if charged.reserve is not None and charged.account not in ledger.accounts():
-            reserve = [(plan, charged.reserve)]  # only for a new account: later plans may differ in last digits
+            reserve = [
+                (plan, charged.reserve)
+            ]  # only for a new account: later plans may differ in last digits
         account = ledger.open(
             charged.account,
             scenario,
@@ -177,13 +183,19 @@ class Job:
     def read(cls, path: str | Path) -> "Job":
         """Return the job of a file; nothing is run yet."""
         if not isinstance(path, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types
-            raise UsageError(f"The path is of type {type(path).__name__}.", allowed="a path", instead='"job.toml"')
+            raise UsageError(
+                f"The path is of type {type(path).__name__}.",
+                allowed="a path",
+                instead='"job.toml"',
+            )
         place = Path(path).absolute()
         return cls(place, read_file(place))
 
     def planned_with(self, noise: str | None = None, bound: str | None = None) -> "Job":
         """Return the job with another noise or bound by its name, to plan with; None is that of its file."""
-        given = {name: value for name, value in (("noise", noise), ("bound", bound)) if value is not None}
+        given = {
+            name: value for name, value in (("noise", noise), ("bound", bound)) if value is not None
+        }
         return replace(self, file=structs.replace(self.file, **given))
 
     @property
@@ -245,14 +257,20 @@ class Job:
             return known.after_the_last(last, schedule.catch_up)
         return known.since(self.period(since, now), last)
 
-    def between(self, since: When, until: When | None = None, now: datetime | None = None) -> list[Period]:
+    def between(
+        self, since: When, until: When | None = None, now: datetime | None = None
+    ) -> list[Period]:
         """Return all periods from one to another that is over, whether they were released or not, oldest first."""
         return in_order(self.period(since, now), self._last(since, until, now))
 
     def _last(self, since: When | None, until: When | None, now: datetime | None) -> Period:
         last = self.period(until, now)
         if until is not None and since is None:
-            raise UsageError("There is an until, and no since.", allowed="both, or neither", instead=f'since="{last}"')
+            raise UsageError(
+                "There is an until, and no since.",
+                allowed="both, or neither",
+                instead=f'since="{last}"',
+            )
         if since is not None and (first := self.period(since, now)).start > last.start:
             raise UsageError(
                 f"The periods are from {first} until {last}, which is before.",
@@ -294,7 +312,9 @@ class Job:
     def _label(self, period: When, revision: int) -> str:
         if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(
-                "The revision is no number above 0.", allowed="1, or 2 for a correction", instead="revision=2"
+                "The revision is no number above 0.",
+                allowed="1, or 2 for a correction",
+                instead="revision=2",
             )
         return f"{self.period(period)}" + (f".{revision}" if revision > 1 else "")
 
@@ -331,10 +351,18 @@ class Job:
 
     def evidence(self, plan: Plan, period: When | None = None) -> Evidence:
         """Return the report's evidence of a plan for a period, with what the account has spent and will spend."""
-        return self._evidence(plan, "" if period is None else str(self.period(period)), self.account())
+        return self._evidence(
+            plan, "" if period is None else str(self.period(period)), self.account()
+        )
 
     def _evidence(self, plan: Plan, period: str, account: Account | None) -> Evidence:
-        return plan.evidence(account, self.every, job=self.name, period=period, dataset=self.file.ledger.dataset or "")
+        return plan.evidence(
+            account,
+            self.every,
+            job=self.name,
+            period=period,
+            dataset=self.file.ledger.dataset or "",
+        )
 
     # Who pays
 
@@ -380,12 +408,22 @@ class Job:
                     raise
                 _log.warning(
                     "%s: attempt %d of %d failed: %s Waiting %s before the next.",
-                    *(self.id_of(chosen, revision), len(notes), retries.attempts, error.problem, retries.wait),
+                    *(
+                        self.id_of(chosen, revision),
+                        len(notes),
+                        retries.attempts,
+                        error.problem,
+                        retries.wait,
+                    ),
                 )
             wait(retries.seconds)
 
     def catch_up(
-        self, since: When | None = None, *, until: When | None = None, wait: Callable[[float], object] = sleep
+        self,
+        since: When | None = None,
+        *,
+        until: When | None = None,
+        wait: Callable[[float], object] = sleep,
     ) -> Iterator[JobRun]:
         """Release all periods that were missed, oldest first; of a range, those that `missed` returns.
 
@@ -421,7 +459,11 @@ class Job:
             yield period, outcome
 
     def _run(self, period: Period, revision: int, attempts: Sequence[str]) -> JobRun:
-        name, label, sink = self.id_of(period, revision), self._label(period, revision), self._sink()
+        name, label, sink = (
+            self.id_of(period, revision),
+            self._label(period, revision),
+            self._sink(),
+        )
         if self._payer.no_file:
             check_not_lost(sink)
         with closing(self._payer.ledger()) as ledger:
@@ -430,20 +472,40 @@ class Job:
                 check_known(sink, label)
                 sink.check_free(label)
                 check_not_older(sink, ledger)
-                check_same_zone(self._payer.account_in(ledger), self.name, period.every, period.zone)
+                check_same_zone(
+                    self._payer.account_in(ledger), self.name, period.every, period.zone
+                )
                 plan = self._planned(name, period)
                 with waiting_for(f"the sink {sink.root!r}"):
                     sink.prepare(_columns(plan))
                 _log.info("%s: reading the private rows and drawing noise.", name)
                 release = self._payer.release(plan, ledger, name, estimates=self.file.estimates)
-            notes = [*attempts, *promise_changes(self.file, release), *zone_note(release, period.zone)]
+            notes = [
+                *attempts,
+                *promise_changes(self.file, release),
+                *zone_note(release, period.zone),
+            ]
             with waiting_for(f"the sink {sink.root!r}"):
                 sent = sink.send(label, release)
             gather = partial(self._gather, period, plan, release, ledger)
-            notes += write_page(sink, label, gather, partial(release.page, job=self.name, period=str(period)))
+            notes += write_page(
+                sink, label, gather, partial(release.page, job=self.name, period=str(period))
+            )
             spent, limit = self._total(ledger, notes)
         place, attempt = sink.place(label), len(attempts) + 1
-        return JobRun(self.name, str(period), name, release, place, drawn, sent, attempt, tuple(notes), spent, limit)
+        return JobRun(
+            self.name,
+            str(period),
+            name,
+            release,
+            place,
+            drawn,
+            sent,
+            attempt,
+            tuple(notes),
+            spent,
+            limit,
+        )
 
     def _planned(self, name: str, period: Period) -> Plan:
         _log.info("%s: planning; public columns alone are read.", name)
@@ -459,7 +521,9 @@ class Job:
                 return release
         return None
 
-    def _gather(self, period: Period, plan: Plan | None, release: Release, ledger: Ledger) -> Evidence:
+    def _gather(
+        self, period: Period, plan: Plan | None, release: Release, ledger: Ledger
+    ) -> Evidence:
         """Return the evidence for a release's report, if job and rows are as they were at the release."""
         made = self.plan(period) if plan is None else plan
         if not agree(made.certificate.facts, release.certificate.facts):
@@ -485,7 +549,9 @@ class Job:
 
     def __repr__(self) -> str:
         """Show the name and the file."""
-        return f"<Job {self.name!r} of {str(self.path)!r}: one release a {self.file.schedule.period}>"
+        return (
+            f"<Job {self.name!r} of {str(self.path)!r}: one release a {self.file.schedule.period}>"
+        )
 
 
 def _columns(plan: Plan) -> pl.Schema:

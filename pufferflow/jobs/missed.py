@@ -39,7 +39,9 @@ class History:
     """Whether the sink has the release of a period."""
 
     @classmethod
-    def of(cls, account: Account | None, prefix: str, every: Every, in_sink: Callable[[str], bool]) -> "History":
+    def of(
+        cls, account: Account | None, prefix: str, every: Every, in_sink: Callable[[str], bool]
+    ) -> "History":
         """Read the history of an account: releases whose ids are a prefix and a period."""
         reserved, committed, revised = set[str](), set[str](), set[str]()
         for entry in () if account is None else account.history():
@@ -67,7 +69,11 @@ class History:
         periods = [Period.read(label, last.every, last.zone) for label in unfinished]
         for _, period in zip(range(at_most), _back(last), strict=False):
             label = period.label
-            if label not in self.reserved and not self._settled(label) and (label > newest or label in self.committed):
+            if (
+                label not in self.reserved
+                and not self._settled(label)
+                and (label > newest or label in self.committed)
+            ):
                 periods.append(period)
         return sorted(periods, key=lambda period: period.start)
 
@@ -91,7 +97,9 @@ def in_order(first: Period, last: Period) -> list[Period]:
     >>> [str(day) for day in in_order(Period.read("2026-02-27"), Period.read("2026-03-01"))]
     ['2026-02-27', '2026-02-28', '2026-03-01']
     """
-    periods = list(takewhile(lambda period: period.start >= first.start, islice(_back(last), _MOST + 1)))
+    periods = list(
+        takewhile(lambda period: period.start >= first.start, islice(_back(last), _MOST + 1))
+    )
     if len(periods) > _MOST:
         raise UsageError(
             f"There are more than {_MOST} periods from {first} to {last}.",
@@ -158,7 +166,11 @@ def promise_changes(file: JobFile, release: Release) -> Iterator[str]:
 
 def zone_changed(account: Account | None, job: str, every: Every, zone: str) -> str:
     """Return a sentence if a job released its last period in another time zone; else an empty text."""
-    release = None if account is None else account.newest(lambda name: bool(period_of(name, f"{job}-", every)))
+    release = (
+        None
+        if account is None
+        else account.newest(lambda name: bool(period_of(name, f"{job}-", every)))
+    )
     last = None if release is None else release.certificate.period
     if last is None or last.zone == zone:
         return ""
@@ -211,4 +223,6 @@ def write_page(
 
 
 def _failed(kind: str) -> InternalError:
-    return InternalError(f"its making stopped with {kind}.", instead="reporting it to the maintainers")
+    return InternalError(
+        f"its making stopped with {kind}.", instead="reporting it to the maintainers"
+    )

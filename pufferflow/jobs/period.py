@@ -11,7 +11,12 @@ from pufferflow.core.validate import quoted
 
 Every = Literal["hour", "day", "week", "month"]
 _FORMS: Final = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
-_EXAMPLES: Final = {"hour": "2026-11-20T05", "day": "2026-11-20", "week": "2026-W47", "month": "2026-11"}
+_EXAMPLES: Final = {
+    "hour": "2026-11-20T05",
+    "day": "2026-11-20",
+    "week": "2026-W47",
+    "month": "2026-11",
+}
 _LENGTHS: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 DURATIONS: Final = {"hour": "1h", "day": "1d", "week": "7d"}
 """How long a period is, where all are equally long."""

@@ -32,7 +32,9 @@ def schedule(job: Job, since: When | None = None, report: Report = lambda _: Non
     line, zone = job.file.schedule.cron, job.file.schedule.timezone
     if line is None:
         raise UsageError(
-            "The job has no cron line.", allowed="a schedule", instead='[schedule] with cron = "0 3 * * *"'
+            "The job has no cron line.",
+            allowed="a schedule",
+            instead='[schedule] with cron = "0 3 * * *"',
         )
     with _stop_signals() as stop:
         while not stop.requested:
@@ -71,7 +73,11 @@ class _Stop:
     def wait_until(self, due: datetime | None) -> None:
         """Return at a time on the clock (None: at no time), or when a signal comes."""
         while not self.requested and (due is None or datetime.now(UTC) < due):
-            sleep(_LOOK if due is None else min(_LOOK, max((due - datetime.now(UTC)).total_seconds(), 0)))
+            sleep(
+                _LOOK
+                if due is None
+                else min(_LOOK, max((due - datetime.now(UTC)).total_seconds(), 0))
+            )
 
     def wait(self, seconds: float) -> None:
         """Wait between two attempts; a signal ends the turn."""

@@ -17,7 +17,15 @@ from pufferflow.core.errors import InternalError
 from pufferflow.core.paths import local_path
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
 from pufferflow.published.files import CERTIFICATE, check_format
-from pufferflow.published.folder import Copy, add, check_free, check_writable, copies_in, entry_of, send
+from pufferflow.published.folder import (
+    Copy,
+    add,
+    check_free,
+    check_writable,
+    copies_in,
+    entry_of,
+    send,
+)
 from pufferflow.published.release import Release
 
 PAGE = "report.html"
@@ -86,7 +94,9 @@ class Sink(ABC):
 
     def add(self, label: str, name: str, body: bytes) -> None:
         """Write a report, or the evidence for it, beside a release; one of that name is replaced."""
-        raise InternalError("A sink without reports was given one.", instead="reporting it to the maintainers")
+        raise InternalError(
+            "A sink without reports was given one.", instead="reporting it to the maintainers"
+        )
 
 
 class SinkTable(Protocol):
@@ -111,7 +121,9 @@ class FolderTable(TomlTable, frozen=True):
 
     path: Annotated[str, Meta(min_length=1)] = "published"
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
-    report: Annotated[bool, Meta(description="whether a report for people is written beside the numbers")] = True
+    report: Annotated[
+        bool, Meta(description="whether a report for people is written beside the numbers")
+    ] = True
 
     def __post_init__(self) -> None:
         """Refuse addresses, for which a folder of that name would be made."""
@@ -124,7 +136,9 @@ class FolderTable(TomlTable, frozen=True):
         check_format(columns, self.format)
 
     def open(self, folder: Path, job: str) -> "FolderSink":
-        return FolderSink(folder / local_path(with_variables(self.path), "The sink").expanduser(), self)
+        return FolderSink(
+            folder / local_path(with_variables(self.path), "The sink").expanduser(), self
+        )
 
 
 FolderTable.__name__ = "Sink"  # its name in the schemas of job files, which stay as they are
@@ -152,7 +166,9 @@ class FolderSink(Sink):
     def newest(self) -> Iterator[tuple[str, str]]:
         """Yield the newest releases by their periods, then by when they were written."""
         folders = self._root.iterdir() if self._root.is_dir() else ()
-        releases = [(folder.name, _written_at(folder)) for folder in folders if self.has(folder.name)]
+        releases = [
+            (folder.name, _written_at(folder)) for folder in folders if self.has(folder.name)
+        ]
         by_name = sorted(releases, key=lambda release: release[0])[-MOST_NEW:]
         by_time = sorted(releases, key=lambda release: release[1])[-MOST_NEW:]
         for label, _ in dict.fromkeys([*by_name[::-1], *by_time[::-1]]):

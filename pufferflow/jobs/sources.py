@@ -98,7 +98,10 @@ _DTYPES: Final[Mapping[ColumnType, pl.DataType]] = {
 
 def looked_up(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return options with their variables."""
-    return {name: with_variables(value) if isinstance(value, str) else value for name, value in (options or {}).items()}
+    return {
+        name: with_variables(value) if isinstance(value, str) else value
+        for name, value in (options or {}).items()
+    }
 
 
 def check_places(text: str, what: str) -> None:
@@ -162,11 +165,17 @@ def functions_of(calls: Sequence[str], folder: Path) -> list[Callable[..., Any]]
 def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Callable[..., Any]:
     place, _, name = call.rpartition(":")
     if place not in modules:
-        modules[place] = _from_file(folder / place) if place.endswith(".py") else _from_path(place, folder)
+        modules[place] = (
+            _from_file(folder / place) if place.endswith(".py") else _from_path(place, folder)
+        )
     module = modules[place]
     function = getattr(module, name, None)
     if not callable(function):
-        own = [other for other, value in vars(module).items() if callable(value) and not other.startswith("_")]
+        own = [
+            other
+            for other, value in vars(module).items()
+            if callable(value) and not other.startswith("_")
+        ]
         raise UsageError(
             f"{place!r} has no function {name!r}.",
             allowed=", ".join(own[:20]) or "a function of the module",
@@ -175,7 +184,9 @@ def _function_of(call: str, folder: Path, modules: dict[str, ModuleType]) -> Cal
     return function
 
 
-def call_safely(function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]) -> Any:
+def call_safely(
+    function: Callable[..., Any], arguments: tuple[Any, ...], failed: type[PufferflowError]
+) -> Any:
     """Return the result of a function of the job; what it raises becomes `failed`, without its words."""
     try:
         return function(*arguments)
@@ -184,7 +195,9 @@ def call_safely(function: Callable[..., Any], arguments: tuple[Any, ...], failed
     except BaseException as error:  # noqa: BLE001 - a panic of the engine is no Exception
         words, cause = _where_raised(error), error if tracebacks() else None
     name = getattr(function, "__name__", "function")
-    raise failed(f"The job's {name}() failed: {words}.", allowed="a function that returns", instead=_SHOW) from cause
+    raise failed(
+        f"The job's {name}() failed: {words}.", allowed="a function that returns", instead=_SHOW
+    ) from cause
 
 
 def _where_raised(error: BaseException) -> str:
@@ -213,7 +226,9 @@ def _from_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UsageError(
-            f"{path.name!r} cannot be imported.", allowed="a Python file", instead='build = "job.py:build"'
+            f"{path.name!r} cannot be imported.",
+            allowed="a Python file",
+            instead='build = "job.py:build"',
         )
     module, loader = importlib.util.module_from_spec(spec), spec.loader
     sys.modules[name] = module
@@ -233,7 +248,9 @@ def _import(load: Callable[[], ModuleType], name: str) -> ModuleType:
         raise
     except BaseException as error:  # noqa: BLE001 - a module may do anything when it is imported
         words, cause = _import_failure(error), error if tracebacks() else None
-    raise UsageError(f"{name!r} cannot be imported: {words}.", allowed="a module that loads", instead=_SHOW) from cause
+    raise UsageError(
+        f"{name!r} cannot be imported: {words}.", allowed="a module that loads", instead=_SHOW
+    ) from cause
 
 
 def _import_failure(error: BaseException) -> str:
@@ -247,9 +264,15 @@ def _import_failure(error: BaseException) -> str:
             return _where_raised(error)
 
 
-def frame_of(source: SourceTable, function: Callable[..., Any] | None, folder: Path, period: Period) -> Any:
+def frame_of(
+    source: SourceTable, function: Callable[..., Any] | None, folder: Path, period: Period
+) -> Any:
     """Return the rows, of which none is read here: a lazy frame, or the table of another library."""
-    rows = source.rows(folder, period) if function is None else call_safely(function, (period,), SourceError)
+    rows = (
+        source.rows(folder, period)
+        if function is None
+        else call_safely(function, (period,), SourceError)
+    )
     if isinstance(rows, pl.DataFrame):
         return rows.lazy()
     if not isinstance(rows, pl.LazyFrame) and not has_engine(rows) and not gives_arrow(rows):
@@ -262,10 +285,27 @@ def frame_of(source: SourceTable, function: Callable[..., Any] | None, folder: P
 
 
 Call = Annotated[
-    str, Meta(pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="file.py:function or module:function")
+    str,
+    Meta(
+        pattern=r"^[^:]+:[A-Za-z_][A-Za-z0-9_]*$(?!\n)",
+        description="file.py:function or module:function",
+    ),
 ]
 Scan = Callable[[str], pl.LazyFrame]
-_READ: Final = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https", "hf", "file")
+_READ: Final = (
+    "s3",
+    "s3a",
+    "gs",
+    "az",
+    "azure",
+    "adl",
+    "abfs",
+    "abfss",
+    "http",
+    "https",
+    "hf",
+    "file",
+)
 
 
 @final
@@ -273,14 +313,22 @@ class FileSource(TomlTable, frozen=True):
     """Where the private rows are: files, or a function that gives a lazy frame for a period."""
 
     path: (
-        Annotated[str, Meta(description="files; * matches several, {period} is the period's name, / ends a folder")]
+        Annotated[
+            str,
+            Meta(
+                description="files; * matches several, {period} is the period's name, / ends a folder"
+            ),
+        ]
         | None
     ) = None
     function: Call | None = None
-    hive: Annotated[bool, Meta(description="whether folders such as day=2026-11-20 are columns")] = False
+    hive: Annotated[
+        bool, Meta(description="whether folders such as day=2026-11-20 are columns")
+    ] = False
     columns: (
         Annotated[
-            dict[str, ColumnType], Meta(description="types of the columns of CSV and NDJSON files, and of folders")
+            dict[str, ColumnType],
+            Meta(description="types of the columns of CSV and NDJSON files, and of folders"),
         ]
         | None
     ) = None
@@ -295,7 +343,10 @@ class FileSource(TomlTable, frozen=True):
                 instead='path = "data/*.parquet"',
             )
         if self.function is not None and (self.hive or self.options):
-            raise UsageError("The source is a function, which has no folders or options.", allowed="a path with these")
+            raise UsageError(
+                "The source is a function, which has no folders or options.",
+                allowed="a path with these",
+            )
         check_address(self.path or "", _READ, "Polars")
         check_places(self.path or "", "path")
         if self.hive and not self.columns:
@@ -362,12 +413,16 @@ class FileSource(TomlTable, frozen=True):
                     where, hive_partitioning=self.hive, hive_schema=folders, storage_options=options
                 )
             case ".arrow" | ".ipc" | ".feather":
-                return lambda where: pl.scan_ipc(where, hive_partitioning=False, storage_options=options)
+                return lambda where: pl.scan_ipc(
+                    where, hive_partitioning=False, storage_options=options
+                )
             case ".csv":
                 return _csv_of(self._types, options)
             case ".ndjson" | ".jsonl":
                 types = self._types
-                return lambda where: pl.scan_ndjson(where, schema=types, ignore_errors=True, storage_options=options)
+                return lambda where: pl.scan_ndjson(
+                    where, schema=types, ignore_errors=True, storage_options=options
+                )
             case _:
                 raise UsageError(
                     f"The path ends in {suffix!r}.",
@@ -385,10 +440,15 @@ class FileSource(TomlTable, frozen=True):
 
 def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> None:
     """Refuse folders that are columns of no declared type, and files in folders of other columns than the rest."""
-    layouts = {tuple(part.partition("=")[0] for part in Path(file).parts[:-1] if "=" in part) for file in files}
+    layouts = {
+        tuple(part.partition("=")[0] for part in Path(file).parts[:-1] if "=" in part)
+        for file in files
+    }
     for column in sorted({name for layout in layouts for name in layout}):
         if column not in types:
-            raise _undeclared(f"The folders {quoted(f'{column}=…')} are a column whose type is not declared")
+            raise _undeclared(
+                f"The folders {quoted(f'{column}=…')} are a column whose type is not declared"
+            )
     if len(layouts) > 1:
         raise UsageError(
             "Some files lie in folders of other columns than the rest.",
@@ -399,7 +459,9 @@ def _check_partitions(files: Iterable[str], types: Mapping[str, ColumnType]) -> 
 
 def _undeclared(problem: str) -> UsageError:
     return UsageError(
-        f"{problem}, and would be guessed from private rows.", allowed="a type for each column", instead=COLUMNS
+        f"{problem}, and would be guessed from private rows.",
+        allowed="a type for each column",
+        instead=COLUMNS,
     )
 
 
@@ -419,7 +481,11 @@ def _csv_of(types: Mapping[str, pl.DataType], options: dict[str, Any] | None) ->
 
     def scan(where: str) -> pl.LazyFrame:
         rows = pl.scan_csv(
-            where, schema_overrides=texts, infer_schema=False, ignore_errors=True, storage_options=options
+            where,
+            schema_overrides=texts,
+            infer_schema=False,
+            ignore_errors=True,
+            storage_options=options,
         )
         return rows.with_columns(times)
 
@@ -430,7 +496,9 @@ def _time_of(name: str, kind: pl.DataType) -> pl.Expr:
     text = named(name)
     if kind == pl.Date():
         return text.str.to_date("%Y-%m-%d", strict=False)
-    forms = [f"%Y-%m-%d{between}%H:%M{seconds}" for between in ("T", " ") for seconds in (":%S%.f", "")]
+    forms = [
+        f"%Y-%m-%d{between}%H:%M{seconds}" for between in ("T", " ") for seconds in (":%S%.f", "")
+    ]
     return pl.coalesce(text.str.to_datetime(form, time_unit="us", strict=False) for form in forms)
 
 
@@ -441,10 +509,14 @@ _ENGINES = "pufferflow.engines"
 class TableSource(TomlTable, frozen=True):
     """A table of a database or a cluster, left where it is."""
 
-    engine: Annotated[str, Meta(min_length=1, description="duckdb, postgresql, spark, or another that is installed")]
+    engine: Annotated[
+        str,
+        Meta(min_length=1, description="duckdb, postgresql, spark, or another that is installed"),
+    ]
     table: Annotated[str, Meta(min_length=1, description="its name; {period} is the period's name")]
     address: Annotated[
-        str | None, Meta(description="where it is, such as duckdb:///power.db; ${NAME} is looked up")
+        str | None,
+        Meta(description="where it is, such as duckdb:///power.db; ${NAME} is looked up"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -460,7 +532,9 @@ class TableSource(TomlTable, frozen=True):
         check_places(self.table, "table")
 
     def check_address(self) -> None:
-        if self.address is not None and not self.address.lower().startswith((self.engine, "sc:", "${")):
+        if self.address is not None and not self.address.lower().startswith(
+            (self.engine, "sc:", "${")
+        ):
             raise UsageError(
                 f"The address is of another engine than {self.engine!r}.",
                 allowed=f"an address that begins with {self.engine}:",

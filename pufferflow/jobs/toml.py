@@ -16,7 +16,9 @@ from pufferflow.core.suggestions import nearest
 
 T = TypeVar("T")
 _STARTER = "the one that `pufferflow job init` writes, which runs"
-_RENAMED = {"floor": 'row_privacy = true where it was "row", row_privacy = false where it was "none"'}
+_RENAMED = {
+    "floor": 'row_privacy = true where it was "row", row_privacy = false where it was "none"'
+}
 """Keys of older files, and what they are called now."""
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
 _UNLISTED = re.compile(r"^Invalid enum value '(?P<value>.*)'$")
@@ -47,7 +49,9 @@ def read_file(path: Path) -> str:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{named(path)} cannot be read: {type(error).__name__}.", allowed="a text file in UTF-8", instead=_STARTER
+            f"{named(path)} cannot be read: {type(error).__name__}.",
+            allowed="a text file in UTF-8",
+            instead=_STARTER,
         ) from None
     if text is None:
         raise UsageError(
@@ -74,7 +78,10 @@ def decode(text: str, name: str, choose: Callable[[dict[str, Any]], type[T]]) ->
         values = msgspec.toml.decode(text)
     except msgspec.DecodeError as error:
         problem = _not_toml(str(error), text, name)
-    except (ValueError, RecursionError):  # as of numbers of thousands of digits, which Python does not read
+    except (
+        ValueError,
+        RecursionError,
+    ):  # as of numbers of thousands of digits, which Python does not read
         problem = _not_toml("a value that cannot be read (at end of document)", text, name)
     else:
         kind = _chosen(choose, values, name)
@@ -85,7 +92,9 @@ def decode(text: str, name: str, choose: Callable[[dict[str, Any]], type[T]]) ->
     raise problem
 
 
-def _chosen(choose: Callable[[dict[str, Any]], type[T]], values: dict[str, Any], name: str) -> type[T]:
+def _chosen(
+    choose: Callable[[dict[str, Any]], type[T]], values: dict[str, Any], name: str
+) -> type[T]:
     try:
         return choose(values)
     except UsageError as error:
@@ -102,7 +111,9 @@ def _check_depth(text: str, name: str) -> None:
         if line.count(".") > _MOST_DOTS:
             raise _too_much(f"{name}, line {number}: more than {_MOST_DOTS} dots")
         if digits := _DIGITS.search(line):
-            raise _too_much(f"{name}, line {number}, column {digits.start() + 1}: more than {_MOST_DIGITS} digits")
+            raise _too_much(
+                f"{name}, line {number}, column {digits.start() + 1}: more than {_MOST_DIGITS} digits"
+            )
     depth = 0
     for sign in _BRACKETS.finditer(text):
         depth = depth + 1 if sign[0] in "[{" else max(depth - 1, 0)
@@ -113,7 +124,9 @@ def _check_depth(text: str, name: str) -> None:
 
 def _too_much(problem: str) -> UsageError:
     return UsageError(
-        f"{problem}.", allowed=f"keys of up to four parts, and lists of up to {_DEEPEST} levels", instead=_STARTER
+        f"{problem}.",
+        allowed=f"keys of up to four parts, and lists of up to {_DEEPEST} levels",
+        instead=_STARTER,
     )
 
 
@@ -168,7 +181,9 @@ def _not_valid(error: msgspec.ValidationError, kind: type, text: str, name: str)
     cause = error.__cause__
     if isinstance(cause, PufferflowError):
         return UsageError(f"{where}: {cause.problem}", allowed=cause.allowed, instead=cause.instead)
-    problem = problem.replace("Object missing required field", "missing").replace(" | null", "")  # TOML has no null
+    problem = problem.replace("Object missing required field", "missing").replace(
+        " | null", ""
+    )  # TOML has no null
     allowed, given = _allowed_at(path, kind), _UNLISTED.search(problem)
     near = nearest(given["value"], allowed.split(", ")) if given else []
     instead = f'{key.rpartition(".")[2]} = "{near[0]}"' if near else _STARTER
@@ -211,7 +226,10 @@ def _table(path: Sequence[str], kind: type) -> type[msgspec.Struct] | None:
     for name in path:
         hint = get_type_hints(table).get(name)
         hints = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-        table = next((item for item in hints if isinstance(item, type) and issubclass(item, msgspec.Struct)), None)
+        table = next(
+            (item for item in hints if isinstance(item, type) and issubclass(item, msgspec.Struct)),
+            None,
+        )
         if table is None:
             return None
     return table

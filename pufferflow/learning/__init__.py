@@ -16,7 +16,11 @@ from pufferflow.learning.displacements import Displacements, Marginals, Trajecto
 from pufferflow.learning.iteration import Iteration
 from pufferflow.learning.iteration_loss import IterationLoss, TrajectoryLaws, iteration_loss
 from pufferflow.learning.model_plan import ModelPlan
-from pufferflow.learning.private_models import PrivateRidge, PrivateSGDClassifier, PrivateSGDRegressor
+from pufferflow.learning.private_models import (
+    PrivateRidge,
+    PrivateSGDClassifier,
+    PrivateSGDRegressor,
+)
 
 __all__ = [
     "ChainRows",

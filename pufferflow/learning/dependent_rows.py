@@ -75,18 +75,36 @@ class GaussianRows:
     _known: dict[tuple[int, int], list[Displacements]] = field(repr=False)
 
     def __init__(
-        self, prior: GaussianPrior, reach: float, descent: Descent, *, rows: Any = None, positions: Any = None
+        self,
+        prior: GaussianPrior,
+        reach: float,
+        descent: Descent,
+        *,
+        rows: Any = None,
+        positions: Any = None,
     ) -> None:
         instance(prior, GaussianPrior, "The prior", allowed="pf.GaussianPrior", instead=_INSTEAD)
         instance(descent, Descent, "The descent", allowed="pf.learning.Descent", instead=_INSTEAD)
-        length = finite_number(reach, "reach", allowed="a number >= 0", instead="reach=1.0", fits=lambda r: r >= 0)
+        length = finite_number(
+            reach, "reach", allowed="a number >= 0", instead="reach=1.0", fits=lambda r: r >= 0
+        )
         places, times = read_places(rows, positions, descent.rows)
         if (np.diff(places) <= 0).any():
             raise UsageError(
-                "Rows that do not rise.", allowed="rows in the order of the descent", instead="rows=[0, 1, 2]"
+                "Rows that do not rise.",
+                allowed="rows in the order of the descent",
+                instead="rows=[0, 1, 2]",
             )
         prior.covariance.check(times)
-        set_fields(self, prior=prior, reach=length, descent=descent, rows=places, positions=times, _known={})
+        set_fields(
+            self,
+            prior=prior,
+            reach=length,
+            descent=descent,
+            rows=places,
+            positions=times,
+            _known={},
+        )
 
     def proofs(self, iteration: Iteration, kind: GuaranteeFamily) -> Proofs:
         """Return the loss by the translation, for the row that loses most, and that of the whole group."""
@@ -97,13 +115,18 @@ class GaussianRows:
             every = self.descent.displacements_of([self._moving(row) for row in self._factors])
             return found | {"translation": largest_displacement(iteration, every, kind)}
         falls_off = self.prior.covariance.stationary and self.prior.covariance.falls_off
-        if not falls_off or iteration.contractions.max() > 1:  # if steps expand, a later movement may cost less
+        if (
+            not falls_off or iteration.contractions.max() > 1
+        ):  # if steps expand, a later movement may cost less
             return found
 
         def bound(first: int, last: int) -> float:
             if (first, last) not in self._known:
                 self._known[first, last] = self._of_stretch(first, last)
-            return min(largest_displacement(iteration, moved, kind)[0] for moved in self._known[first, last])
+            return min(
+                largest_displacement(iteration, moved, kind)[0]
+                for moved in self._known[first, last]
+            )
 
         return found | {"translation": largest_over_rows(len(self.rows), bound)}
 
@@ -125,9 +148,16 @@ class GaussianRows:
         """Return the factors of all rows if the secret is somewhere from one row to another, or before the next."""
         if not self._gaps:
             lags = self._by_lag
-            return np.concatenate([lags[first:0:-1], np.full(last - first + 1, lags[0]), lags[1 : len(lags) - last]])
-        covariance, end = self.prior.covariance, self.positions[min(last + 1, len(self.positions) - 1)]
-        lags = np.maximum(np.maximum(self.positions[first] - self.positions, self.positions - end), 0.0)
+            return np.concatenate(
+                [lags[first:0:-1], np.full(last - first + 1, lags[0]), lags[1 : len(lags) - last]]
+            )
+        covariance, end = (
+            self.prior.covariance,
+            self.positions[min(last + 1, len(self.positions) - 1)],
+        )
+        lags = np.maximum(
+            np.maximum(self.positions[first] - self.positions, self.positions - end), 0.0
+        )
         return np.maximum(*covariance.toward(np.zeros(1), lags))[0]
 
     def _of_stretch(self, first: int, last: int) -> list[Displacements]:
@@ -140,7 +170,9 @@ class GaussianRows:
     @cached_property
     def _by_lag(self) -> Floats:
         """The factors of stationary rows at lags of 0, 1, 2, … steps."""
-        return np.maximum(*self.prior.covariance.toward(np.zeros(1), np.arange(len(self.rows), dtype=np.float64)))[0]
+        return np.maximum(
+            *self.prior.covariance.toward(np.zeros(1), np.arange(len(self.rows), dtype=np.float64))
+        )[0]
 
     def _shifted(self, last: int) -> Displacements:
         """Return the movements if row `last` is the secret, those that may follow an earlier secret moved to the end.
@@ -148,12 +180,16 @@ class GaussianRows:
         If an earlier row is the secret, this has each of its movements, in the same step or in a later one.
         """
         ahead = len(self.rows) - 1 - last
-        beyond = float(self.descent.moves(self._by_lag[ahead + 1 :] * self.reach).sum()) * (1 + len(self.rows) * UNIT)
+        beyond = float(self.descent.moves(self._by_lag[ahead + 1 :] * self.reach).sum()) * (
+            1 + len(self.rows) * UNIT
+        )
         at, sizes = self.descent.displacements_of([self._moving(self._near(last, last))]).part(0)
         ends = self.descent.each_row(self.rows[-1:], np.inf)
         share = beyond / self.descent.rows_at_the_end * (1 + UNIT)
         steps, place = np.unique(np.append(at, ends.at), return_inverse=True)
-        moved: Floats = np.bincount(place, np.append(sizes, np.full(len(ends.at), share))).astype(np.float64)
+        moved: Floats = np.bincount(place, np.append(sizes, np.full(len(ends.at), share))).astype(
+            np.float64
+        )
         return Displacements.of_parts([(steps, moved)])
 
     def _moving(self, factors: Floats) -> tuple[Indices, Floats]:
@@ -162,8 +198,12 @@ class GaussianRows:
         if len(lengths) > _MANY:
             places = np.arange(len(lengths))
             faint = factors <= _FAINT
-            ends = np.flatnonzero(np.append(faint[:-1] & (~faint[1:] | (places[1:] % _GATHERED == 0)), faint[-1]))
-            gathered = np.add.reduceat(np.append(np.where(faint, lengths, 0.0), 0.0), np.append(0, ends + 1))[:-1]
+            ends = np.flatnonzero(
+                np.append(faint[:-1] & (~faint[1:] | (places[1:] % _GATHERED == 0)), faint[-1])
+            )
+            gathered = np.add.reduceat(
+                np.append(np.where(faint, lengths, 0.0), 0.0), np.append(0, ends + 1)
+            )[:-1]
             if len(ends) and not self.descent.capped(float(gathered.max())):
                 lengths = np.where(faint, 0.0, lengths)
                 lengths[ends] = gathered[: len(ends)] * (1 + _GATHERED * UNIT)
@@ -201,7 +241,9 @@ def largest_over_rows(rows: int, bound: Callable[[int, int], float]) -> tuple[fl
 _ORDERS = tuple(1 + 2.0 ** (n / 2) for n in range(-8, 17))
 _MOST_COUPLED = 20_000
 """The number of rows of a sequence up to which stretches that differ are counted one by one."""
-_INSTEAD_OF_CHAIN = "pf.learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], descent)"
+_INSTEAD_OF_CHAIN = (
+    "pf.learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], descent)"
+)
 
 
 @final
@@ -240,9 +282,23 @@ class ChainRows:
         positions: Any = None,
         pairs: Any = None,
     ) -> None:
-        instance(prior, MarkovChain, "The prior", allowed="pf.MarkovChain, one chain", instead=_INSTEAD_OF_CHAIN)
-        instance(descent, Descent, "The descent", allowed="pf.learning.Descent", instead=_INSTEAD_OF_CHAIN)
-        read = read_sizes(distances, "The distances", "a number >= 0 for every two states", "[[0, 1], [1, 0]]")
+        instance(
+            prior,
+            MarkovChain,
+            "The prior",
+            allowed="pf.MarkovChain, one chain",
+            instead=_INSTEAD_OF_CHAIN,
+        )
+        instance(
+            descent,
+            Descent,
+            "The descent",
+            allowed="pf.learning.Descent",
+            instead=_INSTEAD_OF_CHAIN,
+        )
+        read = read_sizes(
+            distances, "The distances", "a number >= 0 for every two states", "[[0, 1], [1, 0]]"
+        )
         if read.shape != (prior.states, prior.states):
             raise UsageError(
                 f"Distances of shape {read.shape} for {prior.states} states.",
@@ -250,7 +306,12 @@ class ChainRows:
                 instead=_INSTEAD_OF_CHAIN,
             )
         places, times = read_places(rows, positions, descent.rows)
-        set_fields(self, chain=prior.chain(times, float(times[0])), distances=np.maximum(read, read.T), descent=descent)
+        set_fields(
+            self,
+            chain=prior.chain(times, float(times[0])),
+            distances=np.maximum(read, read.T),
+            descent=descent,
+        )
         set_fields(self, rows=places, secrets=Secrets(_read_pairs(pairs, prior.states)), _shifts={})
 
     @property
@@ -271,7 +332,9 @@ class ChainRows:
                 allowed="pf.Gaussian noise",
                 instead="pf.learning.Trajectories, for any noise",
             )
-        everything = deviations(iteration, Displacements.of_parts([self._part(0, len(self.rows) - 1)]))
+        everything = deviations(
+            iteration, Displacements.of_parts([self._part(0, len(self.rows) - 1)])
+        )
         found = {"group": (least(gaussian_promises(float(everything[0])), kind), 0)}
         if kind.example.divergence in (Divergence.HOCKEY_STICK, Divergence.RENYI):
             if len(self.rows) <= _MOST_COUPLED:
@@ -285,16 +348,26 @@ class ChainRows:
     @property
     def _in_order(self) -> bool:
         """Whether each row of the sequence has a step of its own, once, in the order of the chain."""
-        return self.descent.passes == 1 and bool((np.diff(self.rows // self.descent.batch_size) > 0).all())
+        return self.descent.passes == 1 and bool(
+            (np.diff(self.rows // self.descent.batch_size) > 0).all()
+        )
 
     def _in_chain_order(self, iteration: Iteration, kind: GuaranteeFamily) -> float:
         """Return the loss of all iterates, each of which reads one row of the sequence (M38 (i))."""
-        moves, largest = self.descent.moves(self.distances), float(self._each_row.sizes.max(initial=0.0))
+        moves, largest = (
+            self.descent.moves(self.distances),
+            float(self._each_row.sizes.max(initial=0.0)),
+        )
         shifts = moves / max(float(moves.max()), 1e-300) * largest / float(iteration.scales.min())
         alpha = kind.example.alpha
         orders = _ORDERS if alpha == math.inf else (alpha,)
         losses = [
-            (order, leak_of_order(self.chain, order / 2 * shifts * shifts * (1 + 16 * UNIT), order, self.secrets))
+            (
+                order,
+                leak_of_order(
+                    self.chain, order / 2 * shifts * shifts * (1 + 16 * UNIT), order, self.secrets
+                ),
+            )
             for order in orders
         ]
         finite = [(order, loss) for order, loss in losses if loss < math.inf]
@@ -348,9 +421,18 @@ class ChainRows:
 def _read_pairs(given: Any, states: int) -> Indices:
     if given is None:
         return np.argwhere(~np.eye(states, dtype=np.bool_))
-    pairs = np.atleast_2d(read_array(given, "The pairs", f"numbers below {states}", "pairs=[(0, 1)]"))
-    if pairs.dtype.kind not in "iu" or pairs.shape[1:] != (2,) or pairs.min() < 0 or pairs.max() >= states:
+    pairs = np.atleast_2d(
+        read_array(given, "The pairs", f"numbers below {states}", "pairs=[(0, 1)]")
+    )
+    if (
+        pairs.dtype.kind not in "iu"
+        or pairs.shape[1:] != (2,)
+        or pairs.min() < 0
+        or pairs.max() >= states
+    ):
         raise UsageError(
-            "Pairs that are not of two states.", allowed=f"numbers below {states}", instead="pairs=[(0, 1)]"
+            "Pairs that are not of two states.",
+            allowed=f"numbers below {states}",
+            instead="pairs=[(0, 1)]",
         )
     return np.concatenate([pairs, pairs[:, ::-1]]).astype(np.intp)

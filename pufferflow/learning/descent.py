@@ -11,7 +11,14 @@ from pufferflow.core.arrays import Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
 from pufferflow.core.validate import in_few_digits, instance, number_above, set_fields
-from pufferflow.learning.displacements import Displacements, listed, read_array, read_count, read_size, read_sizes
+from pufferflow.learning.displacements import (
+    Displacements,
+    listed,
+    read_array,
+    read_count,
+    read_size,
+    read_sizes,
+)
 from pufferflow.learning.iteration import Iteration
 from pufferflow.noise.gaussian import Gaussian
 
@@ -83,7 +90,11 @@ class Descent:
                 instead=f"step_size={most / 2:g}",
             )
         if not self.convex and self.strong_convexity:
-            raise UsageError("A strongly convex loss that is not convex.", allowed="one of them", instead="convex=True")
+            raise UsageError(
+                "A strongly convex loss that is not convex.",
+                allowed="one of them",
+                instead="convex=True",
+            )
 
     @property
     def steps_per_pass(self) -> int:
@@ -137,16 +148,25 @@ class Descent:
         min(2·step_size·lipschitz, step_size·data_lipschitz·distance), in every pass.
         """
         allowed = f"numbers >= 0, one for each of the {self.rows} rows"
-        read = np.atleast_2d(read_sizes(distances, "The distances", allowed, "distances=[0.0, 2.0, …]"))
+        read = np.atleast_2d(
+            read_sizes(distances, "The distances", allowed, "distances=[0.0, 2.0, …]")
+        )
         if read.ndim != 2 or read.shape[1] != self.rows:
-            raise UsageError(f"Distances of shape {read.shape}.", allowed=allowed, instead="distances=[0.0, 2.0, …]")
+            raise UsageError(
+                f"Distances of shape {read.shape}.",
+                allowed=allowed,
+                instead="distances=[0.0, 2.0, …]",
+            )
         moving = [np.flatnonzero(row) for row in read]
-        return self.displacements_of([(rows, row[rows]) for rows, row in zip(moving, read, strict=True)])
+        return self.displacements_of(
+            [(rows, row[rows]) for rows, row in zip(moving, read, strict=True)]
+        )
 
     def displacements_of(self, moved: Sequence[tuple[Any, Any]]) -> Displacements:
         """Return the same, given only the rows that move, each once and in rising order, with their distances."""
         pairs = [
-            listed(one, "A pair of rows and distances", _MOVED, _SOME) for one in listed(moved, "moved", _MOVED, _SOME)
+            listed(one, "A pair of rows and distances", _MOVED, _SOME)
+            for one in listed(moved, "moved", _MOVED, _SOME)
         ]
         if not pairs or any(len(pair) != 2 for pair in pairs):
             raise UsageError("No pairs of rows and distances.", allowed=_MOVED, instead=_SOME)
@@ -210,9 +230,17 @@ class Descent:
 
 def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
     """Return the places of some rows among those of a descent (all, if none are named), and their positions."""
-    places = np.arange(most) if rows is None else read_array(rows, "The rows", "places of rows", "rows=[0, 1, 2]")
+    places = (
+        np.arange(most)
+        if rows is None
+        else read_array(rows, "The rows", "places of rows", "rows=[0, 1, 2]")
+    )
     if places.ndim != 1 or not len(places) or places.dtype.kind not in "iu":
-        raise UsageError("The rows are no list of whole numbers.", allowed="places of rows", instead="rows=[0, 1, 2]")
+        raise UsageError(
+            "The rows are no list of whole numbers.",
+            allowed="places of rows",
+            instead="rows=[0, 1, 2]",
+        )
     if len(np.unique(places)) != len(places) or places.min() < 0 or places.max() >= most:
         raise UsageError(
             f"Rows that are not among the {most} rows of the descent, or there twice.",
@@ -220,8 +248,16 @@ def read_places(rows: Any, positions: Any, most: int) -> tuple[Indices, Floats]:
             instead="rows=[0, 1, 2]",
         )
     allowed, instead = "a rising number for each row", "positions=[0, 1]"
-    given = np.arange(len(places)) if positions is None else read_array(positions, "The positions", allowed, instead)
+    given = (
+        np.arange(len(places))
+        if positions is None
+        else read_array(positions, "The positions", allowed, instead)
+    )
     times = given.astype(np.float64) if given.dtype.kind in "iuf" else np.zeros(0)
-    if times.shape != places.shape or not np.isfinite(times).all() or not (np.diff(times) > 0).all():
+    if (
+        times.shape != places.shape
+        or not np.isfinite(times).all()
+        or not (np.diff(times) > 0).all()
+    ):
         raise UsageError("Positions that do not rise.", allowed=allowed, instead=instead)
     return places.astype(np.intp), times

@@ -17,7 +17,13 @@ import numpy as np
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT
-from pufferflow.core.validate import finite_number_at_least_zero, instance, quoted, set_fields, whole_number
+from pufferflow.core.validate import (
+    finite_number_at_least_zero,
+    instance,
+    quoted,
+    set_fields,
+    whole_number,
+)
 from pufferflow.distributions.distances import winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.gaussian_law import GaussianLaw
@@ -54,27 +60,48 @@ class Displacements:
     sizes: Floats
 
     def __post_init__(self) -> None:
-        parts = [read_array(one, "Displacements", _ALLOWED, _INSTEAD) for one in (self.first, self.at, self.sizes)]
+        parts = [
+            read_array(one, "Displacements", _ALLOWED, _INSTEAD)
+            for one in (self.first, self.at, self.sizes)
+        ]
         kinds = [part.dtype.kind for part in parts]
-        if any(part.ndim != 1 for part in parts) or kinds[0] + kinds[1] not in ("ii", "iu", "ui", "uu"):
+        if any(part.ndim != 1 for part in parts) or kinds[0] + kinds[1] not in (
+            "ii",
+            "iu",
+            "ui",
+            "uu",
+        ):
             raise UsageError(
-                "Displacements that are no arrays.", allowed=_ALLOWED, instead="pf.learning.Displacements.of"
+                "Displacements that are no arrays.",
+                allowed=_ALLOWED,
+                instead="pf.learning.Displacements.of",
             )
         first, at, sizes = parts
-        whole = len(first) and first[0] == 0 and first[-1] == len(at) == len(sizes) and (np.diff(first) >= 0).all()
+        whole = (
+            len(first)
+            and first[0] == 0
+            and first[-1] == len(at) == len(sizes)
+            and (np.diff(first) >= 0).all()
+        )
         if not whole or kinds[2] not in "iuf":
             raise UsageError(
                 "Displacements whose steps, sizes and beginnings do not fit each other.",
                 allowed=_ALLOWED,
                 instead="pf.learning.Displacements.of",
             )
-        set_fields(self, first=first.astype(np.intp), at=at.astype(np.intp), sizes=sizes.astype(np.float64))
+        set_fields(
+            self, first=first.astype(np.intp), at=at.astype(np.intp), sizes=sizes.astype(np.float64)
+        )
         if not (self.sizes >= 0).all():
-            raise UsageError("Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD)
+            raise UsageError(
+                "Displacements with a NaN or a number below 0.", allowed=_ALLOWED, instead=_INSTEAD
+            )
         begins = np.isin(np.arange(1, len(self.at)), self.first)
         if (self.at < 0).any() or not ((np.diff(self.at) > 0) | begins).all():
             raise UsageError(
-                "Displacements whose steps do not rise from 0 on.", allowed="each step once", instead="Displacements.of"
+                "Displacements whose steps do not rise from 0 on.",
+                allowed="each step once",
+                instead="Displacements.of",
             )
 
     @property
@@ -94,7 +121,9 @@ class Displacements:
         read = np.atleast_2d(read_sizes(given, "The displacements", _ALLOWED, _INSTEAD))
         if read.ndim != 2 or read.shape[1] != steps or not len(read):
             raise UsageError(
-                f"Displacements of shape {read.shape} for {steps} steps.", allowed=_ALLOWED, instead=_INSTEAD
+                f"Displacements of shape {read.shape} for {steps} steps.",
+                allowed=_ALLOWED,
+                instead=_INSTEAD,
             )
         owner, at = np.nonzero(read)
         return cls(np.searchsorted(owner, np.arange(len(read) + 1)), at, read[owner, at])
@@ -103,7 +132,11 @@ class Displacements:
     def of_parts(cls, parts: Sequence[tuple[Indices, Floats]]) -> "Displacements":
         """Return displacements that are each given by the steps that move and their movements."""
         first = np.cumsum([0, *(len(at) for at, _ in parts)])
-        return cls(first, np.concatenate([at for at, _ in parts]), np.concatenate([sizes for _, sizes in parts]))
+        return cls(
+            first,
+            np.concatenate([at for at, _ in parts]),
+            np.concatenate([sizes for _, sizes in parts]),
+        )
 
     def part(self, which: int) -> tuple[Indices, Floats]:
         """Return the steps that one displacement moves, and their movements."""
@@ -138,7 +171,9 @@ class Trajectories:
 
     def __init__(self, sizes: Any, masses: Any) -> None:
         read = np.atleast_2d(read_sizes(sizes, "The trajectories", _ALLOWED, _INSTEAD))
-        weights = read_sizes(masses, "The masses", "a probability > 0 for each pair of trajectories", "[0.5, 0.5]")
+        weights = read_sizes(
+            masses, "The masses", "a probability > 0 for each pair of trajectories", "[0.5, 0.5]"
+        )
         if weights.shape != (len(read),) or abs(float(weights.sum()) - 1) > _MASS:
             raise UsageError(
                 f"{weights.size} masses for {len(read)} pairs of trajectories, with the sum {float(weights.sum()):g}.",
@@ -146,7 +181,9 @@ class Trajectories:
                 instead="masses=[0.5, 0.5]",
             )
         possible = weights > 0
-        set_fields(self, displacements=Displacements.of(read[possible], read.shape[1]), steps=read.shape[1])
+        set_fields(
+            self, displacements=Displacements.of(read[possible], read.shape[1]), steps=read.shape[1]
+        )
         set_fields(self, masses=weights[possible])
 
 
@@ -168,7 +205,12 @@ class Marginals:
     sizes: Floats
 
     def __init__(
-        self, left: Iterable[Any], right: Iterable[Any], *, independent_given_secret: bool, lipschitz: float = 1.0
+        self,
+        left: Iterable[Any],
+        right: Iterable[Any],
+        *,
+        independent_given_secret: bool,
+        lipschitz: float = 1.0,
     ) -> None:
         if independent_given_secret is not True:
             raise Refused(
@@ -229,7 +271,9 @@ def read_array(given: object, name: str, allowed: str, instead: str) -> Array:
     try:
         return np.asarray(cast(Any, given))
     except ValueError as error:
-        raise UsageError(f"{name} have rows of different lengths.", allowed=allowed, instead=instead) from error
+        raise UsageError(
+            f"{name} have rows of different lengths.", allowed=allowed, instead=instead
+        ) from error
 
 
 def read_sizes(given: object, name: str, allowed: str, instead: str) -> Floats:
@@ -239,7 +283,9 @@ def read_sizes(given: object, name: str, allowed: str, instead: str) -> Floats:
         raise UsageError(f"{name} are of type {read.dtype}.", allowed=allowed, instead=instead)
     floats = read.astype(np.float64)
     if np.isnan(floats).any() or (floats < 0).any():
-        raise UsageError(f"{name} have a NaN or a number below 0.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} have a NaN or a number below 0.", allowed=allowed, instead=instead
+        )
     return floats
 
 
@@ -272,7 +318,9 @@ class Coupling:
         if self.prior is None:
             return _of_groups(order, step_of, float(length(np.ones(1))[0]))
         parts = [
-            part for group in _alike(self.prior, order, step_of) for part in self._of_group(self.prior, *group, length)
+            part
+            for group in _alike(self.prior, order, step_of)
+            for part in self._of_group(self.prior, *group, length)
         ]
         return Displacements.of_parts(parts)
 
@@ -284,7 +332,9 @@ class Coupling:
         covariance.check(positions)
         if isinstance(covariance, Exchangeable):
             # all others move equally: of the secret rows the one that is read last loses most
-            shares = np.maximum(*covariance.toward(positions[[0]], np.array([positions[0], positions[0] + 1])))[0, 1]
+            shares = np.maximum(
+                *covariance.toward(positions[[0]], np.array([positions[0], positions[0] + 1]))
+            )[0, 1]
             moved = np.full(len(steps), length(np.array([min(shares, 1.0)]))[0])
             moved[steps.argmax()] = length(np.ones(1))[0]
             yield from _added(steps, moved[None])
@@ -295,7 +345,9 @@ class Coupling:
         places = covariance.places(positions)
         width = max(_MOST_PAIRS // max(len(positions), 1), 1)
         for start in range(0, len(places), width):
-            shares = np.minimum(np.maximum(*covariance.toward(places[start : start + width], positions)), 1.0)
+            shares = np.minimum(
+                np.maximum(*covariance.toward(places[start : start + width], positions)), 1.0
+            )
             yield from _added(steps, length(shares.ravel()).reshape(shares.shape))
 
 
@@ -318,13 +370,19 @@ def _shares(prior: GaussianPrior, scenario: Scenario, columns: Sequence[str]) ->
     if isinstance(secret, Initial):  # its row need not be among those that are read
         return None
     if tuples is None:
-        return np.ones(len(columns)) if secret.reads is not None and not secret.reads[1].finite else None
+        return (
+            np.ones(len(columns))
+            if secret.reads is not None and not secret.reads[1].finite
+            else None
+        )
     if prior.across is None or tuples.finite:
         return None
     if not isinstance(secret, Derived):
         return np.ones(len(columns))
     shares = np.maximum(*shares_of_column(prior.across, tuples.columns.index(secret.name), tuples))
-    return np.array([shares[tuples.columns.index(name)] if name in tuples.columns else 0.0 for name in columns])
+    return np.array(
+        [shares[tuples.columns.index(name)] if name in tuples.columns else 0.0 for name in columns]
+    )
 
 
 def _of_groups(order: PublicOrder, step_of: Indices, length: float) -> Displacements:
@@ -339,7 +397,9 @@ def _of_groups(order: PublicOrder, step_of: Indices, length: float) -> Displacem
     return Displacements(first, at, np.asarray(counts * length * rounding, dtype=np.float64))
 
 
-def _alike(prior: GaussianPrior, order: PublicOrder, step_of: Indices) -> list[tuple[Floats, Indices]]:
+def _alike(
+    prior: GaussianPrior, order: PublicOrder, step_of: Indices
+) -> list[tuple[Floats, Indices]]:
     """Return positions and steps of each group, once for those that share both."""
     found: dict[bytes, tuple[Floats, Indices]] = {}
     stands = prior.covariance.stationary
@@ -378,9 +438,13 @@ def _of_sequence(
     shares = np.minimum(np.maximum(*covariance.toward(np.zeros(1), lags))[0], 1.0)
     near = int(np.searchsorted(-shares, -_FAR)) if (np.diff(shares) <= 0).all() else len(lags)
     near = min(max(near, 1), max(_MOST_PAIRS // len(positions), 1))
-    beyond = 2 * math.fsum(length(np.maximum.accumulate(shares[::-1])[::-1][near:])) * (1 + 8 * UNIT)
+    beyond = (
+        2 * math.fsum(length(np.maximum.accumulate(shares[::-1])[::-1][near:])) * (1 + 8 * UNIT)
+    )
     last = steps.max(keepdims=True)
     for row in range(len(positions)):
         low, high = max(row - near, 0), min(row + near + 1, len(positions))
-        own = np.minimum(np.maximum(*covariance.toward(positions[[row]], positions[low:high]))[0], 1.0)
+        own = np.minimum(
+            np.maximum(*covariance.toward(positions[[row]], positions[low:high]))[0], 1.0
+        )
         yield from _added(np.append(steps[low:high], last), np.append(length(own), beyond)[None])

@@ -20,7 +20,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from pufferflow.core.arrays import Array, Flags, Floats
 from pufferflow.core.errors import Refused, UsageError
@@ -56,7 +61,15 @@ from pufferflow.release.publish import CostAccount
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 
-__all__ = ["ClassifierMixin", "Estimator", "RegressorMixin", "accuracy", "r2", "read_arrays", "read_features"]
+__all__ = [
+    "ClassifierMixin",
+    "Estimator",
+    "RegressorMixin",
+    "accuracy",
+    "r2",
+    "read_arrays",
+    "read_features",
+]
 
 _SEARCH = GridSearchCV.__mro__[1]
 """The base of all searches."""
@@ -77,7 +90,9 @@ class Estimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags: Any = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # null and NaN are read as a declared value: an error would reveal them
+        tags.input_tags.allow_nan = (
+            True  # null and NaN are read as a declared value: an error would reveal them
+        )
         tags.non_deterministic = True
         tags.target_tags.required = True
         if tags.classifier_tags is not None:
@@ -96,7 +111,10 @@ def read_arrays(model: Estimator, X: Any, y: Any) -> tuple[Floats, Array, list[s
 
 def read_features(model: Estimator, X: Any) -> Floats:  # noqa: N803
     """Return features of rows to predict, as many as the model was fitted to."""
-    return cast(Floats, validate_data(model, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"))
+    return cast(
+        Floats,
+        validate_data(model, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"),
+    )
 
 
 def r2(truth: Any, predicted: Array, weights: Any) -> float:
@@ -124,7 +142,11 @@ def _steps_beside(caller: Any) -> list[tuple[str, Any]]:
     """Return the steps fitted to the same rows before the model, with names."""
     if isinstance(caller, Pipeline):
         return cast(Any, caller).steps[:-1]
-    return [("transformer", cast(Any, caller).transformer)] if isinstance(caller, TransformedTargetRegressor) else []
+    return (
+        [("transformer", cast(Any, caller).transformer)]
+        if isinstance(caller, TransformedTargetRegressor)
+        else []
+    )
 
 
 def _learns(step: Any) -> bool:
@@ -173,7 +195,9 @@ class PrivateModel(Estimator, abc.ABC):
         """Return the plan of a fit, with its noise and its cost; no private row is read."""
         request, target = self._request(X, y)
         columns = read_columns(request, target, self.features, self.bounds, labels=self._labels)
-        request = request.asking(FittedModel("coefficient", (), f"{self._in_words()} of {columns.in_words()}"))
+        request = request.asking(
+            FittedModel("coefficient", (), f"{self._in_words()} of {columns.in_words()}")
+        )
         promise = self._promise()
         scenario = request.scenario
         apart = all(prior.independent_rows for prior in scenario.priors)
@@ -183,7 +207,9 @@ class PrivateModel(Estimator, abc.ABC):
         beliefs = beliefs_of(scenario, columns.names, order)
         fitting, pure, notes = self._fitting(ModelFacts(order, hidden, beliefs, promise, columns))
         table, start = PlannedTable(rows, order), self._start(columns)
-        plan = ModelPlan(ModelTraining(promise, request, columns, table, beliefs, fitting, pure, notes, start))
+        plan = ModelPlan(
+            ModelTraining(promise, request, columns, table, beliefs, fitting, pure, notes, start)
+        )
         _ = plan.certificate
         return plan
 
@@ -232,7 +258,9 @@ class PrivateModel(Estimator, abc.ABC):
         own = np.append(np.ravel(self.intercept_), np.ravel(self.coef_))
         if len(own) != len(columns.names):
             raise UsageError(
-                "A warm start from a model of other features.", allowed="the same features", instead="clone(model)"
+                "A warm start from a model of other features.",
+                allowed="the same features",
+                instead="clone(model)",
             )
         return in_scaled_units(columns, own)
 
@@ -240,7 +268,9 @@ class PrivateModel(Estimator, abc.ABC):
         """Return w·x + b for each row."""
         check_is_fitted(self)
         names = self.plan_.columns.features
-        if isinstance(X, pl.LazyFrame) or (isinstance(X, pl.DataFrame) and set(names) <= set(X.columns)):
+        if isinstance(X, pl.LazyFrame) or (
+            isinstance(X, pl.DataFrame) and set(names) <= set(X.columns)
+        ):
             rows = columns_as_numbers(X.lazy(), names)
         else:
             rows = read_features(self, X)
@@ -256,9 +286,13 @@ class PrivateModel(Estimator, abc.ABC):
                     instead=f"{type(self).__name__}(pf.Scenario(…), pf.Approx(1.0, 1e-6))",
                 )
             return protect(X, self.scenario).request, y
-        if isinstance(X, pl.LazyFrame) or (y is None and (isinstance(X, pl.DataFrame) or arrow_table(X) is not None)):
+        if isinstance(X, pl.LazyFrame) or (
+            y is None and (isinstance(X, pl.DataFrame) or arrow_table(X) is not None)
+        ):
             raise UsageError(
-                "The target y is left out, or is no name.", allowed=_ARRAYS, instead="model.fit(frame, y='pay')"
+                "The target y is left out, or is no name.",
+                allowed=_ARRAYS,
+                instead="model.fit(frame, y='pay')",
             )
         return self._of_arrays(X, y)
 
@@ -272,12 +306,16 @@ class PrivateModel(Estimator, abc.ABC):
         numbers, target, names = read_arrays(self, X, y)
         if target.dtype.kind == "c":
             raise UsageError(
-                "Complex data not supported: the target is complex.", allowed="numbers or labels", instead="y.real"
+                "Complex data not supported: the target is complex.",
+                allowed="numbers or labels",
+                instead="y.real",
             )
         scenario = self._scenario_of(names)
         own = next((name for name in scenario.sensitive if name not in names), "y")
         values = pl.Series(own, target.tolist() if target.dtype == object else target, strict=False)
-        frame = pl.DataFrame({**{name: numbers[:, place] for place, name in enumerate(names)}, own: values})
+        frame = pl.DataFrame(
+            {**{name: numbers[:, place] for place, name in enumerate(names)}, own: values}
+        )
         return protect(frame, scenario).request, own
 
     def _scenario_of(self, names: Sequence[str]) -> Scenario:
@@ -285,7 +323,10 @@ class PrivateModel(Estimator, abc.ABC):
         if self.scenario is None:
             return Scenario([*self._secrets(names)], Independent())
         given = self.scenario
-        if not all(prior.any_law or prior.any_correlation for prior in given.priors) or given.public:
+        if (
+            not all(prior.any_law or prior.any_correlation for prior in given.priors)
+            or given.public
+        ):
             raise UsageError(
                 "Arrays under a scenario with groups, an order or public columns: arrays have neither units nor times.",
                 allowed=_ARRAYS,
@@ -333,5 +374,7 @@ def labels_of(given: object) -> list[Label]:
     plain: object = np.asarray(given).tolist()
     listed = cast(list[Label], plain) if isinstance(plain, list) else []
     if len(listed) != 2 or listed[0] == listed[1]:
-        raise UsageError(f"classes is {quoted(given)}.", allowed="two different labels", instead="classes=(0, 1)")
+        raise UsageError(
+            f"classes is {quoted(given)}.", allowed="two different labels", instead="classes=(0, 1)"
+        )
     return listed

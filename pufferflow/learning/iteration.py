@@ -50,7 +50,9 @@ class Iteration:
     """The Lipschitz constant of each step; of one element if all have the same."""
     dimension: int
 
-    def __init__(self, steps: int, noise: Noise | Iterable[Noise], contraction: Any = 1.0, dimension: int = 1) -> None:
+    def __init__(
+        self, steps: int, noise: Noise | Iterable[Noise], contraction: Any = 1.0, dimension: int = 1
+    ) -> None:
         count = read_count(steps, "steps")
         noises, noise_of = _read_noises(noise, count)
         set_fields(self, steps=count, noises=noises, noise_of=noise_of)
@@ -88,17 +90,24 @@ def _read_noises(given: object, steps: int) -> tuple[tuple[Noise, ...], Indices]
         for one in each:
             instance(one, Noise, "A noise", allowed=allowed, instead=_INSTEAD)
         if len(each) != steps:
-            raise UsageError(f"{len(each)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD)
+            raise UsageError(
+                f"{len(each)} noises for {steps} steps.", allowed=allowed, instead=_INSTEAD
+            )
         place_of: dict[Noise, int] = {}
         places = [place_of.setdefault(noise, len(place_of)) for noise in each]
         noises = list(place_of)
     scales = [noise.scale for noise in noises]
     if min(scales) == 0:
         raise UsageError(
-            "A step without noise.", allowed=allowed, instead="joining it to the next step that has noise, as one ψ"
+            "A step without noise.",
+            allowed=allowed,
+            instead="joining it to the next step that has noise, as one ψ",
         )
     if max(scales) / _APART > min(scales):
-        raise UsageError("Noises of scales too far apart for floats.", allowed="scales within 1e100 of each other")
+        raise UsageError(
+            "Noises of scales too far apart for floats.",
+            allowed="scales within 1e100 of each other",
+        )
     return tuple(noises), np.array(places if len(noises) > 1 else [0], dtype=np.intp)
 
 
@@ -107,7 +116,9 @@ def _read_contractions(given: object, steps: int) -> Floats:
     read = np.atleast_1d(read_sizes(given, "The contractions", allowed, "contraction=1.0"))
     if read.shape not in ((1,), (steps,)):
         raise UsageError(
-            f"Contractions of shape {read.shape} for {steps} steps.", allowed=allowed, instead="contraction=1"
+            f"Contractions of shape {read.shape} for {steps} steps.",
+            allowed=allowed,
+            instead="contraction=1",
         )
     return read[:1] if (read == read[0]).all() else read
 

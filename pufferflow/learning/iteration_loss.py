@@ -22,9 +22,20 @@ from pufferflow.distributions.finite_law import Law
 from pufferflow.learning.dependent_rows import ChainRows, GaussianRows
 from pufferflow.learning.displacements import Displacements, Marginals, Proofs, Trajectories
 from pufferflow.learning.iteration import Iteration
-from pufferflow.learning.shifts import deviations, gaussian_promises, largest_displacement, likely_pairs
+from pufferflow.learning.shifts import (
+    deviations,
+    gaussian_promises,
+    largest_displacement,
+    likely_pairs,
+)
 from pufferflow.privacy.conversions import gaussian_deltas
-from pufferflow.privacy.guarantee import AnyGuaranteeFamily, Divergence, Guarantee, GuaranteeFamily, Pure
+from pufferflow.privacy.guarantee import (
+    AnyGuaranteeFamily,
+    Divergence,
+    Guarantee,
+    GuaranteeFamily,
+    Pure,
+)
 
 _MOST_PAIRS = 40_000
 _LARGEST = 1e300
@@ -52,7 +63,11 @@ class TrajectoryLaws:
     def __init__(self, left: Law, right: Law, lipschitz: float = 1.0) -> None:
         for law in (left, right):
             instance(
-                law, Law, "A law of trajectories", allowed="pf.Law", instead="pf.Law([(0, 0), (1, 1)], [0.5, 0.5])"
+                law,
+                Law,
+                "A law of trajectories",
+                allowed="pf.Law",
+                instead="pf.Law([(0, 0), (1, 1)], [0.5, 0.5])",
             )
         if left.dimension != right.dimension or len(left) * len(right) > _MOST_PAIRS:
             raise UsageError(
@@ -74,12 +89,18 @@ class TrajectoryLaws:
         shifts = self._shifts(iteration)
         found = {"worst pair": (least(gaussian_promises(self._bottleneck(shifts)), kind), 0)}
         if kind.example.divergence in (Divergence.HOCKEY_STICK, Divergence.RENYI):
-            found["likely pairs"] = min(self._mean(shifts, prices, kind) for prices in _prices(shifts, kind)), 0
+            found["likely pairs"] = (
+                min(self._mean(shifts, prices, kind) for prices in _prices(shifts, kind)),
+                0,
+            )
         return found
 
     def _shifts(self, iteration: Iteration) -> Floats:
         """Return the Gaussian shift of each pair of trajectories."""
-        left, right = (np.asarray(law.values, np.float64).reshape(len(law), -1) for law in (self.left, self.right))
+        left, right = (
+            np.asarray(law.values, np.float64).reshape(len(law), -1)
+            for law in (self.left, self.right)
+        )
         with np.errstate(over="ignore"):
             sizes = np.abs(left[:, None] - right[None]) * self.lipschitz * (1 + 2.0**-50)
         moved = Displacements.of(sizes.reshape(-1, iteration.steps), iteration.steps)
@@ -100,7 +121,9 @@ class TrajectoryLaws:
 
     def _mean(self, shifts: Floats, prices: Floats, kind: GuaranteeFamily) -> float:
         plan: Any = emd.cheapest(self.left, self.right, prices / max(float(prices.max()), 1e-300))
-        return mean_of_shifts(shifts[plan.rows, plan.columns], plan.masses / plan.masses.sum(), kind)
+        return mean_of_shifts(
+            shifts[plan.rows, plan.columns], plan.masses / plan.masses.sum(), kind
+        )
 
 
 def _prices(shifts: Floats, kind: GuaranteeFamily) -> list[Floats]:
@@ -108,11 +131,16 @@ def _prices(shifts: Floats, kind: GuaranteeFamily) -> list[Floats]:
     alpha = kind.example.alpha
     orders = (alpha,) if alpha < np.inf else _ORDERS
     with np.errstate(over="ignore"):
-        squares = [np.minimum(order * (order - 1) / 2 * shifts * shifts, _LARGEST) for order in orders]
+        squares = [
+            np.minimum(order * (order - 1) / 2 * shifts * shifts, _LARGEST) for order in orders
+        ]
     prices = [np.exp(np.minimum(square - square.max(), 0.0)) for square in squares]
     if alpha == np.inf:
         flat = np.maximum(shifts, 1e-300).ravel()
-        prices += [gaussian_deltas(flat, epsilon).reshape(shifts.shape) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
+        prices += [
+            gaussian_deltas(flat, epsilon).reshape(shifts.shape)
+            for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)
+        ]
     return prices
 
 
@@ -168,7 +196,9 @@ def iteration_loss(iteration: Iteration, moved: Any, kind: AnyGuaranteeFamily) -
             allowed="finite displacements, and guarantees that the noise can keep",
             instead="pf.Approx.of(delta=1e-6), or a bound on how far inputs move a step",
         )
-    return IterationLoss(value, known.at(value), proof, secret, {name: loss for name, (loss, _) in proofs.items()})
+    return IterationLoss(
+        value, known.at(value), proof, secret, {name: loss for name, (loss, _) in proofs.items()}
+    )
 
 
 def _check_kind(iteration: Iteration, kind: GuaranteeFamily) -> None:
@@ -189,7 +219,9 @@ def _proofs(iteration: Iteration, moved: Any, kind: GuaranteeFamily) -> Proofs:
         return moved.proofs(iteration, kind)
     if isinstance(moved, Marginals):
         return {
-            "independent steps": largest_displacement(iteration, Displacements.of(moved.sizes, iteration.steps), kind)
+            "independent steps": largest_displacement(
+                iteration, Displacements.of(moved.sizes, iteration.steps), kind
+            )
         }
     read = moved if isinstance(moved, Displacements) else Displacements.of(moved, iteration.steps)
     if read.at.max(initial=0) >= iteration.steps:
@@ -201,17 +233,27 @@ def _proofs(iteration: Iteration, moved: Any, kind: GuaranteeFamily) -> Proofs:
     return {"shifts": largest_displacement(iteration, read, kind)}
 
 
-def _of_couplings(iteration: Iteration, couplings: list[Trajectories], kind: GuaranteeFamily) -> Proofs:
+def _of_couplings(
+    iteration: Iteration, couplings: list[Trajectories], kind: GuaranteeFamily
+) -> Proofs:
     """Return the losses by the worst pair of trajectories, and by the mean over all pairs."""
     for coupling in couplings:
-        instance(coupling, Trajectories, "A coupling", allowed="pf.learning.Trajectories", instead="Trajectories(…)")
+        instance(
+            coupling,
+            Trajectories,
+            "A coupling",
+            allowed="pf.learning.Trajectories",
+            instead="Trajectories(…)",
+        )
         if coupling.steps != iteration.steps:
             raise UsageError(
                 f"Trajectories of {coupling.steps} steps for an iteration of {iteration.steps}.",
                 allowed="a size for each step",
                 instead=f"pf.learning.Iteration(steps={coupling.steps}, …)",
             )
-    worst = [largest_displacement(iteration, coupling.displacements, kind)[0] for coupling in couplings]
+    worst = [
+        largest_displacement(iteration, coupling.displacements, kind)[0] for coupling in couplings
+    ]
     likely = [likely_pairs(iteration, coupling, kind) for coupling in couplings]
     return {"worst pair": _largest(worst), "likely pairs": _largest(likely)}
 

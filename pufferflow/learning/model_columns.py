@@ -98,7 +98,11 @@ class Objective:
             slopes = scores - targets
         if self.name == "huber":
             slopes = np.clip(slopes, -self.width, self.width)
-        return slopes if self.clip == math.inf else slopes / np.maximum(np.abs(slopes) * lengths / self.clip, 1.0)
+        return (
+            slopes
+            if self.clip == math.inf
+            else slopes / np.maximum(np.abs(slopes) * lengths / self.clip, 1.0)
+        )
 
     def moved(self, features: Floats, targets: Floats) -> Floats:
         """Return how far the gradient of a row moves with it, at most."""
@@ -107,7 +111,9 @@ class Objective:
 
 
 _AT_ONCE = 1 << 12
-_BOUNDS = "a pair (low, high) with low < high for each public feature, such as bounds={'age': (0, 120)}"
+_BOUNDS = (
+    "a pair (low, high) with low < high for each public feature, such as bounds={'age': (0, 120)}"
+)
 
 
 @final
@@ -152,13 +158,17 @@ class ModelColumns:
         return f"{self.target!r} on {', '.join(map(repr, self.features))}"
 
 
-def read_columns(request: Request, target: object, features: object, bounds: object, *, labels: bool) -> ModelColumns:
+def read_columns(
+    request: Request, target: object, features: object, bounds: object, *, labels: bool
+) -> ModelColumns:
     """Return the columns that a scenario and declared bounds allow a model to read."""
     _check_secret(request)
     known = (*request.domains, *request.public)
     if not isinstance(target, str) or target not in request.domains:
         raise UsageError(
-            f"The target y is {quoted(target)}." if target is not None else "The target y is left out.",
+            f"The target y is {quoted(target)}."
+            if target is not None
+            else "The target y is left out.",
             allowed=f"the name of a sensitive column: {', '.join(map(repr, request.domains)) or 'none'}",
             instead=f"model.fit(frame, y={next(iter(request.domains), 'level')!r})",
         )
@@ -170,7 +180,9 @@ def read_columns(request: Request, target: object, features: object, bounds: obj
     for name, (low, high) in zip((*names, target), ends.tolist(), strict=True):
         if not low < high:
             raise UsageError(
-                f"The column {name!r} has a single value.", allowed="two values or more", instead="features=[…]"
+                f"The column {name!r} has a single value.",
+                allowed="two values or more",
+                instead="features=[…]",
             )
     return ModelColumns(names, target, (*read, own), ends[:, 0], ends[:, 1], classes)
 
@@ -184,7 +196,9 @@ def _check_secret(request: Request) -> None:
         )
 
 
-def _features(request: Request, target: str, given: object, known: Sequence[str]) -> tuple[str, ...]:
+def _features(
+    request: Request, target: str, given: object, known: Sequence[str]
+) -> tuple[str, ...]:
     if given is None:
         names = tuple(name for name in request.domains if name != target)
     elif isinstance(given, str):
@@ -203,7 +217,9 @@ def _features(request: Request, target: str, given: object, known: Sequence[str]
     return names
 
 
-def _declared(request: Request, given: object, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+def _declared(
+    request: Request, given: object, names: Sequence[str]
+) -> dict[str, tuple[float, float]]:
     """Return the declared bounds of public features; those of hidden ones have to be those of their domains."""
     public = [name for name in names if name not in request.domains]
     if given is None or isinstance(given, Mapping):
@@ -219,7 +235,9 @@ def _declared(request: Request, given: object, names: Sequence[str]) -> dict[str
     elif is_pair(given):
         pairs = read_bounds(given, public)
     else:  # a pair for each feature, or for each of those that need one
-        pairs = read_bounds(given, public if len(cast(Sequence[object], given)) == len(public) else names)
+        pairs = read_bounds(
+            given, public if len(cast(Sequence[object], given)) == len(public) else names
+        )
     for name in (one for one in pairs if one in request.domains):
         _check_hidden(request.domains[name], name, pairs[name])
     return {name: pairs[name] for name in public}
@@ -266,19 +284,32 @@ def read_bounds(given: object, names: Sequence[str]) -> dict[str, tuple[float, f
         raise UsageError(
             f"bounds of shape {listed.shape} for {len(names)} features: {', '.join(map(repr, names))}.",
             allowed="one pair (low, high) for all, a pair for each in their order, or a mapping",
-            instead=f"bounds={[(0, 1)] * max(len(names), 1)}" if len(names) < 4 else "bounds=(0, 1)",
+            instead=f"bounds={[(0, 1)] * max(len(names), 1)}"
+            if len(names) < 4
+            else "bounds=(0, 1)",
         )
-    return {name: read_pair(tuple(pair), "bounds") for name, pair in zip(names, listed.tolist(), strict=True)}
+    return {
+        name: read_pair(tuple(pair), "bounds")
+        for name, pair in zip(names, listed.tolist(), strict=True)
+    }
 
 
 def read_pair(given: object, name: str) -> tuple[float, float]:
     """Return a pair of bounds."""
-    ends = list(cast(Sequence[object], given)) if isinstance(given, list | tuple | np.ndarray) else []
+    ends = (
+        list(cast(Sequence[object], given)) if isinstance(given, list | tuple | np.ndarray) else []
+    )
     if len(ends) != 2:
-        raise UsageError(f"{name} is no pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
-    low, high = (finite_number(end, name, allowed=_BOUNDS, instead=f"{name}=(0, 1)") for end in ends)
+        raise UsageError(
+            f"{name} is no pair of numbers.", allowed=_BOUNDS, instead=f"{name}=(0, 1)"
+        )
+    low, high = (
+        finite_number(end, name, allowed=_BOUNDS, instead=f"{name}=(0, 1)") for end in ends
+    )
     if not low < high:
-        raise UsageError(f"{name} goes from {low:g} to {high:g}.", allowed=_BOUNDS, instead=f"{name}=(0, 1)")
+        raise UsageError(
+            f"{name} goes from {low:g} to {high:g}.", allowed=_BOUNDS, instead=f"{name}=(0, 1)"
+        )
     return low, high
 
 
@@ -309,7 +340,9 @@ def _numbers(name: str, domain: Domain) -> Floats:
     return np.array([0.0, 1.0])
 
 
-def _target(request: Request, target: str, *, labels: bool) -> tuple[NumberColumn, tuple[Label, ...] | None]:
+def _target(
+    request: Request, target: str, *, labels: bool
+) -> tuple[NumberColumn, tuple[Label, ...] | None]:
     domain, missing = request.domains[target], request.missing(target)
     domain.check_complete(target, "A model of the column", _COMPLETE)
     if not labels:
@@ -338,13 +371,19 @@ def _ends(column: NumberColumn) -> tuple[float, float]:
 def value_handling_of(columns: ModelColumns) -> tuple[str, ...]:
     """Return a line for each column: the values that null and values outside are read as."""
     lines = list[str]()
-    for column, low, high in zip(columns.read, columns.low.tolist(), columns.high.tolist(), strict=True):
+    for column, low, high in zip(
+        columns.read, columns.low.tolist(), columns.high.tolist(), strict=True
+    ):
         where = f"{column.name}: null, NaN and unknown values count as {column.missing!r}"
         if isinstance(column.domain, Interval):
-            lines.append(f"{where}; numbers below {low:g} as {low:g}, numbers above {high:g} as {high:g}")
+            lines.append(
+                f"{where}; numbers below {low:g} as {low:g}, numbers above {high:g} as {high:g}"
+            )
         else:
             classes = " (a class each)" if isinstance(column.domain, Bins) else ""
-            lines.append(f"{where}; others as the nearest of {len(column.domain.points)} values{classes}")
+            lines.append(
+                f"{where}; others as the nearest of {len(column.domain.points)} values{classes}"
+            )
     return tuple(lines)
 
 

@@ -28,7 +28,12 @@ from pufferflow.engines.groups import not_told_apart
 from pufferflow.engines.model_rows import ModelRows, PublicOrder, without_rows
 from pufferflow.learning.displacements import GROUP, Coupling, coupling_of
 from pufferflow.learning.iteration import deviations_of, pure_of
-from pufferflow.learning.model_columns import ModelColumns, RowsOfTable, ScaledRows, value_handling_of
+from pufferflow.learning.model_columns import (
+    ModelColumns,
+    RowsOfTable,
+    ScaledRows,
+    value_handling_of,
+)
 from pufferflow.models.priors.markov import ChainPrior
 from pufferflow.models.scenario import Scenario
 from pufferflow.models.secret import Initial, Secret, ValueSecret
@@ -83,7 +88,12 @@ class ModelBelief:
         return self.coupling.exact or self.chained is not None
 
     def carried(
-        self, length: Callable[[Coupling], float], promise: Guarantee, *, pure: bool, spare: float = 0.0
+        self,
+        length: Callable[[Coupling], float],
+        promise: Guarantee,
+        *,
+        pure: bool,
+        spare: float = 0.0,
     ) -> Carried:
         """Return the proof that needs the least noise; `length` is the movement along a coupling at noise of scale 1.
 
@@ -91,9 +101,20 @@ class ModelBelief:
         unused.
         """
         group = length(self.coupling)
-        ways = [(pure_of(promise) if pure else deviations_of(promise), self.coupling.proof, self.coupling)]
+        ways = [
+            (
+                pure_of(promise) if pure else deviations_of(promise),
+                self.coupling.proof,
+                self.coupling,
+            )
+        ]
         if self.chained is not None and group > 0:
-            ways.append((*self._of_rows(self.chained, promise, group / length(self.single), pure=pure), self.single))
+            ways.append(
+                (
+                    *self._of_rows(self.chained, promise, group / length(self.single), pure=pure),
+                    self.single,
+                )
+            )
         possible = [
             Carried(length(coupling) / (budget - spare), proof, coupling)
             for budget, proof, coupling in ways
@@ -108,14 +129,18 @@ class ModelBelief:
         return min(possible, key=lambda one: one.scale)
 
     @staticmethod
-    def _of_rows(rows: ChainedRows, promise: Guarantee, group: float, *, pure: bool) -> tuple[float, str]:
+    def _of_rows(
+        rows: ChainedRows, promise: Guarantee, group: float, *, pure: bool
+    ) -> tuple[float, str]:
         """Return the largest movement of a single row, and the proof, if a group moves `group` times as far."""
         if pure:
             return rows.pure_row(pure_of(promise)), ROW_BY_ROW
         return rows.deviations(promise, group)
 
 
-def beliefs_of(scenario: Scenario, columns: Sequence[str], order: PublicOrder) -> tuple[ModelBelief, ...]:
+def beliefs_of(
+    scenario: Scenario, columns: Sequence[str], order: PublicOrder
+) -> tuple[ModelBelief, ...]:
     """Return the couplings under each prior, in order, for all rows of a table in a public order."""
     hidden = np.array([float(name in scenario.sensitive) for name in columns])
     return tuple(
@@ -140,7 +165,9 @@ def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> Chain
     inside[order.first[:-1]] = False
     if (np.diff(order.positions, prepend=-np.inf)[inside] <= 0).any():
         raise not_told_apart(scenario)
-    if (order.positions != np.rint(order.positions)).any() or max(-lows.min(), highs.max()) >= _LONGEST:
+    if (order.positions != np.rint(order.positions)).any() or max(
+        -lows.min(), highs.max()
+    ) >= _LONGEST:
         return None
     steps = int(lows.min()), int(highs.max())
     if prior.repeats is not None:  # of the position of groups only the phase matters
@@ -154,7 +181,9 @@ def _chained(prior: ChainPrior, scenario: Scenario, order: PublicOrder) -> Chain
 TERM, VALUE = "term", "coefficient"
 INTERCEPT: Final = "(intercept)"
 _SURELY: Final = 1 + 2.0**-30
-_ANY_WAY: Final = "no better coupling is known of this prior: all rows of a group may move in any way (M7)"
+_ANY_WAY: Final = (
+    "no better coupling is known of this prior: all rows of a group may move in any way (M7)"
+)
 
 
 @final
@@ -292,7 +321,11 @@ class ModelTraining(Mechanism):
     def _rows(self) -> Rows:
         """The rows of a group; along a chain at any step from the first to the last of all groups."""
         most, span = int(np.diff(self.table.order.first).max()), self._span
-        return Rows(most) if span is None else Rows(most, runs=((0, span[1] - span[0] + 1, 0),), covers=True)
+        return (
+            Rows(most)
+            if span is None
+            else Rows(most, runs=((0, span[1] - span[0] + 1, 0),), covers=True)
+        )
 
     @property
     def _span(self) -> tuple[int, int] | None:
@@ -334,7 +367,12 @@ class ModelTraining(Mechanism):
 
     def compute_name(self) -> str:
         parts = (
-            *(self.request.scenario.fingerprint, self.request.digest, self.promise, self.table.order.digest),
+            *(
+                self.request.scenario.fingerprint,
+                self.request.digest,
+                self.promise,
+                self.table.order.digest,
+            ),
             None if self.start is None else self.start.tolist(),
         )
         return SCHEME + hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -351,7 +389,9 @@ class ModelTraining(Mechanism):
             loss=self.promise.loss,
             bound=worst.proof,
             sensitivity=self.fitting.movement(worst.coupling),
-            sensitivity_unit="in epsilon" if self.pure else "in standard deviations of one Gaussian",
+            sensitivity_unit="in epsilon"
+            if self.pure
+            else "in standard deviations of one Gaussian",
             witness=f"any two secrets: {worst.proof}",
             certainty=Certainty.UPPER_BOUND.value,
             composition=self.fitting.proof,
@@ -368,10 +408,18 @@ class ModelTraining(Mechanism):
 
     def _assumptions(self) -> list[str]:
         scenario = self.request.scenario
-        said = [f"rows depend on each other as the prior says: {prior.describe()}" for prior in scenario.priors]
+        said = [
+            f"rows depend on each other as the prior says: {prior.describe()}"
+            for prior in scenario.priors
+        ]
         if scenario.within:
-            said.append(f"rows that differ in {', '.join(scenario.within)} are independent of each other")
-        return [*said, "everybody may know which rows there are, and the declared bounds of all columns"]
+            said.append(
+                f"rows that differ in {', '.join(scenario.within)} are independent of each other"
+            )
+        return [
+            *said,
+            "everybody may know which rows there are, and the declared bounds of all columns",
+        ]
 
     def explain(self) -> Explanation:
         (query,), noisy = self.request.queries, self.fitting.noise
@@ -402,7 +450,9 @@ class ModelTraining(Mechanism):
     def draw(self, reading: PrivateReader) -> DrawnAnswers:
         """Return the coefficients of the columns in their own units, the intercept first."""
         reading.begin()
-        return DrawnAnswers(pl.DataFrame({TERM: [INTERCEPT, *self.columns.features], VALUE: self.coefficients()}))
+        return DrawnAnswers(
+            pl.DataFrame({TERM: [INTERCEPT, *self.columns.features], VALUE: self.coefficients()})
+        )
 
     def coefficients(self) -> Floats:
         """Fit the model to the rows of the table, with noise."""
@@ -457,4 +507,6 @@ def in_own_units(columns: ModelColumns, scaled: Floats) -> Floats:
 def in_scaled_units(columns: ModelColumns, own: Floats) -> Floats:
     """Return the inverse of `in_own_units`."""
     half, middle = (1.0, 0.0) if columns.classes else (columns.half[-1], columns.middle[-1])
-    return np.append((own[0] + own[1:] @ columns.middle[:-1] - middle) / half, own[1:] * columns.half[:-1] / half)
+    return np.append(
+        (own[0] + own[1:] @ columns.middle[:-1] - middle) / half, own[1:] * columns.half[:-1] / half
+    )

@@ -86,7 +86,9 @@ def descent_of(  # noqa: PLR0913 - the settings of a descent
     return training
 
 
-def _batches(rows: int, objective: Objective, penalty: float, size: Any, passes: Any) -> tuple[int, int, int]:
+def _batches(
+    rows: int, objective: Objective, penalty: float, size: Any, passes: Any
+) -> tuple[int, int, int]:
     """Return batches, passes, and their product."""
     wanted = max(math.ceil(_REACH * (objective.smoothness + penalty)), 64)
     if size == "auto" and passes != "auto":
@@ -141,7 +143,9 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
     def _target_secret(self, name: str) -> Secret:
         if self.target_bounds is None:
             raise UsageError(
-                "Arrays without target_bounds.", allowed="a pair (low, high)", instead="target_bounds=(0, 1)"
+                "Arrays without target_bounds.",
+                allowed="a pair (low, high)",
+                instead="target_bounds=(0, 1)",
             )
         return Secret(name, Interval(*read_pair(self.target_bounds, "target_bounds")))
 
@@ -181,8 +185,18 @@ class PrivateRidge(PrivateRegressor):
         target_bounds: Any = None,
         account: CostAccount | None = None,
     ) -> None:
-        self.scenario, self.guarantee, self.epsilon, self.delta = scenario, guarantee, epsilon, delta
-        self.alpha, self.features, self.fit_intercept, self.solver = alpha, features, fit_intercept, solver
+        self.scenario, self.guarantee, self.epsilon, self.delta = (
+            scenario,
+            guarantee,
+            epsilon,
+            delta,
+        )
+        self.alpha, self.features, self.fit_intercept, self.solver = (
+            alpha,
+            features,
+            fit_intercept,
+            solver,
+        )
         self.bounds, self.target_bounds, self.account = bounds, target_bounds, account
 
     def _in_words(self) -> str:
@@ -191,11 +205,18 @@ class PrivateRidge(PrivateRegressor):
     def _fitting(self, facts: ModelFacts) -> tuple[Fitting, bool, tuple[str, ...]]:
         if self.solver not in ("auto", "sums", "descent"):
             raise UsageError(
-                f"solver is {quoted(self.solver)}.", allowed="auto, sums or descent", instead='solver="auto"'
+                f"solver is {quoted(self.solver)}.",
+                allowed="auto, sums or descent",
+                instead='solver="auto"',
             )
         penalty = None if self.alpha is None else finite_number_at_least_zero(self.alpha, "alpha")
         sums = SumsOfProducts(
-            facts.order, facts.hidden, facts.beliefs, facts.promise, penalty, intercept=bool(self.fit_intercept)
+            facts.order,
+            facts.hidden,
+            facts.beliefs,
+            facts.promise,
+            penalty,
+            intercept=bool(self.fit_intercept),
         )
         if self.solver == "sums":
             return sums, sums.pure, ()
@@ -205,7 +226,9 @@ class PrivateRidge(PrivateRegressor):
         def descent() -> Training:
             penalised = (penalty or 0.0) / facts.order.rows
             # squares: no residual is above 2 while predictions stay within the range of the target
-            return descent_of(facts, "huber", width=2.0, penalty=penalised, intercept=bool(self.fit_intercept))
+            return descent_of(
+                facts, "huber", width=2.0, penalty=penalised, intercept=bool(self.fit_intercept)
+            )
 
         if self.solver == "descent":
             return descent(), False, ()
@@ -213,7 +236,9 @@ class PrivateRidge(PrivateRegressor):
         return mechanism, mechanism is sums and sums.pure, (note,)
 
 
-def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) -> tuple[Fitting, str]:
+def _better(
+    sums: SumsOfProducts, descent: Callable[[], Training], half: float
+) -> tuple[Fitting, str]:
     """Return the mechanism with the smaller expected error, of those the guarantee allows, and a note on the choice."""
     ways = {_SUMS: _if_possible(lambda: sums), _DESCENT: _if_possible(descent)}
     possible = {name: way for name, way in ways.items() if way is not None}
@@ -223,7 +248,10 @@ def _better(sums: SumsOfProducts, descent: Callable[[], Training], half: float) 
     if len(possible) == 1:
         return way, f"{name}: the guarantee allows the other way no loss"
     errors = [f"{way.expected_error * half:.4g}" for way in possible.values()]
-    return way, f"{name}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}"
+    return (
+        way,
+        f"{name}: of sums an error of about {errors[0]} is expected, of a descent {errors[1]}",
+    )
 
 
 def _if_possible(make: Callable[[], Fitting]) -> Fitting | None:
@@ -237,7 +265,17 @@ def _if_possible(make: Callable[[], Fitting]) -> Fitting | None:
 
 
 Auto = Literal["auto"]
-_SETTINGS = ("alpha", "fit_intercept", "radius", "row_norm", "clip", "step_size", "batch_size", "passes", "warm_start")
+_SETTINGS = (
+    "alpha",
+    "fit_intercept",
+    "radius",
+    "row_norm",
+    "clip",
+    "step_size",
+    "batch_size",
+    "passes",
+    "warm_start",
+)
 
 
 class _Descending(PrivateModel):
@@ -279,9 +317,17 @@ class _Descending(PrivateModel):
             f"{descent.passes} passes of {descent.batches} batches with the step size {descent.step_size:.4g}, weights "
             f"of scaled columns at most {descent.objective.radius:g} long"
         )
-        rows = f"rows longer than {self.row_norm:g} in scaled features are cut to that" if self.row_norm else ""
+        rows = (
+            f"rows longer than {self.row_norm:g} in scaled features are cut to that"
+            if self.row_norm
+            else ""
+        )
         longest = descent.objective.clip
-        gradients = f"gradients of rows longer than {longest:.4g} are cut to that" if longest < math.inf else ""
+        gradients = (
+            f"gradients of rows longer than {longest:.4g} are cut to that"
+            if longest < math.inf
+            else ""
+        )
         return descent, False, tuple(filter(None, [done, rows, gradients]))
 
 
@@ -330,17 +376,36 @@ class PrivateSGDRegressor(_Descending, PrivateRegressor):
         target_bounds: Any = None,
         account: CostAccount | None = None,
     ) -> None:
-        self.scenario, self.guarantee, self.epsilon, self.delta = scenario, guarantee, epsilon, delta
+        self.scenario, self.guarantee, self.epsilon, self.delta = (
+            scenario,
+            guarantee,
+            epsilon,
+            delta,
+        )
         self.loss, self.width = loss, width
-        self.alpha, self.features, self.fit_intercept, self.radius = alpha, features, fit_intercept, radius
+        self.alpha, self.features, self.fit_intercept, self.radius = (
+            alpha,
+            features,
+            fit_intercept,
+            radius,
+        )
         self.row_norm, self.clip, self.step_size = row_norm, clip, step_size
         self.batch_size, self.passes = batch_size, passes
-        self.warm_start, self.bounds, self.target_bounds, self.account = warm_start, bounds, target_bounds, account
+        self.warm_start, self.bounds, self.target_bounds, self.account = (
+            warm_start,
+            bounds,
+            target_bounds,
+            account,
+        )
 
     @property
     def _loss(self) -> Name:
         if self.loss not in ("squared", "huber"):
-            raise UsageError(f"loss is {quoted(self.loss)}.", allowed='"squared" or "huber"', instead='loss="huber"')
+            raise UsageError(
+                f"loss is {quoted(self.loss)}.",
+                allowed='"squared" or "huber"',
+                instead='loss="huber"',
+            )
         return self.loss
 
 
@@ -386,7 +451,12 @@ class PrivateSGDClassifier(ClassifierMixin, _Descending):
         bounds: Any = None,
         account: CostAccount | None = None,
     ) -> None:
-        self.scenario, self.guarantee, self.epsilon, self.delta = scenario, guarantee, epsilon, delta
+        self.scenario, self.guarantee, self.epsilon, self.delta = (
+            scenario,
+            guarantee,
+            epsilon,
+            delta,
+        )
         self.classes, self.alpha, self.features, self.fit_intercept, self.radius = (
             classes,
             alpha,

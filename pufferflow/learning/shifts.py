@@ -74,7 +74,9 @@ class Blocks:
             falls = self.shift[before] * (self.variance[later] / self.variance[before]) > (
                 self.shift[later] * self.growth[later]
             )
-        return later[falls & (self.owner[before] == self.owner[later]) & (self.growth[later] <= _EXPANDS)]
+        return later[
+            falls & (self.owner[before] == self.owner[later]) & (self.growth[later] <= _EXPANDS)
+        ]
 
     def _join(self, follows: Flags) -> None:
         """Join each marked block, no two of which are neighbours, to the one before."""
@@ -89,7 +91,11 @@ class Blocks:
 
     def _keep(self, kept: Flags) -> None:
         self.owner, self.first = self.owner[kept], self.first[kept]
-        self.shift, self.variance, self.growth = self.shift[kept], self.variance[kept], self.growth[kept]
+        self.shift, self.variance, self.growth = (
+            self.shift[kept],
+            self.variance[kept],
+            self.growth[kept],
+        )
 
     def _join_one_by_one(self, later: Indices) -> None:
         """Join blocks to the one before, until no block has less shift per variance than the one before it."""
@@ -126,7 +132,11 @@ class Blocks:
                 gone[then], after[at], joins = True, after[then], joins + 1
                 if after[at] < count:
                     before[after[at]] = at
-        self.shift, self.variance, self.growth = np.array(shift), np.array(variance), np.array(growth)
+        self.shift, self.variance, self.growth = (
+            np.array(shift),
+            np.array(variance),
+            np.array(growth),
+        )
         self._keep(~np.array(gone))
         self.joins += 4 * joins
 
@@ -170,7 +180,9 @@ def deviations(iteration: Iteration, moved: Displacements) -> Floats:
     at_once = _MOST_AT_ONCE if iteration.uniform else max(_MOST_AT_ONCE // iteration.steps, 1)
     found: list[Floats] = []
     for part in moved.in_parts(at_once):
-        blocks = _runs(iteration, part) if iteration.uniform else _single_steps(iteration, part, largest)
+        blocks = (
+            _runs(iteration, part) if iteration.uniform else _single_steps(iteration, part, largest)
+        )
         blocks.pool()
         found.append(blocks.deviations(part.count))
     with np.errstate(over="ignore"):
@@ -195,7 +207,9 @@ def _runs(iteration: Iteration, moved: Displacements) -> Blocks:
         if c == 1:
             return Blocks(owner, moved.at, moved.sizes.copy(), runs, np.ones(len(runs)))
         log = math.log(c) if c > 0 else -math.inf
-        used = np.minimum(runs, max(1.0, _FURTHEST / log)) if log > 0 else runs  # unused noise hides less
+        used = (
+            np.minimum(runs, max(1.0, _FURTHEST / log)) if log > 0 else runs
+        )  # unused noise hides less
         shift = _moved_on(moved.sizes, c ** (used - 1)) * (1 + 8 * UNIT)
         variance = np.expm1(2 * used * log) / np.expm1(2 * log) * (1 - 1024 * UNIT)
         variance = np.where(variance >= 1, variance, 1.0)
@@ -232,13 +246,18 @@ def _shares(iteration: Iteration, count: int, blocks: Blocks, largest: float) ->
     return shares
 
 
-def largest_displacement(iteration: Iteration, moved: Displacements, kind: GuaranteeFamily) -> tuple[float, int]:
+def largest_displacement(
+    iteration: Iteration, moved: Displacements, kind: GuaranteeFamily
+) -> tuple[float, int]:
     """Return the largest loss of some displacements, and the displacement that has it."""
     if iteration.gaussian:
         shifts = deviations(iteration, moved)
         worst = int(shifts.argmax())
         return least(gaussian_promises(float(shifts[worst])), kind), worst
-    losses = [least(_additive_promises(iteration, moved, place, kind), kind) for place in range(moved.count)]
+    losses = [
+        least(_additive_promises(iteration, moved, place, kind), kind)
+        for place in range(moved.count)
+    ]
     worst = int(np.argmax(losses))
     return losses[worst], worst
 
@@ -260,7 +279,10 @@ def likely_pairs(iteration: Iteration, moved: Trajectories, kind: GuaranteeFamil
 
     def of_order(alpha: float) -> float:
         renyi = GuaranteeFamily(Renyi(alpha, 0.0))
-        losses = [least(_additive_promises(iteration, moved.displacements, k, renyi), renyi) for k in pairs]
+        losses = [
+            least(_additive_promises(iteration, moved.displacements, k, renyi), renyi)
+            for k in pairs
+        ]
         return mean_renyi(np.array(losses), masses, alpha)
 
     return least(of_orders(of_order, kind), kind)
@@ -287,7 +309,11 @@ def _additive_promises(
     def renyi(alpha: float) -> float:
         return total(lambda noise, shift: noise.renyi_within(shift, alpha, dimension))
 
-    promises = of_orders(renyi, kind) if kind.example.divergence.about_odds or kind.example.alpha < math.inf else []
+    promises = (
+        of_orders(renyi, kind)
+        if kind.example.divergence.about_odds or kind.example.alpha < math.inf
+        else []
+    )
     pure = total(lambda noise, shift: noise.pure_within(shift, dimension))
     rho = total(lambda noise, shift: noise.zcdp_within(shift, dimension))
     squares = total(lambda noise, shift: noise.gdp_within(shift, dimension) ** 2 * (1 + 2 * UNIT))
@@ -302,5 +328,8 @@ def _total(iteration: Iteration, shares: Floats, measure: Callable[[Noise, float
     for place, noise in enumerate(iteration.noises):
         shifts = shares if len(iteration.noises) == 1 else shares[iteration.noise_of == place]
         values, counts = np.unique(shifts[shifts > 0], return_counts=True)
-        terms += [count * measure(noise, value) for value, count in zip(values.tolist(), counts.tolist(), strict=True)]
+        terms += [
+            count * measure(noise, value)
+            for value, count in zip(values.tolist(), counts.tolist(), strict=True)
+        ]
     return upwards(math.fsum(terms), 4 * UNIT) if terms else 0.0

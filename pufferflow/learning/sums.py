@@ -85,12 +85,16 @@ class SumsOfProducts(Fitting):
     def expected_error(self) -> float:
         """√(p·τ²/(n²h)) for p coefficients, noise τ on each sum, n rows, and the mean square h of a typical column."""
         typical = TYPICAL + (self.penalty or 0.0) / self.order.rows
-        return math.sqrt(min(self._times * self.calibrated.variance / (self.order.rows**2 * typical), TYPICAL))
+        return math.sqrt(
+            min(self._times * self.calibrated.variance / (self.order.rows**2 * typical), TYPICAL)
+        )
 
     def movement(self, coupling: Coupling) -> float:
         """Return the movement of the noisy sums, in deviations or in ε."""
         return upwards(
-            self._length(coupling, self.family) / self.calibrated.scale + self._by_grid(self.family), 4 * UNIT
+            self._length(coupling, self.family) / self.calibrated.scale
+            + self._by_grid(self.family),
+            4 * UNIT,
         )
 
     def fit(self, rows: ScaledRows, start: Floats | None) -> Floats:
@@ -148,7 +152,9 @@ class SumsOfProducts(Fitting):
         def length(coupling: Coupling) -> float:
             return self._length(coupling, family)
 
-        return tuple(belief.carried(length, promise, pure=pure, spare=spare) for belief in self.beliefs)
+        return tuple(
+            belief.carried(length, promise, pure=pure, spare=spare) for belief in self.beliefs
+        )
 
     def _possible(self, family: type[Laplace] | type[Gaussian]) -> bool:
         """Whether the guarantee allows noise of a family any loss."""
@@ -258,5 +264,7 @@ def _place(shares: Floats) -> Indices:
     """Return the place of the least tabulated share that is not below each; that of 0 does not matter."""
     with np.errstate(divide="ignore"):
         places = np.floor(np.log(np.minimum(shares, 1.0)) / -math.log(_RATIO) * (1 - 1e-12) + 1e-12)
-    places = np.clip(np.nan_to_num(places, posinf=len(_SHARES) - 1), 0, len(_SHARES) - 1).astype(np.intp)
+    places = np.clip(np.nan_to_num(places, posinf=len(_SHARES) - 1), 0, len(_SHARES) - 1).astype(
+        np.intp
+    )
     return np.where(_SHARES[places] < shares, np.maximum(places - 1, 0), places)

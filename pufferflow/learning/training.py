@@ -69,12 +69,16 @@ class Training(Fitting):
         def length(coupling: Coupling) -> float:
             return self._deviations(coupling, 1.0)
 
-        return tuple(belief.carried(length, promise, pure=False, spare=spare) for belief in self.beliefs)
+        return tuple(
+            belief.carried(length, promise, pure=False, spare=spare) for belief in self.beliefs
+        )
 
     @property
     def noise(self) -> NoisySum:
         """The noise in words."""
-        return NoisySum(f"each of {self._steps} steps", Gaussian.__name__, self.scale, str(self._grid))
+        return NoisySum(
+            f"each of {self._steps} steps", Gaussian.__name__, self.scale, str(self._grid)
+        )
 
     @property
     def expected_error(self) -> float:
@@ -85,10 +89,15 @@ class Training(Fitting):
         """
         typical = math.sqrt(self.intercept + TYPICAL * (len(self.hidden) - 1))
         left_of_slopes = min(2 * self.objective.clip / typical, 1.0)
-        pull = TYPICAL / (4 if self.objective.name == "logistic" else 1) * left_of_slopes + self.penalty
+        pull = (
+            TYPICAL / (4 if self.objective.name == "logistic" else 1) * left_of_slopes
+            + self.penalty
+        )
         shrinks = max(1 - self.step_size * pull, 0.0)
         left = self.scale**2 * (1 - shrinks ** (2 * self._steps)) / (1 - shrinks**2)
-        return math.sqrt(min(TYPICAL * (len(self.hidden) * left + shrinks ** (2 * self._steps)), TYPICAL))
+        return math.sqrt(
+            min(TYPICAL * (len(self.hidden) * left + shrinks ** (2 * self._steps)), TYPICAL)
+        )
 
     def movement(self, coupling: Coupling) -> float:
         """Return the movement of the last iterate in deviations of one Gaussian."""
@@ -96,7 +105,9 @@ class Training(Fitting):
 
     def displacements(self, coupling: Coupling) -> Displacements:
         """Return the movement of each step of all passes, for the secrets that lose most."""
-        once = coupling.displacements(self.order, self.step_of, lambda shares: self._length(coupling, shares))
+        once = coupling.displacements(
+            self.order, self.step_of, lambda shares: self._length(coupling, shares)
+        )
         parts = [once.part(place) for place in range(once.count)] if self.passes > 1 else []
         starts = np.arange(self.passes)[:, None] * self.batches
         again = [((starts + at).ravel(), np.tile(sizes, self.passes)) for at, sizes in parts]
@@ -110,7 +121,9 @@ class Training(Fitting):
         if self.order.single_rows:  # they are shuffled as they are read
             return np.arange(rows) * self.batches // rows
         steps = np.empty(rows, dtype=np.intp)
-        steps[np.random.default_rng(seed).permutation(rows)] = np.arange(rows) * self.batches // rows
+        steps[np.random.default_rng(seed).permutation(rows)] = (
+            np.arange(rows) * self.batches // rows
+        )
         return steps
 
     @property
@@ -125,7 +138,11 @@ class Training(Fitting):
 
     def last_iterate(self, rows: RowsInOrder, start: Floats | None) -> Floats:
         """Return the same of rows in the order in which they are visited."""
-        first = np.zeros(rows.columns) if start is None else np.append(start[0] * self.intercept, start[1:])
+        first = (
+            np.zeros(rows.columns)
+            if start is None
+            else np.append(start[0] * self.intercept, start[1:])
+        )
         weights = self._projected(first)
         with working("visiting rows", self._steps) as work:
             for step, noise in enumerate(self._noise(len(weights))):
@@ -150,7 +167,9 @@ class Training(Fitting):
         for start in range(low, high, size):
             some = rows.read(start, min(start + size, high))
             features = self._cut(some[:, :-1])
-            slopes = self.objective.derivatives(features @ here[1:] + here[0], some[:, -1], self._lengths(features))
+            slopes = self.objective.derivatives(
+                features @ here[1:] + here[0], some[:, -1], self._lengths(features)
+            )
             total[1:] += slopes @ features
             total[0] += slopes.sum()
         return total
@@ -177,7 +196,11 @@ class Training(Fitting):
 
     def _projected(self, weights: Floats) -> Floats:
         length = math.sqrt(float(weights @ weights))
-        return weights * (self.objective.radius / length) if length > self.objective.radius else weights
+        return (
+            weights * (self.objective.radius / length)
+            if length > self.objective.radius
+            else weights
+        )
 
     def _length(self, coupling: Coupling, shares: Floats) -> Floats:
         """Return the movement of a step by a row that moves by some shares."""
@@ -187,7 +210,9 @@ class Training(Fitting):
         for own in reach[:-1].tolist():
             squares += np.minimum(shares * own, 2.0) ** 2
         features = np.minimum(np.sqrt(squares), 2 * self.row_norm)
-        moved = self.objective.moved(features * _ROUND, np.minimum(shares * reach[-1], 2.0) * _ROUND)
+        moved = self.objective.moved(
+            features * _ROUND, np.minimum(shares * reach[-1], 2.0) * _ROUND
+        )
         return moved * (self.step_size / self._largest_batch) * _ROUND
 
     def _deviations(self, coupling: Coupling, scale: float) -> float:
@@ -195,7 +220,9 @@ class Training(Fitting):
         key = id(coupling.prior), coupling.columns.tobytes(), coupling.single
         if key not in self.known_movements:
             iteration = self._unscaled.iteration
-            self.known_movements[key] = float(deviations(iteration, self.displacements(coupling)).max(initial=0.0))
+            self.known_movements[key] = float(
+                deviations(iteration, self.displacements(coupling)).max(initial=0.0)
+            )
         return self.known_movements[key] / scale * (1 + 2 * UNIT)
 
     @cached_property

@@ -62,7 +62,10 @@ class Domain(StoredPart, abc.ABC, family="domain"):
     @cached_property
     def numeric(self) -> bool:
         """Whether every value is a number."""
-        return all(issubclass(kind, int | float) and kind is not bool for kind in set(map(type, self.points)))
+        return all(
+            issubclass(kind, int | float) and kind is not bool
+            for kind in set(map(type, self.points))
+        )
 
     @cached_property
     def labelled(self) -> bool:
@@ -158,7 +161,9 @@ class Interval(Domain, kind="interval"):
         low = finite_number(self.low, "low", allowed=allowed, instead=instead)
         high = finite_number(self.high, "high", allowed=allowed, instead=instead)
         if not low < high:
-            raise UsageError(f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead)
+            raise UsageError(
+                f"The interval goes from {low:g} to {high:g}.", allowed=allowed, instead=instead
+            )
         set_fields(self, low=low + 0.0, high=high + 0.0)  # −0.0 is 0.0
 
     @property
@@ -168,7 +173,9 @@ class Interval(Domain, kind="interval"):
 
     def __repr__(self) -> str:
         """Show the ends, and whether missing values have a state beside them."""
-        return f"Interval(low={self.low!r}, high={self.high!r}{', missing is a state' * self.skips})"
+        return (
+            f"Interval(low={self.low!r}, high={self.high!r}{', missing is a state' * self.skips})"
+        )
 
     @property
     def skips(self) -> bool:
@@ -186,7 +193,9 @@ class Interval(Domain, kind="interval"):
     @property
     def some_bins(self) -> str:
         """Four bins of equal width as they are typed; fewer where no four numbers lie between the ends."""
-        edges = sorted({self.low * (1 - share) + self.high * share for share in (0, 0.25, 0.5, 0.75, 1)})
+        edges = sorted(
+            {self.low * (1 - share) + self.high * share for share in (0, 0.25, 0.5, 0.75, 1)}
+        )
         return f"bins=[{', '.join(map(in_few_digits, edges))}]"
 
     def describe(self) -> str:
@@ -195,9 +204,13 @@ class Interval(Domain, kind="interval"):
     def read(self, value: object, name: str, problem: str, instead: str) -> Label:
         if self.skips and value is None:
             return MISSING
-        number = finite_number(value, name, allowed=self.describe(), instead=f"{instead}{self.low:g}")
+        number = finite_number(
+            value, name, allowed=self.describe(), instead=f"{instead}{self.low:g}"
+        )
         if not self.low <= number <= self.high:
-            raise UsageError(f"{problem} {number:g}.", allowed=self.describe(), instead=f"{instead}{self.low:g}")
+            raise UsageError(
+                f"{problem} {number:g}.", allowed=self.describe(), instead=f"{instead}{self.low:g}"
+            )
         return number
 
 
@@ -221,14 +234,22 @@ class Bins(Domain, kind="bins"):
     def __init__(self, edges: Sequence[float], values: Sequence[Label]) -> None:
         allowed = "growing edges, and one value for each class: between the edges, or also below and above them"
         instead = "pf.Bins([0, 1, 5], values=[0.5, 3])"
-        if not isinstance(cast(object, edges), Sequence | np.ndarray) or isinstance(edges, str) or len(edges) == 0:
+        if (
+            not isinstance(cast(object, edges), Sequence | np.ndarray)
+            or isinstance(edges, str)
+            or len(edges) == 0
+        ):
             raise UsageError("edges is no list of numbers.", allowed=allowed, instead=instead)
-        read = tuple(finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges)
+        read = tuple(
+            finite_number(edge, "edges", allowed=allowed, instead=instead) for edge in edges
+        )
         if any(not low < high for low, high in itertools.pairwise(read)):
             raise UsageError("The edges do not grow.", allowed=allowed, instead=instead)
         points = listed_values(values, "values").points
         if len(points) not in (len(read) - 1, len(read) + 1):
-            raise UsageError(f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead)
+            raise UsageError(
+                f"{len(points)} values for {len(read)} edges.", allowed=allowed, instead=instead
+            )
         set_fields(self, edges=read, values=points)
 
     @property
@@ -312,7 +333,9 @@ def skipping(domain: Domain, missing: object) -> Domain:
     read = Interval(domain.low, domain.high, missing_is_state=True)
     if math.isinf(read.beyond):
         raise UsageError(
-            "No number lies above the interval.", allowed="ends that floats go beyond", instead="other units"
+            "No number lies above the interval.",
+            allowed="ends that floats go beyond",
+            instead="other units",
         )
     return read
 
@@ -335,13 +358,19 @@ def listed_values(given: object, name: str) -> Listed:
     if isinstance(given, range):
         given = list(given)
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise UsageError(f"{name} is {quoted(given)}.", allowed=allowed, instead=_list_instead(given, name))
+        raise UsageError(
+            f"{name} is {quoted(given)}.", allowed=allowed, instead=_list_instead(given, name)
+        )
     values = cast(Sequence[object], given)
     plain = set(map(type, values)) <= {int, str}
-    points = tuple(cast(Any, values) if plain else (_label(value, name, allowed, instead) for value in values))
+    points = tuple(
+        cast(Any, values) if plain else (_label(value, name, allowed, instead) for value in values)
+    )
     if len(points) < 2 or len(set(points)) < len(points):
         raise UsageError(
-            f"{name} has {len(points)} values, {len(set(points))} of them different.", allowed=allowed, instead=instead
+            f"{name} has {len(points)} values, {len(set(points))} of them different.",
+            allowed=allowed,
+            instead=instead,
         )
     if len({issubclass(kind, str) for kind in set(map(type, points))}) > 1:
         raise UsageError(f"{name} mixes numbers and labels.", allowed=allowed, instead=instead)
@@ -356,16 +385,24 @@ def _list_instead(given: object, name: str) -> str:
         low, high = sorted((int(ends["low"]), int(ends["high"])))
         instead = f"{name}=pf.Interval({low}, {high}), or a list of all values that there are"
     elif isinstance(given, set | frozenset):
-        instead = f"{name}=sorted(values): the order of a list is that of the states, and sets have none"
+        instead = (
+            f"{name}=sorted(values): the order of a list is that of the states, and sets have none"
+        )
     elif isinstance(given, Mapping):
         instead = f"{name}=list(values), or pf.Bins(edges, values) for classes"
     elif hasattr(given, "categories"):
         instead = f"{name}=dtype.categories.to_list(), if the categories were declared and not read from the rows"
     elif hasattr(given, "to_list"):
         instead = f"{name}=[0, 1, 2, 3], as constants: values that are read from private rows would reveal them"
-    elif isinstance(given, int | float) and not isinstance(given, bool) and 0 < abs(given) < _READABLE:
+    elif (
+        isinstance(given, int | float)
+        and not isinstance(given, bool)
+        and 0 < abs(given) < _READABLE
+    ):
         instead = f"{name}=pf.Interval({min(given, 0)}, {max(given, 0)})"
-        instead += f", or {name}=list(range({given}))" if isinstance(given, int) and given > 1 else ""
+        instead += (
+            f", or {name}=list(range({given}))" if isinstance(given, int) and given > 1 else ""
+        )
     return instead
 
 
@@ -378,7 +415,9 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
         number = float(value)
         return int(number) if number.is_integer() and abs(number) <= _WHOLE else number
     if value is None:
-        instead = f"{name}=[0, 1, 2, 3] without None, and missing= for the value that null is read as"
+        instead = (
+            f"{name}=[0, 1, 2, 3] without None, and missing= for the value that null is read as"
+        )
     elif isinstance(value, date):
         instead = f'texts, as in {name}=["2026-01-01", "2026-01-02"], or numbers, such as days since some date'
     raise UsageError(
@@ -392,7 +431,9 @@ def _label(value: object, name: str, allowed: str, instead: str) -> Label:
 def _check_not_ends(first: object, second: object) -> None:
     """Refuse two numbers: ends of an interval, or two values."""
     try:
-        numbers_given = sorted(finite_number(end, "an end", allowed="", instead="") for end in (first, second))
+        numbers_given = sorted(
+            finite_number(end, "an end", allowed="", instead="") for end in (first, second)
+        )
     except UsageError:  # no two numbers, so no ends
         return
     low, high = (f"{end:.15g}" for end in numbers_given)
@@ -439,8 +480,12 @@ class Product(Domain, kind="product"):
     def __post_init__(self) -> None:
         self._check_columns()
         pairs = zip(self.domains, self.missing, strict=True)
-        missing = tuple(domain.read(value, "missing", "missing is", "missing=") for domain, value in pairs)
-        set_fields(self, missing=missing, missing_chosen=self.missing_chosen or (None,) * len(self.columns))
+        missing = tuple(
+            domain.read(value, "missing", "missing is", "missing=") for domain, value in pairs
+        )
+        set_fields(
+            self, missing=missing, missing_chosen=self.missing_chosen or (None,) * len(self.columns)
+        )
         self._check_count([domain for domain in self.domains if domain.finite])
 
     def _check_count(self, domains: Sequence[Domain]) -> None:
@@ -495,7 +540,9 @@ class Product(Domain, kind="product"):
         return self._in_words(tuple(domain.points[0] for domain in self.domains))
 
     def _in_words(self, values: Sequence[Label]) -> Label:
-        return ", ".join(f"{column} = {value!r}" for column, value in zip(self.columns, values, strict=True))
+        return ", ".join(
+            f"{column} = {value!r}" for column, value in zip(self.columns, values, strict=True)
+        )
 
     def read(self, value: object, name: str, problem: str, instead: str) -> Label:
         return self.first if value == self.first else super().read(value, name, problem, instead)
@@ -532,13 +579,22 @@ class Product(Domain, kind="product"):
 
     def describe(self) -> str:
         return "; ".join(
-            f"{column!r}: {domain.describe()}" for column, domain in zip(self.columns, self.domains, strict=True)
+            f"{column!r}: {domain.describe()}"
+            for column, domain in zip(self.columns, self.domains, strict=True)
         )
 
     def pairs_in_one_column(self) -> list[tuple[Label, Label]]:
         """Return the pairs of points that differ in a single column."""
-        both = zip(itertools.combinations(self.points, 2), itertools.combinations(self.tuples, 2), strict=True)
-        return [pair for pair, (first, second) in both if sum(a != b for a, b in zip(first, second, strict=True)) == 1]
+        both = zip(
+            itertools.combinations(self.points, 2),
+            itertools.combinations(self.tuples, 2),
+            strict=True,
+        )
+        return [
+            pair
+            for pair, (first, second) in both
+            if sum(a != b for a, b in zip(first, second, strict=True)) == 1
+        ]
 
     def stored(self) -> dict[str, Any]:
         return {**super().stored(), "domains": [domain.stored() for domain in self.domains]}

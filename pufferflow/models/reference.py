@@ -19,7 +19,9 @@ from pufferflow.core.validate import set_fields
 from pufferflow.models.stored import Stored
 
 _SCAN = re.compile(r"(\w+) SCAN \[(.*)\]$", re.MULTILINE)
-_BARE_SCAN = re.compile(r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*")
+_BARE_SCAN = re.compile(
+    r"\w+ SCAN \[(?:(?!, )[^\n\[\]])+\](?:\n(?:PROJECT [^\n]*|ESTIMATED ROWS: \d+))*"
+)
 """The plan of a bare scan of one file: any further operation may give other rows each time, or add rows."""
 _COLUMNAR = {"Parquet", "Ipc"}
 _NAMELESS = {"PythonDataset", "PYTHON"}
@@ -119,7 +121,9 @@ class Reference:
     def __init__(self, name: str, frame: Any) -> None:
         if not isinstance(cast(object, name), str) or not name.strip():
             raise UsageError(
-                f"The name of a public reference is {name!r}.", allowed="what people call it", instead=_INSTEAD
+                f"The name of a public reference is {name!r}.",
+                allowed="what people call it",
+                instead=_INSTEAD,
             )
         set_fields(self, name=name, frame=_lazy(frame), origin=frame_origin(frame))
 
@@ -132,7 +136,9 @@ class Reference:
                 return self.frame.select(columns).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise SourceError(f"The public reference {self.name!r} could not be read.") from error
-        if (problem := unnamed_index(self.origin.frame and self.origin.frame(), missing[0])) is not None:
+        if (
+            problem := unnamed_index(self.origin.frame and self.origin.frame(), missing[0])
+        ) is not None:
             raise problem
         raise UsageError(
             f"The public reference {self.name!r} has no column {missing[0]!r}.",
@@ -179,7 +185,11 @@ def _lazy(frame: Any) -> pl.LazyFrame:
         problem = f"The frame of a public reference is of type {type(frame).__name__}."
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         problem = f"pl.DataFrame does not take the frame of type {type(frame).__name__} ({type(error).__name__})."
-    raise UsageError(problem, allowed="a Polars frame, or what pl.DataFrame takes", instead='pl.scan_parquet("file")')
+    raise UsageError(
+        problem,
+        allowed="a Polars frame, or what pl.DataFrame takes",
+        instead='pl.scan_parquet("file")',
+    )
 
 
 @final
@@ -203,7 +213,9 @@ class Provenance(Stored):
 
     def noted(self, *notes: str) -> "Provenance":
         """Return the same with further notes."""
-        return Provenance(self.reference, self.rows, self.digest, (*self.notes, *notes), self.origin)
+        return Provenance(
+            self.reference, self.rows, self.digest, (*self.notes, *notes), self.origin
+        )
 
     @property
     def origin_in_words(self) -> str:

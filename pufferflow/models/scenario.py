@@ -13,16 +13,31 @@ from typing import Any, cast, final
 import polars as pl
 
 from pufferflow.core.errors import UsageError, escape_controls
-from pufferflow.core.suggestions import EXAMPLES, did_you_mean, nearest, suggests_arguments, way_to_protect
+from pufferflow.core.suggestions import (
+    EXAMPLES,
+    did_you_mean,
+    nearest,
+    suggests_arguments,
+    way_to_protect,
+)
 from pufferflow.core.tables import Use, arrow_table, moment_source, type_name
-from pufferflow.core.validate import belief_refused, instance, quoted, read_name, set_fields, stored_belief
+from pufferflow.core.validate import (
+    belief_refused,
+    instance,
+    quoted,
+    read_name,
+    set_fields,
+    stored_belief,
+)
 from pufferflow.models.domain import Interval
 from pufferflow.models.priors.base import Prior, wrong_secret
 from pufferflow.models.secret import ROW, AnySecret, Derived, Presence, Secret
 from pufferflow.models.time_steps import read_start, read_step, start_in_words, step_in_words
 
 _SOME = 8
-_COMPARISON = re.compile(r"\s*(?P<column>\w+)\s*(?P<operator>==?|<|>)\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\d.]+)\s*")
+_COMPARISON = re.compile(
+    r"\s*(?P<column>\w+)\s*(?P<operator>==?|<|>)\s*(?P<value>'[^']*'|\"[^\"]*\"|-?[\d.]+)\s*"
+)
 
 
 def no_column(name: str, frame: Iterable[str], needed: Sequence[str]) -> UsageError:
@@ -61,7 +76,10 @@ class DeclaredColumns:
 
     def not_sensitive(self, name: str, together: Sequence[str] = ()) -> UsageError:
         """Return the error for a query of a column without a declared domain, alone or with others."""
-        allowed = listed(self.sensitive) or "counts of rows, private_count(): no column is declared with a domain"
+        allowed = (
+            listed(self.sensitive)
+            or "counts of rows, private_count(): no column is declared with a domain"
+        )
         if name not in self.frame:
             return self._not_there(name, self.sensitive or self.frame, allowed)
         hidden = next((column for column in together if column in self.sensitive), None)
@@ -84,7 +102,11 @@ class DeclaredColumns:
 
     def not_public(self, name: str) -> UsageError:
         """Return the error for a filter or group by a column that is not public."""
-        allowed = f"public columns: {listed(self.public[:_SOME])}" if self.public else "public columns: none yet"
+        allowed = (
+            f"public columns: {listed(self.public[:_SOME])}"
+            if self.public
+            else "public columns: none yet"
+        )
         if name in self.sensitive:
             domain = self.secret.columns.get(name)
             bins = f", {domain.some_bins}" if isinstance(domain, Interval) else ""
@@ -116,7 +138,9 @@ class DeclaredColumns:
             instead, said = f"{moment}: in Polars a text beside a column is the name of another", ""
         elif not near and not name.isidentifier():
             instead = _compared(name)
-        return UsageError(f"The frame has no column {quoted(name)}.{said}", allowed=allowed, instead=instead)
+        return UsageError(
+            f"The frame has no column {quoted(name)}.{said}", allowed=allowed, instead=instead
+        )
 
     def _public(self, name: str, hidden: str | None, allowed: str) -> UsageError:
         if isinstance(self.secret, Presence):
@@ -287,7 +311,12 @@ class Scenario:
     @property
     def sensitive(self) -> tuple[str, ...]:
         """The columns that only queries with noise may read."""
-        known = [column for prior in self.priors for column in prior.columns if column not in self.secret.made]
+        known = [
+            column
+            for prior in self.priors
+            for column in prior.columns
+            if column not in self.secret.made
+        ]
         return tuple(dict.fromkeys([*known, *self.secret.columns]))
 
     @property
@@ -329,17 +358,27 @@ class Scenario:
         if self.numbers_rows and self.within == (ROW,):
             lines.append("All rows are assumed to be independent of each other.")
         elif self.within:
-            lines.append(f"Rows that differ in {listed(self.within)} are assumed to be independent of each other.")
+            lines.append(
+                f"Rows that differ in {listed(self.within)} are assumed to be independent of each other."
+            )
         else:
             assumed = "none is assumed to be independent of the others"
             if all(prior.independent_rows for prior in self.priors):
                 assumed = "what one reveals about others follows from the prior"
             lines.append(f"All rows are one group; {assumed}.")
         if self.order_by is not None:
-            lines.append(f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}.")
+            lines.append(
+                f"Rows are in the order of {self.order_by!r}, counted in steps of {self.step_in_words}."
+            )
         if self.start:
-            lines.append(f"Every sequence began where {self.order_by!r} is {start_in_words(self.start)}.")
-        others = [name for name in self.public if not isinstance(self.secret, Presence) or name != self.secret.within]
+            lines.append(
+                f"Every sequence began where {self.order_by!r} is {start_in_words(self.start)}."
+            )
+        others = [
+            name
+            for name in self.public
+            if not isinstance(self.secret, Presence) or name != self.secret.within
+        ]
         if isinstance(self.secret, Presence):
             known = f"Known to everybody: what values {listed(others)} can have. " if others else ""
             lines.append(f"{known}Hidden from everybody: how many rows there are, and whose.")
@@ -367,7 +406,9 @@ class Scenario:
         for prior in self.priors:
             origin = prior.provenance.origin
             if origin is not None:
-                origin.check_public(f"The prior was fitted on {prior.provenance.reference!r}, which", frame)
+                origin.check_public(
+                    f"The prior was fitted on {prior.provenance.reference!r}, which", frame
+                )
         if table is not None:
             table.check_types(self._uses)
             table.check_index(self._needed)
@@ -377,7 +418,11 @@ class Scenario:
     def _needed(self) -> tuple[str, ...]:
         """The columns that a frame must have."""
         unit = [self.secret.within] if isinstance(self.secret, Presence) else []
-        return tuple(name for name in dict.fromkeys([*self.secret.columns, *unit, *self.public]) if name != ROW)
+        return tuple(
+            name
+            for name in dict.fromkeys([*self.secret.columns, *unit, *self.public])
+            if name != ROW
+        )
 
     @property
     def group_in_words(self) -> str:
@@ -398,7 +443,9 @@ class Scenario:
             ordered = "moment" if self.timed else "number"
             yield column, ordered if column == self.order_by else "other"
 
-    def check_schema(self, schema: Mapping[str, Any], unreadable: Mapping[str, str] = MappingProxyType({})) -> None:
+    def check_schema(
+        self, schema: Mapping[str, Any], unreadable: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Check a frame's columns and types against the scenario; no row is read.
 
         `unreadable` are further columns, with the names of types that have no meaning here.
@@ -411,7 +458,10 @@ class Scenario:
                 allowed="another name for that column",
                 instead=f'frame.rename({{{ROW!r}: "number"}})',
             )
-        needed, unit = self._needed, [self.secret.within] if isinstance(self.secret, Presence) else []
+        needed, unit = (
+            self._needed,
+            [self.secret.within] if isinstance(self.secret, Presence) else [],
+        )
         for column in needed:
             if column in unreadable:
                 raise UsageError(
@@ -427,7 +477,11 @@ class Scenario:
             self._check_order(schema[self.order_by])
 
     def _check_order(self, dtype: Any) -> None:
-        fits = dtype.is_temporal() if self.timed else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
+        fits = (
+            dtype.is_temporal()
+            if self.timed
+            else dtype.is_integer() or dtype.is_float() or dtype.is_decimal()
+        )
         if fits and isinstance(self.start, datetime) and dtype not in (pl.Date, pl.Datetime):
             raise UsageError(
                 f"The column {self.order_by!r} of type {type_name(dtype)} for sequences that begin at a date.",
@@ -435,7 +489,9 @@ class Scenario:
                 instead="casting the column, or leaving start out",
             )
         if not fits:
-            duration = "1h" if self.step == 1 else step_in_words(self.step * 10**9)  # a number may count seconds
+            duration = (
+                "1h" if self.step == 1 else step_in_words(self.step * 10**9)
+            )  # a number may count seconds
             raise UsageError(
                 f"The column {self.order_by!r} of type {type_name(dtype)} counted in steps of {self.step_in_words}.",
                 allowed="a date or time with a step such as '1h', or a number with a step such as 1",
@@ -457,7 +513,10 @@ class Scenario:
 
     def to_json(self) -> str:
         """Return the scenario as JSON text, which `from_json` reads back; refused for a Python function."""
-        return json.dumps({**self._without_priors(), "priors": [one.stored() for one in self.priors]}, sort_keys=True)
+        return json.dumps(
+            {**self._without_priors(), "priors": [one.stored() for one in self.priors]},
+            sort_keys=True,
+        )
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Scenario":
@@ -480,7 +539,9 @@ class Scenario:
             if isinstance(error, UsageError):
                 raise
             problem = "The text is no stored scenario."
-            raise UsageError(problem, allowed="what to_json wrote", instead="scenario.to_json()") from error
+            raise UsageError(
+                problem, allowed="what to_json wrote", instead="scenario.to_json()"
+            ) from error
 
     @classmethod
     def from_ledger(cls, text: str) -> "Scenario":
@@ -498,7 +559,8 @@ class Scenario:
     def __repr__(self) -> str:
         priors = ", ".join(type(prior).__name__ for prior in self.priors)
         return escape_controls(
-            f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>", one_line=True
+            f"<Scenario {self.fingerprint[:12]}: {self.secret.describe()}; prior {priors}>",
+            one_line=True,
         )
 
 
@@ -520,7 +582,9 @@ def _no_secret(given: object) -> UsageError:
     elif isinstance(given, type) and issubclass(given, AnySecret):
         instead = f"secret={EXAMPLES[given.__name__]}"
     elif isinstance(given, list | tuple) and cast(Sequence[object], given):
-        instead = 'secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]'
+        instead = (
+            'secret=[pf.Secret("hours", domain=[0, 1, 2]), pf.Secret("wage", domain=[10, 20])]'
+        )
     elif isinstance(given, Prior):
         instead = "pf.Scenario(secret, prior): the secret comes first"
     return UsageError(
@@ -542,7 +606,9 @@ def _names(given: object, what: str) -> tuple[str, ...]:
     if not isinstance(given, Sequence):
         problem = f"{what} is of type {type(given).__name__}."
         some = sorted(map(str, cast("set[object]", given))) if isinstance(given, set) else []
-        raise UsageError(problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}")
+        raise UsageError(
+            problem, allowed="names of columns", instead=f"{what}={some[:8] or ['day']}"
+        )
     return tuple(dict.fromkeys(read_name(name, what) for name in cast(Sequence[object], given)))
 
 
@@ -551,12 +617,18 @@ def _no_prior(given: object) -> UsageError:
     instead = "prior=pf.Independent(), or pf.AnyCorrelation() for the worst case"
     if isinstance(given, type) and issubclass(given, Prior):
         instead = f"prior={EXAMPLES.get(given.__name__, f'pf.{given.__name__}(…)')}"
-    elif isinstance(given, list | tuple) and any(isinstance(one, Prior) for one in cast(Sequence[object], given)):
+    elif isinstance(given, list | tuple) and any(
+        isinstance(one, Prior) for one in cast(Sequence[object], given)
+    ):
         problem = "prior is a list that has something else than priors in it."
         instead = "prior=[pf.Independent(), pf.AnyCorrelation()]"
     elif isinstance(given, list | tuple) or hasattr(cast(object, given), "__array__"):
-        instead = 'prior=pf.MarkovChain(matrix, initial="stationary"), if that is the matrix of a chain'
-    return UsageError(problem, allowed="one prior, or a list of them: the worst one counts", instead=instead)
+        instead = (
+            'prior=pf.MarkovChain(matrix, initial="stationary"), if that is the matrix of a chain'
+        )
+    return UsageError(
+        problem, allowed="one prior, or a list of them: the worst one counts", instead=instead
+    )
 
 
 def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
@@ -588,7 +660,9 @@ def _priors(given: object, secret: AnySecret) -> tuple[Prior, ...]:
 
 def _check_type(column: str, dtype: Any, *, numeric: bool) -> None:
     number = dtype.is_numeric() or dtype == pl.Boolean
-    label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Categorical | pl.Enum)
+    label = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(
+        dtype, pl.Categorical | pl.Enum
+    )
     if (numeric and not number) or (not numeric and not (label or dtype == pl.Boolean)):
         raise UsageError(
             f"The column {column!r} of type {type_name(dtype)} for a domain of {'numbers' if numeric else 'labels'}.",

@@ -13,8 +13,24 @@ import numpy.typing as npt
 from pufferflow.core.errors import InternalError, UsageError
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import quoted, read_name, set_fields, whole_number
-from pufferflow.models.domain import MISSING, Domain, Interval, Label, Product, listed_values, read_domain, skipping
-from pufferflow.models.secret_pairs import Rule, WithinDistance, near_places, read_rule, rule_in_words, value_pairs
+from pufferflow.models.domain import (
+    MISSING,
+    Domain,
+    Interval,
+    Label,
+    Product,
+    listed_values,
+    read_domain,
+    skipping,
+)
+from pufferflow.models.secret_pairs import (
+    Rule,
+    WithinDistance,
+    near_places,
+    read_rule,
+    rule_in_words,
+    value_pairs,
+)
 from pufferflow.models.stored import ADDED, Stored
 
 
@@ -86,7 +102,9 @@ class ValueSecret(AnySecret):
     pairs: Rule
     missing: Label
 
-    def __init__(self, column: str, domain: object, pairs: object = "all", missing: object = None) -> None:
+    def __init__(
+        self, column: str, domain: object, pairs: object = "all", missing: object = None
+    ) -> None:
         read = skipping(read_domain(domain), missing)
         set_fields(
             self,
@@ -127,14 +145,17 @@ class ValueSecret(AnySecret):
             return np.stack([np.arange(values - 1), np.arange(1, values)], axis=1)
         if isinstance(self.pairs, WithinDistance):
             return near_places(self.pairs, self.domain)
-        return np.array([[self.domain.place(value, "a value") for value in pair] for pair in self.value_pairs()])
+        return np.array(
+            [[self.domain.place(value, "a value") for value in pair] for pair in self.value_pairs()]
+        )
 
     @property
     def every_pair(self) -> bool:
         """Whether any two values of a finite domain must be indistinguishable."""
         values = len(self.domain.points)
         return not isinstance(self.domain, Interval) and (
-            self.pairs == "all" or len(np.unique(np.sort(self.pair_places), axis=0)) == values * (values - 1) // 2
+            self.pairs == "all"
+            or len(np.unique(np.sort(self.pair_places), axis=0)) == values * (values - 1) // 2
         )
 
 
@@ -199,7 +220,9 @@ class _OptionalColumn(AnySecret):
     domain: Domain | None
     missing: Label | None
 
-    def _set_column(self, column: str | Sequence[str] | None, domain: object, missing: object) -> None:
+    def _set_column(
+        self, column: str | Sequence[str] | None, domain: object, missing: object
+    ) -> None:
         if column is not None and not isinstance(column, str):
             product = _product(_of_each(column, domain, missing))
             column, domain, missing = product.name, product, None
@@ -287,7 +310,9 @@ class Presence(_OptionalColumn, kind="presence"):
             set_fields(self, rows=read)
         if once is not False and (once is not True or rows is None):
             raise UsageError(
-                "once is given, and no limit on rows." if once is True else f"once is {quoted(once)}.",
+                "once is given, and no limit on rows."
+                if once is True
+                else f"once is {quoted(once)}.",
                 allowed="True or False, and True together with the rows of a unit that are chosen once",
                 instead=f"pf.Presence({within!r}, ..., rows=10, once=True), for a table that stays as it is",
             )
@@ -307,7 +332,11 @@ class Presence(_OptionalColumn, kind="presence"):
         set_fields(
             self,
             groups=whole_number(
-                self.groups, "groups", allowed="a whole number >= 1, or None", instead=instead, kind=Integral
+                self.groups,
+                "groups",
+                allowed="a whole number >= 1, or None",
+                instead=instead,
+                kind=Integral,
             ),
         )
         if self.within in self.by or len(set(self.by)) < len(self.by):
@@ -341,12 +370,20 @@ class Presence(_OptionalColumn, kind="presence"):
     @property
     def most_rows(self) -> int | None:
         """How many rows of a unit are read at most; None if that is not limited."""
-        return None if self.rows is None else self.rows * (1 if self.groups is None else self.groups)
+        return (
+            None if self.rows is None else self.rows * (1 if self.groups is None else self.groups)
+        )
 
     def describe(self) -> str:
         if self.each_row:
-            return "whether each row is there at all" + ", of a table that stays as it is" * self.once
-        most = "" if self.rows is None else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
+            return (
+                "whether each row is there at all" + ", of a table that stays as it is" * self.once
+            )
+        most = (
+            ""
+            if self.rows is None
+            else f", at most {self.rows} {'row' if self.rows == 1 else 'rows'} each"
+        )
         if self.groups is not None:
             groups = f"{self.groups} {'group' if self.groups == 1 else 'groups'}"
             most += f" in each of at most {groups} of equal {' and '.join(map(repr, self.by))}"
@@ -436,7 +473,9 @@ def _product(secrets: Sequence[Secret]) -> Product:
 def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
     """Return the columns that queries may read together, each with its domain and its value for missing ones."""
     given = (columns, domains, missing)
-    names, read, chosen = (list(cast(Any, one)) if isinstance(one, list | tuple) else [] for one in given)
+    names, read, chosen = (
+        list(cast(Any, one)) if isinstance(one, list | tuple) else [] for one in given
+    )
     left_out = missing is None and not chosen
     if len(names) < 2 or len(read) != len(names) or not (left_out or len(chosen) == len(names)):
         raise UsageError(
@@ -451,7 +490,9 @@ def _of_each(columns: object, domains: object, missing: object) -> list[Secret]:
     ]
     if len({secret.column for secret in secrets}) < len(secrets):
         raise UsageError(
-            "One of the columns is given twice.", allowed="different columns", instead='column=["hours", "pay"]'
+            "One of the columns is given twice.",
+            allowed="different columns",
+            instead='column=["hours", "pay"]',
         )
     return secrets
 

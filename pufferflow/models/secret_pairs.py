@@ -12,7 +12,15 @@ from pufferflow.core.arrays import Indices
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.suggestions import nearest, suggests_arguments
 from pufferflow.core.validate import number_above, quoted, set_fields
-from pufferflow.models.domain import MISSING, ONE_COLUMN, Domain, Interval, Label, OneColumn, Product
+from pufferflow.models.domain import (
+    MISSING,
+    ONE_COLUMN,
+    Domain,
+    Interval,
+    Label,
+    OneColumn,
+    Product,
+)
 from pufferflow.models.stored import Stored, stored_as
 
 
@@ -29,7 +37,9 @@ class WithinDistance(Stored):
     distance: float = field(metadata=stored_as("closer"))
 
     def __post_init__(self) -> None:
-        set_fields(self, distance=number_above(self.distance, "distance", 0.0, "pf.WithinDistance(2)"))
+        set_fields(
+            self, distance=number_above(self.distance, "distance", 0.0, "pf.WithinDistance(2)")
+        )
 
 
 _MOST_LISTED: Final = 512
@@ -51,7 +61,9 @@ def read_rule(given: object, domain: Domain) -> Rule:
             meant = f'"{near[0] if near else "all"}"'
             if isinstance(domain, Interval) and near == ["adjacent"]:
                 meant = "pf.WithinDistance(1.0)"
-            raise UsageError(f"pairs is {quoted(given)}.", allowed=allowed, instead=f"pairs={meant}")
+            raise UsageError(
+                f"pairs is {quoted(given)}.", allowed=allowed, instead=f"pairs={meant}"
+            )
         rule: Rule = "all" if given == "all" else "adjacent"
     elif isinstance(given, WithinDistance):
         rule = given
@@ -110,15 +122,28 @@ def _listed_pairs(given: object, domain: Domain, allowed: str) -> Chosen:
     instead = f"pairs=[({domain.points[0]!r}, {domain.points[1]!r})]"
     if not isinstance(given, Sequence) or not given:
         raise UsageError(
-            f"pairs is of type {type(cast(object, given)).__name__}, or empty.", allowed=allowed, instead=instead
+            f"pairs is of type {type(cast(object, given)).__name__}, or empty.",
+            allowed=allowed,
+            instead=instead,
         )
     pairs: list[tuple[Label, Label]] = []
     for pair in cast(Sequence[Any], given):
-        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(cast(Sequence[Any], pair)) != 2:
-            raise UsageError("pairs has an entry that is no pair.", allowed=allowed, instead=instead)
-        a, b = (domain.read(value, "a value of pairs", "pairs has", "") for value in cast(Sequence[Any], pair))
+        if (
+            isinstance(pair, str)
+            or not isinstance(pair, Sequence)
+            or len(cast(Sequence[Any], pair)) != 2
+        ):
+            raise UsageError(
+                "pairs has an entry that is no pair.", allowed=allowed, instead=instead
+            )
+        a, b = (
+            domain.read(value, "a value of pairs", "pairs has", "")
+            for value in cast(Sequence[Any], pair)
+        )
         if a == b:
-            raise UsageError(f"pairs has a pair of equal values, {a!r}.", allowed=allowed, instead=instead)
+            raise UsageError(
+                f"pairs has a pair of equal values, {a!r}.", allowed=allowed, instead=instead
+            )
         pairs.append((a, b))
     return tuple(pairs)
 
@@ -191,7 +216,9 @@ def windows(rule: WithinDistance, domain: Domain) -> tuple[Indices, Indices]:
     ([1, 2, 0], [2, 2, 3])
     """
     numbers = domain.numbers
-    slack = 1e-12 * (float(np.abs(numbers).max()) + rule.distance)  # 0.8 − 0.7 is more than 0.1 in floats
+    slack = 1e-12 * (
+        float(np.abs(numbers).max()) + rule.distance
+    )  # 0.8 − 0.7 is more than 0.1 in floats
     order = np.argsort(numbers, kind="stable")
     growing = numbers[order]
     ends = np.searchsorted(growing, growing + (rule.distance + slack), side="right")

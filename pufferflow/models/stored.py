@@ -48,7 +48,11 @@ class Stored:
     @classmethod
     @cache
     def _fields(cls) -> list[tuple[str, Field[Any]]]:
-        return [(one.metadata.get("name", one.name), one) for one in fields(cast(Any, cls)) if one.compare]
+        return [
+            (one.metadata.get("name", one.name), one)
+            for one in fields(cast(Any, cls))
+            if one.compare
+        ]
 
     def stored(self) -> dict[str, Any]:
         """Return all fields as plain values, for JSON and the fingerprint."""
@@ -66,7 +70,11 @@ class Stored:
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Self:
         """Return the value of this class with the stored fields."""
-        needed = [(name, one) for name, one in cls._fields() if name in stored or "added" not in one.metadata]
+        needed = [
+            (name, one)
+            for name, one in cls._fields()
+            if name in stored or "added" not in one.metadata
+        ]
         return cls(**{one.name: stored[name] for name, one in needed})
 
     @classmethod
@@ -82,7 +90,9 @@ class Stored:
     def unknown(cls, kind: object) -> UsageError:
         """Return the error for a kind that the family does not have."""
         del kind
-        return UsageError(f"The stored {cls.family} is of no known kind.", allowed="what to_json wrote")
+        return UsageError(
+            f"The stored {cls.family} is of no known kind.", allowed="what to_json wrote"
+        )
 
 
 class StoredPart(Stored):

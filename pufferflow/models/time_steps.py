@@ -22,7 +22,16 @@ UNITS = {
 }
 _DURATION = re.compile(r"(\d+)(ns|us|ms|s|m|h|d|w)")
 _SPELLED = re.compile(r"\s*(?P<count>\d*)\s*(?P<unit>[a-z]+)\s*", re.IGNORECASE)
-_NAMES = {"second": "s", "sec": "s", "minute": "m", "min": "m", "hour": "h", "hr": "h", "day": "d", "week": "w"}
+_NAMES = {
+    "second": "s",
+    "sec": "s",
+    "minute": "m",
+    "min": "m",
+    "hour": "h",
+    "hr": "h",
+    "day": "d",
+    "week": "w",
+}
 _UNEVEN = ("mo", "month", "q", "quarter", "y", "year", "yr")
 _FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{7}")
 
@@ -81,7 +90,10 @@ def read_start(given: object, *, timed: bool) -> int | float | datetime | None:
         return None if given is None else _moment(given)
     if given is None:
         return 0
-    allowed, instead = "a finite number, or a date for a step that is a duration", 'start=0, or step="1h"'
+    allowed, instead = (
+        "a finite number, or a date for a step that is a duration",
+        'start=0, or step="1h"',
+    )
     number = finite_number(given, "start", allowed=allowed, instead=instead)
     exact = Fraction(given if isinstance(given, Rational | Decimal) else number)
     return int(exact.numerator) if exact.denominator == 1 else number
@@ -103,4 +115,8 @@ def _moment(given: object) -> datetime:
 
 def start_in_words(start: float | datetime) -> str:
     """Return a start as words for people."""
-    return f"{start.replace(tzinfo=None).isoformat(' ')} UTC" if isinstance(start, datetime) else str(start)
+    return (
+        f"{start.replace(tzinfo=None).isoformat(' ')} UTC"
+        if isinstance(start, datetime)
+        else str(start)
+    )

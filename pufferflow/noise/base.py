@@ -71,7 +71,8 @@ class Noise(abc.ABC):
         """Return the class of noises with this name."""
         if name not in Noise._by_name:
             raise InternalError(
-                f"No noise is called {name!r}.", instead="a newer pufferflow, or importing the module that defines it"
+                f"No noise is called {name!r}.",
+                instead="a newer pufferflow, or importing the module that defines it",
             )
         return Noise._by_name[name]
 
@@ -188,7 +189,9 @@ class Noise(abc.ABC):
             if isinstance(epsilon, Fraction | Decimal):
                 value = float_below(Fraction(epsilon))  # a smaller ε has the larger δ
             free = value > 0  # up to some shift nothing is lost
-            return self._loss_of(shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, free=free)
+            return self._loss_of(
+                shift, lambda units: np.minimum(self._delta(units, value), 1.0), 1.0, free=free
+            )
         shifts, epsilons = _broadcast(_numbers(shift, "shift"), _numbers(epsilon, "epsilon"))
         losses = np.empty(epsilons.shape)
         for value in np.unique(epsilons).tolist():
@@ -324,7 +327,9 @@ class Noise(abc.ABC):
 
     # Drawing
 
-    def sample(self, size: int | tuple[int, ...] = 1, rng: np.random.Generator | None = None) -> Floats:
+    def sample(
+        self, size: int | tuple[int, ...] = 1, rng: np.random.Generator | None = None
+    ) -> Floats:
         """Return independent draws of the noise, on the grid of `noise.grid`.
 
         Without `rng` they come from the operating system's randomness. A seeded Generator is for tests and
@@ -338,7 +343,9 @@ class Noise(abc.ABC):
         self.check_drawable()
         return sampler.sample(self, size, rng)
 
-    def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, grid: Any = None) -> Noisy:
+    def release(
+        self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, grid: Any = None
+    ) -> Noisy:
         """Return the answers with noise added, all on one grid that does not depend on them (M13).
 
         The grid is the power of two next below scale/1024, or the width given as `grid` (at most scale/1024). Rounding
@@ -410,7 +417,14 @@ class Noise(abc.ABC):
         """Return the points, in units, beyond which a given share of the noise lies; a starting point for draws."""
         return self._reach(tails)
 
-    def _loss_of(self, shift: float | Many, loss: Callable[[Floats], Floats], far: float, *, free: bool = False) -> Any:
+    def _loss_of(
+        self,
+        shift: float | Many,
+        loss: Callable[[Floats], Floats],
+        far: float,
+        *,
+        free: bool = False,
+    ) -> Any:
         """Return the losses of shifts of any shape, sign and size; without noise, any shift but 0 has the largest loss.
 
         Unless small movements may be `free`, what underflows is rounded up.
@@ -435,7 +449,12 @@ def _fields_of(family: type[Noise]) -> list[str]:
 def read_scale(value: object) -> float:
     """Return a scale: a finite number ≥ 0, not below what was given."""
     allowed, instead = "a finite number >= 0 (0 is no noise at all)", "scale=1.0"
-    return finite_number_above(value, "scale", allowed=allowed, instead=instead, fits=lambda scale: scale >= 0) + 0.0
+    return (
+        finite_number_above(
+            value, "scale", allowed=allowed, instead=instead, fits=lambda scale: scale >= 0
+        )
+        + 0.0
+    )
 
 
 def one_dimensional(noise: Noise, dimension: int) -> None:
@@ -462,19 +481,33 @@ def _numbers(values: object, name: str) -> Floats:
     try:
         array: Array = np.asarray(values)
     except ValueError as error:
-        raise UsageError(f"{name} has rows of different lengths.", allowed=allowed, instead=instead) from error
-    if array.dtype.kind == "O" and all(isinstance(x, Fraction | Decimal | int | float) for x in array.flat):
-        sizes = [finite_number_above(abs(x), name, allowed=allowed, instead=instead) for x in array.flat]
-        return np.array([math.copysign(*pair) for pair in zip(sizes, array.flat, strict=True)]).reshape(array.shape)
+        raise UsageError(
+            f"{name} has rows of different lengths.", allowed=allowed, instead=instead
+        ) from error
+    if array.dtype.kind == "O" and all(
+        isinstance(x, Fraction | Decimal | int | float) for x in array.flat
+    ):
+        sizes = [
+            finite_number_above(abs(x), name, allowed=allowed, instead=instead) for x in array.flat
+        ]
+        return np.array(
+            [math.copysign(*pair) for pair in zip(sizes, array.flat, strict=True)]
+        ).reshape(array.shape)
     if array.dtype.kind not in "iuf":
         raise UsageError(f"{name} is no number.", allowed=allowed, instead=instead)
     floats = array.astype(np.float64)
     if np.isnan(floats).any():
         raise UsageError(f"{name} is NaN.", allowed=allowed, instead=instead)
     if array.dtype != np.float64 and (np.abs(floats) >= _WHOLE).any():
-        floats = np.where(np.abs(floats) >= _WHOLE, np.nextafter(floats, np.copysign(math.inf, floats)), floats)
+        floats = np.where(
+            np.abs(floats) >= _WHOLE, np.nextafter(floats, np.copysign(math.inf, floats)), floats
+        )
     elif array.dtype.itemsize > floats.itemsize:
-        floats = np.where(np.abs(floats) < np.abs(array), np.nextafter(floats, np.copysign(math.inf, floats)), floats)
+        floats = np.where(
+            np.abs(floats) < np.abs(array),
+            np.nextafter(floats, np.copysign(math.inf, floats)),
+            floats,
+        )
     return floats
 
 

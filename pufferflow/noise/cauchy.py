@@ -87,7 +87,11 @@ class GeneralizedCauchy(Noise):
                 allowed="even k, and k·(alpha − 1)/2 a whole number",
                 instead="bound=pf.DAGWM(), which works coordinate by coordinate, or k=2 with a whole alpha",
             )
-        return dimension * self.renyi(radius / math.sqrt(dimension) * (1 + 2 * UNIT), alpha) * (1 + UNIT)
+        return (
+            dimension
+            * self.renyi(radius / math.sqrt(dimension) * (1 + 2 * UNIT), alpha)
+            * (1 + UNIT)
+        )
 
     def pure_within(self, radius: float, dimension: int = 1) -> float:
         """Return d·D_∞(radius/√d): asinh(√w/2) is concave in w, so equal movements cost most."""
@@ -155,7 +159,9 @@ class GeneralizedCauchy(Noise):
         """Return P(low < noise < high) from the middle or from the tails, and its error."""
         above, below = self._tail(np.abs(low)), self._tail(np.abs(high))
         straddling = (low < 0) & (high > 0)
-        between = np.where(straddling, self._core(np.abs(low)) + self._core(np.abs(high)), np.abs(above - below))
+        between = np.where(
+            straddling, self._core(np.abs(low)) + self._core(np.abs(high)), np.abs(above - below)
+        )
         return between, _ALMOST * (between + np.where(straddling, 0.0, np.maximum(above, below)))
 
     def _core(self, units: Floats) -> Floats:
@@ -166,7 +172,11 @@ class GeneralizedCauchy(Noise):
 
     def _logpdf(self, units: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            size = np.where(np.abs(units) < 1e100, np.log1p(units * units), 2 * np.log(np.maximum(np.abs(units), 1.0)))
+            size = np.where(
+                np.abs(units) < 1e100,
+                np.log1p(units * units),
+                2 * np.log(np.maximum(np.abs(units), 1.0)),
+            )
         return -self.k / 2 * size + log_constant(self.k)
 
     def _tail(self, units: Floats) -> Floats:
@@ -183,8 +193,12 @@ class GeneralizedCauchy(Noise):
     def _reach(self, tails: Floats) -> Floats:
         """Return the quantile of Student's t, or that of the tail's leading term far out."""
         with np.errstate(over="ignore", divide="ignore"):
-            inside = -scipy.special.stdtrit(self.k - 1, np.maximum(tails, 1e-250)) / math.sqrt(self.k - 1)
-            leading = np.exp((log_constant(self.k) - math.log(self.k - 1) - np.log(tails)) / (self.k - 1))
+            inside = -scipy.special.stdtrit(self.k - 1, np.maximum(tails, 1e-250)) / math.sqrt(
+                self.k - 1
+            )
+            leading = np.exp(
+                (log_constant(self.k) - math.log(self.k - 1) - np.log(tails)) / (self.k - 1)
+            )
         return np.where((inside < 1e8) & np.isfinite(inside), np.maximum(inside, 0.0), leading)
 
     def steepness(self, units: float) -> float:
@@ -195,7 +209,10 @@ class GeneralizedCauchy(Noise):
         power = (mp.mpf(self.k) - 1) / 2
         if units * units > 1:
             return mp.betainc(power, half, 0, 1 / (1 + units * units), regularized=True) / 2
-        return half - mp.betainc(half, power, 0, units * units / (1 + units * units), regularized=True) / 2
+        return (
+            half
+            - mp.betainc(half, power, 0, units * units / (1 + units * units), regularized=True) / 2
+        )
 
     def _mean_size(self) -> float:
         return 2 * math.exp(log_constant(self.k)) / (self.k - 2) if self.k > 2 else math.inf
@@ -232,14 +249,18 @@ def _polynomial(units: Floats, k: float, m: int) -> Floats:
         size = 2 * np.log(units[start : start + rows, None])
         terms = coefficients + (r + 1) * size
         rounding = 8 * UNIT * (np.abs(steps).sum() + m * np.abs(size[:, 0]) + m + 4)
-        logs[start : start + rows] = np.logaddexp(0.0, scipy.special.logsumexp(terms, axis=1) + rounding)
+        logs[start : start + rows] = np.logaddexp(
+            0.0, scipy.special.logsumexp(terms, axis=1) + rounding
+        )
     return lifted(logs, 4 * UNIT)
 
 
 def _quadrature(units: Floats, k: float, m: float) -> Floats:
     """Return log E by three trapezoid sums, with their errors added."""
     strip = min(math.pi / 3, math.sqrt(12 / (2 * m + k + 4)))
-    growth = -(m + k / 2) * math.log(math.cos(strip)) - (2 * m + k + 4) * math.log(math.cos(strip / 2))
+    growth = -(m + k / 2) * math.log(math.cos(strip)) - (2 * m + k + 4) * math.log(
+        math.cos(strip / 2)
+    )
     mantissa, exponent = math.frexp(2 * math.pi * strip / (growth + math.log(2) + _REACH - 6))
     step = math.ldexp(
         math.floor(mantissa * 1024), exponent - 10
@@ -260,13 +281,17 @@ def _quadrature(units: Floats, k: float, m: float) -> Floats:
         edges = np.stack([part[:, i] for part in parts for i in (0, -1)], axis=1)
         tails = scipy.special.logsumexp(edges, axis=1) + math.log(2 / min(1.0, k - 1) + step)
         rounding = 16 * UNIT * (m * tau[:, 0] + m + k + 16)
-        logs[start : start + rows] = np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
+        logs[start : start + rows] = (
+            np.logaddexp(sums, tails) + log_constant(k) - math.log1p(-missed) + rounding
+        )
     return np.maximum(logs, 0.0)
 
 
 def _multiples(step: float, low: float, high: float) -> Floats:
     """Return the multiples of a step from below one number to above another."""
-    return step * np.arange(math.floor(low / step) - 1, math.ceil(high / step) + 2, dtype=np.float64)
+    return step * np.arange(
+        math.floor(low / step) - 1, math.ceil(high / step) + 2, dtype=np.float64
+    )
 
 
 def _segment(tau: Floats, v: Floats, k: float, m: float) -> Floats:

@@ -34,7 +34,8 @@ Values = tuple[Label, ...]
 _TOLERANCE = Fraction(1, 10**9)
 _LONGEST = 4000
 INSTEAD: Final = (
-    'pf.confounding.Channel("x", inputs=[0, 1], outputs=["no", "yes"], probabilities=[[0.7, 0.3], [0.3, 0.7]])'
+    'pf.confounding.Channel("x", inputs=[0, 1], outputs=["no", '
+    '"yes"], probabilities=[[0.7, 0.3], [0.3, 0.7]])'
 )
 
 
@@ -42,7 +43,11 @@ def columns_of(reads: Any) -> tuple[str, ...]:
     """Return the names of the columns that something reads."""
     listed = cast(Sequence[Any], reads) if isinstance(reads, list | tuple) else [reads]
     names: tuple[Any, ...] = tuple(listed)
-    if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+    if (
+        not names
+        or not all(isinstance(name, str) and name for name in names)
+        or len(set(names)) < len(names)
+    ):
         raise UsageError(
             f"reads is {quoted(cast(object, reads))}.",
             allowed="the name of a column, or a list of different ones",
@@ -56,7 +61,9 @@ def label(given: Any, name: str) -> Any:
     plain = as_plain(given)
     if isinstance(plain, list | tuple):
         return tuple(label(one, name) for one in cast(Sequence[Any], plain))
-    if not isinstance(plain, str | int | float) or (isinstance(plain, float) and not math.isfinite(plain)):
+    if not isinstance(plain, str | int | float) or (
+        isinstance(plain, float) and not math.isfinite(plain)
+    ):
         raise UsageError(
             f"{name} is {quoted(cast(object, given))}.",
             allowed="texts and finite numbers, or tuples of them",
@@ -96,7 +103,9 @@ def listed(given: Any, name: str) -> list[Any]:
     try:
         return list(given.tolist() if hasattr(given, "tolist") else given)
     except TypeError:
-        raise UsageError(f"{name} is of type {type(given).__name__}.", allowed="a list", instead=INSTEAD) from None
+        raise UsageError(
+            f"{name} is of type {type(given).__name__}.", allowed="a list", instead=INSTEAD
+        ) from None
 
 
 def read_rows(given: Any, inputs: int, outputs: int) -> tuple[tuple[Fraction, ...], ...]:
@@ -115,11 +124,17 @@ def read_rows(given: Any, inputs: int, outputs: int) -> tuple[tuple[Fraction, ..
 def _read_row(given: list[Any]) -> tuple[Fraction, ...]:
     allowed = "numbers >= 0, with sum 1 in every row (within 1e-9)"
     for one in given:
-        finite_number(as_plain(one), "A probability", allowed=allowed, instead=INSTEAD, fits=lambda p: p >= 0)
+        finite_number(
+            as_plain(one), "A probability", allowed=allowed, instead=INSTEAD, fits=lambda p: p >= 0
+        )
     row = [decimal_reading(as_plain(one)) for one in given]
     total = sum(row, Fraction(0))
     if abs(total - 1) > _TOLERANCE:
-        raise UsageError(f"A row of probabilities has the sum {float(total):.12g}.", allowed=allowed, instead=INSTEAD)
+        raise UsageError(
+            f"A row of probabilities has the sum {float(total):.12g}.",
+            allowed=allowed,
+            instead=INSTEAD,
+        )
     return tuple(row) if total == 1 else tuple(one / total for one in row)
 
 
@@ -156,7 +171,9 @@ class Ladder:
         """Return the ladder of rows of probabilities."""
         exact = tuple(tuple(accumulate(row))[:-1] for row in rows)
         floors = [[(one.numerator << BITS) // one.denominator for one in row] for row in exact]
-        ceilings = [[-((-one.numerator << BITS) // one.denominator) for one in row] for row in exact]
+        ceilings = [
+            [-((-one.numerator << BITS) // one.denominator) for one in row] for row in exact
+        ]
         return cls(exact, np.array(floors, dtype=np.int64), np.array(ceilings, dtype=np.int64))
 
     def draw(self, places: Indices, bits: Bits = os.urandom) -> Indices:
@@ -186,7 +203,10 @@ def _not_above(steps: Array, places: Indices, words: Array) -> Indices:
             found += words >= step[places]
         return found
     starts = np.arange(len(steps), dtype=np.int64)[:, None] << BITS
-    return np.searchsorted((steps + starts).ravel(), (places << BITS) | words, side="right") - places * count
+    return (
+        np.searchsorted((steps + starts).ravel(), (places << BITS) | words, side="right")
+        - places * count
+    )
 
 
 _TAIL_ERROR = 2e-13
@@ -217,7 +237,9 @@ def cell_masses(noise: Noise, edges: Floats, answers: Floats) -> tuple[Floats, f
     return masses, off
 
 
-def rounded_to(grid: Sequence[float], answers: Sequence[float], noise: Noise) -> list[list[Fraction]]:
+def rounded_to(
+    grid: Sequence[float], answers: Sequence[float], noise: Noise
+) -> list[list[Fraction]]:
     """Return for every answer the probabilities with which answer and noise are next to each point of a sorted grid."""
     edges = np.array([(low + high) / 2 for low, high in pairwise(grid)])
     if not len(edges):
@@ -285,14 +307,27 @@ class Channel(HelpfulAttributes):
     ) -> None:
         columns = () if reads is None else columns_of(reads)
         points = unwrapped(read_inputs(inputs, len(columns) or 1))
-        published = tuple(ERASED if one is ERASED else label(one, "An output") for one in listed(outputs, "outputs"))
+        published = tuple(
+            ERASED if one is ERASED else label(one, "An output")
+            for one in listed(outputs, "outputs")
+        )
         for what, values in (("inputs", points), ("outputs", published)):
             if not values or len(set(values)) < len(values):
                 raise UsageError(
-                    f"{what} has no value, or one twice.", allowed="at least one value, each once", instead=INSTEAD
+                    f"{what} has no value, or one twice.",
+                    allowed="at least one value, each once",
+                    instead=INSTEAD,
                 )
         rows = read_rows(probabilities, len(points), len(published))
-        set_fields(self, reads=columns, inputs=points, outputs=published, probabilities=rows, name=name, family=family)
+        set_fields(
+            self,
+            reads=columns,
+            inputs=points,
+            outputs=published,
+            probabilities=rows,
+            name=name,
+            family=family,
+        )
 
     @classmethod
     def of(cls, inputs: Sequence[Any], outputs: Sequence[Any], probabilities: Any) -> Self:
@@ -314,7 +349,9 @@ class Channel(HelpfulAttributes):
         return cls(reads, plain, plain, np.eye(len(plain), dtype=int).tolist())
 
     @classmethod
-    def of_noise(cls, reads: str, inputs: Sequence[Any], outputs: Sequence[float], noise: Noise) -> Self:
+    def of_noise(
+        cls, reads: str, inputs: Sequence[Any], outputs: Sequence[float], noise: Noise
+    ) -> Self:
         """Return the channel that adds noise to a number and publishes the output next to it.
 
         Rounding noise is post-processing, so what `noise` guarantees holds, up to a relative 1e-12 by which the
@@ -326,22 +363,37 @@ class Channel(HelpfulAttributes):
         """
         instance(noise, Noise, "noise", allowed="a noise", instead="pf.Laplace(2.0)")
         grid = sorted({_number(one, "An output") for one in listed(outputs, "outputs")})
-        answers = [_number(point[0], "An input") for point in read_inputs(inputs, len(columns_of(reads)))]
+        answers = [
+            _number(point[0], "An input") for point in read_inputs(inputs, len(columns_of(reads)))
+        ]
         return cls(reads, inputs, grid, rounded_to(grid, answers, noise))
 
     def reading(self, columns: str | Sequence[str]) -> "Channel":
         """Return the same channel of other columns."""
-        return Channel(columns, self.inputs, self.outputs, self.probabilities, name=self.name, family=self.family)
+        return Channel(
+            columns,
+            self.inputs,
+            self.outputs,
+            self.probabilities,
+            name=self.name,
+            family=self.family,
+        )
 
     def probability(self, given: Any, output: Any) -> Fraction:
         """Return γ(output | given)."""
         if output not in self.outputs:
-            raise UsageError(f"{quoted(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}")
+            raise UsageError(
+                f"{quoted(output)} is no output.", allowed=f"one of {list(self.outputs)[:6]}"
+            )
         return self.probabilities[self.place(given)][self.outputs.index(output)]
 
     def place(self, given: Any) -> int:
         """Return the index of an input; a refusal does not reveal it."""
-        point = tuple(cast(Sequence[Any], given)) if isinstance(given, list | tuple) else (as_plain(given),)
+        point = (
+            tuple(cast(Sequence[Any], given))
+            if isinstance(given, list | tuple)
+            else (as_plain(given),)
+        )
         if point not in self._places:
             of = f" of {', '.join(map(repr, self.reads))}" if self.reads else ""
             raise UsageError(
@@ -354,7 +406,10 @@ class Channel(HelpfulAttributes):
     @cached_property
     def points(self) -> tuple[Values, ...]:
         """The inputs as tuples, with a value for each column."""
-        return cast(tuple[Values, ...], self.inputs if len(self.reads) > 1 else tuple((one,) for one in self.inputs))
+        return cast(
+            tuple[Values, ...],
+            self.inputs if len(self.reads) > 1 else tuple((one,) for one in self.inputs),
+        )
 
     @cached_property
     def _places(self) -> dict[Values, int]:
@@ -369,7 +424,10 @@ class Channel(HelpfulAttributes):
     def whole(self) -> tuple[Array, int]:
         """All probabilities as whole numbers of one common unit, and how many units make 1."""
         total = math.lcm(*(one.denominator for row in self.probabilities for one in row))
-        rows = [[one.numerator * (total // one.denominator) for one in row] for row in self.probabilities]
+        rows = [
+            [one.numerator * (total // one.denominator) for one in row]
+            for row in self.probabilities
+        ]
         return np.array(rows, dtype=object), total
 
     @cached_property
@@ -387,7 +445,12 @@ class Channel(HelpfulAttributes):
         if total <= _WHOLE:
             small = rows.astype(np.int64)
             return float_above(Fraction(max(_farthest(small, row) for row in small), total))
-        return min(upwards(max(_farthest(self.matrix, row) for row in self.matrix), 4 * rows.shape[1] * UNIT), 1.0)
+        return min(
+            upwards(
+                max(_farthest(self.matrix, row) for row in self.matrix), 4 * rows.shape[1] * UNIT
+            ),
+            1.0,
+        )
 
     def at(self, epsilon: float) -> "Channel":
         """Return the channel of the same kind with another ε.
@@ -413,7 +476,11 @@ class Channel(HelpfulAttributes):
         (('no', 'yes', None), 1.0, 0.231059)
         """
         lost = finite_number(
-            share, "share", allowed="a number in [0, 1)", instead="erased(0.5)", fits=lambda share: 0 <= share < 1
+            share,
+            "share",
+            allowed="a number in [0, 1)",
+            instead="erased(0.5)",
+            fits=lambda share: 0 <= share < 1,
         )
         if self.epsilon == math.inf:
             raise _gives_away()
@@ -453,7 +520,12 @@ class Channel(HelpfulAttributes):
     def to_json(self) -> str:
         """Return the channel as JSON text, which `from_json` reads back unchanged, but for others of its kind."""
         rows = [[str(one) for one in row] for row in self.probabilities]
-        stored = {"reads": self.reads, "inputs": self.inputs, "outputs": self.outputs, "probabilities": rows}
+        stored = {
+            "reads": self.reads,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "probabilities": rows,
+        }
         return json.dumps({**stored, "name": self.name} if self.name else stored)
 
     @classmethod
@@ -462,17 +534,37 @@ class Channel(HelpfulAttributes):
         try:
             stored = json.loads(text)
             rows = [[stored_probability(one) for one in row] for row in stored["probabilities"]]
-            name = instance(stored.get("name", ""), str, "name", allowed="a text", instead="what to_json wrote")
-            return cls(stored["reads"] or None, stored["inputs"], stored["outputs"], rows, name=name)
-        except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, RecursionError) as error:
+            name = instance(
+                stored.get("name", ""), str, "name", allowed="a text", instead="what to_json wrote"
+            )
+            return cls(
+                stored["reads"] or None, stored["inputs"], stored["outputs"], rows, name=name
+            )
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            ZeroDivisionError,
+            RecursionError,
+        ) as error:
             why = error.problem if isinstance(error, UsageError) else ""
-            raise UsageError(f"The text is no stored channel. {why}".strip(), allowed="what to_json wrote") from None
+            raise UsageError(
+                f"The text is no stored channel. {why}".strip(), allowed="what to_json wrote"
+            ) from None
 
     def __repr__(self) -> str:
         """Show the kind of channel, what it reads, its size, ε and η."""
-        kind = " ".join([*([self.name] if self.name else []), *([f"of {', '.join(self.reads)}"] if self.reads else [])])
+        kind = " ".join(
+            [
+                *([self.name] if self.name else []),
+                *([f"of {', '.join(self.reads)}"] if self.reads else []),
+            ]
+        )
         size = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs"
-        return f"<Channel{kind and ' '}{kind}: {size}, epsilon={self.epsilon:.6g}, tv={self.tv:.6g}>"
+        return (
+            f"<Channel{kind and ' '}{kind}: {size}, epsilon={self.epsilon:.6g}, tv={self.tv:.6g}>"
+        )
 
 
 def _farthest(rows: Array, row: Array) -> Any:
@@ -485,7 +577,9 @@ def _erased_at(family: Callable[[float], Channel], share: float, epsilon: float)
 
 
 def _number(given: Any, name: str) -> float:
-    return finite_number(given, name, allowed="finite numbers", instead="numbers, or a channel that is written down")
+    return finite_number(
+        given, name, allowed="finite numbers", instead="numbers, or a channel that is written down"
+    )
 
 
 def _gives_away() -> Refused:

@@ -62,7 +62,9 @@ def least_covariance(shifts: Floats) -> Floats:
         root, _ = _roots((units * multipliers).T * weights @ (units * multipliers))
         covariance = root / np.outer(multipliers, multipliers)
         lengths = np.einsum("ni,ij,nj->n", units, np.linalg.inv(covariance), units)
-        covariance = covariance * float(lengths.max())  # as large as the longest shift needs it to be
+        covariance = covariance * float(
+            lengths.max()
+        )  # as large as the longest shift needs it to be
         before, widths = widths, np.sqrt(np.diag(covariance))
         if np.abs(widths / before - 1).max() < _CLOSE:
             break
@@ -73,7 +75,9 @@ def _worst_mean(shifts: Floats, weights: Floats) -> Floats:
     """Return the weights for which the trace of the root of the mean of zzᵀ is largest: a concave function of them."""
     for _ in range(_COVARIANCE_STEPS):
         _, inverse = _roots(shifts.T * weights @ shifts)
-        weights = weights * np.einsum("ni,ij,nj->n", shifts, inverse, shifts)  # their derivatives, up to a factor
+        weights = weights * np.einsum(
+            "ni,ij,nj->n", shifts, inverse, shifts
+        )  # their derivatives, up to a factor
         weights = weights / weights.sum()
     return weights
 
@@ -113,7 +117,9 @@ class JointGaussian:
         object.__setattr__(self, "scale", read_scale(self.scale))
         allowed = "a tuple of two numbers > 0: the standard deviations of both outputs at scale 1"
         if not isinstance(self.units, Sequence) or len(self.units) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("units are not two numbers.", allowed=allowed, instead="units=(1.0, 2.0)")
+            raise UsageError(
+                "units are not two numbers.", allowed=allowed, instead="units=(1.0, 2.0)"
+            )
         units = tuple(number_above(unit, "a unit", 0.0, "units=(1.0, 2.0)") for unit in self.units)
         object.__setattr__(self, "units", units)
         rho = finite_number(
@@ -131,7 +137,10 @@ class JointGaussian:
         """The rows of T: independent noise of one scale is added to T·answers."""
         first, second = self.units
         rest = math.sqrt((1 - self.rho) * (1 + self.rho))
-        return (_short(1 / first), Fraction(0)), (_short(-self.rho / (first * rest)), _short(1 / (second * rest)))
+        return (_short(1 / first), Fraction(0)), (
+            _short(-self.rho / (first * rest)),
+            _short(1 / (second * rest)),
+        )
 
     @cached_property
     def covariance(self) -> Floats:
@@ -156,7 +165,9 @@ class JointGaussian:
     def length(self, shifts: npt.ArrayLike) -> float:
         """Return the largest |Tz| over shifts of shape (n, 2), rounded up, which determines their loss."""
         moves = _read_shifts(shifts)
-        entries = np.array([[float(entry) for entry in row] for row in self.transform])  # 24 bits: exact
+        entries = np.array(
+            [[float(entry) for entry in row] for row in self.transform]
+        )  # 24 bits: exact
         with np.errstate(over="ignore", invalid="ignore"):
             doubt = 4 * UNIT * (np.abs(moves) @ np.abs(entries).T)
             sizes = np.abs(moves @ entries.T) + doubt
@@ -180,7 +191,9 @@ class JointGaussian:
         """Return the largest hockey stick over all reachable shifts."""
         return Gaussian(self.scale).delta(self.length(shifts), epsilon)
 
-    def release(self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, step: float = 1.0) -> Floats:
+    def release(
+        self, answers: npt.ArrayLike, rng: np.random.Generator | None = None, step: float = 1.0
+    ) -> Floats:
         """Return answers of shape (n, 2), rounded to multiples of `step`, a power of two, with noise.
 
         T·answers are then multiples of a grid that does not depend on them, so rounding them to it adds no loss (M13),
@@ -195,7 +208,10 @@ class JointGaussian:
         width = _binary(step)
         if self.scale == 0:
             return points
-        on_step = np.array([[round(Fraction(x) / width) * width for x in row] for row in points.tolist()], dtype=object)
+        on_step = np.array(
+            [[round(Fraction(x) / width) * width for x in row] for row in points.tolist()],
+            dtype=object,
+        )
         moved = self.transformed(on_step.reshape(points.shape))
         finest = max(entry.denominator for row in self.transform for entry in row)
         grid = min(grid_of(self.scale), width / finest)

@@ -51,7 +51,9 @@ class Laplace(Noise):
         D_α is convex in u and 0 at 0, hence over a ball of norm 1 it is largest where one coordinate takes it all.
         """
         with np.errstate(over="ignore", under="ignore"):
-            fall = np.log1p((alpha - 1) / (2 * alpha - 1) * np.expm1(-(2 * alpha - 1) * units)) / (alpha - 1)
+            fall = np.log1p((alpha - 1) / (2 * alpha - 1) * np.expm1(-(2 * alpha - 1) * units)) / (
+                alpha - 1
+            )
             loss = units + fall + 4 * UNIT * (units - fall)
             square = lifted(units * (alpha / 2) * units, 4 * UNIT)
         return np.minimum(np.minimum(np.maximum(loss, 0.0), square), units)
@@ -63,7 +65,9 @@ class Laplace(Noise):
         """Return u − 1 + e^{−u}, the limit of D_α/α for α → 1, above which it is for no other order (M9)."""
         with np.errstate(over="ignore", under="ignore"):
             loss = units + np.expm1(-units) + 4 * UNIT * units
-            series = units * 0.5 * units * (1 - units * (1 / 3 - units / 12))  # never below, and exact near 0
+            series = (
+                units * 0.5 * units * (1 - units * (1 / 3 - units / 12))
+            )  # never below, and exact near 0
             return np.where(units < _NEAR_0, lifted(series, 8 * UNIT), loss)
 
     def _gdp(self, units: Floats) -> Floats:

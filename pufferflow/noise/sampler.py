@@ -102,7 +102,9 @@ def sample(noise: Drawable, size: int | tuple[int, ...], rng: np.random.Generato
     return _floats(_draw(noise, math.prod(shape), grid, bits), grid).reshape(shape)
 
 
-def release(noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | None, grid: object = None) -> Noisy:
+def release(
+    noise: Drawable, answers: npt.ArrayLike, rng: np.random.Generator | None, grid: object = None
+) -> Noisy:
     """Return answers with noise, on the grid."""
     values = _read_answers(answers, plain=noise.scale > 0)
     bits = bit_source(rng)
@@ -138,7 +140,10 @@ def _nearest_steps(values: Array, width: Fraction) -> Whole | None:
 
 def _draw(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Array:
     """Return whole numbers of grid steps: int64, or Python integers where some are larger."""
-    parts = [_draw_chunk(noise, min(count - at, _MOST_AT_ONCE), width, bits) for at in range(0, count, _MOST_AT_ONCE)]
+    parts = [
+        _draw_chunk(noise, min(count - at, _MOST_AT_ONCE), width, bits)
+        for at in range(0, count, _MOST_AT_ONCE)
+    ]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
@@ -150,7 +155,9 @@ def _draw_chunk(noise: Drawable, count: int, width: Fraction, bits: Bits) -> Arr
     else:
         ranges = _draw_sizes(noise, count, width * 2**extra, Fraction(1, 2 ** (extra + 1)), bits)
         steps = _sizes_within(noise, ranges, extra, width, bits)
-    signs = np.unpackbits(np.frombuffer(bits((count + 7) // 8), dtype=np.uint8), count=count).astype(np.int64)
+    signs = np.unpackbits(
+        np.frombuffer(bits((count + 7) // 8), dtype=np.uint8), count=count
+    ).astype(np.int64)
     return np.where(signs == 1, -steps, steps)
 
 
@@ -175,7 +182,11 @@ def _draw_sizes(noise: Drawable, count: int, width: Fraction, back: Fraction, bi
     outer = 2 * unit.tail((sizes + 1 - inwards) * relative)
     inner = 2 * unit.tail(np.maximum(sizes - inwards, 0.0) * relative)
     inner = np.where(sizes == 0, 2.0, inner)
-    sure = fast & (low * (1 - _MARGIN) >= outer * (1 + _MARGIN)) & (high * (1 + _MARGIN) <= inner * (1 - _MARGIN))
+    sure = (
+        fast
+        & (low * (1 - _MARGIN) >= outer * (1 + _MARGIN))
+        & (high * (1 + _MARGIN) <= inner * (1 - _MARGIN))
+    )
     steps = sizes.astype(np.int64)
     unsure = np.flatnonzero(~sure)
     if len(unsure):
@@ -195,7 +206,10 @@ def _sizes_within(noise: Drawable, ranges: Array, extra: int, width: Fraction, b
     firsts = [first << extra for first in ranges.tolist()]
     enough = (1 - _most_falling(unit, max(firsts, default=0), extra, step)) * 2.0**_WORD
     words = np.frombuffer(bits(8 * len(firsts)), dtype="<u8")
-    surely, inside = (words.astype(np.float64) < enough).tolist(), _numbers(len(firsts), extra, bits)
+    surely, inside = (
+        (words.astype(np.float64) < enough).tolist(),
+        _numbers(len(firsts), extra, bits),
+    )
     found = np.empty(len(firsts), dtype=object)
     for place, (first, below, sure) in enumerate(zip(firsts, inside, surely, strict=True)):
         size, word = first | below, int(words[place])
@@ -217,7 +231,10 @@ def _numbers(count: int, length: int, bits: Bits) -> list[int]:
     """Return whole numbers of random bits, given their count and length."""
     size, rest = (length + 7) // 8, -length % 8
     drawn = bits(count * size)
-    return [int.from_bytes(drawn[at : at + size], "little") >> rest for at in range(0, count * size, size)]
+    return [
+        int.from_bytes(drawn[at : at + size], "little") >> rest
+        for at in range(0, count * size, size)
+    ]
 
 
 def _number(length: int, bits: Bits) -> int:
@@ -233,7 +250,11 @@ def _taken(  # noqa: PLR0913, PLR0917 - a proposal, its range, and the random bi
 
     def mass(own: int) -> Any:
         low, high = (2 * own - 1) * step / 2, (2 * own + 1) * step / 2
-        inner = mp.mpf(1) / 2 if own == 0 else unit.precise_tail(mp.mpf(low.numerator) / low.denominator, mp)
+        inner = (
+            mp.mpf(1) / 2
+            if own == 0
+            else unit.precise_tail(mp.mpf(low.numerator) / low.denominator, mp)
+        )
         return inner - unit.precise_tail(mp.mpf(high.numerator) / high.denominator, mp)
 
     ratio, slack = mass(size) / mass(max(first, 1)), mp.ldexp(mp.mpf(1), -2 * _WORD)
@@ -251,7 +272,9 @@ def _taken(  # noqa: PLR0913, PLR0917 - a proposal, its range, and the random bi
 def _draw_precisely(unit: Drawable, word: int, step: Fraction, back: Fraction, bits: Bits) -> int:
     """Return the step that U falls in, reading as many more bits as needed."""
     mp, length = _long_floats(), _WORD
-    guess = int(min(float(unit.reach(np.asarray(max(word, 0.5) / 2.0 ** (_WORD + 1)))) / float(step), 1e300))
+    guess = int(
+        min(float(unit.reach(np.asarray(max(word, 0.5) / 2.0 ** (_WORD + 1)))) / float(step), 1e300)
+    )
     while True:
         mp.prec = 2 * length + 64
 
@@ -266,7 +289,11 @@ def _draw_precisely(unit: Drawable, word: int, step: Fraction, back: Fraction, b
         slack = mp.ldexp(mp.mpf(1), -(2 * length))  # relative; the precision is 2⁻⁶⁴ of it
         # of U = 0.000… only an upper bound is known yet
         size = _first(lambda size, low=low: edge(size) <= low, guess) if word else None
-        if size is not None and edge(size) * (1 + slack) <= low and high <= edge(size - 1) * (1 - slack):
+        if (
+            size is not None
+            and edge(size) * (1 + slack) <= low
+            and high <= edge(size - 1) * (1 - slack)
+        ):
             return size
         if size == 0 and edge(0) * (1 + slack) <= low:
             return 0
@@ -324,13 +351,19 @@ def bit_source(rng: object) -> Bits:
     if rng is None:
         return os.urandom
     allowed = "None for the operating system's randomness, or a numpy.random.Generator for tests"
-    return instance(rng, np.random.Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)").bytes
+    return instance(
+        rng, np.random.Generator, "rng", allowed=allowed, instead="rng=numpy.random.default_rng(1)"
+    ).bytes
 
 
 def _read_shape(size: object) -> tuple[int, ...]:
     parts: tuple[Any, ...] = cast(tuple[Any, ...], size) if isinstance(size, tuple) else (size,)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0 for n in parts):
-        raise UsageError(f"size is {size!r}.", allowed="a whole number >= 0, or a tuple of them", instead="sample(10)")
+        raise UsageError(
+            f"size is {size!r}.",
+            allowed="a whole number >= 0, or a tuple of them",
+            instead="sample(10)",
+        )
     return tuple(int(n) for n in parts)
 
 
@@ -368,7 +401,9 @@ def _read_grid(grid: object, scale: float) -> Fraction:
     try:
         width = Fraction(cast(Any, grid))
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError("The grid is not a finite number.", allowed=allowed, instead=instead) from error
+        raise UsageError(
+            "The grid is not a finite number.", allowed=allowed, instead=instead
+        ) from error
     if width <= 0:
         raise UsageError(f"The grid has width {grid}.", allowed=allowed, instead=instead)
     if width * STEPS_PER_SCALE > Fraction(scale):

@@ -69,11 +69,18 @@ class Staircase(Noise):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", read_scale(self.sensitivity))
-        object.__setattr__(self, "epsilon", number_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0"))
+        object.__setattr__(
+            self, "epsilon", number_above(self.epsilon, "epsilon", 0.0, "epsilon=1.0")
+        )
         allowed, instead = "a number with 0 <= gamma <= 1", "leaving gamma out for the best one"
         gamma = best_gamma(self.epsilon) if self.gamma is None else self.gamma
         gamma = finite_number(
-            gamma, "gamma", allowed=allowed, instead=instead, fits=lambda gamma: 0 <= gamma <= 1, digits=""
+            gamma,
+            "gamma",
+            allowed=allowed,
+            instead=instead,
+            fits=lambda gamma: 0 <= gamma <= 1,
+            digits="",
         )
         object.__setattr__(self, "gamma", gamma)
 
@@ -144,7 +151,9 @@ class Staircase(Noise):
     @property
     def height(self) -> float:
         """The density at 0, in units."""
-        return -math.expm1(-self.epsilon) / (2 * (self.share + math.exp(-self.epsilon) * (1 - self.share)))
+        return -math.expm1(-self.epsilon) / (
+            2 * (self.share + math.exp(-self.epsilon) * (1 - self.share))
+        )
 
     def bends(self, radius: float) -> Floats:
         """Return the shifts up to a radius, in order, at which jumps of both densities may meet.
@@ -160,7 +169,9 @@ class Staircase(Noise):
         """
         found = [np.empty(0)]
         for distance in np.unique(np.abs(distances[distances != 0])).tolist():
-            steps = np.arange(math.floor(distance / high), math.ceil(distance / low) + 1, dtype=np.float64)
+            steps = np.arange(
+                math.floor(distance / high), math.ceil(distance / low) + 1, dtype=np.float64
+            )
             turns = np.concatenate([steps, steps + 2 * self.share - 1, steps - 2 * self.share + 1])
             found.append(distance / turns[turns > 0])
         scales = np.unique(np.concatenate(found))
@@ -174,23 +185,37 @@ class Staircase(Noise):
         if self.sensitivity == 0 or radius / self.sensitivity > _MOST_STEPS:
             return np.array([radius])
         steps = np.arange(math.floor(radius / self.sensitivity) + 2)
-        bends = np.concatenate([steps + turn * self.share for turn in (-2, -1, 0, 1, 2)]) * self.sensitivity
+        bends = (
+            np.concatenate([steps + turn * self.share for turn in (-2, -1, 0, 1, 2)])
+            * self.sensitivity
+        )
         return np.append(bends[(bends > 0) & (bends < radius)], radius)
 
     def _renyi(self, units: Floats, alpha: float) -> Floats:
         """Return the larger loss of u and of the float below it, for u was rounded up and losses may turn back."""
-        losses = [max(self._renyi_of(u, alpha), self._renyi_of(_below(u), alpha)) for u in units.tolist()]
+        losses = [
+            max(self._renyi_of(u, alpha), self._renyi_of(_below(u), alpha)) for u in units.tolist()
+        ]
         return np.minimum(np.array(losses), self._pure(units))
 
     def _renyi_of(self, u: float, alpha: float) -> float:
         if u > _MOST_STEPS:
             return math.inf  # the pure loss serves; adding up the pieces would take long
         falls_p, falls_q, log_weights = self._pieces(u)
-        logs = log_weights - self.epsilon * (alpha * falls_p - (alpha - 1) * falls_q) + math.log(self.height)
+        logs = (
+            log_weights
+            - self.epsilon * (alpha * falls_p - (alpha - 1) * falls_q)
+            + math.log(self.height)
+        )
         top = float(logs.max())
         total = top + math.log(math.fsum(np.exp(logs - top)))
-        sizes = self.epsilon * (alpha * np.abs(falls_p - falls_q).max() + falls_q.max()) + np.abs(log_weights).max()
-        return max((total + 8 * UNIT * (float(sizes) + abs(math.log(self.height)) + 8)) / (alpha - 1), 0.0)
+        sizes = (
+            self.epsilon * (alpha * np.abs(falls_p - falls_q).max() + falls_q.max())
+            + np.abs(log_weights).max()
+        )
+        return max(
+            (total + 8 * UNIT * (float(sizes) + abs(math.log(self.height)) + 8)) / (alpha - 1), 0.0
+        )
 
     def _pure(self, units: Floats) -> Floats:
         """Return ε for every step begun; with gamma 0 or 1 too, but for shifts of 0."""
@@ -198,7 +223,10 @@ class Staircase(Noise):
         return np.where(steps == 1, self.epsilon, lifted(steps * self.epsilon, UNIT / 4))
 
     def _delta(self, units: Floats, epsilon: float) -> Floats:
-        deltas = [max(self._delta_of(u, epsilon), self._delta_of(_below(u), epsilon)) for u in units.tolist()]
+        deltas = [
+            max(self._delta_of(u, epsilon), self._delta_of(_below(u), epsilon))
+            for u in units.tolist()
+        ]
         return np.where(self._pure(units) > epsilon, deltas, 0.0)
 
     def _delta_of(self, u: float, epsilon: float) -> float:
@@ -210,7 +238,13 @@ class Staircase(Noise):
             masses = np.exp(log_weights - self.epsilon * falls_p + math.log(self.height))
         parts = np.where(loss > epsilon, masses * -np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0)
         sizes = np.abs(log_weights) + self.epsilon * falls_p + abs(math.log(self.height)) + 8
-        doubt = 8 * UNIT * math.fsum(np.where(loss > epsilon - 1e-9, masses * (sizes + np.abs(loss) + epsilon), 0.0))
+        doubt = (
+            8
+            * UNIT
+            * math.fsum(
+                np.where(loss > epsilon - 1e-9, masses * (sizes + np.abs(loss) + epsilon), 0.0)
+            )
+        )
         return math.fsum(parts) + doubt
 
     def _pieces(self, u: float) -> tuple[Floats, Floats, Floats]:
@@ -240,8 +274,13 @@ class Staircase(Noise):
         whole = np.maximum(np.floor(-np.log(2 * tails) / self.epsilon), 0.0)
         first = self.share
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            used = np.clip(0.5 - tails * np.exp(np.minimum(self.epsilon * whole, 700.0)), 0.0, 0.5) / self.height
-            return whole + np.where(used <= first, used, np.minimum(first + (used - first) / fall, 1.0))
+            used = (
+                np.clip(0.5 - tails * np.exp(np.minimum(self.epsilon * whole, 700.0)), 0.0, 0.5)
+                / self.height
+            )
+            return whole + np.where(
+                used <= first, used, np.minimum(first + (used - first) / fall, 1.0)
+            )
 
     def precise_tail(self, units: Any, mp: Any) -> Any:
         fall, share = mp.exp(-mp.mpf(self.epsilon)), mp.mpf(self.share)
@@ -290,7 +329,10 @@ class StaircaseFamily:
         if self.epsilon is not None:
             return self
         promises = tuple(guarantee.singles)
-        if guarantee.divergence in (Divergence.CONCENTRATED, Divergence.GAUSSIAN):  # kept by pure losses (M29)
+        if guarantee.divergence in (
+            Divergence.CONCENTRATED,
+            Divergence.GAUSSIAN,
+        ):  # kept by pure losses (M29)
             promises = (Pure(largest(lambda epsilon: guarantee.follows_from(Pure(epsilon)), 1e4)),)
         unit = best_staircase(promises, self.gamma)
         return StaircaseFamily(unit.epsilon, unit.gamma)
@@ -361,7 +403,9 @@ def _longest(unit: Staircase, promise: Guarantee) -> float:
     if after == 0:
         return 0.0
     low, high = float(values[after - 1]), float(values[after])
-    return float(shifts[after - 1] + (limit - low) / (high - low) * (shifts[after] - shifts[after - 1]))
+    return float(
+        shifts[after - 1] + (limit - low) / (high - low) * (shifts[after] - shifts[after - 1])
+    )
 
 
 def _steps(losses: Floats, most: float) -> float:
@@ -371,17 +415,30 @@ def _steps(losses: Floats, most: float) -> float:
 
 def _fall_of(promise: Guarantee, steps: int) -> float:
     """Return the largest fall with which so many steps keep a guarantee whose loss follows from the pure one."""
-    return largest(lambda fall: fall == 0 or _longest(Staircase(1.0, fall, 0.5), promise) >= steps, _STEEPEST)
+    return largest(
+        lambda fall: fall == 0 or _longest(Staircase(1.0, fall, 0.5), promise) >= steps, _STEEPEST
+    )
 
 
 def _candidates(promises: Sequence[Guarantee], gamma: float | None) -> Iterator[Staircase]:
     """Yield staircases: those that a guarantee's own ε suggests, and a coarse grid."""
     own = [one.epsilon / steps for one in promises for steps in (1, 2) if 0 < one.epsilon < 1e3]
     totals = [one.delta for one in promises if one.epsilon == 0 and one.delta > 0]
-    own += [_fall_of(one, steps) for one in promises if one.divergence in _OF_PURE for steps in (1, 2, 3)]
+    own += [
+        _fall_of(one, steps)
+        for one in promises
+        if one.divergence in _OF_PURE
+        for steps in (1, 2, 3)
+    ]
     for fall in dict.fromkeys([fall for fall in own if fall > 0] + [*_FALLS]):
-        gammas = [*_GAMMAS, best_gamma(fall), *itertools.chain(*(gammas_of_tv(fall, tv) for tv in totals))]
-        yield from (Staircase(1.0, fall, one) for one in dict.fromkeys(gammas if gamma is None else [gamma]))
+        gammas = [
+            *_GAMMAS,
+            best_gamma(fall),
+            *itertools.chain(*(gammas_of_tv(fall, tv) for tv in totals)),
+        ]
+        yield from (
+            Staircase(1.0, fall, one) for one in dict.fromkeys(gammas if gamma is None else [gamma])
+        )
 
 
 def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
@@ -401,7 +458,9 @@ def gammas_of_tv(epsilon: float, tv: float) -> list[float]:
     return [min(max(low, 0.0), 0.5), min(max(high, 0.5), 1.0)]
 
 
-def _refined(best: Staircase, least: float, error: Callable[[Staircase], float], *, fixed: bool) -> Staircase:
+def _refined(
+    best: Staircase, least: float, error: Callable[[Staircase], float], *, fixed: bool
+) -> Staircase:
     """Return the best staircase near one, by halved steps; a fall that the guarantee gives is kept."""
     step = 0.5
     while step > _FINEST:
@@ -467,7 +526,11 @@ def _inner_pieces(move: Fraction, share: Fraction) -> tuple[Floats, Floats, Floa
     logs = np.array([_log(length) if length > 0 else -math.inf for length in lengths])
     log_lengths = np.concatenate([logs[:1], logs[len(ends) :][which], logs[1 : len(ends)]])
     positive = log_lengths > -math.inf
-    return falls_p[positive].astype(np.float64), falls_q[positive].astype(np.float64), log_lengths[positive]
+    return (
+        falls_p[positive].astype(np.float64),
+        falls_q[positive].astype(np.float64),
+        log_lengths[positive],
+    )
 
 
 def _count_falls(size: Fraction, share: Fraction) -> int:

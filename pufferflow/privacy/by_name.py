@@ -52,7 +52,9 @@ def guarantee_of(  # noqa: PLR0913 - the numbers of guarantees
             )
 
 
-def _of_epsilon(epsilon: float, delta: float | None = None, alpha: float | None = None) -> Guarantee:
+def _of_epsilon(
+    epsilon: float, delta: float | None = None, alpha: float | None = None
+) -> Guarantee:
     if alpha is None:
         return Pure(epsilon) if delta is None else Approx(epsilon, delta)
     return Renyi(alpha, epsilon) if delta is None else ApproxRenyi(alpha, epsilon, delta)

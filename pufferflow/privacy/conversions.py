@@ -42,7 +42,9 @@ def two_point_epsilon(epsilon: float, delta: float) -> float:
     small = math.exp(-epsilon)
     if delta < 0.5:
         return min(epsilon, _sum_above((epsilon, math.log1p(-delta * (1 + small)))))
-    kept = (1 - delta) - delta * small + 4 * UNIT * (1 - delta + delta * small)  # rounded up before the logarithm
+    kept = (
+        (1 - delta) - delta * small + 4 * UNIT * (1 - delta + delta * small)
+    )  # rounded up before the logarithm
     return min(epsilon, _sum_above((epsilon, math.log(kept)))) if kept > 0 else 0.0
 
 
@@ -62,14 +64,18 @@ def renyi_to_approx(alpha: float, epsilon: float, delta: float) -> float:
         return math.inf
     reciprocal = 1 / (alpha - 1)
     shrinking = math.log(alpha - 1), -math.log(alpha)
-    return _sum_above((epsilon, *shrinking, -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal))
+    return _sum_above(
+        (epsilon, *shrinking, -math.log(delta) * reciprocal, -math.log(alpha) * reciprocal)
+    )
 
 
 def two_point_delta(pure: float, epsilon: float) -> float:
     """Return the hockey stick of randomised response with a pure loss, (e^pure − e^ε)/(1 + e^pure), rounded up."""
     if pure <= epsilon:
         return 0.0
-    return min(-math.expm1(epsilon - pure) / (1 + math.exp(-pure)) * (1 + 8 * UNIT) + UNIT * UNIT, 1.0)
+    return min(
+        -math.expm1(epsilon - pure) / (1 + math.exp(-pure)) * (1 + 8 * UNIT) + UNIT * UNIT, 1.0
+    )
 
 
 def renyi_to_delta(alpha: float, loss: float, epsilon: float) -> float:
@@ -85,7 +91,9 @@ def pure_to_zcdp(epsilon: float) -> float:
     """Return the least ρ with D_α ≤ ρα for randomised response of loss ε, of all orders: ε·tanh(ε/2) (M29)."""
     if epsilon in (0.0, math.inf):
         return epsilon
-    return max(min(epsilon * math.tanh(epsilon / 2), epsilon * epsilon / 2) * (1 + 4 * UNIT), SMALLEST)
+    return max(
+        min(epsilon * math.tanh(epsilon / 2), epsilon * epsilon / 2) * (1 + 4 * UNIT), SMALLEST
+    )
 
 
 def zcdp_to_approx(rho: float, delta: float) -> float:
@@ -97,7 +105,10 @@ def zcdp_to_approx(rho: float, delta: float) -> float:
         return 0.0
     if delta == 0:
         return math.inf
-    low, high = 0.0, math.sqrt(-math.log(delta)) / math.sqrt(rho)  # of α − 1; the end gives ρ + 2√(ρ·log 1/δ) or less
+    low, high = (
+        0.0,
+        math.sqrt(-math.log(delta)) / math.sqrt(rho),
+    )  # of α − 1; the end gives ρ + 2√(ρ·log 1/δ) or less
     orders = [_order_next_to(high)]
     for _ in range(80):
         middle = (low + high) / 2
@@ -150,7 +161,9 @@ def gaussian_deltas(deviations: Floats, epsilon: float) -> Floats:
         first = np.where(outside, scipy.special.ndtr(a), height * left / math.sqrt(2 * math.pi))
         second = height * right / math.sqrt(2 * math.pi)
         rounding = (8 + 4 * np.minimum(a * a, 1500.0)) * UNIT * (first + second)
-        rounding += 4 * UNIT * (deviations / 2 + epsilon / deviations) * height  # of a and b themselves
+        rounding += (
+            4 * UNIT * (deviations / 2 + epsilon / deviations) * height
+        )  # of a and b themselves
         delta = np.maximum(first - second, 0.0) + rounding
     return np.where(np.isfinite(delta), np.maximum(delta, _LEAST), 1.0)
 
@@ -185,7 +198,11 @@ def _mills(x: Floats) -> Floats:
 
 def tv_limit(epsilon: float, delta: float) -> float:
     """Return the largest total variation of an (ε, δ)-close pair, δ + (1−δ)·tanh(ε/2), rounded up (M26)."""
-    return min((delta + (1 - delta) * math.tanh(epsilon / 2)) * (1 + 4 * UNIT), 1.0) if epsilon else delta
+    return (
+        min((delta + (1 - delta) * math.tanh(epsilon / 2)) * (1 + 4 * UNIT), 1.0)
+        if epsilon
+        else delta
+    )
 
 
 def three_point_epsilon(epsilon: float, delta: float, tv: float, wanted: float) -> float:
@@ -216,7 +233,10 @@ def three_point_renyi(epsilon: float, delta: float, tv: float, alpha: float) -> 
     limit = (1 - delta) * math.tanh(epsilon / 2)
     if whole == 0 or tv - delta >= limit:
         return whole
-    share, exponent = max(tv - delta, 0.0) / limit * (1 + 8 * UNIT), (alpha - 1) * whole * (1 + UNIT)
+    share, exponent = (
+        max(tv - delta, 0.0) / limit * (1 + 8 * UNIT),
+        (alpha - 1) * whole * (1 + UNIT),
+    )
     if share == 0:
         return 0.0
     if exponent < 700:

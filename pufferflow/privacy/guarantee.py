@@ -20,8 +20,18 @@ from msgspec.structs import force_setattr
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.suggestions import make_struct
-from pufferflow.core.validate import finite_number_at_least_zero, order_above_one, probability_below_one
-from pufferflow.privacy.conversions import pure_to_gdp, pure_to_zcdp, spare_delta, two_point_epsilon, two_point_renyi
+from pufferflow.core.validate import (
+    finite_number_at_least_zero,
+    order_above_one,
+    probability_below_one,
+)
+from pufferflow.privacy.conversions import (
+    pure_to_gdp,
+    pure_to_zcdp,
+    spare_delta,
+    two_point_epsilon,
+    two_point_renyi,
+)
 
 _READERS: Final[Mapping[str, Callable[[object], float]]] = {
     "alpha": order_above_one,
@@ -57,7 +67,9 @@ class _AbstractStruct(msgspec.StructMeta, abc.ABCMeta):
             return make_struct(cls, super().__call__, args, kwargs)
 
 
-class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct):
+class Guarantee(
+    msgspec.Struct, frozen=True, tag_field="promise", tag=True, metaclass=_AbstractStruct
+):
     """Base class of guarantees: convert one with `to_approx`, compare two with `implies`, store one with `to_json`.
 
     To add one, write a final struct with numbers, divergence, words and conversions, and import it in the package's
@@ -74,7 +86,11 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         for name in self.__struct_fields__:
             given = getattr(self, name)
             read = _READERS.get(name)
-            force_setattr(self, name, finite_number_at_least_zero(given, name) if read is None else read(given))
+            force_setattr(
+                self,
+                name,
+                finite_number_at_least_zero(given, name) if read is None else read(given),
+            )
 
     @property
     def loss(self) -> float:
@@ -133,7 +149,9 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
         """Return the guarantee that has to hold outside an event of a probability, so that this one holds."""
         if not self.delta:
             return self
-        return msgspec.structs.replace(self, delta=max(math.nextafter(self.delta - share, 0.0), 0.0))
+        return msgspec.structs.replace(
+            self, delta=max(math.nextafter(self.delta - share, 0.0), 0.0)
+        )
 
     def under_model_error(self, ratio: float) -> "Guarantee | None":
         """Return the guarantee that remains if likelihoods may be off by e^ratio either way (M30); None if unknown."""
@@ -141,14 +159,21 @@ class Guarantee(msgspec.Struct, frozen=True, tag_field="promise", tag=True, meta
 
     def numbers(self) -> dict[str, float]:
         """Return the guarantee's single numbers by their names, its loss first."""
-        names = sorted(self.__struct_fields__, key=lambda name: (name != self.measure, name == "alpha"))
+        names = sorted(
+            self.__struct_fields__, key=lambda name: (name != self.measure, name == "alpha")
+        )
         return {name: value for name in names if isinstance(value := getattr(self, name), float)}
 
     def in_words(self, number: Callable[[float], str], fold: Callable[[float], str]) -> str:
         """Say what the guarantee means; `number` writes a number, `fold` writes e to the power of one."""
         odds = fold(self.epsilon) if self.divergence.about_odds else ""
-        own = {name: number(value) for name, value in {"epsilon": self.epsilon, **self.numbers()}.items()}
-        return self.words.format(**{**own, "alpha": f"{self.alpha:g}"}, orders=len(self.singles), odds=odds)
+        own = {
+            name: number(value)
+            for name, value in {"epsilon": self.epsilon, **self.numbers()}.items()
+        }
+        return self.words.format(
+            **{**own, "alpha": f"{self.alpha:g}"}, orders=len(self.singles), odds=odds
+        )
 
     def approx_epsilon(self, delta: float) -> float:
         """Return an ε for which (ε, delta)-privacy follows, the least one known; infinite where none follows."""

@@ -12,7 +12,12 @@ from msgspec.structs import force_setattr
 from pufferflow.core.errors import UsageError
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.validate import finite_number_at_least_zero, order_above_one
-from pufferflow.privacy.conversions import DEFAULT_ORDERS, renyi_to_approx, spare_delta, zcdp_to_approx
+from pufferflow.privacy.conversions import (
+    DEFAULT_ORDERS,
+    renyi_to_approx,
+    spare_delta,
+    zcdp_to_approx,
+)
 from pufferflow.privacy.guarantee import Divergence, Guarantee, GuaranteeFamily, sum_above
 
 
@@ -51,7 +56,9 @@ class Renyi(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def under_model_error(self, ratio: float) -> Guarantee:
         order = Fraction(self.alpha)
-        return Renyi(self.alpha, sum_above(self.epsilon, Fraction(ratio) * (2 * order - 1) / (order - 1)))
+        return Renyi(
+            self.alpha, sum_above(self.epsilon, Fraction(ratio) * (2 * order - 1) / (order - 1))
+        )
 
 
 @final
@@ -72,7 +79,9 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         given = cast(tuple[object, object], (self.alphas, self.epsilons))
-        orders, epsilons = (tuple(cast(Iterable[object], one)) if isinstance(one, Iterable) else () for one in given)
+        orders, epsilons = (
+            tuple(cast(Iterable[object], one)) if isinstance(one, Iterable) else () for one in given
+        )
         if not orders or len(orders) != len(epsilons):
             raise UsageError(
                 f"{len(orders)} orders and {len(epsilons)} epsilons.",
@@ -85,7 +94,9 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         force_setattr(self, "epsilons", tuple(epsilon for _, epsilon in pairs))
 
     @classmethod
-    def of(cls, loss: Callable[[float], float], alphas: Iterable[float] = DEFAULT_ORDERS) -> "RenyiCurve":
+    def of(
+        cls, loss: Callable[[float], float], alphas: Iterable[float] = DEFAULT_ORDERS
+    ) -> "RenyiCurve":
         """Return the curve of a loss function, ε = loss(α), at the given orders."""
         orders = tuple(alphas)
         return cls(orders, tuple(loss(alpha) for alpha in orders))
@@ -108,7 +119,8 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
     def _approx(self, delta: float) -> float:
         """Return the least ε over the orders (M29)."""
         return min(
-            renyi_to_approx(alpha, epsilon, delta) for alpha, epsilon in zip(self.alphas, self.epsilons, strict=True)
+            renyi_to_approx(alpha, epsilon, delta)
+            for alpha, epsilon in zip(self.alphas, self.epsilons, strict=True)
         )
 
     def _renyi(self, alpha: float, delta: float) -> float:
@@ -116,12 +128,16 @@ class RenyiCurve(Guarantee, frozen=True, forbid_unknown_fields=True):
         return min((epsilon for order, epsilon in orders if alpha <= order), default=math.inf)
 
     def under_model_error(self, ratio: float) -> Guarantee:
-        return RenyiCurve(self.alphas, [one.under_model_error(ratio).epsilon for one in self.singles])
+        return RenyiCurve(
+            self.alphas, [one.under_model_error(ratio).epsilon for one in self.singles]
+        )
 
     def __repr__(self) -> str:
         if len(self.alphas) <= 6:
             return f"RenyiCurve(alphas={self.alphas!r}, epsilons={self.epsilons!r})"
-        return f"<RenyiCurve of {len(self.alphas)} orders, {self.alphas[0]:g} to {self.alphas[-1]:g}>"
+        return (
+            f"<RenyiCurve of {len(self.alphas)} orders, {self.alphas[0]:g} to {self.alphas[-1]:g}>"
+        )
 
 
 @final

@@ -13,7 +13,13 @@ from msgspec.structs import force_setattr
 from pufferflow.core.errors import UsageError
 from pufferflow.core.rounding import float_above
 from pufferflow.core.validate import finite_number_above, finite_number_at_least_zero
-from pufferflow.privacy.conversions import gdp_to_approx, gdp_to_zcdp, three_point_epsilon, three_point_renyi, tv_limit
+from pufferflow.privacy.conversions import (
+    gdp_to_approx,
+    gdp_to_zcdp,
+    three_point_epsilon,
+    three_point_renyi,
+    tv_limit,
+)
 from pufferflow.privacy.guarantee import (
     Approx,
     Divergence,
@@ -61,7 +67,11 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
                 allowed="0 <= delta <= 1 and 0 <= tv <= 1, not both 1",
                 instead="pf.TradeOff(1.0, 1e-6, tv=0.3)",
             )
-        for name, value in (("epsilon", epsilon), ("delta", delta), ("tv", min(tv, tv_limit(epsilon, delta)))):
+        for name, value in (
+            ("epsilon", epsilon),
+            ("delta", delta),
+            ("tv", min(tv, tv_limit(epsilon, delta))),
+        ):
             force_setattr(self, name, value)
 
     @classmethod
@@ -110,7 +120,11 @@ class TradeOff(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     def _renyi(self, alpha: float, delta: float) -> float:
         """Return the divergence left after cutting off δ: of randomised response, mixed with no answer at all."""
-        return three_point_renyi(self.epsilon, self.delta, self.tv, alpha) if delta >= self.delta else math.inf
+        return (
+            three_point_renyi(self.epsilon, self.delta, self.tv, alpha)
+            if delta >= self.delta
+            else math.inf
+        )
 
     def _enough_delta(self) -> float:
         return self.delta
@@ -130,7 +144,12 @@ def Tv(eta: float) -> Approx:  # noqa: N802 - the name of a guarantee in the pub
     Approx(epsilon=0.0, delta=0.1)
     """
     allowed, instead = "a number with 0 <= eta < 1", "pf.Tv(0.1)"
-    return Approx(0.0, finite_number_above(eta, "eta", allowed=allowed, instead=instead, fits=lambda tv: 0 <= tv < 1))
+    return Approx(
+        0.0,
+        finite_number_above(
+            eta, "eta", allowed=allowed, instead=instead, fits=lambda tv: 0 <= tv < 1
+        ),
+    )
 
 
 @final
@@ -174,4 +193,6 @@ def _probability(given: object, name: str) -> float:
     """Return a number from 0 to 1, both included."""
     allowed = f"a number with 0 <= {name} <= 1"
     instead = "pf.TradeOff(1.0, 1e-6, tv=0.3)"
-    return finite_number_above(given, name, allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1)
+    return finite_number_above(
+        given, name, allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1
+    )

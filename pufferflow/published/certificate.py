@@ -15,7 +15,17 @@ from pufferflow.published.cost import Answered, Cost
 from pufferflow.reports.numbers import at_most, counted, promise_in_words
 
 VERSION = 1
-_ADDED_LATER = ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations", "answered", "period")
+_ADDED_LATER = (
+    "readings",
+    "ordinary",
+    "sources",
+    "engine",
+    "quieter",
+    "keys",
+    "correlations",
+    "answered",
+    "period",
+)
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
@@ -164,15 +174,32 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             problem = f"The certificate was written in version {certificate.version}, by a newer pufferflow."
             certificate = None
         if certificate is None:
-            raise UsageError(problem, allowed="what to_json wrote", instead="release.certificate.to_json()")
+            raise UsageError(
+                problem, allowed="what to_json wrote", instead="release.certificate.to_json()"
+            )
         return certificate
 
     @property
     def facts(self) -> "Certificate":
         """The certificate without prose, period, entry and versions: the same for all releases of one plan."""
-        words = {"hidden": "", "where": (), "witness": "", "assumptions": (), "notes": (), "readings": ()}
+        words = {
+            "hidden": "",
+            "where": (),
+            "witness": "",
+            "assumptions": (),
+            "notes": (),
+            "readings": (),
+        }
         return msgspec.structs.replace(
-            self, entry=None, library="", ordinary=None, sources=(), engine="", answered=None, period=None, **words
+            self,
+            entry=None,
+            library="",
+            ordinary=None,
+            sources=(),
+            engine="",
+            answered=None,
+            period=None,
+            **words,
         )
 
     @property
@@ -198,7 +225,9 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the certificate as text for people."""
         rows = self.rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {escape_controls(text, one_line=True)}" for name, text in rows)
+        return "\n".join(
+            f"{name:<{width}}  {escape_controls(text, one_line=True)}" for name, text in rows
+        )
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the certificate as names and texts for people; a text of several lines has a name in the first only.
@@ -210,8 +239,13 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ('promise', 'epsilon 1 for all answers together: whoever sees the answers changes the odds ... 2.72-fold')
         """
         hidden = [("scenario", self.scenario), *(("", line) for line in self.hidden.split("\n"))]
-        queries = [("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries]
-        noise = [("noise", f"{own.noise} of scale {own.scale:.6g} on {own.sum}, grid {own.grid}") for own in self.sums]
+        queries = [
+            ("asked", f"{', '.join(query.outputs)}: {query.query}") for query in self.queries
+        ]
+        noise = [
+            ("noise", f"{own.noise} of scale {own.scale:.6g} on {own.sum}, grid {own.grid}")
+            for own in self.sums
+        ]
         return [
             ("promise", promise_in_words(self.promise)),
             ("", repr(self.promise)),
@@ -231,7 +265,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             ("proof", f"{self.bound} ({self.certainty}), loss {self.loss:.6g}, {self.composition}"),
             ("movement", f"{self.sensitivity:.6g} {self.sensitivity_unit}"),
             ("worst", self.witness),
-            *([("one row", f"differential privacy too: {self.ordinary!r}")] if self.ordinary is not None else []),
+            *(
+                [("one row", f"differential privacy too: {self.ordinary!r}")]
+                if self.ordinary is not None
+                else []
+            ),
             *(("assumed", line) for line in self.assumptions),
             *(("note", line) for line in self.notes),
             ("ledger", self.entry or NOBODY_COUNTS),
@@ -250,7 +288,11 @@ def _quieter_in_words(quieter: tuple[QuieterGroups, ...]) -> list[str]:
 def _correlations_in_words(correlations: tuple[tuple[float, ...], ...]) -> list[str]:
     """Say between which sums, by their place in the list, noise is how correlated."""
     pairs = itertools.combinations(range(len(correlations)), 2)
-    known = [f"{correlations[a][b]:.3g} of sums {a + 1} and {b + 1}" for a, b in pairs if correlations[a][b]]
+    known = [
+        f"{correlations[a][b]:.3g} of sums {a + 1} and {b + 1}"
+        for a, b in pairs
+        if correlations[a][b]
+    ]
     return [f"correlated (M28): {', '.join(known)}"] if known else []
 
 

@@ -60,21 +60,27 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     high_open: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in self.KINDS or (self.labels is not None and (self.low is not None or self.high is not None)):
+        if self.kind not in self.KINDS or (
+            self.labels is not None and (self.low is not None or self.high is not None)
+        ):
             raise _bad("is of no known kind, or has both labels and ends")
         force_setattr(self, "low", self._read(self.low))
         force_setattr(self, "high", self._read(self.high))
         if self.labels is not None:
             ordered: list[Any] = list(dict.fromkeys(self._read(label) for label in self.labels))
             if len(ordered) > 1:
-                ordered.sort(key=lambda label: (label is not None, label if label is not None else 0))
+                ordered.sort(
+                    key=lambda label: (label is not None, label if label is not None else 0)
+                )
             force_setattr(self, "labels", tuple(ordered))
 
     def _read(self, value: Value) -> Any:
         """Return a value, a whole number as an integer, so that equal regions are stored in the same way."""
         if value is None:
             return None
-        if not isinstance(value, self.KINDS[self.kind]) or (isinstance(value, bool) and self.kind != "bool"):
+        if not isinstance(value, self.KINDS[self.kind]) or (
+            isinstance(value, bool) and self.kind != "bool"
+        ):
             raise _bad("has a value of another kind")
         if not isinstance(value, float):
             return value
@@ -85,7 +91,11 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     @property
     def empty(self) -> bool:
         """Whether the region is empty."""
-        return not self.labels if self.labels is not None else self.start is not None and self._beyond(self.start)
+        return (
+            not self.labels
+            if self.labels is not None
+            else self.start is not None and self._beyond(self.start)
+        )
 
     @property
     def start(self) -> Key | None:
@@ -106,7 +116,11 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         if self.labels is not None:
             return label in self.labels
         key = (label, 0)
-        return label is not None and (self.start is None or key >= self.start) and not self._beyond(key)
+        return (
+            label is not None
+            and (self.start is None or key >= self.start)
+            and not self._beyond(key)
+        )
 
     def meets(self, other: "Region") -> bool:
         """Return whether a value may be in both; false only if that is certain."""
@@ -118,7 +132,9 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             return self
         for one, another in ((self, other), (other, self)):
             if one.labels is not None:
-                return Region(self.kind, labels=tuple(label for label in one.labels if another.holds(label)))
+                return Region(
+                    self.kind, labels=tuple(label for label in one.labels if another.holds(label))
+                )
         lows = [(one.low, one.low_open) for one in (self, other) if one.low is not None]
         highs = [(one.high, not one.high_open) for one in (self, other) if one.high is not None]
         low, low_open = max(lows, default=(None, False))
@@ -134,7 +150,9 @@ def _bad(what: str) -> UsageError:
     )
 
 
-class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
+class _Stored(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, dict=True
+):
     """Base of the structs that ledgers store: plain values, and facts computed from them once."""
 
 
@@ -297,7 +315,9 @@ class Shape(_Stored, frozen=True, rename=_SHAPE_NAMES):
     def window(self) -> tuple[float, float]:
         """The beginning of the first selected step, and the end of the last; (∞, −∞) if there is none."""
         ends = [end for _, end, _ in self.runs]
-        return min((first for first, _, _ in self.runs), default=math.inf), max(ends, default=-math.inf)
+        return min((first for first, _, _ in self.runs), default=math.inf), max(
+            ends, default=-math.inf
+        )
 
     @cached_property
     def table(self) -> Floats:

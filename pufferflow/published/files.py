@@ -39,8 +39,29 @@ from pufferflow.reports.evidence import Evidence
 
 _PLAIN = frozenset(
     {
-        *("Boolean", "String", "Date", "Time", "Categorical", "Null", "Float16", "Float32", "Float64"),
-        *("Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64", "UInt128"),
+        *(
+            "Boolean",
+            "String",
+            "Date",
+            "Time",
+            "Categorical",
+            "Null",
+            "Float16",
+            "Float32",
+            "Float64",
+        ),
+        *(
+            "Int8",
+            "Int16",
+            "Int32",
+            "Int64",
+            "Int128",
+            "UInt8",
+            "UInt16",
+            "UInt32",
+            "UInt64",
+            "UInt128",
+        ),
     }
 )
 _DATE, _TIME = "%Y-%m-%d", "%H:%M:%S%.f"
@@ -80,7 +101,9 @@ class TextColumn(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
             case _ if type(dtype).__name__ in _PLAIN:
                 return cls(name, type(dtype).__name__)
             case _:
-                raise _no_text(f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which text has no form for.")
+                raise _no_text(
+                    f"The column '{name}' is of dtype {type_name(dtype)[:100]}, which text has no form for."
+                )
 
     @property
     def type(self) -> pl.DataType:
@@ -132,7 +155,8 @@ def to_csv(frame: pl.DataFrame) -> bytes:
     """
     carried = _as_carriers(frame)
     escaped = carried.select(
-        _escape(named(name)) if kind == pl.String else named(name) for name, kind in carried.schema.items()
+        _escape(named(name)) if kind == pl.String else named(name)
+        for name, kind in carried.schema.items()
     )
     return escaped.rename(_escaped_name).write_csv().encode()
 
@@ -156,10 +180,17 @@ def from_csv(body: bytes, table: TextTable) -> pl.DataFrame:
     schema = table.schema
     carriers = {name: _carrier(dtype) for name, dtype in schema.items()}
     escaped = [column.name for column in table.columns if column.escaped]
-    header = pl.DataFrame(schema=carriers).rename({name: _escaped_name(name) for name in escaped}).write_csv().encode()
+    header = (
+        pl.DataFrame(schema=carriers)
+        .rename({name: _escaped_name(name) for name in escaped})
+        .write_csv()
+        .encode()
+    )
     if not body.startswith(header):
         raise ValueError
-    rows = body.removeprefix(header)  # names are compared here: the engine would take some for marks of an encoding
+    rows = body.removeprefix(
+        header
+    )  # names are compared here: the engine would take some for marks of an encoding
     if not rows:
         return pl.DataFrame(schema=schema)
     carried = pl.read_csv(rows, has_header=False, schema=carriers)
@@ -176,7 +207,10 @@ def from_ndjson(body: bytes, table: TextTable) -> pl.DataFrame:
 
 
 WRITERS: dict[str, Callable[[pl.DataFrame], bytes]] = {"csv": to_csv, "ndjson": to_ndjson}
-READERS: dict[str, Callable[[bytes, TextTable], pl.DataFrame]] = {"csv": from_csv, "ndjson": from_ndjson}
+READERS: dict[str, Callable[[bytes, TextTable], pl.DataFrame]] = {
+    "csv": from_csv,
+    "ndjson": from_ndjson,
+}
 
 
 def _runs(values: pl.Series) -> bool:
@@ -189,7 +223,12 @@ def _runs(values: pl.Series) -> bool:
 
 
 def _escape(column: pl.Expr) -> pl.Expr:
-    return pl.when(column.str.contains(_FORMULA)).then(pl.lit("'") + column).otherwise(column).name.keep()
+    return (
+        pl.when(column.str.contains(_FORMULA))
+        .then(pl.lit("'") + column)
+        .otherwise(column)
+        .name.keep()
+    )
 
 
 def _escaped_name(name: str) -> str:
@@ -229,7 +268,12 @@ def _text_of(name: str, dtype: pl.DataType) -> pl.Expr:
         case pl.Datetime():
             distance = (column.dt.base_utc_offset() + column.dt.dst_offset()).dt.total_seconds()
             in_utc = column.dt.convert_time_zone("UTC").dt.to_string(_WITH_ZONE)
-            return pl.when(distance % 60 == 0).then(column.dt.to_string(_WITH_ZONE)).otherwise(in_utc).alias(name)
+            return (
+                pl.when(distance % 60 == 0)
+                .then(column.dt.to_string(_WITH_ZONE))
+                .otherwise(in_utc)
+                .alias(name)
+            )
         case _:
             return column.cast(_carrier(dtype))
 
@@ -243,7 +287,9 @@ def _read(name: str, dtype: pl.DataType) -> pl.Expr:
             return column.str.to_time(_TIME)
         case pl.Datetime():
             form = f"{_DATE}T{_TIME}" if dtype.time_zone is None else _WITH_ZONE
-            return column.str.to_datetime(form, time_unit=dtype.time_unit, time_zone=dtype.time_zone)
+            return column.str.to_datetime(
+                form, time_unit=dtype.time_unit, time_zone=dtype.time_zone
+            )
         case _:
             return column.cast(dtype)
 
@@ -323,7 +369,9 @@ def bodies(parts: Parts, format: str) -> dict[str, bytes]:  # noqa: A002 - as ab
     write = WRITERS.get(format, _to_parquet)
     files = dict[str, bytes]()
     if format in WRITERS:
-        schema = StoredSchema(release=TextTable.of(parts.frame, format), intervals=TextTable.of(parts.ends, format))
+        schema = StoredSchema(
+            release=TextTable.of(parts.frame, format), intervals=TextTable.of(parts.ends, format)
+        )
         files[SCHEMA] = msgspec.json.format(msgspec.json.encode(schema), indent=2)
     for name, frame in tables.items():
         files[f"{name}.{format}"] = sandboxed(partial(write, frame), _not_written)
@@ -364,11 +412,15 @@ def _remove(place: Path, names: Sequence[str]) -> None:
 
 def read(folder: Path) -> Parts:
     """Return the release of a folder, whichever format it is in."""
-    formats = [form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in TABLES)]
+    formats = [
+        form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in TABLES)
+    ]
     if not formats or not (folder / CERTIFICATE).is_file():
         raise _failed(f"The folder has no {CERTIFICATE if formats else 'release'}.")
     try:
-        frames = [table(lambda file: (folder / file).read_bytes(), name, formats[0]) for name in TABLES]
+        frames = [
+            table(lambda file: (folder / file).read_bytes(), name, formats[0]) for name in TABLES
+        ]
         certificate = (folder / CERTIFICATE).read_bytes()
     except OSError as error:
         kind = type(error).__name__
@@ -389,7 +441,9 @@ def table(read: Callable[[str], bytes], name: str, format: str) -> pl.DataFrame:
     if format not in READERS:
         return sandboxed(lambda: pl.read_parquet(BytesIO(body)), _damaged)
     stored = read(SCHEMA)
-    described = getattr(sandboxed(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name)
+    described = getattr(
+        sandboxed(lambda: msgspec.json.decode(stored, type=StoredSchema), _damaged), name
+    )
     frame = sandboxed(lambda: READERS[format](body, described), _damaged)
     if frame.height != described.rows or (body and not body.endswith(b"\n")):
         raise _damaged("missing lines")
@@ -403,7 +457,9 @@ def _to_parquet(frame: pl.DataFrame) -> bytes:
 
 
 def _not_written(kind: str) -> InternalError:
-    return InternalError(f"The table could not be written: {kind}.", instead="reporting it to the maintainers")
+    return InternalError(
+        f"The table could not be written: {kind}.", instead="reporting it to the maintainers"
+    )
 
 
 def _damaged(kind: str) -> SourceError:

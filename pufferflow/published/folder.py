@@ -70,7 +70,10 @@ class Copy:
 
     def differences(self, release: Release) -> list[str]:
         """Return in what it is not the release that was kept: its certificate field by field, and every number."""
-        return [*_certificate_differences(self.certificate, release.certificate), *self.tables(release)]
+        return [
+            *_certificate_differences(self.certificate, release.certificate),
+            *self.tables(release),
+        ]
 
 
 def entry_in(certificate: bytes) -> str:
@@ -193,7 +196,10 @@ def copies_in(folder: Path) -> list[Copy]:
     """Return what is published in a folder, of one release or of a sink, in order."""
     if (folder / CERTIFICATE).is_file():
         return [_copy(folder)]
-    return [_copy(place) for place in sorted({place.parent for place in folder.glob("*/*") if place.name in OURS})]
+    return [
+        _copy(place)
+        for place in sorted({place.parent for place in folder.glob("*/*") if place.name in OURS})
+    ]
 
 
 def entry_of(folder: Path) -> str:
@@ -203,7 +209,9 @@ def entry_of(folder: Path) -> str:
     return ""
 
 
-def table_differences(names: Collection[str], read: Callable[[str], bytes], release: Release) -> list[str]:
+def table_differences(
+    names: Collection[str], read: Callable[[str], bytes], release: Release
+) -> list[str]:
     """Return the differences between the tables among some files and a release's; reports and the like are ignored."""
     tables = [(name, form) for form in FORMATS for name in TABLES if f"{name}.{form}" in names]
     lines = [] if {name for name, _ in tables} == set(TABLES) else ["a table is missing"]
@@ -232,7 +240,9 @@ def _has(release: Release, place: Path, format: str, files: dict[str, bytes]) ->
     whole = ours and not any((place / name).exists() for name in OURS - files.keys())
     for known_format in FORMATS:
         for name, frame in _tables_of(release).items():
-            stored = _read_table(place, name, known_format, described=ours and known_format == format)
+            stored = _read_table(
+                place, name, known_format, described=ours and known_format == format
+            )
             if stored is not None and not _same(stored, frame):
                 raise place_taken("folder", str(place), "other numbers", release)
             whole &= stored is not None or known_format != format

@@ -39,7 +39,10 @@ def clipped(frame: pl.DataFrame, intervals: pl.DataFrame, limits: pl.DataFrame) 
     numbers, bars = frame.get_columns()[:keys], frame.get_columns()[:keys]
     for place in range(frame.width - keys):
         low, high = keys + 2 * place, keys + 2 * place + 1
-        number, ends = frame.to_series(keys + place), (intervals.to_series(low), intervals.to_series(high))
+        number, ends = (
+            frame.to_series(keys + place),
+            (intervals.to_series(low), intervals.to_series(high)),
+        )
         least, most = limits.to_series(low), limits.to_series(high)
         if least.dtype.is_integer():  # outwards, so that bars only widen
             number, ends = number.round(), (ends[0].floor(), ends[1].ceil())
@@ -72,7 +75,11 @@ def _keys(frame: pl.DataFrame, limits: pl.DataFrame) -> int:
 def _cut(numbers: pl.Series, least: pl.Series, most: pl.Series) -> pl.Series:
     """Return numbers within limits, in the dtype of these; where there are none, as they are."""
     columns = pl.DataFrame({"given": numbers, "least": least, "most": most})
-    cut = pl.when(pl.col("least").is_null()).then("given").otherwise(pl.col("given").clip("least", "most"))
+    cut = (
+        pl.when(pl.col("least").is_null())
+        .then("given")
+        .otherwise(pl.col("given").clip("least", "most"))
+    )
     return columns.select(cut.cast(least.dtype).alias(numbers.name)).to_series()
 
 
@@ -140,7 +147,11 @@ class Release(HelpfulAttributes):
     @property
     def ends(self) -> pl.DataFrame:
         """The error bars as stored, with the limits beside them; of older releases the bars alone."""
-        return self.intervals if self.limits is None else together(self.frame, self.intervals, self.limits)
+        return (
+            self.intervals
+            if self.limits is None
+            else together(self.frame, self.intervals, self.limits)
+        )
 
     def write_parquet(self, folder: str | Path) -> Path:
         """Write the release into a folder, which `Release.read` reads back: two Parquet files and the certificate.
@@ -186,14 +197,19 @@ class Release(HelpfulAttributes):
 
     def _write(self, folder: str | Path, form: str) -> Path:
         place = local_path(folder, "The folder")
-        written(lambda: files.write(files.Parts(self.frame, self.ends, self.certificate), place, form), place)
+        written(
+            lambda: files.write(files.Parts(self.frame, self.ends, self.certificate), place, form),
+            place,
+        )
         return place
 
     @classmethod
     def read(cls, folder: str | Path) -> "Release":
         """Return the release that `write_parquet`, `write_csv` or `write_ndjson` wrote."""
         place = local_path(folder, "The folder")
-        return replace(cls._of(*files.read(place)), plan_evidence=lambda: files.read_evidence(place))
+        return replace(
+            cls._of(*files.read(place)), plan_evidence=lambda: files.read_evidence(place)
+        )
 
     def to_bytes(self) -> bytes:
         """Return the release as bytes, which `from_bytes` reads back unchanged; a ledger stores them."""
@@ -208,9 +224,13 @@ class Release(HelpfulAttributes):
             parts = msgspec.msgpack.decode(stored, type=_StoredRelease)
         except (msgspec.MsgspecError, TypeError, RecursionError) as error:
             raise UsageError(
-                "The bytes are no stored release.", allowed="what to_bytes gave", instead="release.to_bytes()"
+                "The bytes are no stored release.",
+                allowed="what to_bytes gave",
+                instead="release.to_bytes()",
             ) from error
-        frames = sandboxed(lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (parts.frame, parts.intervals)])
+        frames = sandboxed(
+            lambda: [pl.read_ipc_stream(BytesIO(part)) for part in (parts.frame, parts.intervals)]
+        )
         return cls._of(frames[0], frames[1], Certificate.from_json(parts.certificate))
 
     @classmethod
@@ -236,7 +256,14 @@ class Release(HelpfulAttributes):
             )
         now, rows = datetime.now(UTC), self.certificate.rows()
         return release_page(
-            self.frame, self.intervals, rows, evidence, now, possible=self._possible, job=job, period=period
+            self.frame,
+            self.intervals,
+            rows,
+            evidence,
+            now,
+            possible=self._possible,
+            job=job,
+            period=period,
         )
 
     def report(self, path: str | Path, evidence: Evidence | None = None) -> Path:
@@ -262,7 +289,11 @@ class Release(HelpfulAttributes):
 
     def __repr__(self) -> str:
         """Show the numbers, the guarantee, and the entry of the ledger."""
-        counted = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
+        counted = (
+            f"entry {self.certificate.entry}"
+            if self.certificate.entry
+            else "nobody is counting (no account)"
+        )
         return f"{escape_controls(str(self.frame))}\n{self.certificate.promise!r}, {counted}"
 
     def _repr_html_(self) -> str:

@@ -17,7 +17,15 @@ from pufferflow.core.rounding import UNIT
 from pufferflow.queries.engine_interface import Tally
 from pufferflow.queries.expressions.values import Values, Weight
 from pufferflow.queries.expressions.weights import ones_like, with_weight
-from pufferflow.queries.statistic import Query, Size, at_least_one, ends_of_count, quotient, widened, within
+from pufferflow.queries.statistic import (
+    Query,
+    Size,
+    at_least_one,
+    ends_of_count,
+    quotient,
+    widened,
+    within,
+)
 
 _FEWEST: Final = 10**6
 _OF_VARIANCE: Final = 2
@@ -34,7 +42,11 @@ class Count(Query):
 
     @classmethod
     def of(cls, name: str, predicate: Values | None) -> "Count":
-        words = "the number of rows" if predicate is None else f"the number of rows with {predicate.words}"
+        words = (
+            "the number of rows"
+            if predicate is None
+            else f"the number of rows with {predicate.words}"
+        )
         return cls(name, (predicate,), words)
 
 
@@ -94,7 +106,13 @@ class MeanOfUnknown(Query):
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 - the functions that are added up, and what is said of them
-        cls, name: str, values: Values, center: float, centered: Values, present: Values | None, weight: Weight | None
+        cls,
+        name: str,
+        values: Values,
+        center: float,
+        centered: Values,
+        present: Values | None,
+        weight: Weight | None,
     ) -> "MeanOfUnknown":
         """Return the mean of φ, of which `centered` is φ less the middle of its range.
 
@@ -156,9 +174,13 @@ class Variance(Query):
     linear = False
 
     @classmethod
-    def of(cls, name: str, centered: Values, squares: Values, words: str, count: Counted) -> "Variance":
+    def of(
+        cls, name: str, centered: Values, squares: Values, words: str, count: Counted
+    ) -> "Variance":
         low, high = centered.ends
-        return cls(name, (squares, centered, *count), f"the variance of {words}", ((high - low) / 2) ** 2)
+        return cls(
+            name, (squares, centered, *count), f"the variance of {words}", ((high - low) / 2) ** 2
+        )
 
     @property
     def counts_values(self) -> bool:
@@ -195,7 +217,9 @@ class Histogram(Query):
     @classmethod
     def of(cls, name: str, bars: Sequence[tuple[str, Values]]) -> "Histogram":
         words = f"the number of rows in each of {len(bars)} classes"
-        return cls(name, tuple(values for _, values in bars), words, tuple(label for label, _ in bars))
+        return cls(
+            name, tuple(values for _, values in bars), words, tuple(label for label, _ in bars)
+        )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -274,7 +298,9 @@ class Quantile(Query):
         at_least, below = self._known(sums, size)
         half, total = half[:-1], half[-1]
         if size is not None:
-            half = np.maximum(half, 0.5)  # whole numbers of rows differ from halfway between them on, if not before
+            half = np.maximum(
+                half, 0.5
+            )  # whole numbers of rows differ from halfway between them on, if not before
         may = at_least >= -half
         may[:, -1] = True
         may[:, 1:] &= below[:, :-1] <= half[:-1]
@@ -318,7 +344,9 @@ class Quantile(Query):
         if size is None:
             size = np.maximum(np.rint(levels[:, -1]), 1.0)
         else:
-            levels = levels - self.running(counts_are_public=True) * (levels[:, -1:] - size[:, None])
+            levels = levels - self.running(counts_are_public=True) * (
+                levels[:, -1:] - size[:, None]
+            )
         return levelled(levels), self._rank(size)[:, None] - 0.5
 
     def _rank(self, size: Floats) -> Floats:
@@ -354,12 +382,26 @@ class Covariance(Query):
 
     @classmethod
     def of(  # noqa: PLR0913 - the functions of both columns, and what is said of them
-        cls, name: str, products: Values, first: Values, second: Values, words: str, *, counts_are_public: bool
+        cls,
+        name: str,
+        products: Values,
+        first: Values,
+        second: Values,
+        words: str,
+        *,
+        counts_are_public: bool,
     ) -> "Covariance":
         """Return the covariance; no two standard deviations are above half of the ranges."""
         widths = (float((one.high - one.low) * one.unit) for one in (first, second))
-        measures = (products, first, second) if counts_are_public else (products, first, second, None)
-        return cls(name, measures, f"the covariance of {words}", float(np.prod([width / 2 for width in widths])))
+        measures = (
+            (products, first, second) if counts_are_public else (products, first, second, None)
+        )
+        return cls(
+            name,
+            measures,
+            f"the covariance of {words}",
+            float(np.prod([width / 2 for width in widths])),
+        )
 
     def finish(self, sums: Floats, size: Size) -> Floats:
         count = at_least_one(sums[:, 3] if size is None else size)
@@ -370,7 +412,8 @@ class Covariance(Query):
         counts = ends_of_count(sums, half, size)
         least, most = (at_least_one(count) for count in counts)
         products, first, second = (
-            quotient(own - by, own + by, least, most) for own, by in zip(sums.T[:3], half[:3], strict=True)
+            quotient(own - by, own + by, least, most)
+            for own, by in zip(sums.T[:3], half[:3], strict=True)
         )
         corners = np.stack([a * b for a in first for b in second])
         low, high = products[0] - corners.max(axis=0), products[1] - corners.min(axis=0)
@@ -424,15 +467,21 @@ class WeightedSum(Weighted):
         plus, minus = size.T
         low, high = self._range
         slack = 8 * UNIT * (plus - minus) * max(abs(low), abs(high))
-        return (plus * low + minus * high - slack)[:, None], (plus * high + minus * low + slack)[:, None]
+        return (plus * low + minus * high - slack)[:, None], (plus * high + minus * low + slack)[
+            :, None
+        ]
 
     @property
     def _signs(self) -> tuple[Floats, Floats]:
         """The least and largest sums of unknown rows: they follow from the signs of weights and values alone."""
         bounds = (-math.inf, math.inf) if self.weight.bounds is None else self.weight.bounds
-        ends = [value * float(bound) for value in self._range for bound in bounds if value and bound]
+        ends = [
+            value * float(bound) for value in self._range for bound in bounds if value and bound
+        ]
         low, high = min(ends, default=0.0), max(ends, default=0.0)
-        return np.array([[-math.inf if low < 0 else 0.0]]), np.array([[math.inf if high > 0 else 0.0]])
+        return np.array([[-math.inf if low < 0 else 0.0]]), np.array(
+            [[math.inf if high > 0 else 0.0]]
+        )
 
 
 @final

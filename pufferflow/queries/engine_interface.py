@@ -56,13 +56,18 @@ class Snapshot:
         now, origin = time.time_ns(), sandboxed(lambda: frame_origin(frame))
         versions = {path: _version(path) for path in origin.files}
         # a file written a moment ago may be written again within one tick of the clock
-        settled = all(version is not None and max(version[-2:]) < now - SETTLED for version in versions.values())
+        settled = all(
+            version is not None and max(version[-2:]) < now - SETTLED
+            for version in versions.values()
+        )
         return cls(versions, origin.columnar, origin.files_only and settled)
 
     @property
     def holds(self) -> bool:
         """Whether the frame is certain to have the rows that it had then."""
-        return self.complete and all(_version(path) == version for path, version in self.versions.items())
+        return self.complete and all(
+            _version(path) == version for path, version in self.versions.items()
+        )
 
     @property
     def outdated(self) -> bool:
@@ -289,7 +294,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def queries(
-        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], measures: Sequence[Measure]
+        self,
+        selection: Selection,
+        scenario: Scenario,
+        orders: Collection[PositionMode],
+        measures: Sequence[Measure],
     ) -> list[str]:
         """Return the texts of the queries for patterns in these orders and for sums; none is run."""
 
@@ -315,7 +324,11 @@ class Engine(abc.ABC):
         """
 
     def groups_in_cells(
-        self, selection: Selection, scenario: Scenario, orders: Collection[PositionMode], keys: pl.DataFrame
+        self,
+        selection: Selection,
+        scenario: Scenario,
+        orders: Collection[PositionMode],
+        keys: pl.DataFrame,
     ) -> CellGroups | None:
         """Return the sizes of the groups in each of the cells with these keys; None where an engine does not know.
 

@@ -36,7 +36,9 @@ _MOST_KINDS: Final = 64
 _MOST_NAMED: Final = 4
 _NO_KIND: Final = -1
 _INSTEAD: Final = 'bounds={"junior": (0, 60_000), "senior": (0, 200_000)}, after .group_by("grade")'
-_ALLOWED: Final = "for each label of a group a pair (low, high); of several grouping columns labels are tuples"
+_ALLOWED: Final = (
+    "for each label of a group a pair (low, high); of several grouping columns labels are tuples"
+)
 Ends = tuple[float, float]
 
 
@@ -63,7 +65,10 @@ class GroupBounds:
         columns, named = _read_columns(request, given)
         labels = _read_labels(request, columns, [*named])
         widest = float(values.low * values.unit), float(values.high * values.unit)
-        pairs = [_read_pair(pair, f"the bounds of {quoted(label)}", values) for label, pair in named.items()]
+        pairs = [
+            _read_pair(pair, f"the bounds of {quoted(label)}", values)
+            for label, pair in named.items()
+        ]
         rest = widest if otherwise is None else _read_pair(otherwise, "otherwise", values)
         known = _known_groups(request, columns, labels, [*named])
         needed = pairs if known is not None and (known >= 0).all() else [*pairs, rest]
@@ -96,7 +101,9 @@ class GroupBounds:
         else:
             place = place_among(request.keys) if request.others is None else request.others.number()
             kinds = [*self.kinds_of(request.keys).tolist(), _NO_KIND]
-        kind_of_row = place.replace_strict(pl.Series(np.arange(len(kinds))), pl.Series(kinds, dtype=pl.Int64))
+        kind_of_row = place.replace_strict(
+            pl.Series(np.arange(len(kinds))), pl.Series(kinds, dtype=pl.Int64)
+        )
         return [
             Weight(repr((self.identity, kinds, kind)), self.words(kind), kind_of_row, kind=kind)
             for kind in range(len(self.ends))
@@ -112,7 +119,9 @@ class GroupBounds:
 
     def in_words(self) -> str:
         """Return the bounds of all kinds in words."""
-        parts = [f"{ends_in_words(ends)} for {self.words(kind)}" for kind, ends in enumerate(self.ends)]
+        parts = [
+            f"{ends_in_words(ends)} for {self.words(kind)}" for kind, ends in enumerate(self.ends)
+        ]
         return short("; ".join(parts), 600)
 
 
@@ -134,10 +143,14 @@ def _read_columns(request: Request, given: object) -> tuple[tuple[str, ...], Map
             instead='pf.Secret("level", domain=pf.Interval(0, 10)), or private_sum(pl.col("level").clip(0, 5))',
         )
     if not isinstance(given, Mapping) or not given:
-        one = "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
+        one = (
+            "; the same for all groups by an expression" if isinstance(given, list | tuple) else ""
+        )
         clip = ', or pl.col("salary").clip(0, 60_000)' if one else ""
         problem = (
-            "bounds names no group." if isinstance(given, Mapping) else f"bounds is {quoted(cast(object, given))}."
+            "bounds names no group."
+            if isinstance(given, Mapping)
+            else f"bounds is {quoted(cast(object, given))}."
         )
         raise UsageError(problem, allowed=f"{_ALLOWED}{one}", instead=f"{_INSTEAD}{clip}")
     named = cast("Mapping[Any, object]", given)
@@ -162,11 +175,15 @@ def _read_labels(request: Request, columns: Sequence[str], labels: list[Any]) ->
         return read_keys(labels, columns, schema)
     except UsageError as refusal:
         raise UsageError(
-            f"The labels of bounds are no keys: {refusal.problem}", allowed=_ALLOWED, instead=_INSTEAD
+            f"The labels of bounds are no keys: {refusal.problem}",
+            allowed=_ALLOWED,
+            instead=_INSTEAD,
         ) from None
 
 
-def _known_groups(request: Request, columns: Sequence[str], labels: pl.DataFrame, names: list[Any]) -> Whole | None:
+def _known_groups(
+    request: Request, columns: Sequence[str], labels: pl.DataFrame, names: list[Any]
+) -> Whole | None:
     """Return for each listed key the place of its label, −1 for none; None if keys are those of the rows."""
     if request.keys is None:
         return None
@@ -193,8 +210,13 @@ def _read_pair(given: object, name: str, values: Values) -> Ends:
     allowed = f"a pair (low, high) of numbers from {low:g} to {high:g}, low below high"
     instead = f"({in_few_digits(low)}, {in_few_digits((low + high) / 2)})"
     if not isinstance(given, tuple | list) or len(cast("Sequence[object]", given)) != 2:
-        raise UsageError(f"{name}: {quoted(cast(object, given))}.", allowed=allowed, instead=instead)
-    ends = [finite_number(end, name, allowed=allowed, instead=instead) for end in cast("Sequence[object]", given)]
+        raise UsageError(
+            f"{name}: {quoted(cast(object, given))}.", allowed=allowed, instead=instead
+        )
+    ends = [
+        finite_number(end, name, allowed=allowed, instead=instead)
+        for end in cast("Sequence[object]", given)
+    ]
     near = values.unit  # φ is read in whole steps
     inside = Fraction(low) - near <= Fraction(ends[0]) < Fraction(ends[1]) <= Fraction(high) + near
     if not inside:
@@ -240,7 +262,9 @@ class Bounded(Query):
     def _range_in(self, size: Size) -> tuple[Floats, Floats]:
         kinds = self.measure_in(size)
         values = [cast(Values, one) for one in self.measures]
-        ranges = np.array([[float(one.low * one.unit), float(one.high * one.unit)] for one in values])
+        ranges = np.array(
+            [[float(one.low * one.unit), float(one.high * one.unit)] for one in values]
+        )
         low, high = ranges[np.zeros(1, dtype=np.int64) if kinds is None else kinds].T
         return low[:, None], high[:, None]
 
@@ -255,7 +279,9 @@ class BoundedSum(Bounded):
     """Σ φ(x)."""
 
     def limits(self, size: Size) -> tuple[Floats, Floats]:
-        least, most = super().limits(None if size is None else size[:, 0])  # of all kinds, rounded outwards
+        least, most = super().limits(
+            None if size is None else size[:, 0]
+        )  # of all kinds, rounded outwards
         if size is None:
             return least, most
         return self._own(least, size)[:, None], self._own(most, size)[:, None]
@@ -310,16 +336,24 @@ def bounded(  # noqa: PLR0913, PLR0917 - the query, and how expressions are read
     bounds = GroupBounds.of(request, values, given, otherwise)
     of_kinds = [_within(expression, values, ends, read) for ends in bounds.ends]
     measures = tuple(
-        replace(with_weight(own, weight), words=f"{values.words}, {ends_in_words(ends)}, of {weight.words}")
+        replace(
+            with_weight(own, weight),
+            words=f"{values.words}, {ends_in_words(ends)}, of {weight.words}",
+        )
         for own, ends, weight in zip(of_kinds, bounds.ends, bounds.weights(request), strict=True)
     )
     what = "sum" if kind is BoundedSum else "mean"
     return kind(name, measures, f"the {what} of {values.words}, within {bounds.in_words()}", bounds)
 
 
-def _within(expression: pl.Expr, values: Values, ends: Sequence[float], read: Callable[[pl.Expr], Values]) -> Values:
+def _within(
+    expression: pl.Expr, values: Values, ends: Sequence[float], read: Callable[[pl.Expr], Values]
+) -> Values:
     """Return φ within bounds; Polars would cut these to whole numbers where φ has such."""
-    if (Fraction(ends[0]), Fraction(ends[1])) == (values.low * values.unit, values.high * values.unit):
+    if (Fraction(ends[0]), Fraction(ends[1])) == (
+        values.low * values.unit,
+        values.high * values.unit,
+    ):
         return values
     if all(end.is_integer() for end in ends):
         return read(expression.clip(int(ends[0]), int(ends[1])))

@@ -24,7 +24,11 @@ from pufferflow.queries.expressions.tree import named, unsorted
 
 def unsigned_zero(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     """Return 0.0 for −0.0, which is the same key; the optimizer would drop an addition of 0.0."""
-    return pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column) if dtype.is_float() else column
+    return (
+        pl.when(column == 0).then(pl.lit(0, dtype=dtype)).otherwise(column)
+        if dtype.is_float()
+        else column
+    )
 
 
 def unused(stem: str, names: Collection[str]) -> str:
@@ -40,10 +44,18 @@ def places_of(keys: pl.DataFrame, among: pl.DataFrame) -> Array:
     true = among.select(unsorted(name) for name in among.columns)
     pairs = zip(keys.get_columns(), true.get_columns(), strict=True)
     keys = pl.DataFrame(  # enums are texts where those that were declared are
-        [own.cast(with_texts(own.dtype, enums=True)) if own.dtype != other.dtype else own for own, other in pairs]
+        [
+            own.cast(with_texts(own.dtype, enums=True)) if own.dtype != other.dtype else own
+            for own, other in pairs
+        ]
     )
-    forms, others = keys.select(comparable(keys.schema)), true.select(comparable(true.schema)).with_row_index("place")
-    joined = forms.join(others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left")
+    forms, others = (
+        keys.select(comparable(keys.schema)),
+        true.select(comparable(true.schema)).with_row_index("place"),
+    )
+    joined = forms.join(
+        others, on=forms.columns, how="left", nulls_equal=True, maintain_order="left"
+    )
     return joined["place"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.intp)
 
 
@@ -105,7 +117,9 @@ DISCOVER: Final = "discover"
 """The word for the keys of the rows, where the keys are private."""
 
 
-def check_discoverable(by: Sequence[str], schema: pl.Schema, *, public: bool, other: object) -> None:
+def check_discoverable(
+    by: Sequence[str], schema: pl.Schema, *, public: bool, other: object
+) -> None:
     """Refuse keys of the rows where they are public anyway, beside other ones, and where they are no plain values."""
     if public:
         raise UsageError(
@@ -128,7 +142,9 @@ def check_discoverable(by: Sequence[str], schema: pl.Schema, *, public: bool, ot
         )
 
 
-def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bool = True) -> pl.DataFrame:
+def read_keys(
+    given: object, by: Sequence[str], schema: pl.Schema, *, public: bool = True
+) -> pl.DataFrame:
     """Return the keys of an answer as a frame in the dtypes of the grouping columns, in the order given.
 
     Where the keys of the data are not `public`, enums are read as texts: their categories may be those of the data.
@@ -145,18 +161,30 @@ def read_keys(given: object, by: Sequence[str], schema: pl.Schema, *, public: bo
     if isinstance(given, pl.DataFrame):
         missing = next((name for name in by if name not in given.columns), by[0])
         near = nearest(missing, given.columns)
-        instead = f"keys=frame.rename({{{near[0]!r}: {missing!r}}})" if near else f"a frame with a column {missing!r}"
+        instead = (
+            f"keys=frame.rename({{{near[0]!r}: {missing!r}}})"
+            if near
+            else f"a frame with a column {missing!r}"
+        )
     try:
         frame = _frame(given, by)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         frame = None
     if frame is None:
-        raise UsageError("The keys cannot be read as values of the grouping columns.", allowed=allowed, instead=instead)
+        raise UsageError(
+            "The keys cannot be read as values of the grouping columns.",
+            allowed=allowed,
+            instead=instead,
+        )
     dtypes = {name: schema[name] if public else with_texts(schema[name], enums=True) for name in by}
-    read = pl.DataFrame([_fitted(frame[name].rename("key"), name, dtypes[name]).rename(name) for name in by])
+    read = pl.DataFrame(
+        [_fitted(frame[name].rename("key"), name, dtypes[name]).rename(name) for name in by]
+    )
     read = read.select(unsorted(name) for name in by)
     if read.height == 0 or read.select(comparable(read.schema)).is_duplicated().any():
-        raise UsageError("There are no keys, or one is given twice.", allowed=allowed, instead=instead)
+        raise UsageError(
+            "There are no keys, or one is given twice.", allowed=allowed, instead=instead
+        )
     return read
 
 
@@ -171,7 +199,9 @@ def _frame(given: object, by: Sequence[str]) -> pl.DataFrame:
     if len(by) == 1:
         return pl.DataFrame({by[0]: pl.Series(values)})
     columns = list(zip(*values, strict=True))
-    return pl.DataFrame({name: pl.Series(list(column)) for name, column in zip(by, columns, strict=True)})
+    return pl.DataFrame(
+        {name: pl.Series(list(column)) for name, column in zip(by, columns, strict=True)}
+    )
 
 
 def fitted(given: pl.Series, dtype: pl.DataType) -> pl.Series | None:
@@ -182,7 +212,9 @@ def fitted(given: pl.Series, dtype: pl.DataType) -> pl.Series | None:
         there_and_back = floats or read.cast(given.dtype, strict=False).eq_missing(given).all()
     except pl.exceptions.PolarsError:
         return None
-    same = there_and_back and (_is_number(dtype) or not _is_number(given.dtype))  # 1 is no text, though "1" is
+    same = there_and_back and (
+        _is_number(dtype) or not _is_number(given.dtype)
+    )  # 1 is no text, though "1" is
     return read if same else None
 
 
@@ -202,7 +234,9 @@ def _is_number(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype == pl.Boolean
 
 
-_LABELS: Final = 'one label, such as other="elsewhere", or a label for each column: other={"town": "elsewhere"}'
+_LABELS: Final = (
+    'one label, such as other="elsewhere", or a label for each column: other={"town": "elsewhere"}'
+)
 
 
 @final
@@ -226,7 +260,9 @@ class OtherKeys:
     def words(self) -> str:
         """What the further groups are, for people."""
         own: list[Any] = [self.keys[name][-1] for name in self.labelled]
-        labels = dict.fromkeys(repr(label) if isinstance(label, str) else str(label) for label in own)
+        labels = dict.fromkeys(
+            repr(label) if isinstance(label, str) else str(label) for label in own
+        )
         each = f" of each {' and '.join(self.unlabelled)}" if self.unlabelled else ""
         return f"all other rows{each} as {', '.join(labels)}"
 
@@ -277,7 +313,11 @@ def check_numbered(keys: pl.Schema, what: str) -> None:
 
 def _read_labels(other: object, by: Sequence[str]) -> dict[str, object]:
     """Return the label of each column that has one, in the order of the columns."""
-    given = cast("Mapping[str, object]", other) if isinstance(other, Mapping) else dict.fromkeys(by, other)
+    given = (
+        cast("Mapping[str, object]", other)
+        if isinstance(other, Mapping)
+        else dict.fromkeys(by, other)
+    )
     unknown = next((name for name in given if name not in by), None)
     if unknown is not None:
         near = nearest(unknown, by)
@@ -332,7 +372,9 @@ def _no_label(keys: pl.Series, label: object) -> UsageError:
     texts = keys.head(2).cast(pl.String, strict=False).to_list()
     written = repr(label) if isinstance(label, str) else '"elsewhere"'
     as_text = f"pl.col({keys.name!r}).cast(pl.String, strict=False)"  # strict casts are refused under Presence
-    as_text = f".group_by({as_text}.alias({f'{keys.name}_as_text'!r}), keys={texts}, other={written})"
+    as_text = (
+        f".group_by({as_text}.alias({f'{keys.name}_as_text'!r}), keys={texts}, other={written})"
+    )
     return UsageError(
         f"The label {quoted(label)} is no {kind}, as the keys of {keys.name!r} are.",
         allowed=f"a value that a column of {kind} can have, and that is no listed key",

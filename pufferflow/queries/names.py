@@ -32,7 +32,9 @@ def examples_of(request: Request) -> dict[str, str]:
         found |= _of_secret(column, request.domains[column])
         if not request.counts_are_public:
             some = found['pl.col("level") >= 3']
-            found['private_count(pl.col("level") >= 3)'] = f"private_count(), or private_count({some})"
+            found['private_count(pl.col("level") >= 3)'] = (
+                f"private_count(), or private_count({some})"
+            )
     columns = list(request.domains)
     if len(columns) > 1 and not {"hours", "wage"} <= set(columns):
         found |= {'"hours", "wage"': f"{_quoted(columns[0])}, {_quoted(columns[1])}"}
@@ -54,12 +56,17 @@ def _quoted(name: str) -> str:
 def _of_secret(column: str, domain: Domain) -> dict[str, str]:
     own, bins = _quoted(column), f", {domain.some_bins}" if isinstance(domain, Interval) else ""
     found = {'"level"': own, 'private_sum("level")': f"private_sum({own})"}
-    found |= {f'private_{name}("level")': f"private_{name}({own}{bins})" for name in ("histogram", "median")}
+    found |= {
+        f'private_{name}("level")': f"private_{name}({own}{bins})"
+        for name in ("histogram", "median")
+    }
     for share in ("0.01", "0.1", "0.25", "0.5", "0.75", "0.9", "0.99"):
         found[f'private_quantile("level", {share})'] = f"private_quantile({own}, {share}{bins})"
     found['pl.col("level") >= 3'] = _predicate(own, domain)
     if isinstance(domain, Interval):
-        found['pl.col("level").clip(0, 2)'] = f"pl.col({own}).clip({domain.low:g}, {_middle(domain):g})"
+        found['pl.col("level").clip(0, 2)'] = (
+            f"pl.col({own}).clip({domain.low:g}, {_middle(domain):g})"
+        )
     return found
 
 
@@ -81,7 +88,9 @@ def _of_public(request: Request) -> dict[str, str]:
     """Return examples of filters and groups by the columns that everybody may know."""
     scenario, schema = request.scenario, request.schema
     places = {scenario.order_by, *scenario.within}
-    plain = [name for name in request.public if name not in places and not schema[name].is_temporal()]
+    plain = [
+        name for name in request.public if name not in places and not schema[name].is_temporal()
+    ]
     times = [name for name in request.public if schema[name].is_temporal()]
     found = dict[str, str]()
     if times:
@@ -94,14 +103,22 @@ def _of_public(request: Request) -> dict[str, str]:
     found['pl.col("district") == "north"'] = _equals(second, schema)
     found['pl.col("day") == 1'] = _equals(first, schema)
     if schema[first].base_type() in _TEXTS:
-        found['"day", keys=[1, 2], other=-1'] = f'{_quoted(first)}, keys=["north", "south"], other="elsewhere"'
+        found['"day", keys=[1, 2], other=-1'] = (
+            f'{_quoted(first)}, keys=["north", "south"], other="elsewhere"'
+        )
     if not schema[first].is_numeric():
         found['week=pl.col("day") // 7'] = f"key=pl.col({_quoted(first)})"
     return found
 
 
 def _equals(name: str, schema: Mapping[str, pl.DataType]) -> str:
-    value = '"north"' if schema[name].base_type() in _TEXTS else "True" if schema[name] == pl.Boolean else "1"
+    value = (
+        '"north"'
+        if schema[name].base_type() in _TEXTS
+        else "True"
+        if schema[name] == pl.Boolean
+        else "1"
+    )
     return f"pl.col({_quoted(name)}) == {value}"
 
 
@@ -111,7 +128,10 @@ def _of_outputs(request: Request) -> dict[str, str]:
     if not asked and request.domains:
         column = _own("level", list(request.domains))
         asked = [f"{column}_sum", f"{column}_mean"]
-    return {_quoted(f"level_{kind}"): _quoted(name) for kind, name in zip(("sum", "mean"), asked, strict=False)}
+    return {
+        _quoted(f"level_{kind}"): _quoted(name)
+        for kind, name in zip(("sum", "mean"), asked, strict=False)
+    }
 
 
 def one_by_one(arguments: Iterable[Any]) -> list[Any]:
@@ -119,13 +139,18 @@ def one_by_one(arguments: Iterable[Any]) -> list[Any]:
     return [
         item
         for part in arguments
-        for item in (cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,))
+        for item in (
+            cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,)
+        )
     ]
 
 
 def named_columns(named: Mapping[str, object]) -> dict[str, object]:
     """Return named expressions; refuse other values, which are misspelt arguments."""
-    wrong = next((name for name, expression in named.items() if not isinstance(expression, str | pl.Expr)), None)
+    wrong = next(
+        (name for name, expression in named.items() if not isinstance(expression, str | pl.Expr)),
+        None,
+    )
     if wrong is not None:
         raise misfit("group_by", ("columns", "keys", "other"), {wrong: None}, "")
     return dict(named)
@@ -159,5 +184,9 @@ def read_name(name: object, default: str) -> str:
         return default
     written = isinstance(name, str) and name.encode(errors="ignore").decode()
     if not written or written != name:
-        raise UsageError(f"name is {quoted(name)}.", allowed="a text that can be written", instead=f'name="{default}"')
+        raise UsageError(
+            f"name is {quoted(name)}.",
+            allowed="a text that can be written",
+            instead=f'name="{default}"',
+        )
     return written

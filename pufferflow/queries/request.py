@@ -22,7 +22,15 @@ from pufferflow.queries.expressions.tree import read_tree
 from pufferflow.queries.expressions.values import Values, Weight
 from pufferflow.queries.expressions.weights import bounds_of_product, factors_of, multiplied
 from pufferflow.queries.expressions.words import fitting, like
-from pufferflow.queries.keys import DISCOVER, OtherKeys, check_discoverable, published, read_keys, unused, with_others
+from pufferflow.queries.keys import (
+    DISCOVER,
+    OtherKeys,
+    check_discoverable,
+    published,
+    read_keys,
+    unused,
+    with_others,
+)
 from pufferflow.queries.statistic import Query
 
 _LARGEST = Fraction(2) ** 300
@@ -57,7 +65,9 @@ class Request:
     def selection(self) -> Selection:
         """The selected rows, in cells; these have numbers, where some keys are labels that rows do not have."""
         if self.others is None:
-            return Selection(self.scenario.public, self.derived, self.filters, self.by, self.keys, self.limit)
+            return Selection(
+                self.scenario.public, self.derived, self.filters, self.by, self.keys, self.limit
+            )
         name = unused("group", self.schema)
         derived = (*self.derived, (name, self.others.number().alias(name)))
         keys = pl.DataFrame({name: range(self.others.keys.height)}, schema={name: pl.Int64})
@@ -103,7 +113,10 @@ class Request:
         """The columns of keys with their types."""
         known = self.schema if self.others is None else self.others.keys.schema
         return pl.Schema(
-            {name: with_texts(known[name], enums=True) if self.discovers else known[name] for name in self.by}
+            {
+                name: with_texts(known[name], enums=True) if self.discovers else known[name]
+                for name in self.by
+            }
         )
 
     @property
@@ -114,17 +127,29 @@ class Request:
     @property
     def domains(self) -> dict[str, Domain]:
         """The sensitive columns of the table, with their domains; those that a prior names may be missing."""
-        known = {name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()}
-        known = {name: domain for name, domain in known.items() if name not in self.scenario.secret.made}
+        known = {
+            name: domain for prior in self.scenario.priors for name, domain in prior.columns.items()
+        }
+        known = {
+            name: domain for name, domain in known.items() if name not in self.scenario.secret.made
+        }
         known |= self.scenario.secret.columns
-        return {name: domain for name, domain in known.items() if name in self.schema and name not in self.public}
+        return {
+            name: domain
+            for name, domain in known.items()
+            if name in self.schema and name not in self.public
+        }
 
     def missing(self, column: str) -> Label:
         """Return the value as which null, NaN and unknown labels of a column are read."""
         secret = self.scenario.secret
         if self.tuples is not None and column not in self.domains:
             return self.tuples.points[0]  # of tuples every column has its own
-        return secret.read_missing(column)[0] if column in secret.columns else self.domains[column].points[0]
+        return (
+            secret.read_missing(column)[0]
+            if column in secret.columns
+            else self.domains[column].points[0]
+        )
 
     def missing_chosen(self, column: str) -> bool | None:
         """Return whether that value was declared; None if unknown, as for a stored scenario."""
@@ -148,7 +173,9 @@ class Request:
     @property
     def column(self) -> str | None:
         """The sensitive column that the queries read; that of tuples, if the secret has several columns."""
-        read = next((measure.values.column for measure in self.measures if measure is not None), None)
+        read = next(
+            (measure.values.column for measure in self.measures if measure is not None), None
+        )
         return read if read is None or self.tuples is None else self.tuples.name
 
     @property
@@ -163,18 +190,26 @@ class Request:
         Sums that are equal for all rows are one, under whatever names queries use them.
         """
         functions = self._graphs.values()
-        return tuple(None if values is None else Measure(values, self.missing(values.column)) for values in functions)
+        return tuple(
+            None if values is None else Measure(values, self.missing(values.column))
+            for values in functions
+        )
 
     @property
     def units(self) -> tuple[Fraction, ...]:
         """The widths of the measures' steps; rows are counted one by one."""
-        return tuple(Fraction(1) if measure is None else measure.values.unit for measure in self.measures)
+        return tuple(
+            Fraction(1) if measure is None else measure.values.unit for measure in self.measures
+        )
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
         """Which of the measures each query reads."""
         place_of = {graph: place for place, graph in enumerate(self._graphs)}
-        return tuple(tuple(place_of[values and values.graph] for values in query.measures) for query in self.queries)
+        return tuple(
+            tuple(place_of[values and values.graph] for values in query.measures)
+            for query in self.queries
+        )
 
     @property
     def reads(self) -> tuple[tuple[Query, tuple[int, ...]], ...]:
@@ -212,7 +247,11 @@ class Request:
     def digest(self) -> str:
         """A hash that requests share only if they have the same queries on the same columns."""
         made, filters = self.conditions
-        keys = None if self.keys is None else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
+        keys = (
+            None
+            if self.keys is None
+            else list(zip(*map(exactly, self.keys.get_columns()), strict=True))
+        )
         others = () if self.others is None else (self.others.listed, self.others.labelled)
         others = (DISCOVER,) if self.discovers else others
         content = made, filters, self.by, keys, self.queries, self.measures, *others
@@ -243,7 +282,9 @@ class Request:
         bounds = None if self.counts_are_public else self._bounds(read, factors)
         return Weight(identity(read), public_words(read), floats, bounds)
 
-    def _bounds(self, weight: pl.Expr, factors: Sequence[tuple[pl.Expr, bool]]) -> tuple[Fraction, Fraction]:
+    def _bounds(
+        self, weight: pl.Expr, factors: Sequence[tuple[pl.Expr, bool]]
+    ) -> tuple[Fraction, Fraction]:
         """Return the declared bounds of a weight of rows that come and go, whose weights come and go with them."""
         said = public_words(weight)
         written = f"pl.col({said!r})" if weight.meta.is_column() else f"({said})"
@@ -304,7 +345,9 @@ class Request:
         """Return the error for an expression that does not fit the types of its columns, with a likely correction."""
         tree = read_tree(expression)
         types = {name: self.schema[name] for name in self.public}
-        types_in_words = ", ".join(f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3])
+        types_in_words = ", ".join(
+            f"{name!r} is {type_name(types[name])}" for name in tree.columns[:3]
+        )
         return UsageError(
             f"{public_words(expression)} does not fit the types of its columns: values of different types, or of "
             "different time zones, are not compared.",
@@ -385,7 +428,9 @@ class Request:
             return replace(self, by=tuple(by))
         read = read_keys(keys, by, self.schema, public=self.counts_are_public)
         others = None if other is None else with_others(read, other)
-        return replace(self, by=tuple(by), keys=read if others is None else others.keys, others=others)
+        return replace(
+            self, by=tuple(by), keys=read if others is None else others.keys, others=others
+        )
 
     def asking(self, query: Query) -> "Request":
         """Return a copy with one more query."""
@@ -401,9 +446,18 @@ class Request:
         self._check_name(query)
         queries = (*self.queries, query)
         self._check_columns(queries)
-        graphs = {values.graph for one in queries if one.linear for values in one.measures if values is not None}
+        graphs = {
+            values.graph
+            for one in queries
+            if one.linear
+            for values in one.measures
+            if values is not None
+        }
         return replace(
-            self, queries=tuple(one.beside(graphs) if isinstance(one, MeanOfUnknown) else one for one in queries)
+            self,
+            queries=tuple(
+                one.beside(graphs) if isinstance(one, MeanOfUnknown) else one for one in queries
+            ),
         )
 
     @property
@@ -432,7 +486,9 @@ class Request:
 
     def _check_name(self, query: Query) -> None:
         """Refuse the name of another declared column, as in private_sum("level", "price"): two sums were meant."""
-        columns = {column for values in query.measures if values is not None for column in values.columns}
+        columns = {
+            column for values in query.measures if values is not None for column in values.columns
+        }
         if query.name in {*self.public, *self.domains} - columns:
             raise UsageError(
                 f"The answer would be called {query.name!r}, the name of a column that the query does not read.",
@@ -468,7 +524,10 @@ class Request:
     def _read(self, expression: object) -> pl.Expr:
         known = {name: self.schema[name] for name in self.public}
         return read_public(
-            cast(Any, expression), known, self.columns.not_public, never_fails=not self.counts_are_public
+            cast(Any, expression),
+            known,
+            self.columns.not_public,
+            never_fails=not self.counts_are_public,
         )
 
 

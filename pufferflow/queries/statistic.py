@@ -63,9 +63,13 @@ class Statistic:
     ) -> None:
         read = np.atleast_2d(_floats(weights, "weights", _WEIGHTS, "Statistic([1, 1, 1])"))
         if read.ndim != 2 or read.size == 0:
-            raise UsageError(f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])")
+            raise UsageError(
+                f"weights has shape {read.shape}.", allowed=_WEIGHTS, instead="Statistic([1, 1, 1])"
+            )
         if values is not None and not isinstance(values, Mapping):
-            values = _floats(values, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]")
+            values = _floats(
+                values, "values", "a number for every point of the domain", "values=[0, 0, 0, 1]"
+            )
         rows_of = _counts(counts, read.shape[1])
         places = _positions(positions, read.shape[1], rows_of)
         read.setflags(write=False)
@@ -144,7 +148,9 @@ class Statistic:
                     instead="a mapping with all values of the domain as keys",
                 )
             numbers = [known[point] for point in points]
-            table = _floats([numbers], "values", "a finite number for every point", "values={0: 0, 1: 1}")
+            table = _floats(
+                [numbers], "values", "a finite number for every point", "values={0: 0, 1: 1}"
+            )
         else:
             table = np.atleast_2d(self.values)
         if table.shape[1] != len(points) or table.shape[0] not in (1, self.answers):
@@ -173,7 +179,9 @@ def _floats(given: Any, name: str, allowed: str, instead: str) -> Floats:
     try:
         read = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{name} is not made of numbers.", allowed=allowed, instead=instead) from error
+        raise UsageError(
+            f"{name} is not made of numbers.", allowed=allowed, instead=instead
+        ) from error
     if not np.isfinite(read).all():
         raise UsageError(f"{name} has a NaN or infinite entry.", allowed=allowed, instead=instead)
     return read
@@ -183,10 +191,20 @@ def _counts(given: Any, columns: int) -> Whole | None:
     """Validate the number of rows of each column of weights; None if each stands for one."""
     if given is None:
         return None
-    allowed, instead = "one whole number >= 1 for each column of weights, below 2^53 together", "counts=[1000, 20]"
+    allowed, instead = (
+        "one whole number >= 1 for each column of weights, below 2^53 together",
+        "counts=[1000, 20]",
+    )
     read = _floats(given, "counts", allowed, instead)
-    if read.shape != (columns,) or (read < 1).any() or (read != np.rint(read)).any() or read.sum() > 2.0**53:
-        raise UsageError(f"counts do not fit {columns} columns of weights.", allowed=allowed, instead=instead)
+    if (
+        read.shape != (columns,)
+        or (read < 1).any()
+        or (read != np.rint(read)).any()
+        or read.sum() > 2.0**53
+    ):
+        raise UsageError(
+            f"counts do not fit {columns} columns of weights.", allowed=allowed, instead=instead
+        )
     return None if (read == 1).all() else read.astype(np.int64)
 
 
@@ -206,9 +224,13 @@ def _positions(given: Any, size: int, counts: Whole | None) -> Floats:
     allowed, instead = "one number for each row, growing", "positions=range(24)"
     read = _floats(given, "positions", allowed, instead)
     if read.shape != (size,):
-        raise UsageError(f"positions has shape {read.shape} for {size} rows.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"positions has shape {read.shape} for {size} rows.", allowed=allowed, instead=instead
+        )
     if not (np.diff(read) > 0).all():
-        raise UsageError("positions do not grow, or two rows have the same.", allowed=allowed, instead=instead)
+        raise UsageError(
+            "positions do not grow, or two rows have the same.", allowed=allowed, instead=instead
+        )
     return read
 
 
@@ -230,7 +252,9 @@ class Kinds(NamedTuple):
         array([8, 1])
         """
         if len(weights) == 1:  # sorting numbers is much quicker than sorting columns
-            values, *places = np.unique(weights[0], return_index=True, return_inverse=True, return_counts=True)
+            values, *places = np.unique(
+                weights[0], return_index=True, return_inverse=True, return_counts=True
+            )
             kinds = cls(values[None], *places)
         else:
             columns, first, of_row, alike = np.unique(
@@ -309,7 +333,9 @@ class Query:
 
     def size_in(self, tally: Tally, *, counts_are_public: bool) -> Size:
         """Return the size of each cell: its number of rows, where that is public."""
-        return tally.rows.astype(np.float64) if counts_are_public and not self.counts_values else None
+        return (
+            tally.rows.astype(np.float64) if counts_are_public and not self.counts_values else None
+        )
 
     @property
     def no_rows(self) -> Size:
@@ -352,11 +378,15 @@ class Query:
         They follow from the range of φ and from the number of rows, if that is public. NaN stands where nothing can be,
         as for the mean of no rows. Here for sums; others override it.
         """
-        steps = [(1, 1, 1) if one is None else (one.low, one.high, one.unit) for one in self.measures]
+        steps = [
+            (1, 1, 1) if one is None else (one.low, one.high, one.unit) for one in self.measures
+        ]
         low, high, unit = np.array(steps, dtype=np.float64).T
         if size is None:
             return np.where(low < 0, -np.inf, 0.0)[None], np.where(high > 0, np.inf, 0.0)[None]
-        return _outwards(size[:, None] * low, -np.inf) * unit, _outwards(size[:, None] * high, np.inf) * unit
+        return _outwards(size[:, None] * low, -np.inf) * unit, _outwards(
+            size[:, None] * high, np.inf
+        ) * unit
 
 
 def within(low: float, high: float, size: Size) -> tuple[Floats, Floats]:
@@ -366,7 +396,9 @@ def within(low: float, high: float, size: Size) -> tuple[Floats, Floats]:
     return limits[:, :1], limits[:, 1:]
 
 
-def widened(ends: tuple[Floats, Floats], no_rows: Any, low: float, high: float) -> tuple[Floats, Floats]:
+def widened(
+    ends: tuple[Floats, Floats], no_rows: Any, low: float, high: float
+) -> tuple[Floats, Floats]:
     """Return the ends of bars, those of the whole range where there are no rows, or may be none."""
     return np.where(no_rows[:, None], low, ends[0]), np.where(no_rows[:, None], high, ends[1])
 

@@ -38,7 +38,14 @@ from pufferflow.queries.expressions.compiler import classes, indicators, read_va
 from pufferflow.queries.expressions.values import Values
 from pufferflow.queries.expressions.weights import has_weight, split_weight, with_weight
 from pufferflow.queries.group_bounds import Bounded, BoundedMean, BoundedSum, bounded
-from pufferflow.queries.names import answer_name, column_name, examples_of, named_columns, one_by_one, read_name
+from pufferflow.queries.names import (
+    answer_name,
+    column_name,
+    examples_of,
+    named_columns,
+    one_by_one,
+    read_name,
+)
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.local.plan import LocalBatch, local_batch
@@ -57,11 +64,15 @@ if TYPE_CHECKING:
     from pufferflow.accounting.ledger.account import Account
 
 ColumnOrExpr = str | pl.Expr
-_OF_ONE_COLUMN: Final = "sums, means, counts, histograms, quantiles and variances of a column, without bounds by group"
+_OF_ONE_COLUMN: Final = (
+    "sums, means, counts, histograms, quantiles and variances of a column, without bounds by group"
+)
 
 
 @suggests_arguments
-def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Backend, scenario: Scenario) -> "Batch":
+def protect(
+    frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Backend, scenario: Scenario
+) -> "Batch":
     """Put a private frame under a scenario; answers to queries on it are published with noise.
 
     Columns and their types are checked, no row of a Polars frame is read. A table of another library that gives an
@@ -75,7 +86,13 @@ def protect(frame: pl.LazyFrame | pl.DataFrame | ArrowStream | RemoteTable | Bac
     ['day', 'level_sum']
     """
     instead = f"pf.protect(frame, {EXAMPLES['Scenario']})"
-    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario, after the frame", instead=instead)
+    instance(
+        scenario,
+        Scenario,
+        "The scenario",
+        allowed="a pf.Scenario, after the frame",
+        instead=instead,
+    )
     scenario.check_sound()
     request = Request(checked_engine(frame, scenario), scenario)
     for column, domain in request.domains.items():
@@ -113,11 +130,16 @@ class Batch(HelpfulAttributes):
         >>> batch = _example().filter(day=1)
         """
         request = self.request
-        for predicate in (*one_by_one(predicates), *(pl.col(name) == value for name, value in equal.items())):
+        for predicate in (
+            *one_by_one(predicates),
+            *(pl.col(name) == value for name, value in equal.items()),
+        ):
             request = request.with_filter(predicate)
         return Batch(request)
 
-    def with_columns(self, *expressions: pl.Expr | Iterable[pl.Expr], **named: pl.Expr | str) -> "Batch":
+    def with_columns(
+        self, *expressions: pl.Expr | Iterable[pl.Expr], **named: pl.Expr | str
+    ) -> "Batch":
         """Add public columns, computed row by row from existing ones.
 
         >>> batch = _example().with_columns(week=pl.col("day") // 7)
@@ -126,12 +148,18 @@ class Batch(HelpfulAttributes):
         listed = {column_name(expression): expression for expression in flat}
         if len(listed) < len(flat) or set(listed) & set(named):
             raise UsageError(
-                "with_columns makes two columns of one name.", allowed="names of their own", instead='.alias("week")'
+                "with_columns makes two columns of one name.",
+                allowed="names of their own",
+                instead='.alias("week")',
             )
         return Batch(self.request.with_columns(listed | named))
 
     def group_by(
-        self, *by: ColumnOrExpr | Iterable[ColumnOrExpr], keys: Any = None, other: Any = None, **named: ColumnOrExpr
+        self,
+        *by: ColumnOrExpr | Iterable[ColumnOrExpr],
+        keys: Any = None,
+        other: Any = None,
+        **named: ColumnOrExpr,
     ) -> "Batch":
         """Group rows by public columns, or by `named` expressions of them.
 
@@ -144,18 +172,27 @@ class Batch(HelpfulAttributes):
         >>> batch = _example().group_by(week=pl.col("day") // 7)
         """
         request, names = self.request, list[str]()
-        request.check_groups_first([*(key for key in one_by_one(by) if isinstance(key, str)), *named])
+        request.check_groups_first(
+            [*(key for key in one_by_one(by) if isinstance(key, str)), *named]
+        )
         for key in one_by_one(by):
             columns = request.selected(key) if isinstance(key, pl.Expr) else [column_name(key)]
             if columns is None:
                 request = request.with_columns({column_name(key): key})
             names += columns or [column_name(key)]
-        return Batch(request.with_columns(named_columns(named)).grouped([*names, *named], keys, other))
+        return Batch(
+            request.with_columns(named_columns(named)).grouped([*names, *named], keys, other)
+        )
 
     # Queries
 
     def private_sum(
-        self, column: ColumnOrExpr, name: str | None = None, *, bounds: Any = None, otherwise: Any = None
+        self,
+        column: ColumnOrExpr,
+        name: str | None = None,
+        *,
+        bounds: Any = None,
+        otherwise: Any = None,
     ) -> "Batch":
         """Add the sum of a column, or of a function of it, such as `pl.col("kwh").clip(0, 9) * 2`.
 
@@ -202,7 +239,9 @@ class Batch(HelpfulAttributes):
         present = self._present(column)
         if self.request.counts_are_public and present is None:
             if weight is not None:
-                return self._asking(WeightedMean.of(called, with_weight(values, weight), values.words))
+                return self._asking(
+                    WeightedMean.of(called, with_weight(values, weight), values.words)
+                )
             return self._asking(Mean.of(called, values))
         if present is not None and weight is not None and self.request.counts_are_public:
             raise Refused(
@@ -210,7 +249,9 @@ class Batch(HelpfulAttributes):
                 allowed="the noisy sums that such a mean is made of",
                 instead=f"private_sum({values.words} * …) and private_sum of the weights where a value is there",
             )
-        return self._asking(MeanOfUnknown.of(called, values, *self._centered(column, values), present, weight))
+        return self._asking(
+            MeanOfUnknown.of(called, values, *self._centered(column, values), present, weight)
+        )
 
     def private_count(self, predicate: pl.Expr | None = None, name: str | None = None) -> "Batch":
         """Add the number of rows with a property, such as `pl.col("level") >= 3`; without one, the number of all rows.
@@ -244,7 +285,9 @@ class Batch(HelpfulAttributes):
         ('level_median',)
         """
         known, _ = self._column(column)
-        return self.private_quantile(known, 0.5, f"{known}_median" if name is None else name, bins=bins)
+        return self.private_quantile(
+            known, 0.5, f"{known}_median" if name is None else name, bins=bins
+        )
 
     def private_histogram(
         self, column: ColumnOrExpr, name: str | None = None, *, bins: Sequence[float] | None = None
@@ -272,7 +315,9 @@ class Batch(HelpfulAttributes):
         counted = () if self.request.counts_are_public and present is None else (present,)
         return self._asking(Variance.of(called, centered, squares, values.words, counted))
 
-    def private_covariance(self, first: ColumnOrExpr, second: ColumnOrExpr, name: str | None = None) -> "Batch":
+    def private_covariance(
+        self, first: ColumnOrExpr, second: ColumnOrExpr, name: str | None = None
+    ) -> "Batch":
         """Add the covariance of two columns of a secret that lists both: the mean product of distances from the means.
 
         >>> import pufferflow as pf
@@ -281,7 +326,9 @@ class Batch(HelpfulAttributes):
         >>> batch.private_covariance("hours", "wage").request.outputs
         ('hours_wage_covariance',)
         """
-        (middle, own), (other_middle, other) = (self._centered(one, self._read(one)) for one in (first, second))
+        (middle, own), (other_middle, other) = (
+            self._centered(one, self._read(one)) for one in (first, second)
+        )
         if own.columns == other.columns:
             raise UsageError(
                 f"The covariance of {quoted(own.column)} with itself.",
@@ -295,10 +342,17 @@ class Batch(HelpfulAttributes):
         called = read_name(name, f"{own.column}_{other.column}_covariance".replace(TIMES, "_"))
         words = f"{self._read(first).words} and {self._read(second).words}"
         public = self.request.counts_are_public
-        return self._asking(Covariance.of(called, products, own, other, words, counts_are_public=public))
+        return self._asking(
+            Covariance.of(called, products, own, other, words, counts_are_public=public)
+        )
 
     def private_quantile(
-        self, column: ColumnOrExpr, q: float, name: str | None = None, *, bins: Sequence[float] | None = None
+        self,
+        column: ColumnOrExpr,
+        q: float,
+        name: str | None = None,
+        *,
+        bins: Sequence[float] | None = None,
     ) -> "Batch":
         """Add a quantile, from a noisy histogram over the domain, or over `bins`, which an interval needs.
 
@@ -308,7 +362,9 @@ class Batch(HelpfulAttributes):
         """
         known, domain = self._column(column)
         allowed, some = "a number from 0 to 1", _some_bins(domain)
-        share = finite_number(q, "q", allowed=allowed, instead=f"private_quantile({quoted(known)}, 0.5{some})")
+        share = finite_number(
+            q, "q", allowed=allowed, instead=f"private_quantile({quoted(known)}, 0.5{some})"
+        )
         if not 0 <= share <= 1:
             meant = share / 100 if 1 < share <= 100 else 0.5
             instead = f"private_quantile({quoted(known)}, {meant:g}{some})"
@@ -320,14 +376,18 @@ class Batch(HelpfulAttributes):
             whole_numbers = self.request.is_whole(known)
             return self._asking(
                 Quantile.of(
-                    *(called, share, inside, ends, known), whole_numbers=whole_numbers, counts_values=domain.skips
+                    *(called, share, inside, ends, known),
+                    whole_numbers=whole_numbers,
+                    counts_values=domain.skips,
                 )
             )
         bars: list[Values] = [values for _, values in indicators(known, domain, bins)]
         order: list[int] = numbers.argsort(kind="stable").tolist()
         rising = [bars[place] for place in order]
         edges = sorted(numbers.tolist())
-        return self._asking(Quantile.of(called, share, rising, edges, known, counts_values=domain.skips))
+        return self._asking(
+            Quantile.of(called, share, rising, edges, known, counts_values=domain.skips)
+        )
 
     def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> LocalBatch:
         """Publish a column row by row, each value through a random channel, with public columns beside.
@@ -339,7 +399,9 @@ class Batch(HelpfulAttributes):
         (3, 2)
         """
         known, domain = self._column(column)
-        domain.check_complete(known, "Row by row the column", "a value for null, which a channel then hides too")
+        domain.check_complete(
+            known, "Row by row the column", "a value for null, which a channel then hides too"
+        )
         return local_batch(self.request, known, domain, mechanism)
 
     # What becomes of it
@@ -411,7 +473,9 @@ class Batch(HelpfulAttributes):
         >>> _example().private_sum("level").release(epsilon=1.0).frame.shape
         (1, 1)
         """
-        return self.plan(guarantee, epsilon=epsilon, **options).release(account, id, estimates=estimates)
+        return self.plan(guarantee, epsilon=epsilon, **options).release(
+            account, id, estimates=estimates
+        )
 
     def __repr__(self) -> str:
         """Show the queries so far."""
@@ -426,7 +490,13 @@ class Batch(HelpfulAttributes):
         return Batch(self.request.asking(query))
 
     def _bounded(  # noqa: PLR0913, PLR0917 - the arguments of a query
-        self, kind: type[Bounded], column: Any, name: str | None, bounds: Any, otherwise: Any, weights: Any = None
+        self,
+        kind: type[Bounded],
+        column: Any,
+        name: str | None,
+        bounds: Any,
+        otherwise: Any,
+        weights: Any = None,
     ) -> "Batch":
         if weights is not None or has_weight(column, self.request.public):
             raise Refused(
@@ -439,11 +509,15 @@ class Batch(HelpfulAttributes):
             self.request.domains[read].check_complete(read, "Bounds by group of", _OF_ONE_COLUMN)
         called = answer_name(name, values, "sum" if kind is BoundedSum else "mean")
         expression = pl.col(column) if isinstance(column, str) else column
-        return self._asking(bounded(kind, called, self.request, expression, bounds, otherwise, self._read))
+        return self._asking(
+            bounded(kind, called, self.request, expression, bounds, otherwise, self._read)
+        )
 
     def _read(self, given: object) -> Values:
         known = self.request
-        return read_values(cast(Any, given), known.domains, known.columns.not_sensitive, known.tuples)
+        return read_values(
+            cast(Any, given), known.domains, known.columns.not_sensitive, known.tuples
+        )
 
     def _centered(self, given: ColumnOrExpr, values: Values) -> tuple[float, Values]:
         """Return the middle of the range, and the function less its middle, which has smaller squares."""

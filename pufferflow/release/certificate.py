@@ -14,7 +14,9 @@ from pufferflow.reports.text import lines
 def certificate_of(mechanism: Mechanism) -> Certificate:
     """Return the facts that go out with the answers."""
     request, described = mechanism.request, mechanism.describe()
-    own: dict[str, Any] = {field.name: getattr(described, field.name) for field in fields(Description)}
+    own: dict[str, Any] = {
+        field.name: getattr(described, field.name) for field in fields(Description)
+    }
     return Certificate(
         scenario=request.scenario.fingerprint,
         hidden=request.scenario.describe(),

@@ -124,7 +124,9 @@ class BasePlan(HelpfulAttributes, Generic[M_co]):
         >>> print(*batch.plan(pf.Pure(1.0)).value_handling())
         kw_mean: null and NaN in 'kw' count as 1, as missing= says; numbers below 0 as 0, numbers above 9 as 9
         """
-        return tuple(escape_controls(line, one_line=True) for line in self.mechanism.value_handling())
+        return tuple(
+            escape_controls(line, one_line=True) for line in self.mechanism.value_handling()
+        )
 
     def explain(self) -> str:
         """Return the text that a person signs: what is hidden, from whom, how well, and what could break it."""
@@ -158,7 +160,8 @@ class BasePlan(HelpfulAttributes, Generic[M_co]):
     def __repr__(self) -> str:
         """Show the queries, the guarantee and the mechanism."""
         words = (
-            f"<{type(self).__name__} {queries_in_words(self.request)}; {self.guarantee!r}{self._mechanism_in_words()}>"
+            f"<{type(self).__name__} {queries_in_words(self.request)}; "
+            f"{self.guarantee!r}{self._mechanism_in_words()}>"
         )
         return escape_controls(words, one_line=True)
 
@@ -267,7 +270,13 @@ class Plan(BasePlan[AdditiveNoise]):
         """Return the noise that every bound, and group privacy, requires for the same guarantee."""
         return compare(self._noise)
 
-    def release(self, account: CostAccount | None = None, id: str | None = None, *, estimates: bool = False) -> Release:  # noqa: A002 - the public name
+    def release(
+        self,
+        account: CostAccount | None = None,
+        id: str | None = None,  # noqa: A002 - the public name
+        *,
+        estimates: bool = False,
+    ) -> Release:
         """Read the private rows once and return noisy answers; refused before that if the account's limit is reached.
 
         A source whose public facts, as far as noise and cost rest on them, changed since the plan is refused: plan
@@ -275,10 +284,18 @@ class Plan(BasePlan[AdditiveNoise]):
         `pf.UtilityWarning` names outputs that the noise makes useless.
         """
         check_threads()  # a child of a process in which Polars worked would wait without end
-        warn_of_use("Useless numbers", useless_outputs(self._noise), "plan.check() shows each number.")
-        warn_of_use("Larger noise", untried_bounds(self._noise), "A larger seconds= tries them too.")
+        warn_of_use(
+            "Useless numbers", useless_outputs(self._noise), "plan.check() shows each number."
+        )
+        warn_of_use(
+            "Larger noise", untried_bounds(self._noise), "A larger seconds= tries them too."
+        )
         release = publish(self, ReleaseInMemory(), account, id, estimates=estimates)
-        return release if release.plan_evidence is not None else replace(release, plan_evidence=self.evidence)
+        return (
+            release
+            if release.plan_evidence is not None
+            else replace(release, plan_evidence=self.evidence)
+        )
 
     def check(self, signal: float | Mapping[str, float] | None = None) -> pl.DataFrame:
         """Return for each output and group whether noise leaves anything to see: useful, weak or useless, and a way on.
@@ -322,7 +339,9 @@ class Plan(BasePlan[AdditiveNoise]):
         ('if priors are off by a factor of up to 1.1 either way', 'epsilon 1.2 is left (M30)')
         """
         budget = None if account is None else account.budget(self, every)
-        return evidence(self._noise, self.explain(), budget, job=job, period=period, dataset=dataset)
+        return evidence(
+            self._noise, self.explain(), budget, job=job, period=period, dataset=dataset
+        )
 
     def report(  # noqa: PLR0913 - what a page is about, in parts
         self,
@@ -338,7 +357,10 @@ class Plan(BasePlan[AdditiveNoise]):
         from pufferflow.reports.pages import plan_page
 
         content = self.evidence(account, every, job=job, period=period, dataset=dataset)
-        file, page = local_path(path, "The place of a report"), plan_page(content, datetime.now(UTC))
+        file, page = (
+            local_path(path, "The place of a report"),
+            plan_page(content, datetime.now(UTC)),
+        )
         put_text(file, page)
         return file
 
@@ -405,7 +427,11 @@ class DesignedPlan(BasePlan[OptimalChannel]):
 
 
 def designed_plan(
-    request: Request, past: Past, guarantee: Guarantee | None, loss: Any, outputs: Sequence[float] | None
+    request: Request,
+    past: Past,
+    guarantee: Guarantee | None,
+    loss: Any,
+    outputs: Sequence[float] | None,
 ) -> DesignedPlan:
     """Return the plan of the best next release of an account for a batch; reads public columns only."""
     return DesignedPlan(design_channel(request, past, guarantee, loss, outputs))

@@ -90,7 +90,9 @@ class Destination(Protocol[R_co]):
         """Refuse a place that cannot take the answers, before anything is spent; an account may keep them."""
         ...
 
-    def draw(self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> DrawnRelease:
+    def draw(
+        self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate
+    ) -> DrawnRelease:
         """Draw the answers."""
         ...
 
@@ -110,7 +112,9 @@ class ReleaseInMemory:
     def check(self, mechanism: Mechanism, *, kept: bool) -> None:
         del mechanism, kept
 
-    def draw(self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> DrawnRelease:
+    def draw(
+        self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate
+    ) -> DrawnRelease:
         return DrawnRelease(draw_release(mechanism, reading, certificate))
 
     def deliver_again(self, stored: Release) -> Release:
@@ -160,12 +164,16 @@ def publish(
 def draw_release(mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> Release:
     """Read the private rows and return what is published of them; no error refers to an exact sum."""
     drawn = capture(lambda: sandboxed(lambda: mechanism.draw(reading), _not_drawn)).get()
-    known = structs.replace(certificate, notes=(*certificate.notes, *drawn.notes), answered=drawn.answered)
+    known = structs.replace(
+        certificate, notes=(*certificate.notes, *drawn.notes), answered=drawn.answered
+    )
     return Release(drawn.frame, drawn.intervals, known, drawn.limits)
 
 
 def _not_drawn(kind: str) -> InternalError:
-    return InternalError(f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers")
+    return InternalError(
+        f"The answers could not be drawn: {kind}.", instead="reporting it to the maintainers"
+    )
 
 
 def check_account(account: CostAccount | None, release_id: str | None) -> None:

@@ -99,10 +99,20 @@ class Suggestions:
         )
 
     def __str__(self) -> str:
-        lines = [f"Priors about {self.output}, examined in {self.reference!r}; {promise_in_words(self.promise)}."]
+        lines = [
+            f"Priors about {self.output}, examined in {self.reference!r}; {promise_in_words(self.promise)}."
+        ]
         for row in self.rows:
-            error = f"expected error {plain(row.error)}" if row.error is not None else f"no answer: {row.note}"
-            left = f"; if it is wrong epsilon {at_most(row.left)} is left" if row.left is not None else ""
+            error = (
+                f"expected error {plain(row.error)}"
+                if row.error is not None
+                else f"no answer: {row.note}"
+            )
+            left = (
+                f"; if it is wrong epsilon {at_most(row.left)} is left"
+                if row.left is not None
+                else ""
+            )
             lines.append(f"- {row.belief}: {error}{left}".rstrip(".") + ".")
             lines += [f"    against it: {one}" for one in row.against]
         return escape_controls("\n".join(lines))
@@ -110,8 +120,12 @@ class Suggestions:
     def report(self, path: str | Path) -> Path:
         """Write a report with a figure, as one HTML file without external parts."""
         file = local_path(path, "The place of a page")
-        rows = [BeliefRow(row.belief, row.error, row.left, row.against, row.note) for row in self.rows]
-        put_text(file, beliefs_page(self.reference, self.output, promise_in_words(self.promise), rows))
+        rows = [
+            BeliefRow(row.belief, row.error, row.left, row.against, row.note) for row in self.rows
+        ]
+        put_text(
+            file, beliefs_page(self.reference, self.output, promise_in_words(self.promise), rows)
+        )
         return file
 
 
@@ -133,10 +147,18 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
     'rows are independent of each other'
     """
     read = instance(
-        reference, Reference, "The reference", allowed="a pf.Reference", instead='pf.Reference("a study", frame)'
+        reference,
+        Reference,
+        "The reference",
+        allowed="a pf.Reference",
+        instead='pf.Reference("a study", frame)',
     )
     asked = instance(
-        batch, Batch, "The batch", allowed="a batch with queries", instead="pf.protect(frame, scenario).private_sum(…)"
+        batch,
+        Batch,
+        "The batch",
+        allowed="a batch with queries",
+        instead="pf.protect(frame, scenario).private_sum(…)",
     )
     scenario = asked.request.scenario
     if not isinstance(scenario.secret, ValueSecret):
@@ -147,11 +169,16 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
         )
     if not asked.request.queries:
         raise UsageError(
-            "The batch has no query yet.", allowed="a batch with queries", instead='batch.private_sum("x")'
+            "The batch has no query yet.",
+            allowed="a batch with queries",
+            instead='batch.private_sum("x")',
         )
     read.origin.check_public(f"The reference {read.name!r}", asked.request.engine.original)
     wanted = Pure(1.0) if promise is None else promise
-    rows = [_tried(asked, wanted, name, fit) for name, fit in _candidates(read, scenario, scenario.secret)]
+    rows = [
+        _tried(asked, wanted, name, fit)
+        for name, fit in _candidates(read, scenario, scenario.secret)
+    ]
     rows.sort(key=lambda row: (row.error is None, row.error or 0.0))
     return Suggestions(read.name, asked.request.queries[0].name, wanted, tuple(rows))
 
@@ -159,9 +186,16 @@ def suggest(reference: Reference, batch: Batch, promise: Guarantee | None = None
 Fit = Callable[[], tuple[Prior, tuple[str, ...]]]
 
 
-def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -> Iterator[tuple[str, Fit]]:
+def _candidates(
+    reference: Reference, scenario: Scenario, secret: ValueSecret
+) -> Iterator[tuple[str, Fit]]:
     """Yield the names of priors, and how each is fitted; those that do not apply to the columns are left out."""
-    column, within, order, domain = secret.column, list(scenario.within), scenario.order_by, secret.domain
+    column, within, order, domain = (
+        secret.column,
+        list(scenario.within),
+        scenario.order_by,
+        secret.domain,
+    )
     step: Any = scenario.step_in_words if scenario.timed else scenario.step
     numeric = not domain.finite or domain.numeric
     yield (
@@ -172,7 +206,15 @@ def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -
         yield (
             "a row depends on the one before it",
             lambda: _fitted(
-                MarkovChain.fit(reference, column, order, within or None, domain=domain, step=step, slack="confidence")
+                MarkovChain.fit(
+                    reference,
+                    column,
+                    order,
+                    within or None,
+                    domain=domain,
+                    step=step,
+                    slack="confidence",
+                )
             ),
         )
     if order is not None and numeric:
@@ -180,7 +222,13 @@ def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -
             "rows are Gaussian, near ones alike",
             lambda: _fitted(
                 GaussianPrior.fit(
-                    reference, column, within or None, covariance="ar1", order_by=order, step=step, slack="confidence"
+                    reference,
+                    column,
+                    within or None,
+                    covariance="ar1",
+                    order_by=order,
+                    step=step,
+                    slack="confidence",
                 )
             ),
         )
@@ -195,7 +243,9 @@ def _candidates(reference: Reference, scenario: Scenario, secret: ValueSecret) -
             yield (
                 f"rows of a group share a class, its {name!r}",
                 lambda name=name: _fitted(
-                    LatentClass.fit(reference, column, name, within, domain=domain, slack="confidence")
+                    LatentClass.fit(
+                        reference, column, name, within, domain=domain, slack="confidence"
+                    )
                 ),
             )
     yield "rows of a group may determine each other", lambda: (AnyCorrelation(), ())
@@ -215,7 +265,13 @@ def _signs(reference: Reference, scenario: Scenario, column: str) -> tuple[str, 
         ordered = order if kind == "ar1" else None
         try:
             prior = GaussianPrior.fit(
-                reference, column, within or None, covariance=kind, order_by=ordered, step=step, slack="confidence"
+                reference,
+                column,
+                within or None,
+                covariance=kind,
+                order_by=ordered,
+                step=step,
+                slack="confidence",
             )
         except PufferflowError:
             continue
@@ -254,7 +310,9 @@ def _tried(batch: Batch, promise: Guarantee, name: str, fit: Fit) -> Suggestion:
     except PufferflowError as refusal:
         return Suggestion(words, prior, against, note=refusal.problem)
     left = None if prior.any_correlation else under_group(plan.mechanism.noise)
-    return Suggestion(words, prior, against, _error(plan, batch.request.queries[0].outputs[0]), left)
+    return Suggestion(
+        words, prior, against, _error(plan, batch.request.queries[0].outputs[0]), left
+    )
 
 
 def _error(plan: Plan, output: str) -> float:

@@ -10,7 +10,16 @@ from typing import Any, final
 from pufferflow.core.errors import escape_controls
 from pufferflow.reports.text import environment_of
 
-_NEVER = (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+_NEVER = (
+    *range(9),
+    11,
+    12,
+    *range(14, 32),
+    *range(127, 160),
+    *range(0xD800, 0xE000),
+    0xFFFE,
+    0xFFFF,
+)
 _CONTROLS = dict.fromkeys(_NEVER, "\N{REPLACEMENT CHARACTER}")
 ELLIPSIS = "…"
 

@@ -99,7 +99,12 @@ def beside(value: float | None, half: float | None) -> str:
     >>> beside(5962.613, 312.9), beside(0.12345, 0.00213), beside(7, None)
     ('5,963', '0.1235', '7')
     """
-    if value is None or half is None or not (math.isfinite(value) and math.isfinite(half)) or half <= 0:
+    if (
+        value is None
+        or half is None
+        or not (math.isfinite(value) and math.isfinite(half))
+        or half <= 0
+    ):
         return plain(value)
     if not _SMALL <= half < _LARGE or abs(value) >= _LARGE:
         return plain(value)
@@ -147,7 +152,9 @@ def ticks(marks: list[float]) -> list[str]:
         return [plain(mark, 3) for mark in marks]
     divisor, unit = next(((size, unit) for size, unit in _UNITS if largest >= size), (1.0, ""))
     decimals = max(2 - _magnitude(step / divisor), 0) if step else 0
-    return [fixed(mark / divisor, decimals, trimmed=True) + (unit if mark else "") for mark in marks]
+    return [
+        fixed(mark / divisor, decimals, trimmed=True) + (unit if mark else "") for mark in marks
+    ]
 
 
 def days(marks: list[date]) -> list[str]:
@@ -157,9 +164,16 @@ def days(marks: list[date]) -> list[str]:
     ['2 Nov', '8 Nov']
     """
     first, last = marks[0], marks[-1]
-    if isinstance(first, datetime) and isinstance(last, datetime) and (last - first).total_seconds() < 3 * 86_400:
+    if (
+        isinstance(first, datetime)
+        and isinstance(last, datetime)
+        and (last - first).total_seconds() < 3 * 86_400
+    ):
         one_day = first.date() == last.date()
-        return [f"{mark:%H:%M}" if one_day else f"{mark.day} {MONTHS[mark.month - 1]} {mark:%H:%M}" for mark in marks]
+        return [
+            f"{mark:%H:%M}" if one_day else f"{mark.day} {MONTHS[mark.month - 1]} {mark:%H:%M}"
+            for mark in marks
+        ]
     if last.year - first.year > 2:
         return [f"{MONTHS[mark.month - 1]} {mark.year}" for mark in marks]
     if first.year != last.year:

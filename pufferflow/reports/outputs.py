@@ -59,7 +59,9 @@ class PublishedColumn:
 
     def intervals(self) -> list[str]:
         """Return each interval in words."""
-        return [span(low, high) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)]
+        return [
+            span(low, high) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
+        ]
 
 
 @final
@@ -80,7 +82,11 @@ def outputs_of(frame: pl.DataFrame, intervals: pl.DataFrame) -> list[PublishedCo
     """Return the columns that have an interval."""
     return [
         PublishedColumn(
-            name, *(_floats(column) for column in (frame[name], intervals[f"{name}_low"], intervals[f"{name}_high"]))
+            name,
+            *(
+                _floats(column)
+                for column in (frame[name], intervals[f"{name}_low"], intervals[f"{name}_high"])
+            ),
         )
         for name in frame.columns
         if {f"{name}_low", f"{name}_high"} <= set(intervals.columns) and _is_number(frame[name])
@@ -92,7 +98,9 @@ def keys_of(frame: pl.DataFrame, outputs: Sequence[PublishedColumn]) -> pl.DataF
     return frame.drop([output.name for output in outputs])
 
 
-def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str] = ()) -> list[Panel]:
+def panels_of(
+    frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str] = ()
+) -> list[Panel]:
     """Return the panels of a release: over time or numbers if a key has these, else over names.
 
     `counts` names the outputs that count rows.
@@ -109,7 +117,10 @@ def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str
     if line is None or len(groups) * len(outputs) > MOST_PANELS:
         names = tuple(_row_names(keys))
         axis = ", ".join(keys.columns)
-        return [Panel(output.name, axis, output, names, counts=output.name in counts) for output in outputs]
+        return [
+            Panel(output.name, axis, output, names, counts=output.name in counts)
+            for output in outputs
+        ]
     return [
         _along(keys[line], output, group, rows, counts=output.name in counts)
         for output in outputs
@@ -120,7 +131,8 @@ def panels_of(frame: pl.DataFrame, intervals: pl.DataFrame, counts: Sequence[str
 def _side_by_side(outputs: Sequence[PublishedColumn]) -> tuple[PublishedColumn, tuple[str, ...]]:
     """Return one row of many outputs as many rows of one output, and their names."""
     values, low, high = (
-        np.concatenate([getattr(output, part) for output in outputs]) for part in ("values", "low", "high")
+        np.concatenate([getattr(output, part) for output in outputs])
+        for part in ("values", "low", "high")
     )
     return PublishedColumn(_OUTPUTS, values, low, high), tuple(output.name for output in outputs)
 
@@ -142,14 +154,25 @@ def _row_names(keys: pl.DataFrame) -> list[str]:
     return [" · ".join(map(shown, row)) for row in keys.iter_rows()]
 
 
-def _along(line: pl.Series, output: PublishedColumn, group: str, rows: Sequence[int], *, counts: bool) -> Panel:
+def _along(
+    line: pl.Series, output: PublishedColumn, group: str, rows: Sequence[int], *, counts: bool
+) -> Panel:
     """Return the panel of one group along a line: in order, without the rows that have no place on it."""
     marks = line.gather(list(rows))
     placed = marks.is_not_null() & (marks.is_finite() if marks.dtype.is_float() else True)
-    order = marks.to_frame("mark").with_row_index("row").filter(placed).sort("mark", maintain_order=True)
+    order = (
+        marks.to_frame("mark")
+        .with_row_index("row")
+        .filter(placed)
+        .sort("mark", maintain_order=True)
+    )
     places: list[int] = [rows[place] for place in order["row"].to_list()]
     sorted_marks = order["mark"]
-    at = (sorted_marks.to_physical() if sorted_marks.dtype.is_temporal() else sorted_marks).cast(pl.Float64).to_numpy()
+    at = (
+        (sorted_marks.to_physical() if sorted_marks.dtype.is_temporal() else sorted_marks)
+        .cast(pl.Float64)
+        .to_numpy()
+    )
     title = output.name if group == _ALL else f"{output.name}, {group}"
     return Panel(title, line.name, output.at(places), tuple(sorted_marks), at, counts)
 
@@ -222,7 +245,9 @@ class Share:
         if self.middle is None:
             return f"{self.name}: how large the noise is against {self.of} is not known."
         if self.middle == math.inf:
-            return f"{self.name}: the error bar has no end, so it cannot be compared with {self.of}."
+            return (
+                f"{self.name}: the error bar has no end, so it cannot be compared with {self.of}."
+            )
         share = percent(self.middle)
         about = share if share.startswith("less") else f"about {share}"
         reached = f"{about} of {self.of}" if self.middle < _TIMES else f"{about} {self.of}"
@@ -231,7 +256,9 @@ class Share:
             text += f" in the middle of {counted(self.known, 'group')}"
             text += f", from {percent(self.least)} to {percent(self.largest)}"
         if self.known < self.cells:
-            text += f"; {self.cells - self.known} of {counted(self.cells, 'group')} have no known share"
+            text += (
+                f"; {self.cells - self.known} of {counted(self.cells, 'group')} have no known share"
+            )
         return f"{text}."
 
 
@@ -245,7 +272,9 @@ def planned_shares(cells: Sequence[Cell]) -> list[Share]:
     shares = list[Share]()
     for name in dict.fromkeys(cell.query for cell in cells):
         own = [cell for cell in cells if cell.query == name]
-        halves = np.array([cell.interval_95 for cell in own], dtype=np.float64)  # NaN where there is none
+        halves = np.array(
+            [cell.interval_95 for cell in own], dtype=np.float64
+        )  # NaN where there is none
         sizes = np.abs(np.array([cell.largest for cell in own], dtype=np.float64))
         shares.append(_share(name, LARGEST, halves, sizes))
     return shares
@@ -257,4 +286,12 @@ def _share(name: str, of: str, halves: Floats, sizes: Floats) -> Share:
     known = np.sort(shares[~np.isnan(shares)])
     if not len(known):
         return Share(name, of, None, 0.0, 0.0, len(shares), 0)
-    return Share(name, of, float(known[len(known) // 2]), float(known[0]), float(known[-1]), len(shares), len(known))
+    return Share(
+        name,
+        of,
+        float(known[len(known) // 2]),
+        float(known[0]),
+        float(known[-1]),
+        len(shares),
+        len(known),
+    )

@@ -30,14 +30,24 @@ from pufferflow.reports.outputs import (
     published_shares,
     table_of,
 )
-from pufferflow.reports.sections import account, certainty, certificate, room_left, rough, sections_of, spent
+from pufferflow.reports.sections import (
+    account,
+    certainty,
+    certificate,
+    room_left,
+    rough,
+    sections_of,
+    spent,
+)
 from pufferflow.reports.text import phrase
 
 MOST_CELLS, MOST_ACCOUNTS = 200, 12
 _FIRST = 3
 _PLAN_CLOSING = "Written by pufferflow. Nothing in this report depends on a private value."
 _RELEASE_CLOSING = "Written by pufferflow. This report has no number without noise."
-_LEDGER_CLOSING = "Written by pufferflow from the records of the ledger, which hold no private value."
+_LEDGER_CLOSING = (
+    "Written by pufferflow from the records of the ledger, which hold no private value."
+)
 
 
 def page(  # noqa: PLR0913 - a report, in parts
@@ -85,11 +95,18 @@ def plan_page(evidence: Evidence, written: datetime | None = None) -> str:
     """Return the report on a plan, which was `written` at this moment."""
     rows, left = _alike(evidence.cells)
     numbers = section(
-        "planned", "numbers", figure=widths_figure(evidence.cells), rows=rows, left=left + evidence.more_cells
+        "planned",
+        "numbers",
+        figure=widths_figure(evidence.cells),
+        rows=rows,
+        left=left + evidence.more_cells,
     )
     about = heading(evidence.job, evidence.period, evidence.dataset, written)
     parts = sections_of(
-        evidence, numbers, _signal(planned_shares(evidence.cells), evidence), certificate(_record(evidence), evidence)
+        evidence,
+        numbers,
+        _signal(planned_shares(evidence.cells), evidence),
+        certificate(_record(evidence), evidence),
     )
     return page(
         "Plan: nothing has been published yet",
@@ -142,7 +159,12 @@ def _alike(cells: Sequence[Cell]) -> tuple[list[tuple[str, Cell]], int]:
     """
     rows = [list(same) for _, same in groupby(cells, lambda cell: replace(cell, group=""))]
     named = [
-        (one.group if len(same) == 1 else f"{counted(len(same), 'group')}: {one.group} to {same[-1].group}", one)
+        (
+            one.group
+            if len(same) == 1
+            else f"{counted(len(same), 'group')}: {one.group} to {same[-1].group}",
+            one,
+        )
         for same in rows[:MOST_CELLS]
         for one in same[:1]
     ]
@@ -176,7 +198,12 @@ def _record(evidence: Evidence) -> list[tuple[str, str]]:
     ]
 
 
-_FACTS = (("promise", "Guarantee"), ("worst", "Worst pair of secrets"), ("noise", "Noise"), ("ledger", "Ledger"))
+_FACTS = (
+    ("promise", "Guarantee"),
+    ("worst", "Worst pair of secrets"),
+    ("noise", "Noise"),
+    ("ledger", "Ledger"),
+)
 
 
 def release_page(  # noqa: PLR0913 - a report, and its context
@@ -200,7 +227,14 @@ def release_page(  # noqa: PLR0913 - a report, and its context
     if evidence is None:
         title, about = f"Release of {_names(frame, intervals)}", heading(job, period, "", written)
         parts = [section("unplanned", "sentence"), numbers, signal, record]
-        return page(kind, title, _summary_of_certificate(certificate_rows), parts, _RELEASE_CLOSING, about=about)
+        return page(
+            kind,
+            title,
+            _summary_of_certificate(certificate_rows),
+            parts,
+            _RELEASE_CLOSING,
+            about=about,
+        )
     return page(
         kind,
         evidence.title,
@@ -212,7 +246,9 @@ def release_page(  # noqa: PLR0913 - a report, and its context
     )
 
 
-def _table(frame: pl.DataFrame, intervals: pl.DataFrame, only: str = "") -> tuple[str, list[Column], str]:
+def _table(
+    frame: pl.DataFrame, intervals: pl.DataFrame, only: str = ""
+) -> tuple[str, list[Column], str]:
     """Return a table of a release's numbers, and its caption before it; `only` restricts it to paper or a screen."""
     columns, more = table_of(frame, intervals)
     of = f" of {_names(frame, intervals)}" if only == "paper" else ""
@@ -228,14 +264,20 @@ def _numbers(frame: pl.DataFrame, intervals: pl.DataFrame, evidence: Evidence | 
     if frame.height > 1 and len(outputs) > _FIRST:
         keys = keys_of(frame, outputs).columns
         of_one = [frame.select(*keys, output.name) for output in outputs]
-        tables = [_table(frame, intervals, "screen"), *(_table(one, intervals, "paper") for one in of_one)]
+        tables = [
+            _table(frame, intervals, "screen"),
+            *(_table(one, intervals, "paper") for one in of_one),
+        ]
     panels = panels_of(frame, intervals, () if evidence is None else evidence.counts)
     return section(
         "published",
         "numbers",
         tables=tables,
         figure=estimates_figure(panels, rough(evidence)),
-        cut=any(((output.values < output.low) | (output.values > output.high)).any() for output in outputs),
+        cut=any(
+            ((output.values < output.low) | (output.values > output.high)).any()
+            for output in outputs
+        ),
     )
 
 
@@ -266,18 +308,32 @@ def ledger_page(ledger: LedgerFacts) -> str:
     ]
     record = [*summary, ("Head", ledger.head)]
     parts = [
-        section("accounts", accounts=ledger.accounts, most=MOST_ACCOUNTS, releases_of=releases_of, room_left=room_left),
-        *(account(budget, place) for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1)),
+        section(
+            "accounts",
+            accounts=ledger.accounts,
+            most=MOST_ACCOUNTS,
+            releases_of=releases_of,
+            room_left=room_left,
+        ),
+        *(
+            account(budget, place)
+            for place, budget in enumerate(ledger.accounts[:MOST_ACCOUNTS], 1)
+        ),
         section("certificate", "head", whole=False, repeated=False, rows=record),
     ]
-    title = f"{counted(len(ledger.accounts), 'account')}, {counted(ledger.entries, 'entry', 'entries')}"
+    title = (
+        f"{counted(len(ledger.accounts), 'account')}, {counted(ledger.entries, 'entry', 'entries')}"
+    )
     return page("Ledger: what has been spent", title, summary, parts, _LEDGER_CLOSING)
 
 
 def plan_block(explanation: str, summary: pl.DataFrame) -> str:
     """Return a plan for a notebook."""
     first = summary.head(MOST_ROWS)
-    columns = [Column(of.name, list(map(_cell, of)), number=of.dtype.is_numeric()) for of in first.get_columns()]
+    columns = [
+        Column(of.name, list(map(_cell, of)), number=of.dtype.is_numeric())
+        for of in first.get_columns()
+    ]
     return rendered("plan_block.html", explanation=explanation, columns=columns)
 
 
@@ -317,4 +373,10 @@ def beliefs_page(reference: str, output: str, promise: str, rows: Sequence[Belie
         section("against", rows=rows),
         section("meaning"),
     ]
-    return page("Priors: nothing has been published", f"Which prior for {output}?", summary, parts, _PLAN_CLOSING)
+    return page(
+        "Priors: nothing has been published",
+        f"Which prior for {output}?",
+        summary,
+        parts,
+        _PLAN_CLOSING,
+    )

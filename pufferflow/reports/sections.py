@@ -54,7 +54,9 @@ _DISTANCES: Final = (
 )
 
 
-def sections_of(evidence: Evidence, numbers: Section, signal: Section, record: Section) -> list[Section]:
+def sections_of(
+    evidence: Evidence, numbers: Section, signal: Section, record: Section
+) -> list[Section]:
     """Return the sections of a report with evidence, those on its numbers included."""
     pair, memory, models = evidence.pair, evidence.memory, models_of(evidence.bounds)
     curves = None if pair is None else curves_of(pair)
@@ -79,9 +81,15 @@ def sections_of(evidence: Evidence, numbers: Section, signal: Section, record: S
             "assumptions",
             assumptions=evidence.assumptions,
             cases=evidence.what_if,
-            measure=next((case.measure for case in evidence.what_if if case.epsilon is not None), "epsilon"),
+            measure=next(
+                (case.measure for case in evidence.what_if if case.epsilon is not None), "epsilon"
+            ),
         ),
-        section("glossary", anchors={anchor_of(row.bound) for row in evidence.bounds} - {""}, anchor_of=anchor_of),
+        section(
+            "glossary",
+            anchors={anchor_of(row.bound) for row in evidence.bounds} - {""},
+            anchor_of=anchor_of,
+        ),
         record,
     ]
 
@@ -95,7 +103,9 @@ def _sentence(evidence: Evidence) -> Section:
         label, rest = ("", line) if labelled is None else labelled.groups()
         bound = rest.partition(",")[0] if label == CARRIED_BY else ""
         anchor = anchor_of(f"{bound}()")
-        lines.append((label, bound, anchor if anchor in explained else "", rest.removeprefix(bound)))
+        lines.append(
+            (label, bound, anchor if anchor in explained else "", rest.removeprefix(bound))
+        )
     return section("sentence", lines=lines)
 
 
@@ -110,7 +120,11 @@ def _distances(evidence: Evidence) -> Section:
         left=evidence.more_distances,
         positions=any(row.position is not None for row in rows),
         priors=len({row.prior for row in rows}) > 1,
-        known=[(head, name) for head, name in _DISTANCES if any(getattr(row, name) is not None for row in rows)],
+        known=[
+            (head, name)
+            for head, name in _DISTANCES
+            if any(getattr(row, name) is not None for row in rows)
+        ],
         marked=next((row for row in rows if row.decides), None),
         notes=list(dict.fromkeys(as_sentence(row.note) for row in rows if row.note)),
     )
@@ -123,7 +137,11 @@ def _bounds(rows: Sequence[BoundRow]) -> Section:
         "bounds",
         known=merged,
         figure=bounds_figure(rows),
-        rows=[row for row in rows if row.scale is not None and row.worked_out and row.bound != ORDINARY],
+        rows=[
+            row
+            for row in rows
+            if row.scale is not None and row.worked_out and row.bound != ORDINARY
+        ],
         noted=_by_note([row for row in merged if comparable(row) and row.note]),
         skipped=_by_note([row for row in merged if row.times is not None and not row.worked_out]),
         refused=_by_note([row for row in merged if row.times is None]),
@@ -157,13 +175,19 @@ def _lines_above(evidence: Evidence) -> set[str]:
     """Return the lines of the sentence, with and without their labels, and the assumptions."""
     lines = evidence.sentence.split("\n")
     labelled = filter(None, map(_LABEL.fullmatch, lines))
-    return {*lines, *(match[2].removesuffix(".") for match in labelled), *evidence.assumptions} - {""}
+    return {*lines, *(match[2].removesuffix(".") for match in labelled), *evidence.assumptions} - {
+        ""
+    }
 
 
 def certainty(evidence: Evidence) -> str | None:
     """Describe the certainty of the noise; None if it was not stored."""
     sure = next((row.certainty for row in evidence.bounds if row.chosen and row.certainty), None)
-    return None if sure is None else phrase("certainty", sure) + ": never too little noise" * (sure == "upper_bound")
+    return (
+        None
+        if sure is None
+        else phrase("certainty", sure) + ": never too little noise" * (sure == "upper_bound")
+    )
 
 
 def rough(evidence: Evidence | None) -> list[str]:

@@ -23,7 +23,10 @@ def lines(template: str, /, **values: Any) -> tuple[str, ...]:
 
 def facts(template: str, /, **values: Any) -> list[tuple[str, str]]:
     """Return the names and values that a template prints, on each line a name, a colon and a value."""
-    return [(name, value) for name, _, value in (line.partition(": ") for line in lines(template, **values))]
+    return [
+        (name, value)
+        for name, _, value in (line.partition(": ") for line in lines(template, **values))
+    ]
 
 
 def phrase(name: str, /, *values: Any) -> str:

@@ -53,29 +53,42 @@ def departure(prior: Prior, weights: Floats, tables: Floats, rows: Any = None) -
     Exact for one answer; for several, the smaller bound of answers one by one and rows one by one. A column of weights
     stands for as many rows as `rows` says, or for one if it is None.
     """
-    steps = np.array([_most_added(row, table, rows) for row, table in zip(weights, tables, strict=True)])
+    steps = np.array(
+        [_most_added(row, table, rows) for row, table in zip(weights, tables, strict=True)]
+    )
     if len(steps) == 1:
         return Movement.of(prior, steps, None, Certainty.EXACT, PRESENCE)
     length = partial(_most_added_together, steps, *columns_of(weights, rows), tables)
     return Movement.of(prior, steps, length, Certainty.UPPER_BOUND, PRESENCE)
 
 
-def _most_added_together(steps: Floats, columns: Floats, counts: Any, tables: Floats, norm: float) -> float:
+def _most_added_together(
+    steps: Floats, columns: Floats, counts: Any, tables: Floats, norm: float
+) -> float:
     row_lengths, _ = row_norms(np.abs(columns), np.abs(tables), norm)
     total = float(np.dot(row_lengths, counts))
     whole = bool((row_lengths == np.rint(row_lengths)).all()) and total < 2.0**52
-    return min(float(norms_above(steps, norm)), total if whole else upwards(total, (len(row_lengths) + 4) * UNIT))
+    return min(
+        float(norms_above(steps, norm)),
+        total if whole else upwards(total, (len(row_lengths) + 4) * UNIT),
+    )
 
 
 def _most_added(weights: Floats, table: Floats, rows: Any) -> float:
     """Return the largest |Σ_r w_r φ(x_r)|, rounded up once."""
     alike = Kinds.of(weights[None], rows)
     sums = [
-        Fraction(weight) * count for weight, count in zip(alike.columns[0].tolist(), alike.counts.tolist(), strict=True)
+        Fraction(weight) * count
+        for weight, count in zip(alike.columns[0].tolist(), alike.counts.tolist(), strict=True)
     ]
-    plus_sum, minus_sum = sum((r for r in sums if r > 0), Fraction(0)), sum((-r for r in sums if r < 0), Fraction(0))
+    plus_sum, minus_sum = (
+        sum((r for r in sums if r > 0), Fraction(0)),
+        sum((-r for r in sums if r < 0), Fraction(0)),
+    )
     low, high = Fraction(float(table.min())), Fraction(float(table.max()))
-    return float_above(max(abs(plus_sum * high - minus_sum * low), abs(plus_sum * low - minus_sum * high)))
+    return float_above(
+        max(abs(plus_sum * high - minus_sum * low), abs(plus_sum * low - minus_sum * high))
+    )
 
 
 Whole = Any
@@ -147,7 +160,9 @@ def free(prior: Prior, statistic: Statistic, secret: AnySecret, certainty: Certa
     tables = tables_of(prior, statistic, secret)
     tables = with_nothing(tables) if isinstance(secret, Presence) else tables
     columns, counts = columns_of(statistic.weights, statistic.counts)
-    steps = np.array([group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))])
+    steps = np.array(
+        [group_movement(columns[[o]], counts, tables[[o]], 1) for o in range(len(tables))]
+    )
     if len(tables) == 1:
         return Movement.of(prior, steps, None, certainty, values_of(secret))
     length = partial(group_movement, columns, counts, tables)
@@ -171,7 +186,11 @@ def values_of(secret: AnySecret) -> tuple[Any, Any]:
     """Return two values of a secret that stand for all."""
     if isinstance(secret, Presence):
         return PRESENCE
-    return secret.value_pairs()[0] if isinstance(secret, Secret | Initial) else ("any value", "any other")
+    return (
+        secret.value_pairs()[0]
+        if isinstance(secret, Secret | Initial)
+        else ("any value", "any other")
+    )
 
 
 def tables_of(prior: Prior, statistic: Statistic, secret: AnySecret) -> Floats:
@@ -210,7 +229,9 @@ class SingleRow:
         if not self.question.first:
             return self.question.kinds.columns
         start = self.question.starts
-        return self.question.weights[:, start] if start.any() else np.zeros((self.question.answers, 1))
+        return (
+            self.question.weights[:, start] if start.any() else np.zeros((self.question.answers, 1))
+        )
 
     @property
     def rows(self) -> Sequence[int]:
@@ -226,7 +247,9 @@ class SingleRow:
         signed = np.copysign(steps, np.sign(self.columns)[:, :, None] * signs[:, None, :])
         flat = signed.reshape(len(signed), -1).T + 0.0
         leading = flat[np.arange(len(flat)), (flat != 0).argmax(axis=1)]
-        _, chosen = np.unique(flat * np.where(leading < 0, -1.0, 1.0)[:, None], axis=0, return_index=True)
+        _, chosen = np.unique(
+            flat * np.where(leading < 0, -1.0, 1.0)[:, None], axis=0, return_index=True
+        )
         if len(chosen) > 1:
             chosen = chosen[flat[chosen].any(axis=1)]
         chosen = np.sort(chosen)
@@ -243,7 +266,9 @@ class SingleRow:
         """How far one row moves each answer at most."""
         if self.question.answers == 1:
             return np.array([self.length(1)])
-        return products_above(np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1))
+        return products_above(
+            np.abs(self.columns).max(axis=1), self.question.differences.max(axis=1)
+        )
 
     @property
     def witness(self) -> tuple[tuple[Any, Any], int]:
@@ -273,7 +298,12 @@ class SingleRow:
     def _pair(self, kind: int, pair: int) -> Pair:
         weights = [Fraction(weight) for weight in self.columns[:, kind].tolist()]
         mu, nu = (
-            Law.point([weight * values[pair][end] for weight, values in zip(weights, self._values, strict=True)])
+            Law.point(
+                [
+                    weight * values[pair][end]
+                    for weight, values in zip(weights, self._values, strict=True)
+                ]
+            )
             for end in (0, 1)
         )
         return Pair(mu, nu, self.prior, self.question.pairs[pair], self.rows[kind])
@@ -317,7 +347,9 @@ class CoveringMovement:
         moved = self.winf if self.scattered else self.span
         single = self.of_one_cell.size
         size = single if self.scattered else Size(messages=single.messages, coarse=single.coarse)
-        return Movement(self.place.dimension, moved, self.span, self.points, dependence=self.walks, size=size)
+        return Movement(
+            self.place.dimension, moved, self.span, self.points, dependence=self.walks, size=size
+        )
 
     def winf(self, norm: float) -> Reach:
         """Return the movement of all cells together, at most that of one cell with all rows."""
@@ -341,7 +373,10 @@ class CoveringMovement:
 
     def walks(self) -> list[DependentRows]:
         """Return the walks of one cell for this number of answers, each with independent noise."""
-        return [replace(cast(Any, walk), answers=self.place.dimension) for walk in self.of_one_cell.walks()]
+        return [
+            replace(cast(Any, walk), answers=self.place.dimension)
+            for walk in self.of_one_cell.walks()
+        ]
 
 
 @final
@@ -364,8 +399,19 @@ class RoundedMovement:
     def movement(self) -> Movement:
         """The movement of the rounded answers."""
         laws = self.linear
-        moved, whole, but_for = (partial(self.grown, measure) for measure in (laws.winf, laws.span, laws.near))
-        return Movement(laws.dimension, moved, whole, self.points, laws.certainty, but_for, self.walks, laws.size)
+        moved, whole, but_for = (
+            partial(self.grown, measure) for measure in (laws.winf, laws.span, laws.near)
+        )
+        return Movement(
+            laws.dimension,
+            moved,
+            whole,
+            self.points,
+            laws.certainty,
+            but_for,
+            self.walks,
+            laws.size,
+        )
 
     def grown(self, measure: Measure, *at: float) -> Reach:
         """Return a movement of the linear answers, longer by the rounding."""

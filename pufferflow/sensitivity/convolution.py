@@ -21,7 +21,15 @@ from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, float_above
 from pufferflow.core.validate import decimal_reading
 from pufferflow.distributions.finite_law import Law, as_fractions
-from pufferflow.distributions.lattice import SPAN, DistanceInterval, Precision, convolve, gap, levels, rescale
+from pufferflow.distributions.lattice import (
+    SPAN,
+    DistanceInterval,
+    Precision,
+    convolve,
+    gap,
+    levels,
+    rescale,
+)
 from pufferflow.models.domain import Domain
 from pufferflow.queries.statistic import Kinds, Statistic
 
@@ -63,7 +71,9 @@ class Dense:
     @property
     def faint(self) -> bool:
         """Whether some mass is too small for a float."""
-        return len(self.planes) > 1 and bool(((self._floats < NEGLIGIBLE) & self.planes.any(axis=0)).any())
+        return len(self.planes) > 1 and bool(
+            ((self._floats < NEGLIGIBLE) & self.planes.any(axis=0)).any()
+        )
 
     @property
     def _floats(self) -> Floats:
@@ -89,7 +99,12 @@ class Dense:
         """Return W_∞ in steps, for masses known to `error` half units in the last place."""
         coarse = max(len(self.planes), len(other.planes)).bit_length()
         by = Precision(error, coarse, (2 * (error + 1) >> coarse) + 2)
-        return gap(levels(self.planes, 0, by), levels(other.planes, 0, by), by, DistanceInterval(-1, -1, -1))
+        return gap(
+            levels(self.planes, 0, by),
+            levels(other.planes, 0, by),
+            by,
+            DistanceInterval(-1, -1, -1),
+        )
 
 
 def rounding(error: int) -> float:
@@ -146,7 +161,9 @@ class RowTerms:
         above = self.exact - base[:, :, None]
         steps = [_common_step(above[:, answer]) for answer in range(self.answers)]
         whole = above / np.array(steps, dtype=object)[None, :, None]
-        return Lattice(self, base, np.array(steps, dtype=object), np.vectorize(int, otypes=[object])(whole))
+        return Lattice(
+            self, base, np.array(steps, dtype=object), np.vectorize(int, otypes=[object])(whole)
+        )
 
 
 @final
@@ -174,9 +191,15 @@ class Lattice:
 
         On a line atoms are the nearest floats; distances are computed on the whole numbers, where they are exact.
         """
-        base = self.base[kind] if kind is not None else (self.base * self.terms.counts[:, None]).sum(axis=0)
+        base = (
+            self.base[kind]
+            if kind is not None
+            else (self.base * self.terms.counts[:, None]).sum(axis=0)
+        )
         if self.terms.answers == 1:
-            return law.map(lambda values: (as_fractions(values) * self.step[0] + base[0]).astype(np.float64))
+            return law.map(
+                lambda values: (as_fractions(values) * self.step[0] + base[0]).astype(np.float64)
+            )
         return law.map(lambda values: as_fractions(values) * self.step + base)
 
     def length(self, steps: float) -> float:
@@ -185,7 +208,9 @@ class Lattice:
 
     def total(self, masses: Array) -> AnySum:
         """Return the law of the sum of all rows, each with these masses at the points."""
-        return self._sum(*(self._power(kind, masses, int(count)) for kind, count in enumerate(self.terms.counts)))
+        return self._sum(
+            *(self._power(kind, masses, int(count)) for kind, count in enumerate(self.terms.counts))
+        )
 
     def others(self, masses: Array) -> list[AnySum]:
         """Return for each kind the law of the sum of all rows but one of that kind."""
@@ -220,7 +245,10 @@ class Lattice:
         rounds = len(masses) * (2 * len(self.terms.counts) if every_row else 1)
         bits = 0  # the size of rational masses; 0 for floats
         if masses.dtype == object:
-            longest = max(math.lcm(*(Fraction(mass).denominator for mass in law)).bit_length() for law in masses)
+            longest = max(
+                math.lcm(*(Fraction(mass).denominator for mass in law)).bit_length()
+                for law in masses
+            )
             bits = longest * int(self.terms.counts.sum())
         if self.dense:
             size = float(self.volume)
@@ -242,7 +270,10 @@ class Lattice:
     def _compositions(self) -> int:
         """The number of ways to spread rows over different terms."""
         different = [len({tuple(point) for point in kind.T}) for kind in self.whole]
-        return math.prod(math.comb(n + m - 1, n) for n, m in zip(self.terms.counts.tolist(), different, strict=True))
+        return math.prod(
+            math.comb(n + m - 1, n)
+            for n, m in zip(self.terms.counts.tolist(), different, strict=True)
+        )
 
     @property
     def dense(self) -> bool:

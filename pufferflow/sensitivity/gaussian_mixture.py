@@ -37,7 +37,9 @@ _GIVEN_AWAY = (
 OfMember = Callable[[GaussianPrior, Statistic, AnySecret], Laws]
 
 
-def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | Initial, of_member: OfMember) -> Laws:
+def of_mixture(
+    prior: GaussianMixture, statistic: Statistic, secret: Secret | Initial, of_member: OfMember
+) -> Laws:
     """Return the laws of a mixture from those of its classes; `of_member` returns the movement of one class."""
     prior.check(secret)
     question = Question.of(prior, statistic, secret)
@@ -52,11 +54,22 @@ def of_mixture(prior: GaussianMixture, statistic: Statistic, secret: Secret | In
         # how far one row alone moves each answer at most, from one value of a pair to the other
         own = products_above(np.abs(question.weights).max(axis=1), question.differences.max(axis=1))
         walks.append(
-            MixtureRows(question.answers, own, lengths, between, pairs.tops, pairs.bottoms, pairs.values, place)
+            MixtureRows(
+                question.answers,
+                own,
+                lengths,
+                between,
+                pairs.tops,
+                pairs.bottoms,
+                pairs.values,
+                place,
+            )
         )
     moved = partial(reach_of, question.group, Certainty.UPPER_BOUND, walks[0].place)
     dependence = partial(list[DependentRows], walks)
-    return Movement(question.answers, moved, moved, _unlisted, dependence=dependence, movement_only=False)
+    return Movement(
+        question.answers, moved, moved, _unlisted, dependence=dependence, movement_only=False
+    )
 
 
 def _unlisted() -> NoReturn:
@@ -86,13 +99,19 @@ def _between(prior: GaussianMixture, question: Question) -> Callable[[float], Fl
     """
     classes, least = range(len(prior.members)), _least_row(prior, question)
     shifted = {
-        (c, d): _shifted(prior.members[c], prior.members[d], question) for c in classes for d in classes[c + 1 :]
+        (c, d): _shifted(prior.members[c], prior.members[d], question)
+        for c in classes
+        for d in classes[c + 1 :]
     }
     return partial(_lengths_between, question, len(classes), least, shifted)
 
 
 def _lengths_between(
-    question: Question, classes: int, least: float, shifted: Mapping[tuple[int, int], Floats | None], norm: float
+    question: Question,
+    classes: int,
+    least: float,
+    shifted: Mapping[tuple[int, int], Floats | None],
+    norm: float,
 ) -> Floats:
     """Return how far answers move if every row but a secret one changes; in the sum of sizes without the `least` row.
 
@@ -111,7 +130,9 @@ def _least_row(prior: GaussianMixture, question: Question) -> float:
     """Return the least movement of all answers by a secret row alone, rounded down; 0 if it may not be queried."""
     positions, rises = question.positions, np.ptp(question.tables, axis=1)
     places = (
-        [np.array([question.start])] if question.first else [one.covariance.places(positions) for one in prior.members]
+        [np.array([question.start])]
+        if question.first
+        else [one.covariance.places(positions) for one in prior.members]
     )
     if not all(np.isin(known, positions).all() for known in places):
         return 0.0
@@ -125,14 +146,24 @@ def _shifted(one: GaussianPrior, other: GaussianPrior, question: Question) -> Fl
     Given a value of row t row r differs by (μ' − μ)(1 − c_r), clamped as every translation is (M15), whatever the side:
     of shape (answers, places). None where classes differ in more, or there are too many rows to compare in pairs.
     """
-    same = one.covariance == other.covariance and one.variance == other.variance and one.covariance.known
+    same = (
+        one.covariance == other.covariance
+        and one.variance == other.variance
+        and one.covariance.known
+    )
     positions = question.positions
     places = np.array([question.start]) if question.first else one.covariance.places(positions)
-    if not same or len(places) * len(positions) > _MOST_FACTORS or not isinstance(question.domain, Interval):
+    if (
+        not same
+        or len(places) * len(positions) > _MOST_FACTORS
+        or not isinstance(question.domain, Interval)
+    ):
         return None
     above, below = one.covariance.toward(places, positions)
     factors = np.where(places[:, None] == positions[None, :], 1.0, above - below)
-    shares = np.abs(other.mean - one.mean) * np.abs(1 - factors) * (1 + 8 * UNIT) / question.domain.width
+    shares = (
+        np.abs(other.mean - one.mean) * np.abs(1 - factors) * (1 + 8 * UNIT) / question.domain.width
+    )
     rises = np.abs(question.weights) * np.ptp(question.tables, axis=1)[:, None]
     return lifted(rises @ np.minimum(shares, 1.0).T, (2 * len(positions) + 8) * UNIT)
 
@@ -162,13 +193,17 @@ class MixtureRows(DependentRows):
         gains = np.array([noise.pure_within(one(noise.norm), self.answers) for one in self.lengths])
         far = self.between(noise.norm)
         np.fill_diagonal(far, 0.0)
-        limits = np.array([[noise.pure_within(float(length), self.answers) for length in row] for row in far])
+        limits = np.array(
+            [[noise.pure_within(float(length), self.answers) for length in row] for row in far]
+        )
         ratios = region_log_ratio_of_few(self.tops, self.bottoms, limits, gains)
         return float(ratios.max()), self._place(ratios)
 
     def renyi(self, noise: Noise, alpha: float) -> tuple[float, Place]:
         """Return the largest Rényi loss of class and answers: log Σ π_a^α π_b^{1−α} e^{(α−1)ρ_c} / (α − 1) (M54)."""
-        costs = np.array([noise.renyi_within(one(noise.norm), alpha, self.answers) for one in self.lengths])
+        costs = np.array(
+            [noise.renyi_within(one(noise.norm), alpha, self.answers) for one in self.lengths]
+        )
         losses = renyi_of_classes(self.tops, self.bottoms, costs, alpha)
         return float(losses.max()), self._place(losses)
 
@@ -192,6 +227,10 @@ def renyi_of_classes(tops: LawRegions, bottoms: LawRegions, costs: Floats, alpha
         return np.full(len(tops), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = alpha * np.log(tops.high) + (1 - alpha) * np.log(bottoms.low) + (alpha - 1) * costs
-    terms = np.where(tops.high > 0, np.nan_to_num(terms, nan=np.inf, posinf=np.inf, neginf=-np.inf), -np.inf)
-    padded = log_sum(terms) + 64 * alpha * UNIT * (1 + np.abs(np.where(np.isfinite(terms), terms, 0.0)).max())
+    terms = np.where(
+        tops.high > 0, np.nan_to_num(terms, nan=np.inf, posinf=np.inf, neginf=-np.inf), -np.inf
+    )
+    padded = log_sum(terms) + 64 * alpha * UNIT * (
+        1 + np.abs(np.where(np.isfinite(terms), terms, 0.0)).max()
+    )
     return np.maximum(padded / (alpha - 1) * (1 + 4 * UNIT), 0.0)

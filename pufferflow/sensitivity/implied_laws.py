@@ -19,7 +19,8 @@ def implied(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws:
     """
     del statistic, secret
     raise InternalError(
-        f"No method derives laws from the prior {type(prior).__name__}.", instead="reporting it to the maintainers"
+        f"No method derives laws from the prior {type(prior).__name__}.",
+        instead="reporting it to the maintainers",
     )
 
 
@@ -40,7 +41,9 @@ def laws(scenario: Scenario, query: Statistic) -> SeveralLaws:
     >>> pf.calibrate(pf.laws(scenario, pf.Statistic.total(24)), pf.Pure(1.0)).noise.scale < 24
     True
     """
-    instance(scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)")
+    instance(
+        scenario, Scenario, "The scenario", allowed="a pf.Scenario", instead="pf.Scenario(...)"
+    )
     allowed = "a pf.Statistic of one correlated group of rows"
     instance(query, Statistic, "The query", allowed=allowed, instead="pf.Statistic.total(24)")
     scenario.check_sound()

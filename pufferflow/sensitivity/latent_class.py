@@ -15,7 +15,16 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, Pair, Place, Reach, Size, Witness, longest_reach
+from pufferflow.calibration.laws import (
+    DependentRows,
+    Laws,
+    Pair,
+    Place,
+    Reach,
+    Size,
+    Witness,
+    longest_reach,
+)
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused
 from pufferflow.core.rounding import UNIT, float_above
@@ -24,7 +33,12 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.distributions.distances import near, winf
 from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.markov.law_regions import LawRegions, region_log_ratio
-from pufferflow.distributions.markov.star import class_leak, others_class_leak, padded_log_ratio, total_class_leak
+from pufferflow.distributions.markov.star import (
+    class_leak,
+    others_class_leak,
+    padded_log_ratio,
+    total_class_leak,
+)
 from pufferflow.models.domain import Domain, Label
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.secret import AnySecret, Derived, Secret
@@ -107,7 +121,10 @@ class Star:
 
     def loss_of_class(self, limits: Floats) -> Floats:
         """Return the loss about the secrets of every pair from limits D on that of the class, of shape (C, C) (M20)."""
-        tops, bottoms = (np.array([self.given[pair[side]].classes for pair in self.both_orders]) for side in (0, 1))
+        tops, bottoms = (
+            np.array([self.given[pair[side]].classes for pair in self.both_orders])
+            for side in (0, 1)
+        )
         return padded_log_ratio(tops, bottoms, limits)
 
     def loss_of_row(self, losses: Floats, others: Floats) -> Floats:
@@ -132,7 +149,9 @@ class Star:
             )
         classes, points = np.divmod(used, losses.shape[0])
         limits = others[np.ix_(classes, classes)] + losses[np.ix_(points, points)]
-        tops, bottoms = (np.array([laws[pair[side]][used] for pair in self.both_orders]) for side in (0, 1))
+        tops, bottoms = (
+            np.array([laws[pair[side]][used] for pair in self.both_orders]) for side in (0, 1)
+        )
         return padded_log_ratio(tops, bottoms, limits * (1 + UNIT))
 
 
@@ -191,7 +210,9 @@ class RegionStar:
         if self.points is not None:
             return (losses[*self.points.T] + self.loss_of_class(others)) * (1 + UNIT)
         if self.own is None or len(self.rows) > 1:
-            raise InternalError("A row's law in several classes without its point.", instead="reporting it")
+            raise InternalError(
+                "A row's law in several classes without its point.", instead="reporting it"
+            )
         first, second = self._places.T
         return region_log_ratio(self.own.some(first), self.own.some(second), losses)
 
@@ -238,7 +259,9 @@ class DependentStar(DependentRows):
             limits = self.star.loss_of_class(total_class_leak(messages, self.counts))[None]
         else:
             others = others_class_leak(messages, self.counts)
-            limits = np.array([self.star.loss_of_row(losses[j], others[j]) for j in range(len(losses))])
+            limits = np.array(
+                [self.star.loss_of_row(losses[j], others[j]) for j in range(len(losses))]
+            )
         kind, pair = np.unravel_index(int(limits.argmax()), limits.shape)
         return float(limits[kind, pair]), self._place(int(kind), self.star.both_orders[int(pair)])
 
@@ -283,7 +306,9 @@ def _star(prior: LatentClass, secret: AnySecret) -> Star:
         given = {name: Given(points[c], None) for c, name in enumerate(names)}
         return Star(rows, given, secret.value_pairs(list(names)), prior)
     if not isinstance(secret, Secret):
-        raise InternalError("A latent class was given a secret that it had refused.", instead="reporting it")
+        raise InternalError(
+            "A latent class was given a secret that it had refused.", instead="reporting it"
+        )
     given = dict[Label, Given]()
     for place, value in enumerate(secret.domain.points):
         joint = weights * rows[:, place]
@@ -303,7 +328,10 @@ class StarLaws(Laws):
     def __init__(self, star: AnyStar, statistic: Statistic, domain: Domain) -> None:
         self._any_star, self._statistic, self._domain = star, statistic, domain
         self._tables = statistic.on(domain)
-        self._kinds, self._in_regions = Kinds.of(statistic.weights, statistic.counts), isinstance(star, RegionStar)
+        self._kinds, self._in_regions = (
+            Kinds.of(statistic.weights, statistic.counts),
+            isinstance(star, RegionStar),
+        )
         self.dimension = statistic.answers
         self.certainty = Certainty.UPPER_BOUND if self._in_regions else Certainty.EXACT
 
@@ -327,7 +355,11 @@ class StarLaws(Laws):
         if self.dimension > 1 or self._in_regions:
             return 0.0
         mean = _largest_difference(self._means, self._star.pairs) * (1 - _SLIGHT)
-        return max(mean - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT) if delta and mean else mean
+        return (
+            max(mean - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT)
+            if delta and mean
+            else mean
+        )
 
     @property
     def _means(self) -> dict[Label, Floats]:
@@ -335,7 +367,11 @@ class StarLaws(Laws):
         star, counts = self._star.as_floats(), self._terms.counts
         added = self._terms.exact.sum(axis=1).astype(np.float64).T
         by_kind = star.rows @ added  # classes by kinds
-        rest = np.zeros_like(by_kind) if star.independent_rows else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        rest = (
+            np.zeros_like(by_kind)
+            if star.independent_rows
+            else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        )
         return {
             value: given.classes @ (rest + (by_kind if given.own is None else given.own @ added))
             for value, given in star.given.items()
@@ -346,15 +382,24 @@ class StarLaws(Laws):
         if self._in_regions:
             return 0.0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            tails = [_largest_difference(self._log_moments(sign * rate), self._star.pairs) for sign in (1, -1)]
+            tails = [
+                _largest_difference(self._log_moments(sign * rate), self._star.pairs)
+                for sign in (1, -1)
+            ]
         return max(tails) * (1 - _SLIGHT) if np.isfinite(tails).all() else 0.0
 
     def _log_moments(self, rate: float) -> dict[Label, Floats]:
         """Return log E[e^{rate·sum} | secret] for each value of it, by kind of its row."""
         star, counts = self._star.as_floats(), self._terms.counts
         added = rate * self._terms.exact.sum(axis=1).astype(np.float64)
-        by_kind = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]  # classes by kinds
-        rest = np.zeros_like(by_kind) if star.independent_rows else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        by_kind = np.log(star.rows[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[
+            :, 0
+        ]  # classes by kinds
+        rest = (
+            np.zeros_like(by_kind)
+            if star.independent_rows
+            else (by_kind * counts).sum(axis=1)[:, None] - by_kind
+        )
         log_moments = dict[Label, Floats]()
         for value, given in star.given.items():
             own = (
@@ -362,7 +407,9 @@ class StarLaws(Laws):
                 if given.own is None
                 else np.log(given.own[:, None, :] @ np.exp(added)[None].swapaxes(1, 2))[:, 0]
             )
-            log_moments[value] = np.logaddexp.reduce(np.log(given.classes)[:, None] + rest + own, axis=0)
+            log_moments[value] = np.logaddexp.reduce(
+                np.log(given.classes)[:, None] + rest + own, axis=0
+            )
         return log_moments
 
     def at(self, witness: Witness) -> Pair | None:
@@ -384,7 +431,11 @@ class StarLaws(Laws):
         kinds, star = len(self._kinds.counts), self._any_star
         if isinstance(star, RegionStar):
             pairs = len(star.both_orders) + len(star.rows) ** 2
-            return Size(float(len(star.pairs) * kinds), atoms=math.inf, messages=10.0 * kinds * pairs * star.states**3)
+            return Size(
+                float(len(star.pairs) * kinds),
+                atoms=math.inf,
+                messages=10.0 * kinds * pairs * star.states**3,
+            )
         classes, values = len(star.rows), len(star.given)
         atoms = float(min(self._terms.lattice.volume, _MOST_ATOMS))
         messages = 10.0 * len(star.pairs) * classes**4
@@ -415,9 +466,15 @@ class StarLaws(Laws):
             return super().near(delta, norm) if self.small else self.span(norm)
         probability_below_one(delta, "delta")
         share = decimal_reading(delta)
-        if any(isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values()):
+        if any(
+            isinstance(law, Dense) and law.faint for sums in self._sums for law in sums.values()
+        ):
             share -= Fraction(rounding(self._terms.lattice.error(self._star.rows)))
-        return self._farthest(lambda mu, nu: _near(mu, nu, share), self._gap) if share > 0 else self.winf(norm)
+        return (
+            self._farthest(lambda mu, nu: _near(mu, nu, share), self._gap)
+            if share > 0
+            else self.winf(norm)
+        )
 
     def _farthest(self, measure: _Measure, ceiling: _Measure | None = None) -> Reach:
         """Return the longest distance on the line, measured in steps; of pairs whose ceiling is shorter none is."""
@@ -429,9 +486,16 @@ class StarLaws(Laws):
             if most[place] < longest:
                 break
             steps, exact = measure(*laws[place])
-            longest, certainty = max(longest, steps), Certainty.EXACT if exact else Certainty.UPPER_BOUND
-            reaches[place] = Reach(self._terms.lattice.length(steps), certainty, self._place(*places[place]))
-        return longest_reach([reach for _, reach in sorted(reaches.items(), key=lambda one: one[0])])
+            longest, certainty = (
+                max(longest, steps),
+                Certainty.EXACT if exact else Certainty.UPPER_BOUND,
+            )
+            reaches[place] = Reach(
+                self._terms.lattice.length(steps), certainty, self._place(*places[place])
+            )
+        return longest_reach(
+            [reach for _, reach in sorted(reaches.items(), key=lambda one: one[0])]
+        )
 
     def _gap(self, mu: AnySum, nu: AnySum) -> tuple[float, bool]:
         """Return W_∞ in steps, and whether it is exact."""
@@ -451,16 +515,24 @@ class StarLaws(Laws):
             (low, high), (least, most) = ends[a], ends[b]
             lengths = np.maximum(high - least, most - low)
             kind = max(range(len(lengths)), key=lengths.__getitem__)
-            reaches.append(Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b))))
+            reaches.append(
+                Reach(float_above(lengths[kind]), Certainty.EXACT, self._place(kind, (a, b)))
+            )
         return max(reaches, key=lambda reach: reach.length)
 
     def _span_of_rows(self, norm: float) -> Reach:
         parts = [(self._kinds.columns, self._kinds.counts)]
         if self._any_star.independent_rows:
-            parts = [(column[:, None], np.ones(1, dtype=np.intp)) for column in self._kinds.columns.T]
-        length = max(group_movement(weights, counts, self._tables, norm) for weights, counts in parts)
+            parts = [
+                (column[:, None], np.ones(1, dtype=np.intp)) for column in self._kinds.columns.T
+            ]
+        length = max(
+            group_movement(weights, counts, self._tables, norm) for weights, counts in parts
+        )
         place = self._place(0, self._any_star.pairs[0])
-        return Reach(length, Certainty.UPPER_BOUND, replace(place, row=0) if self._in_regions else place)
+        return Reach(
+            length, Certainty.UPPER_BOUND, replace(place, row=0) if self._in_regions else place
+        )
 
     def _ends(self, given: Given) -> tuple[Array, Array]:
         """Return the least and the largest answer that a secret value allows, for each kind of its row; exactly."""
@@ -485,7 +557,9 @@ class StarLaws(Laws):
         pairs: list[Pair] = []
         for kind, sums in enumerate(self._sums):
             own = kind if self._star.independent_rows else None
-            laws = {value: self._terms.lattice.placed(_as_law(law), own) for value, law in sums.items()}
+            laws = {
+                value: self._terms.lattice.placed(_as_law(law), own) for value, law in sums.items()
+            }
             pairs += [self._pair(laws[a], laws[b], kind, (a, b)) for a, b in self._star.pairs]
         return pairs
 
@@ -498,17 +572,23 @@ class StarLaws(Laws):
         star, lattice = self._star, self._terms.lattice
         if star.independent_rows:
             given = {
-                value: conditional.own[0] for value, conditional in star.given.items() if conditional.own is not None
+                value: conditional.own[0]
+                for value, conditional in star.given.items()
+                if conditional.own is not None
             }
             kinds = range(len(self._terms.counts))
-            return [{value: lattice.row_law(kind, own) for value, own in given.items()} for kind in kinds]
+            return [
+                {value: lattice.row_law(kind, own) for value, own in given.items()}
+                for kind in kinds
+            ]
         if star.rows.dtype == object and lattice.work(star.rows, every_row=not star.of_group) > 1:
             star = star.as_floats()
         lattice.check(star.rows, every_row=not star.of_group)
         if star.of_group:
             totals = [lattice.total(masses) for masses in star.rows]
             used = {
-                value: np.flatnonzero(conditional.classes > 0).tolist() for value, conditional in star.given.items()
+                value: np.flatnonzero(conditional.classes > 0).tolist()
+                for value, conditional in star.given.items()
             }
             return [
                 {
@@ -531,7 +611,9 @@ class StarLaws(Laws):
             raise InternalError("The secret of a row, and no row given.", instead="reporting it")
         used = np.flatnonzero(given.classes > 0).tolist()
         own = [self._terms.lattice.row(kind, given.own[c]) for c in used]
-        return mixed([added(others[c], row) for c, row in zip(used, own, strict=True)], given.classes[used])
+        return mixed(
+            [added(others[c], row) for c, row in zip(used, own, strict=True)], given.classes[used]
+        )
 
     def _pair(self, mu: Law, nu: Law, kind: int, values: tuple[Label, Label]) -> Pair:
         return Pair(mu, nu, self._star.prior, values, int(self._kinds.first[kind]))
@@ -540,7 +622,9 @@ class StarLaws(Laws):
         return Place(self.dimension, self._any_star.prior, values, int(self._kinds.first[kind]))
 
 
-def _largest_difference(numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]) -> float:
+def _largest_difference(
+    numbers: Mapping[Label, Floats], pairs: Sequence[tuple[Label, Label]]
+) -> float:
     return max(float(np.abs(numbers[a] - numbers[b]).max()) for a, b in pairs)
 
 

@@ -52,7 +52,9 @@ _MOST_MULTIPLE = 10**6
 def value_places(secret: AnySecret, domain: Domain) -> Indices:
     """Return the pairs of values that must be indistinguishable by their places in the domain, of shape (pairs, 2)."""
     if not isinstance(secret, Secret | Initial):
-        raise InternalError("A chain was given a secret that it had refused.", instead="reporting it")
+        raise InternalError(
+            "A chain was given a secret that it had refused.", instead="reporting it"
+        )
     if secret.domain == domain:
         return secret.pair_places
     pairs = [[domain.place(value, "a value") for value in pair] for pair in secret.value_pairs()]
@@ -75,7 +77,9 @@ def alike(shifts: Floats) -> tuple[Floats, Indices]:
     Messages depend on how far a row moves answers, not on which ones (M20): windows of a sequence, each row in one of
     them, repeat along it as a single sum does.
     """
-    _, first, same = np.unique(shifts.reshape(len(shifts), -1), axis=0, return_index=True, return_inverse=True)
+    _, first, same = np.unique(
+        shifts.reshape(len(shifts), -1), axis=0, return_index=True, return_inverse=True
+    )
     return shifts[first], same.reshape(-1)
 
 
@@ -114,7 +118,9 @@ class ChainRows:
         kinds[steps] = self.kinds
         secret = np.zeros(length, dtype=np.bool_)
         secret[steps] = True if self.secret is None else self.secret
-        return ChainRows(np.arange(start, start + length, dtype=np.float64), weights, kinds, self.tables, secret)
+        return ChainRows(
+            np.arange(start, start + length, dtype=np.float64), weights, kinds, self.tables, secret
+        )
 
     def group(self, norm: float) -> float:
         """Return how far the answer moves if every row may change (M7)."""
@@ -146,7 +152,9 @@ class ChainRows:
         multiples = [Fraction(size) / least for size in sizes.tolist()]
         return (
             float(least)
-            if all(multiple.denominator == 1 and multiple <= _MOST_MULTIPLE for multiple in multiples)
+            if all(
+                multiple.denominator == 1 and multiple <= _MOST_MULTIPLE for multiple in multiples
+            )
             else 1.0
         )
 
@@ -206,7 +214,10 @@ class JointLaws:
 
     def _pasts(self) -> Iterator[list[list[Law]]]:
         """Yield for each row and state the laws of the sum before it, one for each law of the first row."""
-        law, before = self._chain.initial, [[self._nothing()] * self._chain.states for _ in self._chain.initial]
+        law, before = (
+            self._chain.initial,
+            [[self._nothing()] * self._chain.states for _ in self._chain.initial],
+        )
         yield self._by_state(law, before, first=True)
         for row, kernel in enumerate(self._chain.order):
             matrix = self._chain.kernels[kernel]
@@ -232,9 +243,15 @@ class JointLaws:
         total = weights.sum()
         if total == 0:
             return self._nothing()
-        used = [(law, weight) for law, weight in zip(laws, (weights / total).tolist(), strict=True) if weight > 0]
+        used = [
+            (law, weight)
+            for law, weight in zip(laws, (weights / total).tolist(), strict=True)
+            if weight > 0
+        ]
         self._count(sum(len(law) for law, _ in used))
-        return self._check_size(Law.mixture([law for law, _ in used], [weight for _, weight in used]))
+        return self._check_size(
+            Law.mixture([law for law, _ in used], [weight for _, weight in used])
+        )
 
     def _check_size(self, law: Law) -> Law:
         if len(law) > _MOST_ATOMS or law.probabilities.min() < _LEAST_MASS:
@@ -278,15 +295,22 @@ def _too_large() -> Refused:
 _NOTHING = 1e-12
 
 
-def mean_difference(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Indices) -> float:
+def mean_difference(
+    chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Indices
+) -> float:
     """Return max |E[sum | X_row = a] − E[sum | X_row = b]| over pairs (a, b): W_∞ is not below it (Jensen).
 
     It only rules out bounds that cannot improve, so influences that fall by 1e-12 are left out.
     """
     own = values[kinds[row]]
     back = chain.backward
-    ahead = _side(((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), values)
-    behind = _side(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), values)
+    ahead = _side(
+        ((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))),
+        values,
+    )
+    behind = _side(
+        ((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), values
+    )
     total = own + ahead + behind
     return float(np.abs(total[pairs[:, 0]] - total[pairs[:, 1]]).max())
 
@@ -298,8 +322,12 @@ def tail_loss(chain: Chain, values: Floats, kinds: Indices, row: int, pairs: Ind
     """
     with np.errstate(under="ignore"):
         grown, back = np.exp(values - values.max(axis=1, keepdims=True)), chain.backward
-    ahead = _grown(((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), grown)
-    behind = _grown(((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), grown)
+    ahead = _grown(
+        ((chain.kernels[chain.order[i]], kinds[i + 1]) for i in range(row, len(chain.order))), grown
+    )
+    behind = _grown(
+        ((back.rows[back.order[i]][:, 0, :], kinds[i]) for i in range(row - 1, -1, -1)), grown
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         total = values[kinds[row]] + np.log(ahead) + np.log(behind)
         differences = np.abs(total[pairs[:, 0]] - total[pairs[:, 1]])
@@ -347,7 +375,11 @@ def _(prior: MarkovChain, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = column_and_domain(prior, statistic, secret)
     rows = ChainRows.of(statistic, domain, first=isinstance(secret, Initial))
     return ChainLaws(
-        prior, prior.chain(rows.positions, statistic.start), rows, value_places(secret, domain), domain.points
+        prior,
+        prior.chain(rows.positions, statistic.start),
+        rows,
+        value_places(secret, domain),
+        domain.points,
     )
 
 
@@ -360,7 +392,12 @@ class ChainLaws(Laws):
     """
 
     def __init__(
-        self, prior: Any, chain: Chain | Chains, rows: ChainRows, pairs: Indices, labels: Sequence[Any]
+        self,
+        prior: Any,
+        chain: Chain | Chains,
+        rows: ChainRows,
+        pairs: Indices,
+        labels: Sequence[Any],
     ) -> None:
         self._prior, self._along, self._rows, self._pairs = prior, chain, rows, pairs
         self._labels = tuple(labels)
@@ -383,7 +420,15 @@ class ChainLaws(Laws):
         rows, both = self._rows, np.concatenate([self._pairs, self._pairs[:, ::-1]])
         secrets, (shifts, kind_of) = Secrets(both, rows.secret), alike(rows.shifts)
         return [
-            DependentChain(self.dimension, self._along, shifts, kind_of[rows.kinds], secrets, self._prior, self._labels)
+            DependentChain(
+                self.dimension,
+                self._along,
+                shifts,
+                kind_of[rows.kinds],
+                secrets,
+                self._prior,
+                self._labels,
+            )
         ]
 
     def span(self, norm: float) -> Reach:
@@ -421,9 +466,17 @@ class ChainLaws(Laws):
                 int(self._middle.argmax()),
                 self._pairs[Secrets(self._pairs, self._middle).possible(self._chain)],
             )
-            apart = mean_difference(self._chain, self._sums.values, self._rows.kinds, row, pairs) if len(pairs) else 0.0
+            apart = (
+                mean_difference(self._chain, self._sums.values, self._rows.kinds, row, pairs)
+                if len(pairs)
+                else 0.0
+            )
             mean = apart * self._rows.unit * (1 - _SLIGHT)
-            return mean if delta == 0 else max(mean - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT)
+            return (
+                mean
+                if delta == 0
+                else max(mean - delta * self.span(norm).length, 0.0) * (1 - _SLIGHT)
+            )
         if self._jointly:
             return 0.0
         reach = self._reach(nearest(self._sums, self._pairs, delta, self._middle))
@@ -440,7 +493,9 @@ class ChainLaws(Laws):
         here = Secrets(self._pairs, np.arange(self._chain.length) == row)
         pairs = self._pairs[here.possible(self._chain)]
         steps = rate * np.einsum("ok,os->ks", self._rows.weights, self._rows.tables)
-        both = (tail_loss(self._chain, sign * steps, self._rows.kinds, row, pairs) for sign in (1, -1))
+        both = (
+            tail_loss(self._chain, sign * steps, self._rows.kinds, row, pairs) for sign in (1, -1)
+        )
         return max(both) if len(pairs) else 0.0
 
     def at(self, witness: Witness) -> Pair | None:
@@ -456,11 +511,17 @@ class ChainLaws(Laws):
         """The sizes of the laws of every secret row; messages are coarse where exact ones are too large."""
         if self._of_class:
             return Size()
-        rows, states, length = min(self._chain.length, _UNTIL_REST), self._chain.states, self._chain.length
+        rows, states, length = (
+            min(self._chain.length, _UNTIL_REST),
+            self._chain.states,
+            self._chain.length,
+        )
         secret = length if self._rows.secret is None else int(self._rows.secret.sum())
         messages = 4.0 * rows * states**5
         coarse = 4.0 * rows * states**3 if messages > LARGE else math.inf
-        return Size(float(secret * len(self._pairs)), float(length * states), self._atoms, messages, coarse)
+        return Size(
+            float(secret * len(self._pairs)), float(length * states), self._atoms, messages, coarse
+        )
 
     @property
     def _atoms(self) -> float:
@@ -488,7 +549,11 @@ class ChainLaws(Laws):
     @cached_property
     def _middle(self) -> Flags:
         """A flag at the middle secret row."""
-        secret = np.arange(self._chain.length) if self._rows.secret is None else np.flatnonzero(self._rows.secret)
+        secret = (
+            np.arange(self._chain.length)
+            if self._rows.secret is None
+            else np.flatnonzero(self._rows.secret)
+        )
         return np.arange(self._chain.length) == secret[len(secret) // 2]
 
     @cached_property
@@ -521,7 +586,9 @@ class ChainLaws(Laws):
         steps = self._rows.weights.T[:, None, :] * self._rows.tables.T[None]
         return [
             self._pair(mu, nu, row, (a, b))
-            for row, laws in JointLaws(self._chain, steps, self._rows.kinds).given(self._rows.secret)
+            for row, laws in JointLaws(self._chain, steps, self._rows.kinds).given(
+                self._rows.secret
+            )
             for a, b in cast(list[tuple[int, int]], self._pairs.tolist())
             for mu in laws[a]
             for nu in laws[b]
@@ -541,7 +608,11 @@ class ChainLaws(Laws):
         if reach.certainty == Certainty.EXACT:
             return reach
         whole = self.span(norm)
-        return reach if reach.length <= whole.length else replace(whole, certainty=Certainty.UPPER_BOUND)
+        return (
+            reach
+            if reach.length <= whole.length
+            else replace(whole, certainty=Certainty.UPPER_BOUND)
+        )
 
 
 def _times(law: Law, unit: float) -> Law:
@@ -554,4 +625,6 @@ def _(prior: ChainsBetween, statistic: Statistic, secret: AnySecret) -> Laws:
     _, domain = column_and_domain(prior, statistic, secret)
     rows = ChainRows.of(statistic, domain, first=isinstance(secret, Initial))
     chains, start = prior.along(rows.positions, statistic.start)
-    return ChainLaws(prior, chains, rows.along(start, chains.length), value_places(secret, domain), domain.points)
+    return ChainLaws(
+        prior, chains, rows.along(start, chains.length), value_places(secret, domain), domain.points
+    )

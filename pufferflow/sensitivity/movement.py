@@ -82,7 +82,9 @@ class Movement(Laws):
         return super().walks() if self.dependence is None else self.dependence()
 
 
-def two_points(steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: int | None = None) -> Pair:
+def two_points(
+    steps: Floats, prior: Any, secrets: tuple[Any, Any] | None, row: int | None = None
+) -> Pair:
     """Return two points as far apart as the answers move: the pair that represents laws given by a movement only."""
     return Pair(Law.point(np.zeros(len(steps))), Law.point(steps), prior, secrets, row)
 
@@ -104,10 +106,17 @@ class ShortestMovement:
         """The shortest movement, with the walks of the first."""
         first = self.ways[0]
         moved, whole, but_for = (
-            partial(self.shortest, [getattr(way, verb) for way in self.ways]) for verb in ("winf", "span", "near")
+            partial(self.shortest, [getattr(way, verb) for way in self.ways])
+            for verb in ("winf", "span", "near")
         )
         return Movement(
-            first.dimension, moved, whole, self.points, but_for=but_for, dependence=first.walks, size=self.size
+            first.dimension,
+            moved,
+            whole,
+            self.points,
+            but_for=but_for,
+            dependence=first.walks,
+            size=self.size,
         )
 
     def shortest(self, measures: Sequence[Measure], *at: float) -> Reach:
@@ -138,7 +147,10 @@ def group_movement(weights: Floats, counts: Indices, tables: Floats, norm: float
     if len(tables) == 1:
         return _total(weights[0], counts, tables[0])
     labels = _sharing(weights != 0)
-    parts = [_together(weights, counts, tables, norm, labels == label) for label in range(int(labels.max()) + 1)]
+    parts = [
+        _together(weights, counts, tables, norm, labels == label)
+        for label in range(int(labels.max()) + 1)
+    ]
     if len(parts) == 1:
         return parts[0]
     return upwards(float(common_units.norms(np.array(parts), norm)), (len(parts) + 8) * UNIT)
@@ -153,18 +165,27 @@ def _sharing(touched: Flags) -> Indices:
     from scipy.sparse.csgraph import connected_components
 
     rows, columns = np.nonzero(touched)
-    links = csr_matrix((np.ones(len(rows)), (rows, columns + answers)), shape=(answers + kinds, answers + kinds))
+    links = csr_matrix(
+        (np.ones(len(rows)), (rows, columns + answers)), shape=(answers + kinds, answers + kinds)
+    )
     labels = np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
     return np.unique(labels[:answers], return_inverse=True)[1]
 
 
-def _together(weights: Floats, counts: Indices, tables: Floats, norm: float, chosen: Flags) -> float:
+def _together(
+    weights: Floats, counts: Indices, tables: Floats, norm: float, chosen: Flags
+) -> float:
     """Return the bound for some answers that share rows."""
     kinds = np.asarray(weights[chosen].any(axis=0))
     weights, counts, tables = weights[chosen][:, kinds], counts[kinds], tables[chosen]
-    steps = np.array([_total(row, counts, table) for row, table in zip(weights, tables, strict=True)])
+    steps = np.array(
+        [_total(row, counts, table) for row, table in zip(weights, tables, strict=True)]
+    )
     moves = (tables[:, :, None] - tables[:, None, :]).reshape(len(tables), -1)
-    rows = [float(common_units.norms(np.abs(column[:, None] * moves), norm).max()) for column in weights.T]
+    rows = [
+        float(common_units.norms(np.abs(column[:, None] * moves), norm).max())
+        for column in weights.T
+    ]
     least = min(float(common_units.norms(steps, norm)), float(np.dot(rows, counts)))
     return upwards(least, (weights.size + len(tables) + 8) * UNIT)
 
@@ -176,4 +197,6 @@ def _total(weights: Floats, counts: Indices, table: Floats) -> float:
         return upwards(rough, 8 * UNIT)
     span = Fraction(float(table.max())) - Fraction(float(table.min()))
     rows = zip(np.abs(weights).tolist(), counts.tolist(), strict=True)
-    return float_above(span * sum((Fraction(weight) * count for weight, count in rows), Fraction(0)))
+    return float_above(
+        span * sum((Fraction(weight) * count for weight, count in rows), Fraction(0))
+    )

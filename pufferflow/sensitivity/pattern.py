@@ -15,7 +15,13 @@ from pufferflow.models.priors.markov import MarkovChain
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
 from pufferflow.queries.engine_interface import COPIES, Pattern
 from pufferflow.queries.statistic import Statistic
-from pufferflow.sensitivity.cells import Cells, CoveringMovement, RoundedMovement, moves_of, values_of
+from pufferflow.sensitivity.cells import (
+    Cells,
+    CoveringMovement,
+    RoundedMovement,
+    moves_of,
+    values_of,
+)
 from pufferflow.sensitivity.implied_laws import implied
 from pufferflow.sensitivity.shift import scattered
 
@@ -52,19 +58,25 @@ def of_pattern(  # noqa: PLR0913, PLR0917 - a prior, a secret, the pattern of th
     (2, 48.0)
     """
     if prior.ordered and pattern.positions is None:
-        raise InternalError("The pattern of rows in order has no positions.", instead="reporting it")
+        raise InternalError(
+            "The pattern of rows in order has no positions.", instead="reporting it"
+        )
     if prior.independent_rows and not isinstance(secret, Presence):
         pattern = _one_row(pattern, secret)
     open_cells = isinstance(secret, Presence) or pattern.covers
     tables = np.atleast_2d(tables) / pattern.copies
-    sums = PatternSums(pattern, tables, column, open_cells, cells, _MOST_COMPARED / max(patterns, 1))
+    sums = PatternSums(
+        pattern, tables, column, open_cells, cells, _MOST_COMPARED / max(patterns, 1)
+    )
     moves = moves_of(prior, secret, sums.tables)
     laws = _laws(prior, secret, sums, moves)
     if rounding is None or isinstance(secret, Presence) or not np.any(rounding):
         return laws
     growth = np.asarray(rounding, dtype=np.float64).reshape(-1, 1) / pattern.copies
     if growth.shape[0] != len(sums.tables) or not (growth >= 0).all():
-        raise UsageError("rounding does not fit the measures.", allowed="one number >= 0 for each measure")
+        raise UsageError(
+            "rounding does not fit the measures.", allowed="one number >= 0 for each measure"
+        )
     return RoundedMovement(laws, sums.in_cells(growth), sums.in_cells(moves)).movement
 
 
@@ -77,7 +89,9 @@ def _laws(prior: Prior, secret: AnySecret, sums: "PatternSums", moves: Floats) -
     movement = scattered(prior, together, secret)
     one_cell = implied(prior, together, secret) if movement is None else movement
     place = Place(sums.split * len(sums.tables), prior, values_of(secret), 0)
-    return CoveringMovement(one_cell, sums.in_cells(moves), place, scattered=movement is not None).movement
+    return CoveringMovement(
+        one_cell, sums.in_cells(moves), place, scattered=movement is not None
+    ).movement
 
 
 def _one_row(pattern: Pattern, secret: AnySecret) -> Pattern:
@@ -102,17 +116,30 @@ def window(prior: Prior, secret: AnySecret, pattern: Pattern) -> Pattern:
     queried row do not matter either where the first value of a sequence is the secret.
     """
     inside = np.flatnonzero(pattern.cells >= 0)
-    if not isinstance(prior, MarkovChain) or pattern.positions is None or pattern.covers or not len(inside):
+    if (
+        not isinstance(prior, MarkovChain)
+        or pattern.positions is None
+        or pattern.covers
+        or not len(inside)
+    ):
         return pattern
     if prior.period is None or not isinstance(secret, Secret | Initial):
         return pattern
     first, last = (0 if isinstance(secret, Initial) else int(inside[0])), int(inside[-1]) + 1
-    if (isinstance(secret, Secret) and not secret.every_pair) or (first, last) == (0, len(pattern.cells)):
+    if (isinstance(secret, Secret) and not secret.every_pair) or (first, last) == (
+        0,
+        len(pattern.cells),
+    ):
         return pattern
     if first and not _starts(prior, float(pattern.positions[first]), pattern.start):
         first = 0
     some = slice(first, last)
-    return replace(pattern, cells=pattern.cells[some], counts=pattern.counts[some], positions=pattern.positions[some])
+    return replace(
+        pattern,
+        cells=pattern.cells[some],
+        counts=pattern.counts[some],
+        positions=pattern.positions[some],
+    )
 
 
 def _starts(prior: MarkovChain, position: float, start: float) -> bool:
@@ -159,7 +186,10 @@ class PatternSums:
             return True
         kinds = np.unique(self.tables, axis=1).shape[1]
         sizes = self.in_cells(self.tables).sizes
-        values = sum(m * _choices(int(n), kinds) for n, m in zip(*np.unique(sizes, return_counts=True), strict=True))
+        values = sum(
+            m * _choices(int(n), kinds)
+            for n, m in zip(*np.unique(sizes, return_counts=True), strict=True)
+        )
         return 2 * values + math.log(len(self.pattern.cells)) <= math.log(self.most_compared)
 
     def in_cells(self, moves: Floats) -> Cells:

@@ -105,7 +105,9 @@ class Question:
         """The pairs by the places of their values in the domain, of shape (pairs, 2)."""
         if self.secret.domain == self.domain:
             return self.secret.pair_places
-        return np.array([[self._place(value) for value in pair] for pair in self.pairs], dtype=np.intp)
+        return np.array(
+            [[self._place(value) for value in pair] for pair in self.pairs], dtype=np.intp
+        )
 
     @cached_property
     def distances(self) -> list[float]:
@@ -136,10 +138,14 @@ class Question:
         """Return |a − b|; of classes the distance of their outer ends, ∞ if one of them is open."""
         if not isinstance(self.domain, Bins):
             return float_above(abs(Fraction(a) - Fraction(b)))
-        edges = [-np.inf, *self.domain.edges, np.inf] if self.domain.open else list(self.domain.edges)
+        edges = (
+            [-np.inf, *self.domain.edges, np.inf] if self.domain.open else list(self.domain.edges)
+        )
         low, high = sorted((self._place(a), self._place(b)))
         ends = edges[low], edges[high + 1]
-        return np.inf if np.inf in np.abs(ends) else float_above(Fraction(ends[1]) - Fraction(ends[0]))
+        return (
+            np.inf if np.inf in np.abs(ends) else float_above(Fraction(ends[1]) - Fraction(ends[0]))
+        )
 
 
 def norms_above(steps: Floats, norm: float) -> Floats:
@@ -211,7 +217,9 @@ class Jumps:
         columns = self.question.kinds.columns
         if len(columns) == 1 or columns.size * len(self.first) > _MOST_NORMS:
             return None
-        return self._highest(norms_above(products_above(columns[:, :, None], self.moves[:, None, :]), norm))
+        return self._highest(
+            norms_above(products_above(columns[:, :, None], self.moves[:, None, :]), norm)
+        )
 
     def level(self, distances: Floats) -> Indices:
         """Return the level that movements by some distances reach; an underflowed distance counts as above 0."""

@@ -31,8 +31,14 @@ def _(prior: Simulator, statistic: Statistic, secret: AnySecret) -> Laws:
         pairs = secret.value_pairs(secret.values or ())
         return SampledLaws(prior, statistic, pairs, [None])
     if not isinstance(secret, Secret):
-        raise InternalError("A simulator was given a secret that it had refused.", instead="reporting it")
-    rows = sorted(Kinds.of(statistic.weights).first.tolist()) if prior.exchangeable else range(statistic.size)
+        raise InternalError(
+            "A simulator was given a secret that it had refused.", instead="reporting it"
+        )
+    rows = (
+        sorted(Kinds.of(statistic.weights).first.tolist())
+        if prior.exchangeable
+        else range(statistic.size)
+    )
     return SampledLaws(prior, statistic, secret.value_pairs(), rows)
 
 
@@ -58,7 +64,11 @@ class SampledLaws(Laws):
     """
 
     def __init__(
-        self, prior: Simulator, statistic: Statistic, pairs: Sequence[tuple[Label, Label]], rows: Sequence[int | None]
+        self,
+        prior: Simulator,
+        statistic: Statistic,
+        pairs: Sequence[tuple[Label, Label]],
+        rows: Sequence[int | None],
     ) -> None:
         self._prior, self._statistic, self._pairs, self._rows = prior, statistic, pairs, rows
         self._drawn: tuple[Fraction, float, Reach] | None = None
@@ -117,12 +127,16 @@ class SampledLaws(Laws):
             laws = {value: self._draw(value, row, rng) for value in values}
             for a, b in self._pairs:
                 place = Place(self.dimension, prior, (a, b), row or 0)
-                reaches.append(Reach(float(near(laws[a], laws[b], left, norm)), Certainty.UPPER_BOUND, place))
+                reaches.append(
+                    Reach(float(near(laws[a], laws[b], left, norm)), Certainty.UPPER_BOUND, place)
+                )
         return max(reaches, key=lambda reach: reach.length)
 
     def _draw(self, value: Label, row: int | None, rng: np.random.Generator) -> Law:
         drawn = self._prior.sample(value, row, self._statistic, rng)
-        points, counts = np.unique(drawn[:, 0] if self.dimension == 1 else drawn, axis=0, return_counts=True)
+        points, counts = np.unique(
+            drawn[:, 0] if self.dimension == 1 else drawn, axis=0, return_counts=True
+        )
         return Law.empirical(points, counts=counts)
 
 

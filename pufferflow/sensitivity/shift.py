@@ -26,7 +26,12 @@ from pufferflow.core.rounding import (
 from pufferflow.distributions.coupling import Certainty
 from pufferflow.models.domain import Product
 from pufferflow.models.priors.base import Prior, wrong_secret
-from pufferflow.models.priors.gaussian import GaussianPrior, check_rows, hidden_column, widths_in_deviations
+from pufferflow.models.priors.gaussian import (
+    GaussianPrior,
+    check_rows,
+    hidden_column,
+    widths_in_deviations,
+)
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.simple import AnyCorrelation, Diffusion, Independent, WeaklyDependent
 from pufferflow.models.secret import AnySecret, Initial, Presence, Secret
@@ -47,7 +52,9 @@ def _(prior: AnyCorrelation, statistic: Statistic, secret: AnySecret) -> Laws:
 @implied.register
 def _(prior: Independent, statistic: Statistic, secret: AnySecret) -> Laws:
     if isinstance(secret, Presence):
-        return departure(prior, statistic.weights, tables_of(prior, statistic, secret), statistic.counts)
+        return departure(
+            prior, statistic.weights, tables_of(prior, statistic, secret), statistic.counts
+        )
     if not isinstance(secret, Secret | Initial):
         raise wrong_secret(
             "pf.Independent",
@@ -71,13 +78,19 @@ def _(prior: GaussianMixture, statistic: Statistic, secret: AnySecret) -> Laws:
     return _mixed(prior, statistic, secret, open_cells=False)
 
 
-def _mixed(prior: GaussianMixture, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
+def _mixed(
+    prior: GaussianMixture, statistic: Statistic, secret: AnySecret, *, open_cells: bool
+) -> Laws:
     if not isinstance(secret, Secret | Initial):
-        raise wrong_secret("pf.GaussianMixture", secret, allowed="pf.Secret or pf.Initial", instead="pf.Secret")
+        raise wrong_secret(
+            "pf.GaussianMixture", secret, allowed="pf.Secret or pf.Initial", instead="pf.Secret"
+        )
     return of_mixture(prior, statistic, secret, partial(_translated, open_cells=open_cells))
 
 
-def _translated(prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool) -> Laws:
+def _translated(
+    prior: GaussianPrior, statistic: Statistic, secret: AnySecret, *, open_cells: bool
+) -> Laws:
     if secret.tuples is not None:
         return _of_columns(prior, statistic, secret, open_cells=open_cells).movement()
     question = _of_one_row(prior, statistic, secret)
@@ -104,7 +117,9 @@ def scattered(prior: Prior, statistic: Statistic, secret: AnySecret) -> Laws | N
     norms 1 and 2 in any cell, so by the triangle inequality cells together move no farther than the sum of lengths;
     nor, answer by answer, than the norm of the sums of sizes.
     """
-    return implied(prior, statistic, secret) if prior.coupled or isinstance(secret, Presence) else None
+    return (
+        implied(prior, statistic, secret) if prior.coupled or isinstance(secret, Presence) else None
+    )
 
 
 @scattered.register(GaussianPrior)
@@ -135,7 +150,9 @@ def lengths_along(  # noqa: PLR0913 - a movement and what is left out of it
     otherwise they may cross a border as rows of the least correlation do. `open_cells`: rows may be in any cells.
     """
     if secret.tuples is not None:
-        return _of_columns(prior, statistic, secret, open_cells=open_cells).lengths(norm)[: len(statistic.positions)]
+        return _of_columns(prior, statistic, secret, open_cells=open_cells).lengths(norm)[
+            : len(statistic.positions)
+        ]
     question = replace(_of_one_row(prior, statistic, secret), first=False)
     prior.covariance.check(statistic.positions)
     translation = Translation(question, prior.covariance, open_cells, least, fades)
@@ -149,10 +166,18 @@ def farthest(prior: GaussianPrior, secret: AnySecret) -> float:
     """
     if secret.tuples is not None:
         column = hidden_column(secret, secret.tuples)
-        return np.inf if prior.across is None else widths_in_deviations(prior.across, column, secret.tuples)
+        return (
+            np.inf
+            if prior.across is None
+            else widths_in_deviations(prior.across, column, secret.tuples)
+        )
     if prior.variance is None:
         return np.inf
-    return _of_one_row(prior, Statistic([1.0]), secret).farthest[0] / np.sqrt(prior.variance) * (1 + 4 * UNIT)
+    return (
+        _of_one_row(prior, Statistic([1.0]), secret).farthest[0]
+        / np.sqrt(prior.variance)
+        * (1 + 4 * UNIT)
+    )
 
 
 @implied.register(Diffusion)
@@ -172,7 +197,9 @@ def _of_one_row(prior: Prior, statistic: Statistic, secret: AnySecret) -> Questi
     """Return the query under a secret that is a row's value; priors refuse others."""
     prior.check(secret)
     if not isinstance(secret, Secret | Initial):
-        raise wrong_secret(type(prior).__name__, secret, allowed="pf.Secret", instead="pf.Secret(column, domain=…)")
+        raise wrong_secret(
+            type(prior).__name__, secret, allowed="pf.Secret", instead="pf.Secret(column, domain=…)"
+        )
     return Question.of(prior, statistic, secret)
 
 
@@ -181,7 +208,9 @@ def _since(statistic: Statistic) -> Floats:
     since = statistic.positions - statistic.start
     last = max(abs(statistic.start), float(np.abs(statistic.positions).max()))
     whole = (since == np.rint(since)) & (last < 2.0**52)
-    return np.where(whole | (statistic.positions == statistic.start), since, np.nextafter(since, 0.0))
+    return np.where(
+        whole | (statistic.positions == statistic.start), since, np.nextafter(since, 0.0)
+    )
 
 
 def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
@@ -190,7 +219,10 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
     length = partial(_length_nearby, prior.distance, single, slopes)
     certainty = Certainty.EXACT if prior.distance == 0 else Certainty.UPPER_BOUND
     spreads = lifted(
-        2 * prior.distance * products_above(np.abs(question.weights).max(axis=1), slopes.max(axis=1)), 2 * UNIT
+        2
+        * prior.distance
+        * products_above(np.abs(question.weights).max(axis=1), slopes.max(axis=1)),
+        2 * UNIT,
     )
     steps = np.array([length(1)]) if question.answers == 1 else sums_above(single.steps, spreads)
     return Movement.of(prior, steps, length, certainty, *single.witness, question.group)
@@ -199,7 +231,9 @@ def _nearby(prior: WeaklyDependent, question: Question) -> Movement:
 def _length_nearby(distance: float, single: SingleRow, slopes: Floats, norm: float) -> float:
     question = single.question
     ranges = question.tables.max(axis=1) - question.tables.min(axis=1)
-    within = float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2  # clearly below the movement of the group
+    within = (
+        float((np.abs(question.weights).sum(axis=1) * ranges).max()) / 2
+    )  # clearly below the movement of the group
     spread = row_norms(question.kinds.columns, slopes, norm)[0].max()
     moved = Fraction(2 * distance) * Fraction(float(spread))
     total = float_above(Fraction(single.length(norm)) + moved)
@@ -212,5 +246,7 @@ def _slopes(question: Question) -> Floats:
     order = np.argsort(numbers, kind="stable")
     values, tables = numbers[order].tolist(), question.tables[:, order]
     rises = distances_above(tables[:, 1:], tables[:, :-1])
-    runs = [-float_above(Fraction(low) - Fraction(high)) for low, high in itertools.pairwise(values)]
+    runs = [
+        -float_above(Fraction(low) - Fraction(high)) for low, high in itertools.pairwise(values)
+    ]
     return np.stack([quotient_above(rises[:, at], run) for at, run in enumerate(runs)], axis=1)

@@ -50,7 +50,12 @@ def _laws(prior: Prior, table: Table, statistic: Statistic, secret: AnySecret) -
 
 
 def _star(  # noqa: PLR0913, PLR0917 - a table, its shared class, and the query
-    prior: Prior, table: Table, hidden: str, column: str, domain: Domain, pairs: Sequence[tuple[Label, Label]]
+    prior: Prior,
+    table: Table,
+    hidden: str,
+    column: str,
+    domain: Domain,
+    pairs: Sequence[tuple[Label, Label]],
 ) -> Star:
     """Return the shared columns as a class: the law of a row given them, and both given each value of the secret.
 
@@ -106,10 +111,19 @@ def _of_table(prior: TablesNear, secret: AnySecret, column: str, domain: Domain)
     places = np.array([place[value] for value in prior.values_of(column)], dtype=np.intp)
     if hidden == column:
         rows = LawRegions.known(np.full((1, len(domain.points)), 1 / len(domain.points)))
-        return RegionStar(rows, values, one_class, None, places, pairs, prior, independent_rows=True)
+        return RegionStar(
+            rows, values, one_class, None, places, pairs, prior, independent_rows=True
+        )
     own = _placed(prior.given(hidden, [column])[1], places, len(domain.points))
     return RegionStar(
-        own.some(np.zeros(1, dtype=np.intp)), values, one_class, own, None, pairs, prior, independent_rows=True
+        own.some(np.zeros(1, dtype=np.intp)),
+        values,
+        one_class,
+        own,
+        None,
+        pairs,
+        prior,
+        independent_rows=True,
     )
 
 
@@ -139,7 +153,9 @@ def _of_classes(prior: LatentClassesNear, secret: AnySecret) -> RegionStar:
         certain = LawRegions.known(np.eye(len(names)))
         return RegionStar(rows, names, certain, None, None, secret.value_pairs(names), prior)
     if not isinstance(secret, Secret):
-        raise InternalError("A latent class was given a secret that it had refused.", instead="reporting it")
+        raise InternalError(
+            "A latent class was given a secret that it had refused.", instead="reporting it"
+        )
     points = np.arange(rows.states, dtype=np.intp)
     given = posteriors(weights, rows)
     return RegionStar(rows, secret.domain.points, given, None, points, secret.value_pairs(), prior)
@@ -154,11 +170,17 @@ def posteriors(weights: LawRegions, rows: LawRegions) -> LawRegions:
            [0.142857, 0.931034]])
     """
     centre, low, high = (
-        (getattr(weights, part)[0][:, None] * getattr(rows, part)).T for part in ("centre", "low", "high")
+        (getattr(weights, part)[0][:, None] * getattr(rows, part)).T
+        for part in ("centre", "low", "high")
     )
-    others, error = 1 - np.eye(len(rows)), 1 + 2.0**-44  # products and sums of a few floats, rounded outwards
+    others, error = (
+        1 - np.eye(len(rows)),
+        1 + 2.0**-44,
+    )  # products and sums of a few floats, rounded outwards
     with np.errstate(divide="ignore", invalid="ignore"):
         least = np.nan_to_num(low / (low + high @ others), nan=0.0) / error
         most = np.nan_to_num(high / (high + low @ others), nan=1.0) * error
     middle = centre / centre.sum(axis=1, keepdims=True)
-    return LawRegions.of(middle, np.minimum(least, middle), np.minimum(np.maximum(most, middle), 1.0))
+    return LawRegions.of(
+        middle, np.minimum(least, middle), np.minimum(np.maximum(most, middle), 1.0)
+    )

@@ -27,7 +27,12 @@ from pufferflow.distributions.coupling import Certainty
 from pufferflow.models.domain import Interval, Product
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.covariance import Covariance, Matrix
-from pufferflow.models.priors.gaussian import GaussianPrior, hidden_column, joint_shares, shares_of_column
+from pufferflow.models.priors.gaussian import (
+    GaussianPrior,
+    hidden_column,
+    joint_shares,
+    shares_of_column,
+)
 from pufferflow.models.secret import AnySecret, Secret
 from pufferflow.queries.statistic import Kinds, Statistic
 from pufferflow.sensitivity.movement import Movement, group_movement
@@ -62,7 +67,9 @@ class Translation:
     def places(self) -> Floats:
         """The positions of the secrets."""
         return (
-            np.array([self.question.start]) if self.question.first else self.covariance.places(self.question.positions)
+            np.array([self.question.start])
+            if self.question.first
+            else self.covariance.places(self.question.positions)
         )
 
     @cached_property
@@ -117,7 +124,9 @@ class Translation:
         row = int(self.rows[place])
         certainty = Certainty.EXACT if self._attained(place) else Certainty.UPPER_BOUND
         single, question = self.question.answers == 1, self.question
-        steps, length = (lengths[[place]], None) if single else (self.steps.max(axis=1), self.length)
+        steps, length = (
+            (lengths[[place]], None) if single else (self.steps.max(axis=1), self.length)
+        )
         secrets, at = question.farthest[1], row if row >= 0 else None
         return Movement.of(prior, steps, length, certainty, secrets, at, question.group)
 
@@ -126,7 +135,8 @@ class Translation:
         tables, positions = self.question.tables, self.question.positions
         rises = tables[:, 1:] - tables[:, :1]
         ends = products_above(
-            self.question.weights, rises * (1 + 2 * UNIT) if (rises != np.rint(rises)).any() else rises
+            self.question.weights,
+            rises * (1 + 2 * UNIT) if (rises != np.rint(rises)).any() else rises,
         )
         signed = np.copysign(ends, self.question.weights * np.sign(rises))
         distance = self.question.farthest[0]
@@ -137,25 +147,42 @@ class Translation:
         else:
             sides = self.covariance.sides(positions, signed, cap)
         up, down = (side if share == 1 else lifted(side * share, 2 * UNIT) for side in sides)
-        own = products_above(self.question.weights, self.question.differences.max(axis=1, keepdims=True))
+        own = products_above(
+            self.question.weights, self.question.differences.max(axis=1, keepdims=True)
+        )
         plus_side, minus_side = np.where(signed > 0, own, 0.0), np.where(signed < 0, own, 0.0)
-        above, below = sums_above(self._at_places(plus_side), up), sums_above(self._at_places(minus_side), down)
+        above, below = (
+            sums_above(self._at_places(plus_side), up),
+            sums_above(self._at_places(minus_side), down),
+        )
         return sums_above(above, below) if self.open_cells else np.maximum(above, below)
 
     def _levels(self, heights: Floats) -> list[tuple[Floats, float]]:
         """Return the increase of φ's jump from level to level, and the correlation at which it occurs."""
         distance = self.question.farthest[0]
         more = np.diff(heights, axis=-1, prepend=0.0)
-        more = np.where(more > 0, np.nextafter(more, np.inf), 0.0) if (heights != np.rint(heights)).any() else more
+        more = (
+            np.where(more > 0, np.nextafter(more, np.inf), 0.0)
+            if (heights != np.rint(heights)).any()
+            else more
+        )
         levels = self.jumps.gaps / distance * (1 - 16 * UNIT)
-        levels = np.maximum(levels, self.least) if self.fades else np.where(levels < self.least, 0.0, levels)
-        return [(more[..., k], float(level)) for k, level in enumerate(levels) if more[..., k].any()]
+        levels = (
+            np.maximum(levels, self.least)
+            if self.fades
+            else np.where(levels < self.least, 0.0, levels)
+        )
+        return [
+            (more[..., k], float(level)) for k, level in enumerate(levels) if more[..., k].any()
+        ]
 
     def _reach(self, heights: Floats, level: float) -> Floats:
         if self.question.first:
             return self.covariance.reached_at(self.places, self.question.positions, heights, level)
         at_rows = self.covariance.reached(self.question.positions, heights, level)
-        return np.concatenate([at_rows, self.covariance.between(self.question.positions, heights, level)], axis=1)
+        return np.concatenate(
+            [at_rows, self.covariance.between(self.question.positions, heights, level)], axis=1
+        )
 
     def _at_places(self, values: Floats) -> Floats:
         return np.where(self.rows >= 0, values[:, self.rows], 0.0)
@@ -163,7 +190,10 @@ class Translation:
     def _round_up(self, sums: Floats) -> Floats:
         """Return sums over levels rounded up, with the products in them; those of whole numbers are exact."""
         numbers = self.question.weights, self.question.tables
-        if all((array == np.rint(array)).all() for array in numbers) and float(sums.max(initial=0.0)) < 2.0**52:
+        if (
+            all((array == np.rint(array)).all() for array in numbers)
+            and float(sums.max(initial=0.0)) < 2.0**52
+        ):
             return sums
         return lifted(sums, 2 * (len(self.jumps.gaps) + 4) * UNIT)
 
@@ -174,20 +204,32 @@ class Translation:
         variance above 0 has values that clamping lets move all the way, and values that it keeps in place.
         """
         positions, at = self.question.positions, self.places[[min(place, len(self.places) - 1)]]
-        if self.open_cells or self.question.answers > 1 or place >= len(self.places) or not np.isfinite(at[0]):
+        if (
+            self.open_cells
+            or self.question.answers > 1
+            or place >= len(self.places)
+            or not np.isfinite(at[0])
+        ):
             return False
         above, below = (side[0] for side in self.covariance.toward(at, positions))
         moves = (self.question.weights[0] != 0) & (positions != at[0]) & (above + below > 0)
         if not moves.any():
             return True
-        if moves.sum() > 1 or not self.covariance.known or not isinstance(self.question.domain, Interval):
+        if (
+            moves.sum() > 1
+            or not self.covariance.known
+            or not isinstance(self.question.domain, Interval)
+        ):
             return False
         other = int(moves.argmax())
         back = np.add(*self.covariance.toward(positions[[other]], at))[0, 0]
         row = int(self.rows[place])
         own = np.zeros(1) if row < 0 else self.question.weights[0, [row]]
         aligned = own[0] * self.question.weights[0, other] * (above - below)[other] >= 0
-        only_row = self.steps[0, place] == products_above(own, self.question.differences.max(keepdims=True)[0])[0]
+        only_row = (
+            self.steps[0, place]
+            == products_above(own, self.question.differences.max(keepdims=True)[0])[0]
+        )
         return bool((aligned or only_row) and (above + below)[other] * back < _NOT_CERTAIN)
 
 
@@ -196,9 +238,15 @@ def by_shares(prior: Prior, question: Question, shares: Floats) -> Movement:
     distance, pair = question.farthest
     weights = np.abs(question.weights)
     start = question.starts
-    own = products_above(weights[:, start], question.differences.max(axis=1, keepdims=True)).sum(axis=1)
+    own = products_above(weights[:, start], question.differences.max(axis=1, keepdims=True)).sum(
+        axis=1
+    )
     rest = weights[:, ~start], shares[~start]
-    others = _on_interval(question, *rest) if isinstance(question.domain, Interval) else _in_classes(question, *rest)
+    others = (
+        _on_interval(question, *rest)
+        if isinstance(question.domain, Interval)
+        else _in_classes(question, *rest)
+    )
     steps = sums_above(own, others)
     single = int((weights > 0).sum()) <= 1 and (
         isinstance(question.domain, Interval) or bool(start[weights[0] > 0].all())
@@ -228,7 +276,9 @@ def _total(terms: Floats) -> Floats:
     return np.where(whole | single, total, lifted(total, (terms.shape[-1] + 2) * UNIT))
 
 
-def _length(question: Question, steps: Floats, shares: Floats, distance: float, norm: float) -> float:
+def _length(
+    question: Question, steps: Floats, shares: Floats, distance: float, norm: float
+) -> float:
     """Return the norm of the answers' movements, or in classes the sum of the rows' movements, if that is less."""
     whole = float(norms_above(steps, norm))
     if isinstance(question.domain, Interval):
@@ -272,7 +322,9 @@ class ColumnTranslation:
             low, *_, high = self.domain.domains[self._column].numbers.tolist()
             ends = low, high
         row = rows[0] if rows else None
-        return Movement.of(self.prior, steps, self.length, Certainty.UPPER_BOUND, ends, row, self.group)
+        return Movement.of(
+            self.prior, steps, self.length, Certainty.UPPER_BOUND, ends, row, self.group
+        )
 
     def length(self, norm: float) -> float:
         """Return how far all answers together move, for the place where they move farthest."""
@@ -291,7 +343,10 @@ class ColumnTranslation:
     def _places(self) -> Floats:
         """The positions of the secrets."""
         if self.prior.across is None:
-            return np.arange(len(self.prior.covariance.places(self.statistic.positions)) // self._columns, dtype=float)
+            return np.arange(
+                len(self.prior.covariance.places(self.statistic.positions)) // self._columns,
+                dtype=float,
+            )
         return self.prior.covariance.places(self.statistic.positions)
 
     @property
@@ -314,10 +369,14 @@ class ColumnTranslation:
         table = self.statistic.on(self.domain).reshape(-1, *(2,) * self._columns)
         rises = np.empty((len(table), self._columns))
         for column in range(self._columns):
-            low, high = (np.take(table, end, axis=column + 1).reshape(len(table), -1) for end in (0, 1))
+            low, high = (
+                np.take(table, end, axis=column + 1).reshape(len(table), -1) for end in (0, 1)
+            )
             moved = high - low
             rises[:, column] = np.where(moved.sum(axis=1) < 0, -1, 1) * np.abs(moved).max(axis=1)
-            if (np.ptp(moved, axis=1) > _SAME * np.abs(table).reshape(len(table), -1).max(axis=1)).any():
+            if (
+                np.ptp(moved, axis=1) > _SAME * np.abs(table).reshape(len(table), -1).max(axis=1)
+            ).any():
                 raise UsageError(
                     "A function of several columns that is no sum of functions of each, under pf.GaussianPrior.",
                     allowed="functions of one column each, or sums of such",
@@ -347,7 +406,9 @@ class ColumnTranslation:
         """Return the movements if all columns move with one, each by its share above 0, or by that below."""
         up, down = np.zeros((2, self.statistic.answers, len(self._places)))
         for column in range(self._columns):
-            (rise, fall), (back, ahead) = (self._sides(column, float(side[column])) for side in (above, below))
+            (rise, fall), (back, ahead) = (
+                self._sides(column, float(side[column])) for side in (above, below)
+            )
             up, down = up + np.maximum(rise, ahead), down + np.maximum(fall, back)
         error = 2 * self._columns * UNIT
         return self._larger(lifted(up, error), lifted(down, error))
@@ -359,9 +420,13 @@ class ColumnTranslation:
         size = products_above(self.statistic.weights, rises)
         signed = np.copysign(size, self.statistic.weights * np.sign(rises))
         if share == 0:
-            return np.zeros((len(signed), len(self._places))), np.zeros((len(signed), len(self._places)))
+            return np.zeros((len(signed), len(self._places))), np.zeros(
+                (len(signed), len(self._places))
+            )
         cap = 1 / share * (1 + 2 * UNIT)
-        if cap < 1 and len(positions) <= _MOST_LISTED:  # without limits other rows move farther: still a bound
+        if (
+            cap < 1 and len(positions) <= _MOST_LISTED
+        ):  # without limits other rows move farther: still a bound
             up, down = covariance.sides_at(self._places, positions, signed, cap)
         else:
             up, down = covariance.sides(positions, signed, max(cap, 1.0))
@@ -370,14 +435,17 @@ class ColumnTranslation:
         if share == 1:
             return sums_above(np.maximum(own, 0.0), up), sums_above(np.maximum(-own, 0.0), down)
         rise, fall = (
-            lifted((side + np.maximum(part, 0.0)) * share, 4 * UNIT) for side, part in ((up, own), (down, -own))
+            lifted((side + np.maximum(part, 0.0)) * share, 4 * UNIT)
+            for side, part in ((up, own), (down, -own))
         )
         return rise, fall
 
     def _joint(self) -> Iterator[Floats]:
         """Yield the movements under a matrix of all columns of all rows, for each way the columns may change."""
         shares = joint_shares(cast(Matrix, self.prior.covariance), self.domain, self._column)
-        changes = _changes(1 if self._column is not None else self._columns, one_by_one=self._one_by_one)
+        changes = _changes(
+            1 if self._column is not None else self._columns, one_by_one=self._one_by_one
+        )
         plus = np.concatenate([self._weights_of(column) for column in range(self._columns)], axis=1)
         ways = [np.empty((len(plus), len(self._places))) for _ in changes]
         width = max(_AT_ONCE // max(plus.shape[1] * self._columns, 1), 1)
@@ -390,18 +458,24 @@ class ColumnTranslation:
 
     def _weights_of(self, column: int) -> Floats:
         rises = self._rises[:, [column]]
-        return np.copysign(products_above(self.statistic.weights, rises), self.statistic.weights * np.sign(rises))
+        return np.copysign(
+            products_above(self.statistic.weights, rises), self.statistic.weights * np.sign(rises)
+        )
 
     def _moved(self, weights: Floats, moved: Floats, wrong: Floats, change: Floats) -> Floats:
         """Return the larger sum for each answer and place, if the columns of the secret change as said."""
         toward = moved @ change
         farthest = np.abs(moved) @ np.abs(change) + wrong
         beyond = (farthest > 1) & (np.count_nonzero(change) > 1)
-        sizes = [np.where(beyond, 1.0, np.clip(sign * toward + wrong, 0.0, 1.0)) for sign in (1, -1)]
+        sizes = [
+            np.where(beyond, 1.0, np.clip(sign * toward + wrong, 0.0, 1.0)) for sign in (1, -1)
+        ]
         above, below = (size.transpose(2, 1, 0).reshape(weights.shape[1], -1) for size in sizes)
         plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
         error = (2 * weights.shape[1] + 8) * UNIT
-        return self._larger(lifted(plus @ above + minus @ below, error), lifted(plus @ below + minus @ above, error))
+        return self._larger(
+            lifted(plus @ above + minus @ below, error), lifted(plus @ below + minus @ above, error)
+        )
 
     def _larger(self, up: Floats, down: Floats) -> Floats:
         return lifted(up + down) if self.open_cells else np.maximum(up, down)

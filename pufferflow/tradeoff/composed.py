@@ -82,7 +82,9 @@ class FiniteTotal(Total):
     def delta(self, epsilon: float) -> float:
         """Return Σ p(1 − e^(ε − ℓ))₊, summed at this very ε, rounded up."""
         losses, masses = self._sorted
-        start = int(np.searchsorted(losses, epsilon - self.blur - 4 * UNIT * abs(epsilon), side="right"))
+        start = int(
+            np.searchsorted(losses, epsilon - self.blur - 4 * UNIT * abs(epsilon), side="right")
+        )
         above = losses[start:]
         # losses are raised by their rounding error
         gaps = epsilon - above - self.blur - UNIT * (abs(epsilon) + np.abs(above))
@@ -96,7 +98,9 @@ def finite_total(classes: Mapping[Loss, int]) -> FiniteTotal | None:
     size = 1.0
     for loss, count in classes.items():
         size *= _size(loss, count)
-    if size > MOST_ATOMS and not (len(classes) == 1 and isinstance(next(iter(classes)), ThreePoint)):
+    if size > MOST_ATOMS and not (
+        len(classes) == 1 and isinstance(next(iter(classes)), ThreePoint)
+    ):
         return None
     total = FiniteTotal(np.zeros(1), np.ones(1), 0.0, 0.0)
     for loss, count in classes.items():
@@ -206,14 +210,19 @@ class Composed(TradeOffCurve):
         at = finite_number_at_least_zero(epsilon, "epsilon")
         if at >= self.largest or self.revealed >= 1:
             return self.revealed
-        found = max(self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals))
+        found = max(
+            self._with_revealed(total.delta(at), order) for order, total in enumerate(self._totals)
+        )
         return max(found, SMALLEST)  # an underflow is not 0
 
     def near(self, delta: float) -> Callable[[float], float]:
         curves = [
-            total.near(max(delta - self._revealed[order], delta * 1e-3)) for order, total in enumerate(self._totals)
+            total.near(max(delta - self._revealed[order], delta * 1e-3))
+            for order, total in enumerate(self._totals)
         ]
-        return lambda epsilon: max(self._with_revealed(one(epsilon), order) for order, one in enumerate(curves))
+        return lambda epsilon: max(
+            self._with_revealed(one(epsilon), order) for order, one in enumerate(curves)
+        )
 
     @cached_property
     def largest(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -239,7 +248,12 @@ class Composed(TradeOffCurve):
                 allowed="profiles with delta=0",
                 instead=".delta(epsilon) or .epsilon(delta), which are bounds for any number of releases",
             )
-        return math.sqrt(2 * math.fsum(count * _divergence(profile.loss) for profile, count in self.profiles.items()))
+        return math.sqrt(
+            2
+            * math.fsum(
+                count * _divergence(profile.loss) for profile, count in self.profiles.items()
+            )
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the profiles alone."""
@@ -266,7 +280,9 @@ class Composed(TradeOffCurve):
         return min(upwards(finite + self._revealed[order]), 1.0)
 
 
-def compose(releases: "Profile | Composed | Iterable[Profile | Composed]", times: int = 1) -> Composed:
+def compose(
+    releases: "Profile | Composed | Iterable[Profile | Composed]", times: int = 1
+) -> Composed:
     """Return the composition of releases, also of adaptively chosen ones, if their profiles are fixed before the first.
 
     `releases` is a profile, or any number of them (and of compositions), all repeated `times` times. The numbers are
@@ -279,7 +295,9 @@ def compose(releases: "Profile | Composed | Iterable[Profile | Composed]", times
     >>> round(compose(each).delta(1.5), 6)
     0.300092
     """
-    number = whole_number(times, "times", allowed="a whole number >= 1", instead="pf.tradeoff.compose(profile, 5)")
+    number = whole_number(
+        times, "times", allowed="a whole number >= 1", instead="pf.tradeoff.compose(profile, 5)"
+    )
     counts = Counter[Profile]()
     for one in _listed(releases):
         if isinstance(one, Composed):
@@ -328,7 +346,9 @@ def _total(losses: Mapping[Loss, int]) -> Total:
         case [(LaplaceLoss(units), 1)]:
             return NoiseTotal(Laplace(1.0), units)
         case items:
-            squares = [count * loss.mu**2 for loss, count in items if isinstance(loss, GaussianLoss)]
+            squares = [
+                count * loss.mu**2 for loss, count in items if isinstance(loss, GaussianLoss)
+            ]
     if squares and len(squares) == len(known):
         return NoiseTotal(Gaussian(1.0), math.sqrt(math.fsum(squares)) * (1 + 4 * UNIT))
     finite = finite_total(known)
@@ -340,7 +360,9 @@ def _sum_above(losses: Mapping[Loss, int]) -> float:
     terms = [count * loss.largest for loss, count in losses.items()]
     if len(terms) > _EXACTLY or math.inf in terms:
         return upwards(math.fsum(terms), UNIT)
-    exact = float_above(sum((count * Fraction(loss.largest) for loss, count in losses.items()), Fraction(0)))
+    exact = float_above(
+        sum((count * Fraction(loss.largest) for loss, count in losses.items()), Fraction(0))
+    )
     return upwards(exact, SLOP) if any(isinstance(loss, Atoms) for loss in losses) else exact
 
 

@@ -63,7 +63,10 @@ class TradeOffCurve(abc.ABC):
                 end *= 2
                 if end == math.inf:
                     return end
-        found = min(math.nextafter(largest(lambda epsilon: curve(epsilon) > allowed, end), math.inf), self.largest)
+        found = min(
+            math.nextafter(largest(lambda epsilon: curve(epsilon) > allowed, end), math.inf),
+            self.largest,
+        )
         return 0.0 if found < _NEAR_NOTHING and self.delta(0.0) <= allowed else found
 
     @property
@@ -92,7 +95,9 @@ class TradeOffCurve(abc.ABC):
         """
         given = _numbers(alpha, "alpha", "curve(0.05)")
         if given.size and not ((given >= 0) & (given <= 1)).all():
-            raise UsageError("alpha is no probability.", allowed="numbers from 0 to 1", instead="curve(0.05)")
+            raise UsageError(
+                "alpha is no probability.", allowed="numbers from 0 to 1", instead="curve(0.05)"
+            )
         values = np.array([self._least_misses(float(one)) for one in given.ravel()])
         return float(values[0]) if given.ndim == 0 else values.reshape(given.shape)
 
@@ -138,7 +143,9 @@ def _highest(function: Callable[[float], float], end: float) -> float:
 
 def _numbers(given: object, name: str, instead: str) -> Floats:
     """Return numbers as an array; refuse texts and booleans."""
-    refusal = UsageError(f"{name} is no number.", allowed="a number, or an array of numbers", instead=instead)
+    refusal = UsageError(
+        f"{name} is no number.", allowed="a number, or an array of numbers", instead=instead
+    )
     try:
         found = np.asarray(given)
         floats = found.astype(np.float64)

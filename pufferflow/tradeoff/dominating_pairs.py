@@ -70,14 +70,18 @@ def _slope(low: _Corner, high: _Corner, at: float | None = None) -> float:
     return (high[1] - low[1]) / rise if rise > 0 else -math.inf
 
 
-def _joined(right: list[_Corner], left: list[_Corner], top: float) -> tuple[list[_Corner], list[_Corner]]:
+def _joined(
+    right: list[_Corner], left: list[_Corner], top: float
+) -> tuple[list[_Corner], list[_Corner]]:
     """Return both sides of γ = 1 so that the curve is convex there: a chord across, if the corner at 1 is above it."""
     i, j = 1, 1
     if len(right) == 1 or len(left) == 1 or _jump(right, left, top) >= 0:
         return right, left
     while True:
         top = _bridge(right[i], left[j])
-        if i + 1 < len(right) and _slope(right[i], right[i + 1], 0.0) < _slope((0.0, top), right[i]):
+        if i + 1 < len(right) and _slope(right[i], right[i + 1], 0.0) < _slope(
+            (0.0, top), right[i]
+        ):
             i += 1
         elif j + 1 < len(left) and _slope(left[j], left[j + 1], 0.0) < _slope((0.0, top), left[j]):
             j += 1
@@ -120,7 +124,9 @@ def _masses(corners: list[_Corner]) -> tuple[Floats, Floats, Floats, float]:
     return np.array(losses[::-1]), np.array(first[::-1]), np.array(second[::-1]), revealed
 
 
-def _assembled(up: tuple[Floats, Floats, Floats, float], down: tuple[Floats, Floats, Floats, float]) -> Atoms:
+def _assembled(
+    up: tuple[Floats, Floats, Floats, float], down: tuple[Floats, Floats, Floats, float]
+) -> Atoms:
     """Return the pair with losses above 0 and, in the other order, below; the rest of both laws has loss 0."""
     own = math.fsum(up[1]) + math.fsum(down[2]) + up[3]
     other = math.fsum(up[2]) + math.fsum(down[1]) + down[3]

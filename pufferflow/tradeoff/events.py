@@ -56,8 +56,12 @@ class _Reader:
             "EpsilonDeltaDpEvent": lambda event: compose(
                 Profile(_attribute(event, "epsilon"), _attribute(event, "delta"))
             ),
-            "GaussianDpEvent": lambda event: compose(Profile.of(Gaussian(_multiplier(event)), self.reach)),
-            "LaplaceDpEvent": lambda event: compose(Profile.of(Laplace(_multiplier(event)), self.reach)),
+            "GaussianDpEvent": lambda event: compose(
+                Profile.of(Gaussian(_multiplier(event)), self.reach)
+            ),
+            "LaplaceDpEvent": lambda event: compose(
+                Profile.of(Laplace(_multiplier(event)), self.reach)
+            ),
             "DiscreteLaplaceDpEvent": self._discrete_laplace,
             "RandomizedResponseDpEvent": self._randomised_response,
             "ComposedDpEvent": self._composed,
@@ -99,9 +103,14 @@ class _Reader:
 
         Outputs up to one centre, and from the other on, are each merged: their ratio is constant.
         """
-        steepness = number_above(_attribute(event, "noise_parameter"), "noise_parameter", 0.0, _INSTEAD)
+        steepness = number_above(
+            _attribute(event, "noise_parameter"), "noise_parameter", 0.0, _INSTEAD
+        )
         moved = round(self.reach) * whole_number(
-            _attribute(event, "sensitivity"), "sensitivity", allowed="a whole number >= 1", instead=_INSTEAD
+            _attribute(event, "sensitivity"),
+            "sensitivity",
+            allowed="a whole number >= 1",
+            instead=_INSTEAD,
         )
         if moved > _MOST_OUTPUTS:
             return compose(Profile(steepness * moved * (1 + 4 * UNIT)))
@@ -112,9 +121,16 @@ class _Reader:
 
     def _randomised_response(self, event: Any) -> Composed:
         if self.reach == 1:
-            raise _refused(event, "rows are added or removed, and each answers for itself", 'neighbours="replace"')
+            raise _refused(
+                event,
+                "rows are added or removed, and each answers for itself",
+                'neighbours="replace"',
+            )
         buckets = whole_number(
-            _attribute(event, "num_buckets"), "num_buckets", allowed="a whole number >= 1", instead=_INSTEAD
+            _attribute(event, "num_buckets"),
+            "num_buckets",
+            allowed="a whole number >= 1",
+            instead=_INSTEAD,
         )
         noise = finite_number(
             _attribute(event, "noise_parameter"),
@@ -168,9 +184,15 @@ def _attribute(event: Any, name: str) -> Any:
         return getattr(event, name)
     except AttributeError as error:
         raise UsageError(
-            f"A {type(event).__name__} has no {name}.", allowed="an event as dp-accounting makes it", instead=_INSTEAD
+            f"A {type(event).__name__} has no {name}.",
+            allowed="an event as dp-accounting makes it",
+            instead=_INSTEAD,
         ) from error
 
 
 def _refused(event: Any, why: str, instead: str) -> Refused:
-    return Refused(f"A {type(event).__name__} where {why}.", allowed="the other notion of neighbours", instead=instead)
+    return Refused(
+        f"A {type(event).__name__} where {why}.",
+        allowed="the other notion of neighbours",
+        instead=instead,
+    )

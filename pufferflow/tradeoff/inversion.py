@@ -65,15 +65,23 @@ class Moments:
             (loss, count) for loss, count in classes.items() if isinstance(loss, ThreePoint)
         ]
         three.sort(key=lambda one: one[0].epsilon)
-        three = [three[place] for place in np.argsort(np.arange(len(three)) * _GOLDEN % 1.0).tolist()]
+        three = [
+            three[place] for place in np.argsort(np.arange(len(three)) * _GOLDEN % 1.0).tolist()
+        ]
         with np.errstate(divide="ignore"):
             masses = np.log(np.array([loss.masses for loss, _ in three]).reshape(-1, 3))
-        laplace = [(loss, count) for loss, count in classes.items() if isinstance(loss, LaplaceLoss)]
+        laplace = [
+            (loss, count) for loss, count in classes.items() if isinstance(loss, LaplaceLoss)
+        ]
         return cls(
             np.array([loss.epsilon for loss, _ in three]),
             masses,
             np.array([float(count) for _, count in three]),
-            math.fsum(count * loss.mu**2 for loss, count in classes.items() if isinstance(loss, GaussianLoss))
+            math.fsum(
+                count * loss.mu**2
+                for loss, count in classes.items()
+                if isinstance(loss, GaussianLoss)
+            )
             * (1 + 8 * UNIT),
             np.array([loss.units for loss, _ in laplace]),
             np.array([float(count) for _, count in laplace]),
@@ -87,13 +95,20 @@ class Moments:
             1
             + len(self.steps)
             + len(self.units)
-            + sum(len(atoms.losses) if len(atoms.losses) <= _FEW else _LATTICE for atoms, _ in self.others)
+            + sum(
+                len(atoms.losses) if len(atoms.losses) <= _FEW else _LATTICE
+                for atoms, _ in self.others
+            )
         )
 
     @property
     def slop(self) -> float:
         """The total relative error of the masses."""
-        return SLOP * (float(self.counts.sum()) + float(self.unit_counts.sum()) + sum(c for _, c in self.others))
+        return SLOP * (
+            float(self.counts.sum())
+            + float(self.unit_counts.sum())
+            + sum(c for _, c in self.others)
+        )
 
     @property
     def blur(self) -> float:
@@ -114,19 +129,28 @@ class Moments:
         """Return a bound on the rounding errors of `log_moment`, and of its factors' weights."""
         terms = 8 * self.variance * (1 + order * order)
         if len(self.steps):
-            terms += float(self.counts @ (12 + 6 * (abs(order) * self.steps + np.abs(self._log_steps(order)))))
+            terms += float(
+                self.counts @ (12 + 6 * (abs(order) * self.steps + np.abs(self._log_steps(order))))
+            )
         if len(self.units):
             logs = np.abs(_log_laplace(self.units, order))
-            terms += float(self.unit_counts @ (24 + 12 * (abs(order) * self.units + self.units + logs)))
+            terms += float(
+                self.unit_counts @ (24 + 12 * (abs(order) * self.units + self.units + logs))
+            )
         for atoms, count in self.others:
-            each = len(atoms.losses) + 12 + 6 * (abs(order) * atoms.reach + abs(_log_atoms(atoms, order)))
+            each = (
+                len(atoms.losses)
+                + 12
+                + 6 * (abs(order) * atoms.reach + abs(_log_atoms(atoms, order)))
+            )
             terms += count * each
         return UNIT * terms
 
     def _log_steps(self, order: float) -> Floats:
         move = order * self.steps
         return np.logaddexp(
-            np.logaddexp(self.log_masses[:, 0] - move, self.log_masses[:, 2] + move), self.log_masses[:, 1]
+            np.logaddexp(self.log_masses[:, 0] - move, self.log_masses[:, 2] + move),
+            self.log_masses[:, 1],
         )
 
     def transform(self, order: float, period: float, count: int) -> tuple[Complexes, Floats, float]:
@@ -161,7 +185,9 @@ class Moments:
         log_steps = self._log_steps(order) if len(self.steps) else self.steps
         move = order * self.steps
         with np.errstate(under="ignore"):
-            low, middle, high = (np.exp(self.log_masses[:, i] + (i - 1) * move - log_steps) for i in range(3))
+            low, middle, high = (
+                np.exp(self.log_masses[:, i] + (i - 1) * move - log_steps) for i in range(3)
+            )
         place = 0
         while place < len(self.steps) and len(live):
             end = place + max(1, min(_BLOCK // len(live), len(self.steps) - place))
@@ -181,7 +207,9 @@ class Moments:
     def _errors(self, order: float, period: float, t: Floats) -> Floats:
         """Return Σ of the errors of all factors: as none is above 1, the product is off by no more."""
         reach = float(self.counts @ self.steps) + float(self.unit_counts @ self.units)
-        errors = self.rounding(order) + UNIT * (4 * reach + 4 * self.variance * (1 + abs(order))) * t
+        errors = (
+            self.rounding(order) + UNIT * (4 * reach + 4 * self.variance * (1 + abs(order))) * t
+        )
         for atoms, times in self.others:
             own = _lattice_error(atoms, order, period) if len(atoms.losses) > _FEW else 0.0
             errors = errors + times * (own + 4 * UNIT * atoms.reach * t)
@@ -190,7 +218,11 @@ class Moments:
 
 def _log_atoms(atoms: Atoms, order: float) -> float:
     with np.errstate(divide="ignore"):
-        return float(log_sum(np.log(atoms.first) + order * atoms.losses)) if len(atoms.losses) else -math.inf
+        return (
+            float(log_sum(np.log(atoms.first) + order * atoms.losses))
+            if len(atoms.losses)
+            else -math.inf
+        )
 
 
 def _of_atoms(
@@ -210,7 +242,9 @@ def _of_atoms(
 def split(atoms: Atoms, width: float) -> tuple[Floats, Floats]:
     """Return the places, in widths, and masses under P of atoms split onto a lattice."""
     below = np.floor(atoms.losses / width)
-    upper = np.clip(-np.expm1(below * width - atoms.losses) / -math.expm1(-width) * (1 + SLOP), 0.0, 1.0)
+    upper = np.clip(
+        -np.expm1(below * width - atoms.losses) / -math.expm1(-width) * (1 + SLOP), 0.0, 1.0
+    )
     places = np.concatenate([below, below + 1])
     return places, np.concatenate([atoms.first * (1 - upper), atoms.first * upper])
 
@@ -222,9 +256,9 @@ def _on_lattice(atoms: Atoms, order: float, period: float) -> tuple[Floats, floa
     with np.errstate(divide="ignore", under="ignore"):
         weights = np.exp(np.log(masses) + order * (places * width) - _log_atoms(atoms, order))
     total = math.fsum(weights)
-    folded: Floats = np.bincount((places % _LATTICE).astype(np.int64), weights / total, minlength=_LATTICE).astype(
-        np.float64
-    )
+    folded: Floats = np.bincount(
+        (places % _LATTICE).astype(np.int64), weights / total, minlength=_LATTICE
+    ).astype(np.float64)
     return folded, math.log(total)
 
 
@@ -237,7 +271,9 @@ def _lattice_error(atoms: Atoms, order: float, period: float) -> float:
 def _log_laplace(units: Floats, order: float) -> Floats:
     """Return log e^(−u/2)(cosh a + (u/2)·sinh(a)/a), a = |order + ½|·u."""
     a = np.abs(order + 0.5) * units
-    inner = (1 + np.exp(-2 * a)) / 2 - np.expm1(-2 * a) / 2 * np.where(a > 0, units / np.where(a > 0, 2 * a, 1.0), 0.0)
+    inner = (1 + np.exp(-2 * a)) / 2 - np.expm1(-2 * a) / 2 * np.where(
+        a > 0, units / np.where(a > 0, 2 * a, 1.0), 0.0
+    )
     return a - units / 2 + np.log(inner)
 
 
@@ -290,7 +326,11 @@ class Series:
         total = max(total / self.period, 0.0) + self.error + self.phase_error * (1 + abs(epsilon))
         log = self.log_moment - self.theta * epsilon
         log += 8 * UNIT * (1 + abs(self.log_moment) + abs(self.theta * epsilon))
-        return math.exp(log + math.log(total)) * (1 + 8 * UNIT) if log + math.log(total) < 700 else math.inf
+        return (
+            math.exp(log + math.log(total)) * (1 + 8 * UNIT)
+            if log + math.log(total) < 700
+            else math.inf
+        )
 
 
 @final
@@ -321,7 +361,9 @@ class Inversion:
         """Return δ(ε) as a function by one series, good where δ(ε) is about `delta`: θ of the least Chernoff bound."""
         if delta <= 0:
             return self.delta
-        aim = math.log(min(delta, self._mass[0] / 2))  # for a δ above the total no order is the best
+        aim = math.log(
+            min(delta, self._mass[0] / 2)
+        )  # for a δ above the total no order is the best
 
         def bound(place: int) -> float:
             theta = _order(place, 1.0)
@@ -352,11 +394,18 @@ class Inversion:
 
     def _size(self, theta: float, epsilon: float) -> float:
         """Return the log of about what the series adds up to."""
-        return self._log_moment(theta) - theta * epsilon - math.log(abs(theta)) - math.log(abs(theta + 1))
+        return (
+            self._log_moment(theta)
+            - theta * epsilon
+            - math.log(abs(theta))
+            - math.log(abs(theta + 1))
+        )
 
     def _best(self, epsilon: float, side: float) -> float:
         """Return the order on one side with the smallest series: near the saddle point, where nothing cancels."""
-        place = _least(lambda place: self._size(_order(place, side), epsilon), _LOWEST, self._highest)
+        place = _least(
+            lambda place: self._size(_order(place, side), epsilon), _LOWEST, self._highest
+        )
         return _order(place, side)
 
     def _deviation(self, theta: float) -> float:
@@ -373,7 +422,9 @@ class Inversion:
         period = 2.0 ** math.ceil(math.log2(span))
         count = self._count
         last = 2 * math.pi / period * count
-        added = max((_CUT / last) ** 2 - self.moments.variance, 0.0)  # μ² of the release that damps the series
+        added = max(
+            (_CUT / last) ** 2 - self.moments.variance, 0.0
+        )  # μ² of the release that damps the series
         product, errors, more = self.moments.transform(theta, period, count)
         t = 2 * math.pi / period * np.arange(count, dtype=np.float64)
         with np.errstate(under="ignore"):

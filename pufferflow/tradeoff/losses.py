@@ -96,7 +96,13 @@ class Atoms(Loss):
         )
 
     def swapped(self) -> "Atoms":
-        return Atoms(-self.losses[::-1], self.second[::-1], self.first[::-1], self.second_alone, self.first_alone)
+        return Atoms(
+            -self.losses[::-1],
+            self.second[::-1],
+            self.first[::-1],
+            self.second_alone,
+            self.first_alone,
+        )
 
     def hockey_stick(self, epsilon: float) -> float:
         """Return Σ p(1 − e^(ε − ℓ))₊ and what is revealed, rounded up."""
@@ -110,7 +116,10 @@ class Atoms(Loss):
         moved = epsilons - SLOP * (1 + self.reach)  # losses may be larger by this
         if len(self.losses) > _MANY and self.reach < _LARGEST_EXPONENT:
             start = np.searchsorted(self.losses, moved, side="right")
-            above, below = (np.append(masses[::-1].cumsum()[::-1], 0.0)[start] for masses in (self.first, self.second))
+            above, below = (
+                np.append(masses[::-1].cumsum()[::-1], 0.0)[start]
+                for masses in (self.first, self.second)
+            )
             doubt = UNIT * (2 * len(self.losses) + 16) * above
             found = np.maximum(above - np.exp(np.minimum(moved, self.reach)) * below, 0.0) + doubt
         else:
@@ -165,7 +174,9 @@ class ThreePoint(Loss):
             whole = np.array([1 - self.out])
             return Atoms(np.zeros(1), whole, whole, self.out, self.out)
         first = np.array([low, middle, high])
-        return Atoms(np.array([-self.epsilon, 0.0, self.epsilon]), first, first[::-1], self.out, self.out)
+        return Atoms(
+            np.array([-self.epsilon, 0.0, self.epsilon]), first, first[::-1], self.out, self.out
+        )
 
     def discretised(self) -> Atoms:
         return self.finite

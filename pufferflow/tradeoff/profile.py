@@ -116,7 +116,9 @@ class Profile:
         )
         radius = _shift(shift)
         units = (
-            float(quotient_above(np.asarray(radius), noise.scale)) if noise.scale and radius < math.inf else math.inf
+            float(quotient_above(np.asarray(radius), noise.scale))
+            if noise.scale and radius < math.inf
+            else math.inf
         )
         if units > _ALL_TOLD:
             return cls(0.0, 1.0 if radius else 0.0)
@@ -155,7 +157,9 @@ class Profile:
         return cls.with_loss(of_deltas(epsilons, deltas), float(deltas[0]))
 
     @classmethod
-    def of_outputs(cls, first: npt.ArrayLike | Sequence[Any], second: npt.ArrayLike | Sequence[Any]) -> Self:
+    def of_outputs(
+        cls, first: npt.ArrayLike | Sequence[Any], second: npt.ArrayLike | Sequence[Any]
+    ) -> Self:
         """Return the profile of finitely many outputs with these probabilities under two secrets, for both orders.
 
         >>> Profile.of_outputs([0.75, 0.25], [0.5, 0.5])
@@ -171,7 +175,9 @@ class Profile:
         both = (p > 0) & (q > 0)
         ratios = np.abs(np.log(p[both] / q[both]))
         epsilons = lifted(np.unique(np.append(ratios, 0.0)), 4 * UNIT)
-        deltas = np.array([max(_stick(p, q, epsilon), _stick(q, p, epsilon)) for epsilon in epsilons.tolist()])
+        deltas = np.array(
+            [max(_stick(p, q, epsilon), _stick(q, p, epsilon)) for epsilon in epsilons.tolist()]
+        )
         deltas[-1] = max(math.fsum(p[q == 0]), math.fsum(q[p == 0]))
         return cls.with_loss(of_deltas(epsilons, deltas), float(deltas[0]))
 
@@ -207,13 +213,17 @@ def _of_noise(noise: Noise, radius: float) -> Atoms:
         return cast(float, noise.delta_within(radius, epsilon))
 
     if isinstance(noise, Staircase) and pure / noise.epsilon < _NOISE_NODES:
-        epsilons: Floats = noise.epsilon * np.arange(round(pure / noise.epsilon) + 1, dtype=np.float64)
+        epsilons: Floats = noise.epsilon * np.arange(
+            round(pure / noise.epsilon) + 1, dtype=np.float64
+        )
         epsilons[-1] = pure
         return of_deltas(epsilons, np.array([*map(delta, epsilons[:-1].tolist()), 0.0]))
     return of_deltas(*_curve(pure, delta, _NOISE_NODES, _FAINT))
 
 
-def _curve(pure: float, delta: Callable[[float], float], count: int, faint: float) -> tuple[Floats, Floats]:
+def _curve(
+    pure: float, delta: Callable[[float], float], count: int, faint: float
+) -> tuple[Floats, Floats]:
     """Return ε from 0 to the largest loss, or to where δ is negligible, and δ there."""
     if pure == 0:
         return np.zeros(1), np.zeros(1)
@@ -269,7 +279,11 @@ def _share_of(epsilon: float, delta: float, tv: float, most: float) -> float:
     if tv <= delta:
         return 0.0
     steep = (1 - delta) * math.tanh(epsilon / 2)
-    return 1.0 if tv >= most or steep <= 0 else min(max(upwards((tv - delta) / steep, 4 * UNIT), _LEAST), 1.0)
+    return (
+        1.0
+        if tv >= most or steep <= 0
+        else min(max(upwards((tv - delta) / steep, 4 * UNIT), _LEAST), 1.0)
+    )
 
 
 def _pairs(given: object) -> list[tuple[Any, Any]]:
@@ -286,21 +300,38 @@ def _pairs(given: object) -> list[tuple[Any, Any]]:
 
 def _probabilities(given: object) -> Floats:
     """Return the probabilities of outputs: numbers ≥ 0 with sum 1."""
-    allowed, instead = "numbers >= 0 with sum 1", "pf.tradeoff.Profile.of_outputs([0.7, 0.3], [0.4, 0.6])"
+    allowed, instead = (
+        "numbers >= 0 with sum 1",
+        "pf.tradeoff.Profile.of_outputs([0.7, 0.3], [0.4, 0.6])",
+    )
     plain: object = np.asarray(given, dtype=object).tolist()
-    listed = cast(list[Any], instance(plain, list, "The list of probabilities", allowed=allowed, instead=instead))
+    listed = cast(
+        list[Any],
+        instance(plain, list, "The list of probabilities", allowed=allowed, instead=instead),
+    )
     floats = [
-        finite_number(one, "A probability of an output", allowed=allowed, instead=instead, fits=lambda p: p >= 0)
+        finite_number(
+            one,
+            "A probability of an output",
+            allowed=allowed,
+            instead=instead,
+            fits=lambda p: p >= 0,
+        )
         for one in listed
     ]
     if abs(math.fsum(floats) - 1) > 1e-9:
         raise UsageError(
-            f"The probabilities of outputs have the sum {math.fsum(floats):.12g}.", allowed=allowed, instead=instead
+            f"The probabilities of outputs have the sum {math.fsum(floats):.12g}.",
+            allowed=allowed,
+            instead=instead,
         )
     return np.array(floats)
 
 
-_COMPOSED, _COMPOSE = "what pf.tradeoff.compose or mixture returns", "pf.tradeoff.compose(profile, 5)"
+_COMPOSED, _COMPOSE = (
+    "what pf.tradeoff.compose or mixture returns",
+    "pf.tradeoff.compose(profile, 5)",
+)
 _NODES = 1025
 _FAINT_REGION = 1e-15
 
@@ -362,7 +393,9 @@ class Mixture(TradeOffCurve):
 
     def _average(self, deltas: Sequence[float]) -> float:
         terms = [weight * delta for (weight, _), delta in zip(self.parts, deltas, strict=True)]
-        whole = min(math.fsum(weight for weight, _ in self.parts), 1.0)  # a sum just below 1, by rounding, is complete
+        whole = min(
+            math.fsum(weight for weight, _ in self.parts), 1.0
+        )  # a sum just below 1, by rounding, is complete
         return min(upwards(math.fsum(terms) / whole, 4 * UNIT), 1.0)
 
 
@@ -376,7 +409,9 @@ def as_profile(together: TradeOffCurve) -> Profile:
     >>> abs(as_profile(five).tv - five.tv) < 1e-9
     True
     """
-    instance(together, TradeOffCurve, "What is taken as one release", allowed=_COMPOSED, instead=_COMPOSE)
+    instance(
+        together, TradeOffCurve, "What is taken as one release", allowed=_COMPOSED, instead=_COMPOSE
+    )
     end, faint = together.largest, together.revealed + _FAINT_REGION
     if faint >= 1:
         return Profile(0.0, 1.0)
@@ -394,10 +429,14 @@ def _merged(profiles: Sequence[Profile], choose: Callable[..., Array]) -> Profil
     ways = [[profile.loss.discretised() for profile in profiles]]
     if not all(atoms.symmetric for atoms in ways[0]):
         ways.append([atoms.swapped() for atoms in ways[0]])
-    corners = np.unique(np.concatenate([[0.0], *(atoms.losses[atoms.losses >= 0] for way in ways for atoms in way)]))
+    corners = np.unique(
+        np.concatenate([[0.0], *(atoms.losses[atoms.losses >= 0] for way in ways for atoms in way)])
+    )
     if choose is np.max:
         corners = np.unique(np.concatenate([corners, *(_crossings(way, corners) for way in ways)]))
-    orders: list[Floats] = [choose([atoms.hockey_sticks(corners) for atoms in way], axis=0) for way in ways]
+    orders: list[Floats] = [
+        choose([atoms.hockey_sticks(corners) for atoms in way], axis=0) for way in ways
+    ]
     atoms = of_deltas(corners, orders[0], None if len(orders) == 1 else orders[1])
     tv = float(choose([profile.tv for profile in profiles]))
     return Profile.with_loss(atoms, min(tv, atoms.hockey_stick(0.0)))
@@ -444,7 +483,9 @@ def _part(given: object) -> tuple[float, TradeOffCurve]:
     if len(pair) != 2 or not isinstance(pair[1], TradeOffCurve):
         raise _bad_mixture("A part is no pair of a weight and a composition.")
     allowed, instead = "a probability", "pf.tradeoff.mixture([(0.5, one), (0.5, other)])"
-    weight = finite_number(pair[0], "A weight", allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1)
+    weight = finite_number(
+        pair[0], "A weight", allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1
+    )
     return weight, pair[1]
 
 

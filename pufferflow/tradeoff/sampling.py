@@ -44,7 +44,10 @@ def erased(profile: Profile, share: float) -> Profile:
         place = int(np.searchsorted(losses, 0.0))
         losses, first, second = (np.insert(array, place, 0.0) for array in (losses, first, second))
     still = losses == 0
-    first, second = np.where(still, first + (1 - kept), first), np.where(still, second + (1 - kept), second)
+    first, second = (
+        np.where(still, first + (1 - kept), first),
+        np.where(still, second + (1 - kept), second),
+    )
     alone = upwards(kept * atoms.first_alone), upwards(kept * atoms.second_alone)
     return Profile.with_loss(Atoms(losses, first, second, *alone), tv)
 
@@ -77,7 +80,10 @@ def poisson_profile(profile: Profile, rate: float) -> Profile:
     second = base.second
     if base.second_alone > 0:
         losses = np.append(math.log1p(-kept), losses)
-        first, second = np.append((1 - kept) * base.second_alone, first), np.append(base.second_alone, second)
+        first, second = (
+            np.append((1 - kept) * base.second_alone, first),
+            np.append(base.second_alone, second),
+        )
     told = min(upwards(kept * base.first_alone), 1.0)
     return Profile.with_loss(Atoms(losses, first, second, told), _share_of(kept, profile))
 
@@ -110,13 +116,19 @@ def fixed_size_profile(profile: Profile, drawn: int, rows: int) -> Profile:
         return profile
     if isinstance(profile.loss, ThreePoint):
         epsilon = (
-            upwards(math.log1p(kept * math.expm1(profile.epsilon)), 4 * UNIT) if profile.epsilon < 700 else math.inf
+            upwards(math.log1p(kept * math.expm1(profile.epsilon)), 4 * UNIT)
+            if profile.epsilon < 700
+            else math.inf
         )
         return Profile(epsilon, upwards(kept * profile.delta, 2 * UNIT), tv)
     ways = [profile.loss.discretised()]
     ways += [] if ways[0].symmetric else [ways[0].swapped()]
-    epsilons = np.unique(np.concatenate([[0.0], *(atoms.losses[atoms.losses > 0] for atoms in ways)]))
-    deltas = np.max([atoms.hockey_sticks(epsilons) for atoms in ways], axis=0) * kept * (1 + 4 * UNIT)
+    epsilons = np.unique(
+        np.concatenate([[0.0], *(atoms.losses[atoms.losses > 0] for atoms in ways)])
+    )
+    deltas = (
+        np.max([atoms.hockey_sticks(epsilons) for atoms in ways], axis=0) * kept * (1 + 4 * UNIT)
+    )
     smaller = _sampled(epsilons, kept) * (1 + 8 * UNIT)
     return Profile.with_loss(of_deltas(smaller, deltas), tv)
 
@@ -141,7 +153,9 @@ def dp_sgd(noise_multiplier: float, steps: int, *, rate: float, prior: Any) -> C
 def independent(prior: Any) -> None:
     """Refuse rows that are not known to be independent: a prior, a list of priors, or a scenario's."""
     priors = getattr(prior, "priors", prior)
-    listed: list[Any] = list(cast(Iterable[Any], priors)) if isinstance(priors, Iterable) else [priors]
+    listed: list[Any] = (
+        list(cast(Iterable[Any], priors)) if isinstance(priors, Iterable) else [priors]
+    )
     known = [getattr(one, "independent_rows", None) for one in listed]
     if not known or not all(isinstance(one, bool) for one in known):
         raise UsageError(
@@ -171,9 +185,13 @@ def _share_of(kept: float, profile: Profile) -> float:
 
 def _read(profile: object) -> Profile:
     instead = "pf.tradeoff.Profile(1.0, tv=0.3)"
-    return instance(profile, Profile, "The profile", allowed="a pf.tradeoff.Profile", instead=instead)
+    return instance(
+        profile, Profile, "The profile", allowed="a pf.tradeoff.Profile", instead=instead
+    )
 
 
 def _probability(given: object, name: str) -> float:
     allowed, instead = "a number from 0 to 1", f"{name}=0.01"
-    return finite_number(given, name, allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1)
+    return finite_number(
+        given, name, allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1
+    )

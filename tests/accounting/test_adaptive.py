@@ -22,7 +22,9 @@ from pufferflow.accounting.rules.exact import Budgets, exact_release
 
 SPENDING = Path(__file__).parents[2] / "docs" / "spending.md"
 UNITS = pl.DataFrame({"unit": [0, 1], "town": ["a", "b"], "x": [0, 1]})
-THERE = pf.Scenario(pf.Presence("unit", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"])
+THERE = pf.Scenario(
+    pf.Presence("unit", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"]
+)
 LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation())
 
 
@@ -66,7 +68,9 @@ def test_sums_cost_the_same_whether_keys_have_taken_their_part_or_not():
     assert alone.total().total == pytest.approx(plain, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [pf.Approx(3.0, 1e-5), pf.ApproxRenyi(4, 3.0, 1e-5), pf.TradeOff(3.0, 1e-5, 0.5)])
+@pytest.mark.parametrize(
+    "kind", [pf.Approx(3.0, 1e-5), pf.ApproxRenyi(4, 3.0, 1e-5), pf.TradeOff(3.0, 1e-5, 0.5)]
+)
 def test_keys_take_no_more_than_their_part(kind):
     """Half of δ by default, else what an account is opened with; more is refused, whatever sums have left."""
     account = account_of(plan_of_count(pf.Pure(0.1), pf.Laplace), limit=kind)
@@ -141,7 +145,11 @@ KINDS = {
 def test_composed_totals_are_adaptive_by_a_method_that_was_chosen_beforehand(name):
     """Without one the total is the least of all methods, for queries that were fixed beforehand."""
     promise, methods = KINDS[name]
-    plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS).private_sum("level").plan(pf.Pure(0.2))
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS)
+        .private_sum("level")
+        .plan(pf.Pure(0.2))
+    )
     found = pf.compose([plan, plan], LEVELS, promise.kind)
     assert not found.adaptive
     by_method = [pf.compose([plan, plan], LEVELS, promise.kind, method=one) for one in methods]
@@ -162,14 +170,22 @@ def test_composed_totals_by_a_method_set_half_of_delta_aside_for_keys():
 
 
 def test_pure_totals_are_adaptive_without_a_method():
-    plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS).private_sum("level").plan(pf.Pure(0.2))
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS)
+        .private_sum("level")
+        .plan(pf.Pure(0.2))
+    )
     assert pf.compose([plan, plan], LEVELS).adaptive
     assert pf.compose([plan, plan], LEVELS, method="pure").adaptive
 
 
 @pytest.mark.parametrize("method", ["renyi", "classes", "rows", "", None.__class__, 3])
 def test_methods_that_are_none_are_refused(method):
-    plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS).private_sum("level").plan(pf.Pure(0.2))
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 3, 2]}), LEVELS)
+        .private_sum("level")
+        .plan(pf.Pure(0.2))
+    )
     with pytest.raises(pf.UsageError, match="is none for Approx") as caught:
         pf.compose([plan, plan], LEVELS, pf.Approx.of(1e-6), method=method)
     assert caught.value.allowed == '"pure", "gaussian"'
@@ -234,7 +250,10 @@ def test_designed_releases_begin_with_the_shares_of_the_pure_losses_before_them(
     (left,) = budgets.left
     ((laws, total),) = joint.seen.laws
     masses = (laws @ budgets.outcomes.masses) / (total * budgets.outcomes.unit)
-    wanted = [shares(masses[one], masses[other], limit.epsilon, limit.delta) for one, other in joint.seen.pairs]
+    wanted = [
+        shares(masses[one], masses[other], limit.epsilon, limit.delta)
+        for one, other in joint.seen.pairs
+    ]
     assert left.astype(float) == pytest.approx(np.array(wanted), rel=1e-6)
     assert left.astype(float).sum(axis=1) == pytest.approx(limit.delta, rel=1e-6)
     equal = limit.delta * masses.mean(axis=0).astype(float)
@@ -247,7 +266,10 @@ def test_a_design_is_refused_on_accounts_whose_limit_it_was_not_made_for(tmp_pat
     batch = pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x")
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         best = ledger.open("a", scenario, limit=pf.Approx(0.5, 0.01)).design(batch)
-        for name, limit in {"b": pf.TradeOff(0.5, 0.01, 0.05), "c": pf.ApproxRenyi(2, 0.5, 0.01)}.items():
+        for name, limit in {
+            "b": pf.TradeOff(0.5, 0.01, 0.05),
+            "c": pf.ApproxRenyi(2, 0.5, 0.01),
+        }.items():
             account = ledger.open(name, scenario, limit=limit, dataset=name)
             with pytest.raises(pf.Refused, match="A designed release on an account of the limit"):
                 best.release(account)
@@ -284,10 +306,15 @@ class Hasty(Slight):
 def test_accounts_count_by_no_rule_that_is_not_adaptive():
     """It serves for queries that were fixed beforehand only."""
     plan = (
-        pf.protect(pl.DataFrame({"level": [0, 3]}), LEVELS).private_sum("level").plan(pf.Zcdp(0.1), noise=pf.Gaussian)
+        pf.protect(pl.DataFrame({"level": [0, 3]}), LEVELS)
+        .private_sum("level")
+        .plan(pf.Zcdp(0.1), noise=pf.Gaussian)
     )
     releases = UnitReleases(LEVELS, LEVELS.priors[0], [plan.cost] * 2)
-    found = [least(releases, pf.Renyi.of(2), "renyi", fixed=fixed, rules=[Hasty()]).value for fixed in (False, True)]
+    found = [
+        least(releases, pf.Renyi.of(2), "renyi", fixed=fixed, rules=[Hasty()]).value
+        for fixed in (False, True)
+    ]
     assert found == [math.inf, 1e-3]
 
 
@@ -295,12 +322,20 @@ def costs_of(noises, rng):
     """Return releases about the rows of one group, of several noises."""
     frame = pl.DataFrame({"level": [0, 3, 2]})
     batch = pf.protect(frame, LEVELS)
-    plans = [batch.private_sum("level").plan(pf.Pure(float(rng.uniform(0.1, 1))), noise=pf.Laplace) for _ in noises]
-    plans += [batch.private_sum("level").plan(pf.Gdp(float(rng.uniform(0.1, 1))), noise=pf.Gaussian) for _ in noises]
+    plans = [
+        batch.private_sum("level").plan(pf.Pure(float(rng.uniform(0.1, 1))), noise=pf.Laplace)
+        for _ in noises
+    ]
+    plans += [
+        batch.private_sum("level").plan(pf.Gdp(float(rng.uniform(0.1, 1))), noise=pf.Gaussian)
+        for _ in noises
+    ]
     return [plan.cost for plan in plans]
 
 
-@pytest.mark.parametrize("limit", [pf.Approx(9, 1e-6), pf.Renyi(4, 9), pf.Zcdp(9), pf.Gdp(9)], ids=repr)
+@pytest.mark.parametrize(
+    "limit", [pf.Approx(9, 1e-6), pf.Renyi(4, 9), pf.Zcdp(9), pf.Gdp(9)], ids=repr
+)
 def test_totals_never_fall(limit):
     """One more release never lowers the total, by whatever method."""
     rng = np.random.default_rng(0)

@@ -46,16 +46,24 @@ def test_losses_of_all_orders_add_along_one_coupling():
 
 def test_laplace_and_gaussian_noise_add_up_in_one_gaussian_curve():
     """Along one coupling μ add in squares whatever the noise; with nine tenths of it the exact errors are fewer."""
-    plans = [plan_of(pf.AnyCorrelation(), pf.Gdp(0.5), noise) for noise in (pf.Laplace, pf.Gaussian)]
+    plans = [
+        plan_of(pf.AnyCorrelation(), pf.Gdp(0.5), noise) for noise in (pf.Laplace, pf.Gaussian)
+    ]
     total = pf.compose([*plans, plans[0]], plans[0].request.scenario, pf.Gdp).total
     assert total == pytest.approx(0.5 * math.sqrt(3), rel=1e-6)
-    shift = 12 / plans[0].noises["level_sum"].scale  # of three answers moved by so much all hide as well as one curve
-    losses = [noise.delta(shift * noise.scale, 0.0) for noise in (pf.Laplace(1.0), pf.Gaussian(1.0))]
+    shift = (
+        12 / plans[0].noises["level_sum"].scale
+    )  # of three answers moved by so much all hide as well as one curve
+    losses = [
+        noise.delta(shift * noise.scale, 0.0) for noise in (pf.Laplace(1.0), pf.Gaussian(1.0))
+    ]
     assert losses[0] < hockey_stick(total, 0.0)
     assert losses[0] > hockey_stick(0.9 * 0.5, 0.0)
 
 
-@pytest.mark.parametrize("kind", [pf.Zcdp, pf.Gdp, pf.TradeOff.of(delta=1e-3, tv=0.5)], ids=["zcdp", "gdp", "tv"])
+@pytest.mark.parametrize(
+    "kind", [pf.Zcdp, pf.Gdp, pf.TradeOff.of(delta=1e-3, tv=0.5)], ids=["zcdp", "gdp", "tv"]
+)
 def test_the_total_is_that_of_one_gaussian_answer(kind):
     """So many Gaussian answers about one movement tell as much as one with the root of their squares; not .9 of it."""
     plan = plan_of(pf.AnyCorrelation(), pf.Gdp(0.2), pf.Gaussian)
@@ -66,7 +74,8 @@ def test_the_total_is_that_of_one_gaussian_answer(kind):
         fits = {
             "Zcdp": wider**2 / 2 <= total.loss * (1 + 1e-6),
             "Gdp": wider <= total.loss * (1 + 1e-6),
-            "TradeOff": hockey_stick(wider, total.loss) <= 1e-3 * (1 + 1e-6) and hockey_stick(wider, 0.0) <= 0.5,
+            "TradeOff": hockey_stick(wider, total.loss) <= 1e-3 * (1 + 1e-6)
+            and hockey_stick(wider, 0.0) <= 0.5,
         }
         assert fits[type(total).__name__] is holds
 
@@ -79,9 +88,16 @@ def test_movements_along_a_sequence(kind, ledger):
     """
     phi, days = 0.5, 12
     prior = pf.GaussianPrior(pf.AR1(phi), variance=1.0)
-    scenario = pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 1)), prior, order_by="hour", public=["hour"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=pf.Interval(0, 1)), prior, order_by="hour", public=["hour"]
+    )
     rows = pl.DataFrame({"hour": [0, 1, 2], "x": [0.1, 0.9, 0.4]})
-    plan = pf.protect(rows, scenario).filter(pl.col("hour") == 1).private_sum("x").plan(kind(0.02), noise=pf.Gaussian)
+    plan = (
+        pf.protect(rows, scenario)
+        .filter(pl.col("hour") == 1)
+        .private_sum("x")
+        .plan(kind(0.02), noise=pf.Gaussian)
+    )
     account = ledger.open("x", scenario, limit=kind(1.0))
     total = account.forecast(plan, every=1, until=days).total
     scale = plan.noises["x_sum"].scale
@@ -96,9 +112,14 @@ def test_chains_count_by_messages(ledger):
     rows = pl.DataFrame({"hour": range(48), "day": [0] * 24 + [1] * 24, "on": [0, 1] * 24})
     chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", public=["day"])
-    days = [pf.protect(rows, scenario).filter(day=day).private_sum("on").plan(pf.Pure(0.4)) for day in (0, 1)]
+    days = [
+        pf.protect(rows, scenario).filter(day=day).private_sum("on").plan(pf.Pure(0.4))
+        for day in (0, 1)
+    ]
     pure = pf.compose(days, scenario).guarantee
-    endless = ledger.open("pure", scenario, limit=pf.Pure(2.0)).forecast(days[0], every=24).guarantee
+    endless = (
+        ledger.open("pure", scenario, limit=pf.Pure(2.0)).forecast(days[0], every=24).guarantee
+    )
     for kind in (pf.Zcdp, pf.Gdp):
         total = pf.compose(days, scenario, kind)
         assert total.total == pytest.approx(kind(1.0).loss_from(pure), rel=1e-9)
@@ -114,7 +135,9 @@ def test_accounts_refuse_what_passes_the_limit(ledger):
     """An account of each kind says how much is left in its own measure, and charges nothing when it refuses."""
     for place, kind in enumerate((pf.Zcdp, pf.Gdp)):
         plan = plan_of(pf.AnyCorrelation(), kind(0.3), pf.Gaussian)
-        account = ledger.open(f"levels {place}", plan.request.scenario, limit=kind(0.7), separate=True)
+        account = ledger.open(
+            f"levels {place}", plan.request.scenario, limit=kind(0.7), separate=True
+        )
         fits = 2 if kind is pf.Zcdp else 5
         assert account.remaining(plan) == fits
         for _ in range(fits):
@@ -145,7 +168,9 @@ def test_a_trade_off_limit_bounds_the_total_variation(ledger):
     with pytest.raises(pf.LimitReached, match="total variation"):
         ledger.open("more", plan.request.scenario, limit=limit, reserve=[(plan, 40)], separate=True)
     wide = pf.TradeOff(9.0, 1e-2, 0.9)
-    reserving = ledger.open("much", plan.request.scenario, limit=wide, reserve=[(plan, 40)], separate=True)
+    reserving = ledger.open(
+        "much", plan.request.scenario, limit=wide, reserve=[(plan, 40)], separate=True
+    )
     plan.release(reserving)
     assert hockey_stick(12 * math.sqrt(40) / scale, reserving.spent().epsilon) <= 1e-2
     assert hockey_stick(12 * math.sqrt(40) / scale, 0.0) <= reserving.spent().tv <= 0.9
@@ -153,7 +178,10 @@ def test_a_trade_off_limit_bounds_the_total_variation(ledger):
 
 def test_promises_of_several_kinds_need_to_be_told_which():
     """Odds go together; ρ and μ are counted with others only in a kind that is named."""
-    plans = [plan_of(pf.AnyCorrelation(), one, pf.Laplace) for one in (pf.Pure(0.1), pf.TradeOff(0.1, 1e-6, 0.04))]
+    plans = [
+        plan_of(pf.AnyCorrelation(), one, pf.Laplace)
+        for one in (pf.Pure(0.1), pf.TradeOff(0.1, 1e-6, 0.04))
+    ]
     scenario = plans[0].request.scenario
     assert type(pf.compose(plans, scenario).guarantee) is pf.Approx
     with pytest.raises(pf.UsageError, match="several kinds"):

@@ -14,7 +14,9 @@ STAY = [[0.9, 0.1], [0.1, 0.9]]
 
 
 def scenario(prior, domain=(0, 1), **options):
-    return pf.Scenario(pf.Secret("state", list(domain)), prior, order_by="hour", public=["group"], **options)
+    return pf.Scenario(
+        pf.Secret("state", list(domain)), prior, order_by="hour", public=["group"], **options
+    )
 
 
 def random_case(seed):
@@ -23,7 +25,9 @@ def random_case(seed):
     states, rows = int(rng.integers(2, 4)), int(rng.integers(3, 6))
     transition = rng.dirichlet(np.ones(states), states) * 0.9 + 0.1 / states
     stationary = bool(rng.integers(2))
-    initial = np.linalg.matrix_power(transition, 400)[0] if stationary else rng.dirichlet(np.ones(states))
+    initial = (
+        np.linalg.matrix_power(transition, 400)[0] if stationary else rng.dirichlet(np.ones(states))
+    )
     prior = pf.MarkovChain(transition, initial="stationary" if stationary else initial)
     asked = [
         together.Asked(
@@ -72,7 +76,10 @@ def test_less_noise_costs_more_than_the_total():
 
 @pytest.mark.parametrize(
     ("windows", "scale", "expected"),
-    [(((0, 1), (2, 3), (4, 5)), 2.0, 2.11951), (((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)), 1.0, 4.46365)],
+    [
+        (((0, 1), (2, 3), (4, 5)), 2.0, 2.11951),
+        (((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)), 1.0, 4.46365),
+    ],
 )
 def test_reference_windows(windows, scale, expected):
     """Three windows of a chain that stays cost what the reference table says."""
@@ -102,7 +109,12 @@ def daily(chosen, days, **options):
 
 def of_days(prior, **options):
     return pf.Scenario(
-        pf.Secret("state", [0, 1]), prior, order_by="hour", public=["group", "day"], within="group", **options
+        pf.Secret("state", [0, 1]),
+        prior,
+        order_by="hour",
+        public=["group", "day"],
+        within="group",
+        **options,
     )
 
 
@@ -137,9 +149,14 @@ def test_duplicates_are_charged():
 def test_groups_that_are_named_apart_do_not_add():
     """Releases about different groups, named in their filters, cost as much as the worst of them."""
     chosen = of_days(pf.AnyCorrelation())
-    data = pl.DataFrame({"hour": [0, 1, 0, 1], "group": ["a", "a", "b", "b"], "day": [0] * 4, "state": [0, 1, 1, 0]})
+    data = pl.DataFrame(
+        {"hour": [0, 1, 0, 1], "group": ["a", "a", "b", "b"], "day": [0] * 4, "state": [0, 1, 1, 0]}
+    )
     batch = pf.protect(data, chosen)
-    one, other = (batch.filter(pl.col("group") == name).private_sum("state").plan(pf.Pure(1.0)) for name in "ab")
+    one, other = (
+        batch.filter(pl.col("group") == name).private_sum("state").plan(pf.Pure(1.0))
+        for name in "ab"
+    )
     whole = batch.private_sum("state").plan(pf.Pure(0.5))
     assert pf.compose([one, other], chosen).total == pytest.approx(1.0)
     assert pf.compose([one, one], chosen).total == pytest.approx(2.0)
@@ -165,11 +182,16 @@ def test_independent_rows_of_different_days_do_not_add():
 def test_autoregressive_days_add_like_geometric_series(phi):
     """Under AR(1) each day moves by its own share: the largest sum, and little more for bringing values to a grid."""
     chosen = pf.Scenario(
-        pf.Secret("x", pf.Interval(0, 10)), pf.GaussianPrior(pf.AR1(phi)), order_by="hour", public=["day"]
+        pf.Secret("x", pf.Interval(0, 10)),
+        pf.GaussianPrior(pf.AR1(phi)),
+        order_by="hour",
+        public=["day"],
     )
     data = pl.DataFrame({"hour": range(40), "day": np.repeat(np.arange(10), 4), "x": [5.0] * 40})
     batch = pf.protect(data, chosen)
-    plans = [batch.filter(pl.col("day") == day).private_sum("x").plan(pf.Pure(1.0)) for day in range(10)]
+    plans = [
+        batch.filter(pl.col("day") == day).private_sum("x").plan(pf.Pure(1.0)) for day in range(10)
+    ]
     scale = plans[0].noises["x_sum"].scale
     found = pf.compose(plans, chosen)
 
@@ -188,11 +210,15 @@ def test_autoregressive_days_add_like_geometric_series(phi):
 @pytest.mark.slow
 def test_gaussian_noise_adds_squares_along_the_translation():
     """Rényi losses of Gaussian noise are α/2 times the sum of squared movements over variances (M15, M16)."""
-    chosen = pf.Scenario(pf.Secret("x", pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.7)), order_by="hour")
+    chosen = pf.Scenario(
+        pf.Secret("x", pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.7)), order_by="hour"
+    )
     data = pl.DataFrame({"hour": range(30), "x": [0.5] * 30})
     batch = pf.protect(data, chosen)
     plans = [
-        batch.filter(pl.col("hour") == hour).private_sum("x").plan(pf.Renyi(4, 0.5), noise=pf.Gaussian)
+        batch.filter(pl.col("hour") == hour)
+        .private_sum("x")
+        .plan(pf.Renyi(4, 0.5), noise=pf.Gaussian)
         for hour in range(30)
     ]
     sigma = plans[0].noises["x_sum"].scale
@@ -217,8 +243,12 @@ def test_one_release_costs_what_it_promises():
 def test_noise_without_a_pure_loss_is_refused_with_a_way_out():
     """Gaussian noise on windows of a chain has no pure total, and the error says what to do."""
     chosen = of_days(pf.MarkovChain(STAY))
-    data = pl.DataFrame({"hour": range(4), "group": ["a"] * 4, "day": [0] * 4, "state": [0, 1, 1, 0]})
-    plan = pf.protect(data, chosen).private_sum("state").plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
+    data = pl.DataFrame(
+        {"hour": range(4), "group": ["a"] * 4, "day": [0] * 4, "state": [0, 1, 1, 0]}
+    )
+    plan = (
+        pf.protect(data, chosen).private_sum("state").plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
+    )
     with pytest.raises(pf.Refused, match="AnyCorrelation"):
         pf.compose([plan, plan], chosen, pf.Pure)
     assert math.isfinite(pf.compose([plan, plan], chosen, pf.Approx.of(1e-6)).total)
@@ -230,7 +260,9 @@ def test_several_beliefs_count_by_the_worst():
     both = of_days([weak, strong])
     plans = daily(both, 2)
     total = pf.compose(plans, both).total
-    assert total == pytest.approx(max(pf.compose(plans, of_days(prior)).total for prior in (weak, strong)))
+    assert total == pytest.approx(
+        max(pf.compose(plans, of_days(prior)).total for prior in (weak, strong))
+    )
 
 
 def test_misuse_is_told():
@@ -248,7 +280,9 @@ def test_misuse_is_told():
 
 def xor():
     """Return a scenario with two fair bits whose sum modulo 2 is hidden, and rows of them."""
-    table = pf.Table({"s": [0, 1, 1, 0], "x": [0, 0, 1, 1], "y": [0, 1, 0, 1], "probability": [0.25] * 4})
+    table = pf.Table(
+        {"s": [0, 1, 1, 0], "x": [0, 0, 1, 1], "y": [0, 1, 0, 1], "probability": [0.25] * 4}
+    )
     return pf.Scenario(pf.Derived("s"), table), pl.DataFrame({"x": [0, 1, 1], "y": [0, 0, 1]})
 
 

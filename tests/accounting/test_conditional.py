@@ -17,8 +17,12 @@ RULE = ConditionalRule()
 def scenario_of(masses):
     rows = list(itertools.product(*map(range, masses.shape)))
     names = ["s", *"abcd"][: masses.ndim]
-    columns = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
-    return pf.Scenario(secret=pf.Derived("s"), prior=pf.Table({**columns, "probability": masses.ravel().tolist()}))
+    columns = {
+        name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    return pf.Scenario(
+        secret=pf.Derived("s"), prior=pf.Table({**columns, "probability": masses.ravel().tolist()})
+    )
 
 
 def product(rng, *sizes, exact=False):
@@ -27,7 +31,10 @@ def product(rng, *sizes, exact=False):
     laws = [[[Fraction(int(n), int(sum(row))) for n in row] for row in law] for law in laws]
     masses = np.array(
         [
-            [math.prod(law[s][i] for law, i in zip(laws, at, strict=True)) / 2 for at in np.ndindex(*sizes)]
+            [
+                math.prod(law[s][i] for law, i in zip(laws, at, strict=True)) / 2
+                for at in np.ndindex(*sizes)
+            ]
             for s in (0, 1)
         ]
     ).reshape(2, *sizes)
@@ -45,7 +52,9 @@ def truth_of(masses, columns, costs):
     laws = np.asarray(masses, float).reshape(2, -1)
     places = np.indices(masses.shape[1:]).reshape(masses.ndim - 1, -1)
     sums = [2.0 * places["abcd".index(column)] for column in columns]
-    return largest_ratio(laws / laws.sum(axis=1, keepdims=True), sums, [one.shape.noise.scale for one in costs])
+    return largest_ratio(
+        laws / laws.sum(axis=1, keepdims=True), sums, [one.shape.noise.scale for one in costs]
+    )
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -84,7 +93,8 @@ def test_renyi_losses_of_parts_add():
     rng = np.random.default_rng(3)
     scenario = scenario_of(product(rng, 2, 2))
     (first,), (second,) = (
-        costs_of(rng, scenario, column, noise=pf.Gaussian, promise=pf.Renyi(3.0, 0.2)) for column in "ab"
+        costs_of(rng, scenario, column, noise=pf.Gaussian, promise=pf.Renyi(3.0, 0.2))
+        for column in "ab"
     )
     assert close_above(RULE.renyi(asked(scenario, first, second), 3.0), 0.4)
     assert RULE.renyi(asked(scenario, first, second), 4.0) == math.inf
@@ -92,7 +102,12 @@ def test_renyi_losses_of_parts_add():
     assert RULE.pure(asked(scenario, first, second)) == math.inf
     moved = {asked(scenario).digest: 2.0}
     third = cost(
-        pf.Gaussian(1.0), [0, 2], scenario=scenario, column="a", coupled_movements=moved, promise=pf.Renyi(3.0, 9.0)
+        pf.Gaussian(1.0),
+        [0, 2],
+        scenario=scenario,
+        column="a",
+        coupled_movements=moved,
+        promise=pf.Renyi(3.0, 9.0),
     )
     assert close_above(RULE.renyi(asked(scenario, third, third, second), 3.0), 0.2 + 2 * 6.0)
 
@@ -107,7 +122,9 @@ def test_renyi_losses_add_release_by_release():
     assert close_above(RULE.renyi(asked(scenario, a), 2.0), own)
     assert close_above(RULE.renyi(asked(scenario, a, b), 2.0), 2 * own)
     assert close_above(RULE.renyi(asked(scenario, a, a, b), 2.0), 2 * own + any_two[0])
-    assert close_above(RULE.renyi(asked(scenario, a, b, b, a, b), 2.0), 2 * own + any_two[0] + 2 * any_two[1])
+    assert close_above(
+        RULE.renyi(asked(scenario, a, b, b, a, b), 2.0), 2 * own + any_two[0] + 2 * any_two[1]
+    )
 
 
 def test_renyi_losses_of_a_column_that_depends_on_one_read_before_are_of_any_two_values():
@@ -124,8 +141,12 @@ def test_renyi_totals_never_fall():
     rng = np.random.default_rng(6)
     for _ in range(40):
         scenario = scenario_of(product(rng, 2, 2, 2) if rng.random() < 0.5 else XOR)
-        columns = rng.choice(list("abc") if len(scenario.priors[0].names) > 3 else list("ab"), 5).tolist()
-        costs = costs_of(rng, scenario, *columns, promise=float(rng.uniform(0, 1)), row_movement=2.0)
+        columns = rng.choice(
+            list("abc") if len(scenario.priors[0].names) > 3 else list("ab"), 5
+        ).tolist()
+        costs = costs_of(
+            rng, scenario, *columns, promise=float(rng.uniform(0, 1)), row_movement=2.0
+        )
         totals = [RULE.renyi(asked(scenario, *costs[:count]), 2.0) for count in range(1, 6)]
         assert totals == sorted(totals)
 
@@ -136,12 +157,25 @@ XOR = np.array([[[1, 0], [0, 1]], [[0, 1], [1, 0]]]) / 4
 def test_xor_is_not_independent():
     """Every coin alone is independent of the secret, but not of the other coin given it."""
     scenario = scenario_of(XOR)
-    assert RULE.pure(asked(scenario, *(cost(pf.Laplace(1.0), [0, 1], column=c, promise=0.0) for c in "ab"))) == math.inf
+    assert (
+        RULE.pure(
+            asked(scenario, *(cost(pf.Laplace(1.0), [0, 1], column=c, promise=0.0) for c in "ab"))
+        )
+        == math.inf
+    )
 
 
 def test_parts_that_are_independent_in_pairs_only_are_one():
     """Three coins whose parity is the secret: any two are independent, all three are not."""
-    masses = np.array([[[[(i + j + k) % 2 == s for k in (0, 1)] for j in (0, 1)] for i in (0, 1)] for s in (0, 1)]) / 8
+    masses = (
+        np.array(
+            [
+                [[[(i + j + k) % 2 == s for k in (0, 1)] for j in (0, 1)] for i in (0, 1)]
+                for s in (0, 1)
+            ]
+        )
+        / 8
+    )
     scenario = scenario_of(masses)
     three = [cost(pf.Laplace(1.0), [0, 1], scenario=scenario, column=c, promise=0.0) for c in "abc"]
     assert RULE.pure(asked(scenario, *three)) == math.inf
@@ -156,14 +190,23 @@ def test_a_part_of_two_columns_stands_beside_a_free_one():
     costs = [cost(pf.Laplace(2.0), [0, 2], column=c, promise=100.0) for c in "abc"]
     total = RULE.pure(asked(scenario, *costs))
     assert close_above(
-        total, JointRule().pure(asked(scenario, *costs[:2])) + JointRule().pure(asked(scenario, costs[2]))
+        total,
+        JointRule().pure(asked(scenario, *costs[:2])) + JointRule().pure(asked(scenario, costs[2])),
     )
     assert truth_of(masses, "abc", costs) <= total + 1e-12
 
 
 def test_a_part_that_no_pair_gives_away_stands_beside_a_free_one():
     """Three coins of one parity, and a fourth column: two parts, and both count."""
-    parity = np.array([[[[(i + j + k) % 2 == s for k in (0, 1)] for j in (0, 1)] for i in (0, 1)] for s in (0, 1)]) / 8
+    parity = (
+        np.array(
+            [
+                [[[(i + j + k) % 2 == s for k in (0, 1)] for j in (0, 1)] for i in (0, 1)]
+                for s in (0, 1)
+            ]
+        )
+        / 8
+    )
     masses = parity[..., None] * np.array([[0.75, 0.25], [0.25, 0.75]])[:, None, None, None, :]
     costs = [cost(pf.Laplace(2.0), [0, 2], column=c, promise=100.0) for c in "abcd"]
     total = RULE.pure(asked(scenario_of(masses), *costs))
@@ -185,7 +228,10 @@ def test_what_cannot_occur_together_is_dependent_however_unlikely():
     rare = 2.0**-50
     one = np.array([[1 - 2 * rare, rare], [rare, 0.0]])
     scenario = scenario_of(np.array([one / 2, np.full((2, 2), 1 / 8)]))
-    assert RULE.pure(asked(scenario, *(cost(pf.Laplace(1.0), [0, 1], column=c) for c in "ab"))) == math.inf
+    assert (
+        RULE.pure(asked(scenario, *(cost(pf.Laplace(1.0), [0, 1], column=c) for c in "ab")))
+        == math.inf
+    )
 
 
 def test_order_does_not_matter():
@@ -193,11 +239,21 @@ def test_order_does_not_matter():
     rng = np.random.default_rng(6)
     scenario = scenario_of(product(rng, 2, 2, 2))
     costs = costs_of(rng, scenario, "a", "b", "b", "c", promise=100.0)
-    assert len({round(RULE.pure(asked(scenario, *some)), 10) for some in itertools.permutations(costs)}) == 1
+    assert (
+        len(
+            {round(RULE.pure(asked(scenario, *some)), 10) for some in itertools.permutations(costs)}
+        )
+        == 1
+    )
 
 
 def test_nothing_is_said_of_other_priors():
     """Only a table says what is independent given the secret."""
     free = pf.Scenario(secret=pf.Secret("a", domain=[0, 1]), prior=pf.Independent())
-    assert RULE.pure(asked(free, *(cost(pf.Laplace(1.0), [0, 1], column=c) for c in "ab"))) == math.inf
-    assert RULE.renyi(asked(free, *(cost(pf.Laplace(1.0), [0, 1], column=c) for c in "ab")), 2.0) == math.inf
+    assert (
+        RULE.pure(asked(free, *(cost(pf.Laplace(1.0), [0, 1], column=c) for c in "ab"))) == math.inf
+    )
+    assert (
+        RULE.renyi(asked(free, *(cost(pf.Laplace(1.0), [0, 1], column=c) for c in "ab")), 2.0)
+        == math.inf
+    )

@@ -40,7 +40,9 @@ CHAINS = {
     "that leaves": pf.MarkovChain([[0.3, 0.7], [0.6, 0.4]]),
     "with a period of its own": pf.MarkovChain([STAY, [[0.6, 0.4], [0.5, 0.5]], STAY], period=3),
     "that starts anywhere": pf.MarkovChain(STAY, initial="free"),
-    "of a class": pf.MarkovChain.between([[0.85, 0.05], [0.05, 0.85]], [[0.95, 0.15], [0.15, 0.95]]),
+    "of a class": pf.MarkovChain.between(
+        [[0.85, 0.05], [0.05, 0.85]], [[0.95, 0.15], [0.15, 0.95]]
+    ),
     "of three states": pf.MarkovChain([[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]),
 }
 
@@ -68,9 +70,9 @@ def test_what_is_forecast_is_what_is_spent():
     empty = spent_of(scenario, 2.0)
     for days in (1, 3, 5):
         ahead = forecast(empty, plans[0].cost, every=HOURS, until=HOURS * days, limit=pf.Pure(2.0))
-        assert spent_of(scenario, 2.0, *(plan.cost for plan in plans[:days])).total().total == pytest.approx(
-            ahead.total
-        )
+        assert spent_of(
+            scenario, 2.0, *(plan.cost for plan in plans[:days])
+        ).total().total == pytest.approx(ahead.total)
 
 
 def test_a_schedule_goes_on_where_it_is():
@@ -96,7 +98,9 @@ def test_limits_say_how_many_fit():
     assert none.fits == 0
 
 
-@pytest.mark.parametrize("prior", [pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5]), pf.AnyCorrelation()])
+@pytest.mark.parametrize(
+    "prior", [pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5]), pf.AnyCorrelation()]
+)
 def test_what_never_fades_has_no_end(prior):
     """A chain that never forgets, or rows that may be correlated for ever, cost without end, and it is said why."""
     scenario = of(prior)
@@ -109,14 +113,18 @@ def test_what_never_fades_has_no_end(prior):
 
 def test_rows_of_their_own_cost_once():
     """Independent rows of other days do not add, if the filter says that they are others; otherwise they do."""
-    scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.Independent(), order_by="hour", step="1h", public=["day"])
-    start = datetime(2026, 1, 1)  # noqa: DTZ001 - local time
-    data = pl.DataFrame({"hour": [start + timedelta(hours=hour) for hour in range(48)], "on": [0] * 48}).with_columns(
-        day=pl.col("hour").dt.date()
+    scenario = pf.Scenario(
+        pf.Secret("on", [0, 1]), pf.Independent(), order_by="hour", step="1h", public=["day"]
     )
+    start = datetime(2026, 1, 1)  # noqa: DTZ001 - local time
+    data = pl.DataFrame(
+        {"hour": [start + timedelta(hours=hour) for hour in range(48)], "on": [0] * 48}
+    ).with_columns(day=pl.col("hour").dt.date())
     batch = pf.protect(data, scenario)
     daily = batch.filter(pl.col("day") == date(2026, 1, 1)).private_sum("on").plan(pf.Pure(1.0))
-    hourly = batch.filter(pl.col("hour").is_between(start, start + timedelta(hours=1), closed="left"))
+    hourly = batch.filter(
+        pl.col("hour").is_between(start, start + timedelta(hours=1), closed="left")
+    )
     whole = batch.private_sum("on").plan(pf.Pure(1.0))
     for plan, every in ((daily, "1d"), (hourly.private_sum("on").plan(pf.Pure(1.0)), "1h")):
         found = forecast(spent_of(scenario, 3.0), plan.cost, every=every, limit=pf.Pure(3.0))
@@ -131,7 +139,9 @@ def test_windows_that_overlap_cost_more():
     one = plan_of(scenario)
     two = plan_of(scenario, hours=2 * HOURS, epsilon=2 * HOURS / noise, bound=pf.Group())
     empty = spent_of(scenario, 9.0)
-    single, double = (forecast(empty, plan.cost, every=HOURS, limit=pf.Pure(9.0)).total for plan in (one, two))
+    single, double = (
+        forecast(empty, plan.cost, every=HOURS, limit=pf.Pure(9.0)).total for plan in (one, two)
+    )
     assert single < double < 2 * single * 1.01
 
 
@@ -156,20 +166,31 @@ def test_durations_are_whole_steps():
     """A day is 24 hours; a duration that is no whole number of steps is refused."""
     scenario = of(pf.MarkovChain(STAY), step="1h")
     hours = [datetime(2026, 1, 1) + timedelta(hours=hour) for hour in range(HOURS)]  # noqa: DTZ001 - local time
-    plan = pf.protect(pl.DataFrame({"hour": hours, "on": [0] * HOURS}), scenario).private_sum("on").plan(pf.Pure(0.8))
+    plan = (
+        pf.protect(pl.DataFrame({"hour": hours, "on": [0] * HOURS}), scenario)
+        .private_sum("on")
+        .plan(pf.Pure(0.8))
+    )
     spent = spent_of(scenario, 2.0)
-    by_steps, by_days = (forecast(spent, plan.cost, every=every, limit=pf.Pure(2.0)) for every in (24, "1d"))
+    by_steps, by_days = (
+        forecast(spent, plan.cost, every=every, limit=pf.Pure(2.0)) for every in (24, "1d")
+    )
     assert by_steps.total == by_days.total
     with pytest.raises(pf.UsageError):
         forecast(spent, plan.cost, every="90m", limit=pf.Pure(2.0))
 
 
-@pytest.mark.parametrize("prior", [pf.MarkovChain(STAY), CHAINS["of a class"]], ids=["one chain", "a class"])
+@pytest.mark.parametrize(
+    "prior", [pf.MarkovChain(STAY), CHAINS["of a class"]], ids=["one chain", "a class"]
+)
 def test_one_more_release_is_allowed_without_a_look_at_all_steps(prior, monkeypatch):
     """Along chains that start at rest: where what steps tell for ever is below the limit, and losses added are not."""
     scenario, asked_for = of(prior), []
     cost = plan_of(scenario, hours=4, epsilon=0.3).cost
-    days = [msgspec.structs.replace(cost, offset=4 * day, steps_seen=(0, 4 * day + 3)) for day in range(9)]
+    days = [
+        msgspec.structs.replace(cost, offset=4 * day, steps_seen=(0, 4 * day + 3))
+        for day in range(9)
+    ]
     monkeypatch.setattr(messages, "leak", lambda *given: asked_for.append(given))
     spent = spent_of(scenario, 1.6, *days[:8])
     assert spent.total([days[8]], enough=1.6).total < 1.6
@@ -177,12 +198,17 @@ def test_one_more_release_is_allowed_without_a_look_at_all_steps(prior, monkeypa
 
 
 @pytest.mark.parametrize(
-    "secret", thinned([pf.Secret("on", [0, 1]), pf.Derived("kind", column="on", domain=[0, 1])], 0.5)
+    "secret",
+    thinned([pf.Secret("on", [0, 1]), pf.Derived("kind", column="on", domain=[0, 1])], 0.5),
 )
 def test_accounts_of_a_class_allow_what_was_foreseen(secret):
     """As many releases fit as `fits` and `remaining` say, with totals that were foreseen; for ever there is no end."""
-    scenario = pf.Scenario(secret, pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), within="house")
-    batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "on": [0, 1] * 3}), scenario).private_sum("on")
+    scenario = pf.Scenario(
+        secret, pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), within="house"
+    )
+    batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "on": [0, 1] * 3}), scenario).private_sum(
+        "on"
+    )
     cost, small = (batch.plan(pf.Pure(epsilon)).cost for epsilon in (0.3, 0.006))
     spent = spent_of(scenario, 2.0, small, cost)
     ever = forecast(spent, cost, every=1, limit=pf.Pure(2.0))
@@ -197,7 +223,9 @@ def test_accounts_of_a_class_allow_what_was_foreseen(secret):
 
 def test_an_account_stays_with_its_way_of_counting():
     """Under a limit that is not pure, totals are always worked out by the way that suited the first release."""
-    scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="hour")
+    scenario = pf.Scenario(
+        pf.Secret("x", pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="hour"
+    )
     data = pl.DataFrame({"hour": range(4), "x": np.linspace(0, 1, 4)})
     limit = pf.Approx(4.0, 1e-6)
     batch = pf.protect(data, scenario).private_sum("x")
@@ -219,10 +247,15 @@ def test_a_quick_total_is_never_below_the_tightest(seed):
     """What says yes quickly is an upper bound of the total, for windows in any order that overlap in any way."""
     rng = np.random.default_rng(seed)
     scenario, many = (of(pf.MarkovChain(STAY)), 30) if seed < 6 else (of(CHAINS["of a class"]), 8)
-    plans = [plan_of(scenario, hours=hours, epsilon=0.05 * hours, bound=pf.Group()) for hours in (3, 5, 9)]
+    plans = [
+        plan_of(scenario, hours=hours, epsilon=0.05 * hours, bound=pf.Group())
+        for hours in (3, 5, 9)
+    ]
     costs = [
         msgspec.structs.replace(plans[kind].cost, offset=first, steps_seen=(0, 80))
-        for kind, first in zip(rng.integers(0, 3, many).tolist(), rng.integers(0, 60, many).tolist(), strict=True)
+        for kind, first in zip(
+            rng.integers(0, 3, many).tolist(), rng.integers(0, 60, many).tolist(), strict=True
+        )
     ]
     costs = sorted(costs, key=lambda cost: cost.offset) if seed % 2 else costs
     spent = spent_of(scenario, 99.0)

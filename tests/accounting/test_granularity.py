@@ -18,7 +18,9 @@ from pufferflow.accounting.rules.additive import GranularityRule
 RULE = GranularityRule()
 LEVELS = [0, 1, 2, 3]
 FREE = pf.Scenario(secret=pf.Secret("level", domain=LEVELS), prior=pf.Independent())
-NEAR = pf.Scenario(secret=pf.Secret("level", domain=LEVELS, pairs="adjacent"), prior=pf.Independent())
+NEAR = pf.Scenario(
+    secret=pf.Secret("level", domain=LEVELS, pairs="adjacent"), prior=pf.Independent()
+)
 
 
 def pairs_of(scenario):
@@ -27,7 +29,10 @@ def pairs_of(scenario):
 
 def releases(rng, count=3, noise=pf.Laplace):
     return [
-        (noise(float(rng.uniform(0.5, 3))), rng.integers(-3, 4, (int(rng.integers(1, 3)), 4)).astype(float))
+        (
+            noise(float(rng.uniform(0.5, 3))),
+            rng.integers(-3, 4, (int(rng.integers(1, 3)), 4)).astype(float),
+        )
         for _ in range(count)
     ]
 
@@ -60,8 +65,12 @@ def test_gaussian_movements_add_like_squares():
     both = cost(pf.Gaussian(2.0), [0, 6, 6, 6]), cost(pf.Gaussian(1.0), [0, 4, 4, 4])
     assert close_above(RULE.gaussian(asked(FREE, *both)), 5.0)
     third = pf.Laplace(1.0).gdp(2.0)
-    assert close_above(RULE.gaussian(asked(FREE, *both, cost(pf.Laplace(1.0), [0, 2, 2, 2]))), math.hypot(5, third))
-    assert RULE.gaussian(asked(FREE, *both, cost(pf.GeneralizedCauchy(1.0), [0, 1, 1, 1]))) == math.inf
+    assert close_above(
+        RULE.gaussian(asked(FREE, *both, cost(pf.Laplace(1.0), [0, 2, 2, 2]))), math.hypot(5, third)
+    )
+    assert (
+        RULE.gaussian(asked(FREE, *both, cost(pf.GeneralizedCauchy(1.0), [0, 1, 1, 1]))) == math.inf
+    )
     assert RULE.pure(asked(FREE, *both)) == math.inf
 
 
@@ -87,7 +96,12 @@ def test_order_does_not_matter_and_more_never_cost_less(seed):
         for loss in (RULE.pure, lambda one: RULE.renyi(one, 2.5)):
             totals = [loss(asked(FREE, *some[: n + 1])) for n in range(4)]
             assert totals == sorted(totals)
-            assert len({round(loss(asked(FREE, *order)), 12) for order in itertools.permutations(some)}) == 1
+            assert (
+                len(
+                    {round(loss(asked(FREE, *order)), 12) for order in itertools.permutations(some)}
+                )
+                == 1
+            )
 
 
 def test_one_release_alone_costs_what_it_promises():
@@ -99,7 +113,9 @@ def test_one_release_alone_costs_what_it_promises():
 
 def test_on_an_interval_movements_are_those_of_its_paired_values():
     """`alone` tells every sum at two paired values."""
-    scenario = pf.Scenario(secret=pf.Secret("level", domain=pf.Interval(0, 10)), prior=pf.Independent())
+    scenario = pf.Scenario(
+        secret=pf.Secret("level", domain=pf.Interval(0, 10)), prior=pf.Independent()
+    )
     one = cost(pf.Laplace(2.0), independent_moves=((0.0, 10.0), (3.0, 1.0)))
     assert close_above(RULE.pure(asked(scenario, one, one)), 12.0)
     assert RULE.pure(asked(scenario, cost(pf.Laplace(2.0), [0, 1]))) == math.inf
@@ -135,5 +151,8 @@ def test_filters_on_what_is_missing_keep_rows_apart():
         ([day.is_not_null(), day > 1], 2.0),
         ([day.is_null(), (day > 1) | day.is_null()], 2.0),
     ):
-        plans = [pf.protect(frame, scenario).filter(one).private_sum("level").plan(pf.Pure(1.0)) for one in filters]
+        plans = [
+            pf.protect(frame, scenario).filter(one).private_sum("level").plan(pf.Pure(1.0))
+            for one in filters
+        ]
         assert pf.compose(plans, scenario).total == pytest.approx(expected)

@@ -20,7 +20,9 @@ def table(masses, **options):
     """A table of a secret s and columns a, b, c, … from an array of masses; exact ones stay so."""
     rows = list(itertools.product(*map(range, masses.shape)))
     names = ["s", "a", "b", "c"][: masses.ndim]
-    columns = {name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)
+    }
     return pf.Table({**columns, "probability": masses.ravel().tolist()}, **options)
 
 
@@ -33,7 +35,9 @@ def random_masses(rng, shape, *, exact=False):
     weights[(slice(None), *([0] * (len(shape) - 1)))] += 1
     if not exact:
         return weights / weights.sum()
-    return np.array([Fraction(int(w), int(weights.sum())) for w in weights.ravel()], dtype=object).reshape(shape)
+    return np.array(
+        [Fraction(int(w), int(weights.sum())) for w in weights.ravel()], dtype=object
+    ).reshape(shape)
 
 
 def truth_of(masses, releases):
@@ -46,13 +50,20 @@ def truth_of(masses, releases):
 
 
 def costs_of(releases, **fields):
-    return [cost(pf.Laplace(scale), values, column="abc"[axis], **fields) for axis, values, scale in releases]
+    return [
+        cost(pf.Laplace(scale), values, column="abc"[axis], **fields)
+        for axis, values, scale in releases
+    ]
 
 
 def random_releases(rng, masses, count):
     axes = rng.integers(0, masses.ndim - 1, count)
     return [
-        (int(axis), rng.integers(-2, 4, masses.shape[1 + axis]).astype(float), float(rng.uniform(0.4, 3)))
+        (
+            int(axis),
+            rng.integers(-2, 4, masses.shape[1 + axis]).astype(float),
+            float(rng.uniform(0.4, 3)),
+        )
         for axis in axes
     ]
 
@@ -77,7 +88,9 @@ def test_two_valued_columns_cost_exactly_what_they_tell():
     """A row of two values and one release of it: g's maximum is attained in the tails."""
     masses = np.array([[0.35, 0.15], [0.2, 0.3]])
     releases = [(0, [0.0, 1.0], 0.7), (0, [0.0, 2.0], 1.3)]
-    assert close_above(RULE.pure(asked(scenario_of(masses), *costs_of(releases))), truth_of(masses, releases))
+    assert close_above(
+        RULE.pure(asked(scenario_of(masses), *costs_of(releases))), truth_of(masses, releases)
+    )
 
 
 def test_other_noises_are_added_up_too():
@@ -86,7 +99,10 @@ def test_other_noises_are_added_up_too():
     noises = [pf.Laplace(1.0), pf.GeneralizedCauchy(1.5, 4), pf.Staircase(1.0, 0.7)]
     columns = ["a", "b", "b"]
     total = RULE.pure(
-        asked(scenario_of(masses), *(cost(n, [0, 1], column=c) for n, c in zip(noises, columns, strict=True)))
+        asked(
+            scenario_of(masses),
+            *(cost(n, [0, 1], column=c) for n, c in zip(noises, columns, strict=True)),
+        )
     )
     laws = masses.reshape(2, 4) / masses.sum(axis=(1, 2))[:, None]
     places = np.indices((2, 2)).reshape(2, 4)
@@ -103,7 +119,10 @@ def test_other_noises_are_added_up_too():
 
 def test_xor_is_found_out():
     """Each coin alone costs nothing, without any noise; together they reveal the secret."""
-    first, second = cost(pf.Laplace(0.0), [0, 1], column="a"), cost(pf.Laplace(0.0), [0, 1], column="b")
+    first, second = (
+        cost(pf.Laplace(0.0), [0, 1], column="a"),
+        cost(pf.Laplace(0.0), [0, 1], column="b"),
+    )
     scenario = scenario_of(XOR)
     assert RULE.pure(asked(scenario, first)) == RULE.pure(asked(scenario, second)) == 0
     assert RULE.pure(asked(scenario, first, first)) == 0
@@ -114,18 +133,29 @@ def test_xor_is_found_out():
 
 def test_xor_with_one_noisy_coin_costs_what_the_noise_lets_through():
     """The other coin known, the noisy one is the secret."""
-    first, second = cost(pf.Laplace(0.0), [0, 1], column="a"), cost(pf.Laplace(2.0), [0, 1], column="b")
+    first, second = (
+        cost(pf.Laplace(0.0), [0, 1], column="a"),
+        cost(pf.Laplace(2.0), [0, 1], column="b"),
+    )
     scenario = scenario_of(XOR)
     assert close_above(RULE.pure(asked(scenario, first, second)), 0.5)
-    assert close_above(RULE.fixed(asked(scenario, first, second), pf.Renyi.of(alpha=3)), pf.Laplace(2.0).renyi(1, 3))
+    assert close_above(
+        RULE.fixed(asked(scenario, first, second), pf.Renyi.of(alpha=3)),
+        pf.Laplace(2.0).renyi(1, 3),
+    )
     assert RULE.pure(asked(scenario, second, second)) == 0
 
 
 def test_an_answer_without_noise_must_not_tell_anything_itself():
     """However little its law moves: only the prior would hide the secret then."""
     masses = np.array([[0.26, 0.24], [0.25, 0.25]])
-    assert RULE.pure(asked(scenario_of(masses), cost(pf.Laplace(0.0), [0, 1], column="a"))) == math.inf
-    assert RULE.pure(asked(scenario_of(masses), cost(pf.Gaussian(1.0), [0, 1], column="a"))) == math.inf
+    assert (
+        RULE.pure(asked(scenario_of(masses), cost(pf.Laplace(0.0), [0, 1], column="a"))) == math.inf
+    )
+    assert (
+        RULE.pure(asked(scenario_of(masses), cost(pf.Gaussian(1.0), [0, 1], column="a")))
+        == math.inf
+    )
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -133,8 +163,12 @@ def test_shares_that_differ_by_rounding_only_are_counted_not_refused(exact):
     """Floats that should be equal may not be: what they differ by is added. Rational ones have to be equal."""
     little = Fraction(1, 2**50) if exact else 2.0**-50
     half = Fraction(1, 2) if exact else 0.5
-    masses = np.array([[half / 2, half / 2], [half * (half + little), half * (half - little)]], dtype=object)
-    total = RULE.pure(asked(scenario_of(masses if exact else masses.astype(float)), cost(pf.Laplace(0.0), [0, 1])))
+    masses = np.array(
+        [[half / 2, half / 2], [half * (half + little), half * (half - little)]], dtype=object
+    )
+    total = RULE.pure(
+        asked(scenario_of(masses if exact else masses.astype(float)), cost(pf.Laplace(0.0), [0, 1]))
+    )
     assert total == math.inf if exact else 2.0**-50 < total < 2.0**-45
 
 
@@ -147,7 +181,10 @@ def test_order_does_not_matter_and_more_never_cost_less(seed):
         costs = costs_of(random_releases(rng, masses, 4))
         totals = [RULE.pure(asked(scenario_of(masses), *costs[: n + 1])) for n in range(4)]
         assert all(before <= after + 1e-12 for before, after in itertools.pairwise(totals))
-        found = {round(RULE.pure(asked(scenario_of(masses), *some)), 10) for some in itertools.permutations(costs)}
+        found = {
+            round(RULE.pure(asked(scenario_of(masses), *some)), 10)
+            for some in itertools.permutations(costs)
+        }
         assert len(found) == 1
 
 
@@ -209,7 +246,10 @@ def test_every_repetition_counts():
 def test_vectors_of_several_noises_or_of_many_answers_are_not_looked_through():
     """Mixed families have no norm in common; pure totals do not need one."""
     scenario = scenario_of(XOR)
-    mixed = [cost(pf.Laplace(1.0), [0, 1], column="a"), cost(pf.GeneralizedCauchy(1.0), [0, 1], column="b")]
+    mixed = [
+        cost(pf.Laplace(1.0), [0, 1], column="a"),
+        cost(pf.GeneralizedCauchy(1.0), [0, 1], column="b"),
+    ]
     assert RULE.fixed(asked(scenario, *mixed), pf.Renyi.of(alpha=2)) == math.inf
     assert RULE.fixed(asked(scenario, *mixed[:1] * 2000), pf.Renyi.of(alpha=2)) == math.inf
     assert math.isfinite(RULE.pure(asked(scenario, *mixed)))
@@ -220,7 +260,9 @@ def test_a_reference_is_a_table():
     people = pf.Reference("people", {"ill": ["no", "no", "yes", "yes"], "score": [0, 1, 1, 2]})
     prior = pf.Empirical(people, secret="ill", released="score")
     scenario = pf.Scenario(secret=pf.Derived("ill"), prior=prior)
-    total = RULE.pure(asked(scenario, cost(pf.Laplace(2.0), [0, 1, 2]), cost(pf.Laplace(4.0), [0, 1, 2])))
+    total = RULE.pure(
+        asked(scenario, cost(pf.Laplace(2.0), [0, 1, 2]), cost(pf.Laplace(4.0), [0, 1, 2]))
+    )
     truth = largest_ratio([[0.5, 0.5, 0], [0, 0.5, 0.5]], [[0, 1, 2]] * 2, [2.0, 4.0])
     assert truth - 1e-12 <= total <= 0.75 + 1e-9
 
@@ -242,4 +284,6 @@ def test_nothing_is_said_of_other_priors_nor_of_unknown_columns():
     assert RULE.pure(asked(scenario_of(XOR, shared="s"), one)) == math.inf
     assert RULE.pure(asked(free, one)) == math.inf
     assert RULE.pure(asked(scenario_of(XOR), cost(pf.Laplace(1.0), [0, 1], column="z"))) == math.inf
-    assert RULE.pure(asked(scenario_of(XOR), cost(pf.Laplace(1.0), [0, 1, 2], column="a"))) == math.inf
+    assert (
+        RULE.pure(asked(scenario_of(XOR), cost(pf.Laplace(1.0), [0, 1, 2], column="a"))) == math.inf
+    )

@@ -22,7 +22,12 @@ from pufferflow.sensitivity.shift import scattered
 STEP = 2.0**-30
 PHIS = [0.9, -0.8, (-0.3, 0.8)]
 MORE = [0.0, 0.97, -0.2, (0.3, 0.6), (-0.7, 0.4)]
-DOMAINS = [pf.Interval(0, 1), pf.Interval(-3, 5), [0, 1, 3], pf.Bins([0, 1, 2.5], values=[0.0, 1.0])]
+DOMAINS = [
+    pf.Interval(0, 1),
+    pf.Interval(-3, 5),
+    [0, 1, 3],
+    pf.Bins([0, 1, 2.5], values=[0.0, 1.0]),
+]
 DAY = 24
 
 
@@ -38,9 +43,14 @@ def scenario_of(phi, domain, secret=pf.Secret, **options):
 def shape_of(rng, scenario, noise, sums=2):
     """Return a random shape: runs with gaps and cells, functions that rise or fall, of which rows may move apart."""
     points = len(scenario.secret.domain.points)
-    tables = tuple(tuple(row) for row in (rng.random((sums, points)) * rng.choice([1, 10])).tolist())
+    tables = tuple(
+        tuple(row) for row in (rng.random((sums, points)) * rng.choice([1, 10])).tolist()
+    )
     ends = list(accumulate(rng.integers(1, 4, 6).tolist()))
-    runs = tuple((low, high, cell % 2) for cell, (low, high) in enumerate(zip(ends[::2], ends[1::2], strict=True)))
+    runs = tuple(
+        (low, high, cell % 2)
+        for cell, (low, high) in enumerate(zip(ends[::2], ends[1::2], strict=True))
+    )
     whole = not scenario.secret.domain.finite
     return Shape(
         promise=pf.Pure(1.0),
@@ -59,7 +69,11 @@ def shape_of(rng, scenario, noise, sums=2):
 
 def dense(scenario, costs, norm):
     """Return the movement of all sums as answers of one statistic, each with what rounding adds: as by definition."""
-    spans = [(low + cost.offset, high + cost.offset) for cost in costs for low, high, _ in cost.shape.rows.runs]
+    spans = [
+        (low + cost.offset, high + cost.offset)
+        for cost in costs
+        for low, high, _ in cost.shape.rows.runs
+    ]
     first, last = min(low for low, _ in spans), max(high for _, high in spans)
     if isinstance(scenario.secret, pf.Initial):
         first = min(first, int(costs[0].start))
@@ -76,13 +90,17 @@ def dense(scenario, costs, norm):
                 weights.append(row)
                 tables.append((table - table.min()) / shape.noise.scale)
                 rounding.append(row.sum() * grown / shape.noise.scale)
-    statistic = pf.Statistic(np.array(weights), np.array(tables), np.arange(last - first, dtype=float), column="x")
+    statistic = pf.Statistic(
+        np.array(weights), np.array(tables), np.arange(last - first, dtype=float), column="x"
+    )
     apart = any(cost.shape.unsigned or cost.shape.rows.covers for cost in costs)
     laws = (scattered if apart else implied)(scenario.priors[0], statistic, scenario.secret)
     return laws.winf(norm).length + float(np.linalg.norm(rounding, norm)), apart
 
 
-@pytest.mark.parametrize("phis", thinned([PHIS, pytest.param(MORE, marks=pytest.mark.slow)], 0.25), ids=["few", "more"])
+@pytest.mark.parametrize(
+    "phis", thinned([PHIS, pytest.param(MORE, marks=pytest.mark.slow)], 0.25), ids=["few", "more"]
+)
 @pytest.mark.parametrize(
     ("domain", "norm", "noise", "secret"),
     thinned(
@@ -105,7 +123,10 @@ def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise,
         often = (
             1 if scenario.secret.domain.finite else 2
         )  # in classes one pair of values is the worst for all functions
-        costs = [Cost(shapes[int(rng.integers(often))], int(rng.integers(0, 90)), start=0.0) for _ in range(6)]
+        costs = [
+            Cost(shapes[int(rng.integers(often))], int(rng.integers(0, 90)), start=0.0)
+            for _ in range(6)
+        ]
         costs += [costs[0]] * 2
         movements = Movements(scenario, scenario.priors[0], costs[:2])
         found = [movements.length(norm), movements.length(norm, costs[2:])]
@@ -122,7 +143,9 @@ def test_sums_step_by_step_are_those_of_one_dense_statistic(domain, norm, noise,
 
 def plan_of(phi, promise, domain=None, **options):
     scenario = scenario_of(phi, pf.Interval(0, 1) if domain is None else domain)
-    data = pl.DataFrame({"hour": range(DAY), "x": [0.5 if domain is None else domain.values[0]] * DAY})
+    data = pl.DataFrame(
+        {"hour": range(DAY), "x": [0.5 if domain is None else domain.values[0]] * DAY}
+    )
     return scenario, pf.protect(data, scenario).private_sum("x").plan(promise, **options)
 
 
@@ -135,7 +158,11 @@ LIMITS = {
     "approx": (pf.Pure(0.1), pf.Approx(2.0, 1e-6), {}),
     "gaussian": (pf.Approx(0.5, 1e-6), pf.Approx(2.0, 1e-6), {"noise": pf.Gaussian}),
     "renyi": (pf.Renyi(4, 0.3), pf.Renyi(4, 2.0), {"noise": pf.Gaussian}),
-    "approximate renyi": (pf.ApproxRenyi(4, 0.3, 1e-6), pf.ApproxRenyi(4, 2.0, 1e-6), {"noise": pf.Gaussian}),
+    "approximate renyi": (
+        pf.ApproxRenyi(4, 0.3, 1e-6),
+        pf.ApproxRenyi(4, 2.0, 1e-6),
+        {"noise": pf.Gaussian},
+    ),
 }
 
 
@@ -157,7 +184,10 @@ def test_a_year_of_days_does_not_jump(limit):
     assert totals[-1] <= totals[6] * (1 + 1e-5)
     assert totals[-1] <= before.total
     after = forecast(spent, plan.cost, every=DAY, limit=allowed)
-    assert (math.isinf(after.total), after.fits > 100_000) == (not getattr(allowed, "delta", 0), True)
+    assert (math.isinf(after.total), after.fits > 100_000) == (
+        not getattr(allowed, "delta", 0),
+        True,
+    )
     if math.isfinite(after.total):
         assert after.total == pytest.approx(before.total, rel=1e-9)
         assert after.total == pytest.approx(totals[-1], rel=2e-5)
@@ -201,7 +231,10 @@ def test_far_rows_cross_borders_as_seldom_as_is_said(phi, mean):
                 mean + size**d * (low - mean),
                 size**d * (high - low),
             )
-            return sum(ndtr((edge - centre) / scale) - ndtr((edge - move - centre) / scale) for edge in domain.edges)
+            return sum(
+                ndtr((edge - centre) / scale) - ndtr((edge - move - centre) / scale)
+                for edge in domain.edges
+            )
 
         assert 2 * sum(crossing(d) for d in range(int(far) + 1, int(far) + 400)) <= spare
     if mean >= 0:  # where the borders are, it is not much farther than it needs to be
@@ -260,10 +293,14 @@ def test_a_schedule_is_its_releases(every, times):
     shapes = [shape_of(rng, scenario, pf.Laplace) for _ in range(2)]
     made = [Cost(shapes[1], int(shift)) for shift in rng.integers(0, 200, 6)]
     movements = Movements(scenario, scenario.priors[0], made)
-    listed = [Cost(shapes[0], every * turn) for turn in range(200 if math.isinf(times) else int(times))]
+    listed = [
+        Cost(shapes[0], every * turn) for turn in range(200 if math.isinf(times) else int(times))
+    ]
     spare = 1e-9 if math.isinf(times) else 0.0
     one = movements.length(1, listed, spare=spare)
-    all_at_once = movements.length(1, schedule=RepeatedRelease(listed[0], every, times), spare=spare)
+    all_at_once = movements.length(
+        1, schedule=RepeatedRelease(listed[0], every, times), spare=spare
+    )
     assert one <= all_at_once * (1 + 1e-12)
     assert all_at_once == pytest.approx(one, rel=1e-8)
 

@@ -42,21 +42,35 @@ def near_tables(rng, width):
         joint.sum(axis=2),
         joint.sum(axis=1),
     )
-    given = tuple(LawsGiven(*question, around(law, width)) for question, law in zip(questions, laws, strict=True))
-    return TablesNear(tuple(sizes), tuple(tuple(range(size)) for size in sizes.values()), given, width)
+    given = tuple(
+        LawsGiven(*question, around(law, width))
+        for question, law in zip(questions, laws, strict=True)
+    )
+    return TablesNear(
+        tuple(sizes), tuple(tuple(range(size)) for size in sizes.values()), given, width
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_totals_about_a_row_are_never_below_the_truth(seed):
     """Releases that read one column or the other, under random members of the joint law of both."""
     rng = np.random.default_rng(seed)
-    prior, columns = near_tables(rng, 0.05), [str(rng.choice(["x", "y"])) for _ in range(int(rng.integers(1, 4)))]
+    prior, columns = (
+        near_tables(rng, 0.05),
+        [str(rng.choice(["x", "y"])) for _ in range(int(rng.integers(1, 4)))],
+    )
     points = np.array(list(itertools.product(range(2), range(3))))
     values = [rng.integers(-2, 3, 2 if name == "x" else 3).tolist() for name in columns]
     scales = rng.uniform(0.5, 3, len(columns)).tolist()
-    sums = [np.array(table)[points[:, "xy".index(name)]] for name, table in zip(columns, values, strict=True)]
+    sums = [
+        np.array(table)[points[:, "xy".index(name)]]
+        for name, table in zip(columns, values, strict=True)
+    ]
     scenario = pf.Scenario(secret=pf.Derived("ill"), prior=prior)
-    costs = [cost(pf.Laplace(s), v, column=name) for s, v, name in zip(scales, values, columns, strict=True)]
+    costs = [
+        cost(pf.Laplace(s), v, column=name)
+        for s, v, name in zip(scales, values, columns, strict=True)
+    ]
     total = NearRule().pure(asked(scenario, *costs))
     (_, laws) = prior.given("ill", ["x", "y"])
     truth = max(largest_ratio(member(rng, laws), sums, scales) for _ in range(30))
@@ -69,8 +83,14 @@ def test_the_total_of_a_column_that_is_the_secret_is_its_own_loss():
     """Whoever reads the hidden column itself sees it, whatever the laws of the others."""
     prior = near_tables(np.random.default_rng(0), 0.05)
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=prior)
-    assert NearRule().pure(asked(scenario, cost(pf.Laplace(2.0), [0, 1], column="x"))) == pytest.approx(0.5)
-    both = asked(scenario, cost(pf.Laplace(2.0), [0, 1], column="x"), cost(pf.Laplace(1.0), [0, 1, 2], column="y"))
+    assert NearRule().pure(
+        asked(scenario, cost(pf.Laplace(2.0), [0, 1], column="x"))
+    ) == pytest.approx(0.5)
+    both = asked(
+        scenario,
+        cost(pf.Laplace(2.0), [0, 1], column="x"),
+        cost(pf.Laplace(1.0), [0, 1, 2], column="y"),
+    )
     assert 0.5 < NearRule().pure(both) <= 2.5 + 1e-12
 
 
@@ -83,10 +103,17 @@ def test_totals_about_a_group_are_never_below_the_truth(seed, derived):
     prior = LatentClassesNear(
         around(rng.dirichlet([2, 2], 1), 0.05), around(rng.dirichlet([2] * points, 2), 0.05), 0.05
     )
-    asks = [sorted(rng.choice(size, int(rng.integers(1, size + 1)), replace=False).tolist()) for _ in range(2)]
+    asks = [
+        sorted(rng.choice(size, int(rng.integers(1, size + 1)), replace=False).tolist())
+        for _ in range(2)
+    ]
     tables, scales = rng.integers(-2, 3, (2, points)), rng.uniform(0.5, 3, 2)
     domain = list(range(points))
-    secret = pf.Derived("kind", column="level", domain=domain) if derived else pf.Secret("level", domain=domain)
+    secret = (
+        pf.Derived("kind", column="level", domain=domain)
+        if derived
+        else pf.Secret("level", domain=domain)
+    )
     scenario = pf.Scenario(secret=secret, prior=prior, within="house")
     costs = [
         cost(pf.Laplace(s), t.tolist(), rows=(len(a), size - len(a)))

@@ -31,7 +31,11 @@ def inside(region, value):
     if value is None:
         return False
     low = region.low is None or value > region.low or (value == region.low and not region.low_open)
-    high = region.high is None or value < region.high or (value == region.high and not region.high_open)
+    high = (
+        region.high is None
+        or value < region.high
+        or (value == region.high and not region.high_open)
+    )
     return low and high
 
 
@@ -40,7 +44,13 @@ def random_region(rng):
         some = rng.choice(len(UNIVERSE), int(rng.integers(1, 4)), replace=False)
         return number(*(UNIVERSE[i] for i in some))
     low, high = (None if rng.random() < 0.2 else int(v) for v in rng.integers(0, 4, 2))
-    return Region("number", low=low, high=high, low_open=bool(rng.integers(2)), high_open=bool(rng.integers(2)))
+    return Region(
+        "number",
+        low=low,
+        high=high,
+        low_open=bool(rng.integers(2)),
+        high_open=bool(rng.integers(2)),
+    )
 
 
 def test_two_regions_meet_exactly_where_a_value_is_in_both():
@@ -79,7 +89,11 @@ def test_equal_regions_are_stored_alike():
     """Order, repetition and the type of a number leave no trace; what is stored comes back."""
     assert number(2, 1.0, 1) == number(1, 2.0)
     assert msgspec.json.encode(number(2.0, 1)) == msgspec.json.encode(number(1, 2))
-    for region in (number(1, 0.5, None), Region("text", labels=("b", "a")), Region("moment", low=3, high_open=True)):
+    for region in (
+        number(1, 0.5, None),
+        Region("text", labels=("b", "a")),
+        Region("moment", low=3, high_open=True),
+    ):
         assert msgspec.json.decode(msgspec.json.encode(region), type=Region) == region
 
 
@@ -108,7 +122,10 @@ def points_of(costs, columns):
         there = frozenset(
             i
             for i, cost in enumerate(costs)
-            if all(name not in cost or inside(cost[name], v) for name, v in zip(columns, point, strict=True))
+            if all(
+                name not in cost or inside(cost[name], v)
+                for name, v in zip(columns, point, strict=True)
+            )
         )
         found.add(there)
     return {one for one in found if one and not any(one < other for other in found)}
@@ -124,7 +141,11 @@ def test_sets_are_those_with_a_common_point(columns):
             for _ in range(rng.integers(1, 7))
         ]
         found = {frozenset(some) for some in overlapping(costs, columns)}
-        nowhere = {frozenset([i]) for i, cost in enumerate(costs) if any(region.empty for region in cost.values())}
+        nowhere = {
+            frozenset([i])
+            for i, cost in enumerate(costs)
+            if any(region.empty for region in cost.values())
+        }
         assert {i for some in found for i in some} == set(range(len(costs)))
         assert {some for some in found if not any(some <= one for one in nowhere)} == points_of(
             costs, columns
@@ -152,12 +173,18 @@ def _with_budget(made, most):
 
 def test_three_label_sets_that_meet_in_pairs_are_not_one_set():
     """{1,2}, {2,3}, {1,3} have no common value."""
-    assert overlapping([at(a=number(1, 2)), at(a=number(2, 3)), at(a=number(1, 3))], ["a"]) == [[0, 1], [0, 2], [1, 2]]
+    assert overlapping([at(a=number(1, 2)), at(a=number(2, 3)), at(a=number(1, 3))], ["a"]) == [
+        [0, 1],
+        [0, 2],
+        [1, 2],
+    ]
 
 
 def test_kinds_do_not_separate():
     """A text and a number in one column may touch one row, two numbers not."""
-    assert overlapping([at(a=number(1)), at(a=number(2)), at(a=Region("text", labels=("x",)))], ["a"]) == [
+    assert overlapping(
+        [at(a=number(1)), at(a=number(2)), at(a=Region("text", labels=("x",)))], ["a"]
+    ) == [
         [0, 2],
         [1, 2],
     ]

@@ -10,7 +10,13 @@ import pytest
 
 import pufferflow as pf
 from pufferflow.accounting.account_costs import AccountCosts
-from pufferflow.accounting.reserved import Opening, ReleaseMovement, ReservedProfile, ReservedProfiles, read_reserved
+from pufferflow.accounting.reserved import (
+    Opening,
+    ReleaseMovement,
+    ReservedProfile,
+    ReservedProfiles,
+    read_reserved,
+)
 
 LIMIT = pf.Approx(9.0, 1e-6)
 ROWS = pl.DataFrame({"day": [0, 0, 1, 1], "level": [0, 3, 2, 1]})
@@ -52,7 +58,10 @@ def test_profiles_chosen_by_answers_tell_more_than_any_fixed_order():
         return [coin[row][0] * p for p in coin[row]] + [coin[row][1] * p for p in reveal[row]]
 
     adaptive = hockey_stick(chosen(0), chosen(1), 1.5)
-    fixed = [hockey_stick(product(coin[0], then[0]), product(coin[1], then[1]), 1.5) for then in (coin, reveal)]
+    fixed = [
+        hockey_stick(product(coin[0], then[0]), product(coin[1], then[1]), 1.5)
+        for then in (coin, reveal)
+    ]
     assert adaptive == pytest.approx(0.2668, abs=1e-4)
     assert max(fixed) < adaptive - 0.05
     profiles = [ReservedProfile(((1.0, 0.0),), 2), ReservedProfile(((0.0, share),), 1)]
@@ -121,7 +130,9 @@ def test_as_many_releases_as_were_reserved(ledger):
 def test_small_profiles_are_taken_first(ledger):
     """A release that a small profile covers leaves the larger ones to others."""
     small, large = plan_of(pf.AnyCorrelation(), 0.05), plan_of(pf.AnyCorrelation(), 0.1)
-    account = ledger.open("levels", small.request.scenario, limit=LIMIT, reserve=[(large, 1), (small, 1)])
+    account = ledger.open(
+        "levels", small.request.scenario, limit=LIMIT, reserve=[(large, 1), (small, 1)]
+    )
     small.release(account)
     assert (account.remaining(large), account.remaining(small)) == (1, 1)
     small.release(account)
@@ -142,7 +153,10 @@ def test_rows_of_a_unit_at_several_places_share_no_profile(ledger):
     """Their loss is spread over releases with disjoint filters, and one profile is not known to cover all parts."""
     scenario = pf.Scenario(pf.Presence("unit", rows=2, once=True), pf.Independent(), public="day")
     batch = pf.protect(pl.DataFrame({"unit": [1, 1], "day": [0, 1]}), scenario)
-    days = [batch.filter(pl.col("day") == day).private_count().plan(pf.Pure(0.1), noise=pf.Laplace) for day in (0, 1)]
+    days = [
+        batch.filter(pl.col("day") == day).private_count().plan(pf.Pure(0.1), noise=pf.Laplace)
+        for day in (0, 1)
+    ]
     account = ledger.open("units", scenario, limit=LIMIT, reserve=[(days[0], 1)])
     days[0].release(account)
     assert account.remaining(days[1]) == 0
@@ -169,12 +183,18 @@ def test_an_account_reopens_with_its_profiles(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", [pf.AnyCorrelation(), pf.Independent(), pf.MarkovChain([[0.25] * 4] * 4)], ids=repr)
+@pytest.mark.parametrize(
+    "prior", [pf.AnyCorrelation(), pf.Independent(), pf.MarkovChain([[0.25] * 4] * 4)], ids=repr
+)
 def test_ways_are_compared_beforehand(prior, ledger):
     """The totals are those that accounts of each way come to, the least first."""
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior, order_by="hour")
     rows = pl.DataFrame({"hour": range(4), "level": [0, 3, 2, 1]})
-    plan = pf.protect(rows, scenario).private_sum("level").plan(pf.Pure(0.05), noise=pf.Laplace, bound=pf.GWM())
+    plan = (
+        pf.protect(rows, scenario)
+        .private_sum("level")
+        .plan(pf.Pure(0.05), noise=pf.Laplace, bound=pf.GWM())
+    )
     ways = pf.compare_accounting([(plan, 60)], scenario, LIMIT)
     totals = [way.total for way in ways]
     assert totals == sorted(totals)
@@ -195,18 +215,26 @@ def test_a_schedule_is_pairs_of_plans_and_numbers():
     with pytest.raises(pf.UsageError, match="schedule holds something else"):
         pf.compare_accounting([], scenario_of(pf.Independent()), LIMIT)
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
-    plan = pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(pf.Pure(0.1))
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 1]}), scenario)
+        .private_sum("level")
+        .plan(pf.Pure(0.1))
+    )
     with pytest.raises(pf.UsageError, match="order_by is missing"):
         pf.compare_accounting([(plan, 9)], scenario, LIMIT, every=24)
 
 
 def test_a_schedule_of_days_needs_profiles_for_the_rows_they_share():
     """Independent rows of different steps are in one release each, however many there are."""
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), order_by="hour")
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), order_by="hour"
+    )
     rows = pl.DataFrame({"hour": range(24), "level": [0, 3, 2, 1] * 6})
     day = pf.protect(rows, scenario).filter(pl.col("hour").is_between(0, 23))
     plan = day.private_sum("level").plan(pf.Pure(0.1))
-    apart, overlapping = (pf.compare_accounting([(plan, 9)], scenario, LIMIT, every=every) for every in (24, 12))
+    apart, overlapping = (
+        pf.compare_accounting([(plan, 9)], scenario, LIMIT, every=every) for every in (24, 12)
+    )
     one = pf.compare_accounting([(plan, 1)], scenario, LIMIT)
     assert apart[0].total == pytest.approx(one[0].total, rel=1e-5)
     assert overlapping[0].total > 1.5 * one[0].total
@@ -230,7 +258,10 @@ def test_movements_in_two_dimensions_tell_no_more_than_is_said(moves):
         assert truth <= release.deltas(np.array([epsilon]))[0] + 1e-4
     assert release.deltas(np.array([sum(moves), 900.0])).tolist() == [0, 0]
     less = ReleaseMovement(pf.Laplace(0.9), max(moves), 1)
-    assert less.deltas(np.array([0.0]))[0] > ReleaseMovement(pf.Laplace(1.0), max(moves), 1).deltas(np.array([0.0]))[0]
+    assert (
+        less.deltas(np.array([0.0]))[0]
+        > ReleaseMovement(pf.Laplace(1.0), max(moves), 1).deltas(np.array([0.0]))[0]
+    )
 
 
 def test_rows_published_one_by_one_tell_as_much_as_randomised_response():
@@ -240,7 +271,9 @@ def test_rows_published_one_by_one_tell_as_much_as_randomised_response():
     row_by_row = pf.protect(rows, scenario).private_local("level").plan(pf.Pure(1.0))
     noise = pf.protect(rows, scenario).private_sum("level").plan(pf.Pure(1.0), noise=pf.Laplace)
     most = pf.Approx(99.0, 0.01)
-    (of_rows,), (of_sum,) = (read_reserved([(plan, 1)], scenario, most).profiles for plan in (row_by_row, noise))
+    (of_rows,), (of_sum,) = (
+        read_reserved([(plan, 1)], scenario, most).profiles for plan in (row_by_row, noise)
+    )
     assert of_rows.deltas[0] >= math.tanh(row_by_row.guarantee.epsilon / 2) * (1 - 1e-4)
     assert of_sum.deltas[0] < 0.9 * of_rows.deltas[0]
 
@@ -270,12 +303,18 @@ def test_profiles_without_a_total_are_no_way_to_count():
 def test_units_with_the_same_releases_in_another_order_are_units_of_their_own():
     """Which profile a release takes must not depend on later ones: one unit's order does not stand for another's."""
     scenario = scenario_of(pf.Independent())
-    quiet, loud = ([plan_of(pf.Independent(), epsilon, day) for day in (0, 1)] for epsilon in (0.05, 0.1))
     quiet, loud = (
-        [msgspec.structs.replace(plan.cost, shape=plans[0].cost.shape) for plan in plans] for plans in (quiet, loud)
+        [plan_of(pf.Independent(), epsilon, day) for day in (0, 1)] for epsilon in (0.05, 0.1)
+    )
+    quiet, loud = (
+        [msgspec.structs.replace(plan.cost, shape=plans[0].cost.shape) for plan in plans]
+        for plans in (quiet, loud)
     )
     variation = 0.5 * (1 - math.exp(-0.05)) + 0.5 * (1 - math.exp(-0.025))
-    reserve = [(pf.Pure(0.1001), 1), (pf.Tv(variation), 1)]  # the first covers both, the second the quiet one only
+    reserve = [
+        (pf.Pure(0.1001), 1),
+        (pf.Tv(variation), 1),
+    ]  # the first covers both, the second the quiet one only
     reserved = read_reserved(reserve, scenario, pf.Approx(9.0, 0.2))
     account = AccountCosts([scenario], pf.Approx(9.0, 0.2), opening=Opening(reserved))
     for cost in (quiet[0], loud[1], quiet[1]):
@@ -310,7 +349,14 @@ def test_what_cannot_be_reserved(reserve, limit, error, match, ledger):
 
 @pytest.mark.parametrize(
     "promise",
-    [pf.Pure(0.3), pf.Approx(0.3, 1e-9), pf.Renyi(8, 0.01), pf.Zcdp(0.01), pf.Gdp(0.2), pf.TradeOff(0.3, 1e-9, tv=0.1)],
+    [
+        pf.Pure(0.3),
+        pf.Approx(0.3, 1e-9),
+        pf.Renyi(8, 0.01),
+        pf.Zcdp(0.01),
+        pf.Gdp(0.2),
+        pf.TradeOff(0.3, 1e-9, tv=0.1),
+    ],
     ids=lambda promise: type(promise).__name__,
 )
 def test_promises_are_profiles_too(promise):
@@ -335,5 +381,7 @@ def test_a_release_about_rows_that_earlier_ones_did_not_see_is_refused_where_it_
     account = AccountCosts([scenario], pf.Approx(9.0, 1e-6), opening=Opening(reserved))
     account.add(short.cost)
     assert account.total([short.cost]).total == reserved.epsilon
-    with pytest.raises(pf.LimitReached, match="Release 2 is about rows that earlier ones did not see"):
+    with pytest.raises(
+        pf.LimitReached, match="Release 2 is about rows that earlier ones did not see"
+    ):
         account.total([longer.cost])

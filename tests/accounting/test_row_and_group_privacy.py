@@ -52,17 +52,30 @@ def drawn(rng, scenario):
     """
     batch, functions = pf.protect(FRAME, scenario), []
     first = int(rng.integers(ROWS))
-    hours = [*range(first, ROWS)] if rng.integers(2) else sorted(rng.choice(ROWS, 3, replace=False).tolist())
+    hours = (
+        [*range(first, ROWS)]
+        if rng.integers(2)
+        else sorted(rng.choice(ROWS, 3, replace=False).tolist())
+    )
     batch = batch.filter(pl.col("hour").is_in(hours))
     if rng.integers(2):
         batch = batch.group_by("part")
     for number in range(int(rng.integers(1, 3))):
-        values = [number + 1, *rng.integers(-3, 4, len(LEVELS) - 1).tolist()]  # equal sums would be one, with one noise
-        chosen = pl.col("level").replace_strict(dict(zip(LEVELS, values, strict=True)), return_dtype=pl.Float64)
+        values = [
+            number + 1,
+            *rng.integers(-3, 4, len(LEVELS) - 1).tolist(),
+        ]  # equal sums would be one, with one noise
+        chosen = pl.col("level").replace_strict(
+            dict(zip(LEVELS, values, strict=True)), return_dtype=pl.Float64
+        )
         batch, functions = batch.private_sum(chosen, name=f"sum{number}"), [*functions, values]
     quick = {} if scenario.priors[0].independent_rows else {"bound": pf.Group()}
     plan = batch.plan(pf.Pure(float(rng.uniform(0.2, 2.0))), noise=pf.Laplace, **quick)
-    return plan, (hours, functions, [plan.noises[f"sum{number}"].scale for number in range(len(functions))])
+    return plan, (
+        hours,
+        functions,
+        [plan.noises[f"sum{number}"].scale for number in range(len(functions))],
+    )
 
 
 def truth_of(releases, pairs, factor=1.0):
@@ -83,7 +96,9 @@ def truth_of(releases, pairs, factor=1.0):
 
 def case(seed, prior, pairs="all"):
     rng, scenario = np.random.default_rng(seed), scenario_of(prior, pairs)
-    plans, releases = zip(*(drawn(rng, scenario) for _ in range(int(rng.integers(1, 5)))), strict=True)
+    plans, releases = zip(
+        *(drawn(rng, scenario) for _ in range(int(rng.integers(1, 5)))), strict=True
+    )
     return spent_of(scenario, [plan.cost for plan in plans]), releases
 
 
@@ -94,7 +109,9 @@ def test_of_one_row_it_is_what_the_row_tells_at_worst(name, pairs):
     chosen = [(0, 1), (1, 2)] if pairs == "adjacent" else [*itertools.combinations(range(3), 2)]
     for seed in range(4):
         spent, releases = case(seed, PRIORS[name], pairs)
-        assert close_above(differential_privacy(spent).epsilon, truth_of(releases, chosen), most=1e-5)
+        assert close_above(
+            differential_privacy(spent).epsilon, truth_of(releases, chosen), most=1e-5
+        )
 
 
 @pytest.mark.slow
@@ -102,7 +119,9 @@ def test_of_one_row_it_is_what_the_row_tells_at_worst(name, pairs):
 def test_many_batches_and_schedules(seed):
     """The same for many more cases, of a chain."""
     spent, releases = case(seed, CHAIN)
-    assert close_above(differential_privacy(spent).epsilon, truth_of(releases, [(0, 1), (1, 2), (0, 2)]), most=1e-5)
+    assert close_above(
+        differential_privacy(spent).epsilon, truth_of(releases, [(0, 1), (1, 2), (0, 2)]), most=1e-5
+    )
 
 
 @pytest.mark.slow
@@ -148,9 +167,13 @@ def test_windows_of_other_steps_are_other_rows():
     apart, again = [day(number) for number in range(4)], [day(0)] * 4
     one = differential_privacy(spent_of(scenario, apart[:1])).epsilon
     assert differential_privacy(spent_of(scenario, apart)).epsilon == pytest.approx(one, rel=1e-6)
-    assert differential_privacy(spent_of(scenario, again)).epsilon == pytest.approx(4 * one, rel=1e-6)
+    assert differential_privacy(spent_of(scenario, again)).epsilon == pytest.approx(
+        4 * one, rel=1e-6
+    )
     late = msgspec.structs.replace(day(1), clock="another")
-    assert differential_privacy(spent_of(scenario, [day(0), late])).epsilon == pytest.approx(2 * one, rel=1e-6)
+    assert differential_privacy(spent_of(scenario, [day(0), late])).epsilon == pytest.approx(
+        2 * one, rel=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,7 +182,11 @@ def test_windows_of_other_steps_are_other_rows():
         [
             (pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), pf.Pure(0.5), pf.Laplace),
             (pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), pf.Renyi(4, 0.5), pf.Gaussian),
-            (pf.GaussianPrior(pf.Exchangeable(0.3), variance=4.0, mean=5.0), pf.Approx(0.5, 1e-6), pf.Gaussian),
+            (
+                pf.GaussianPrior(pf.Exchangeable(0.3), variance=4.0, mean=5.0),
+                pf.Approx(0.5, 1e-6),
+                pf.Gaussian,
+            ),
             (pf.AnyCorrelation(), pf.Pure(0.5), pf.Laplace),
         ],
         0.25,
@@ -174,7 +201,11 @@ def test_on_an_interval_it_is_known_for_every_belief(prior, promise, noise, pair
     plan = pf.protect(FRAME, scenario).private_sum("level").plan(promise, noise=noise)
     moved, scale = 10.0 if pairs == "all" else 2.0, plan.noises["level_sum"]
     spent = spent_of(scenario, [plan.cost], msgspec.structs.replace(promise, epsilon=1e6))
-    kinds = {pf.Pure: scale.pure, pf.Renyi: lambda z: scale.renyi(z, 4.0), pf.Approx: lambda z: epsilon(scale, z)}
+    kinds = {
+        pf.Pure: scale.pure,
+        pf.Renyi: lambda z: scale.renyi(z, 4.0),
+        pf.Approx: lambda z: epsilon(scale, z),
+    }
     truth = kinds[type(promise)](moved)
     assert truth - 1e-4 <= differential_privacy(spent).epsilon <= 1.05 * truth + 1e-2
 
@@ -189,10 +220,15 @@ def test_of_the_first_row_only_releases_that_ask_for_it_count():
     """Under pf.Initial it is about the first row of a sequence."""
     scenario = scenario_of(CHAIN, secret=pf.Initial("level", domain=LEVELS), start=0)
     batch = pf.protect(FRAME, scenario)
-    halves = [batch.filter(pl.col("hour").is_between(3 * n, 3 * n + 2)).private_sum("level") for n in (0, 1)]
+    halves = [
+        batch.filter(pl.col("hour").is_between(3 * n, 3 * n + 2)).private_sum("level")
+        for n in (0, 1)
+    ]
     first, second = (half.plan(pf.Pure(0.5)) for half in halves)
     one = 2.0 / first.noises["level_sum"].scale
-    assert differential_privacy(spent_of(scenario, [first.cost, second.cost])).epsilon == pytest.approx(one)
+    assert differential_privacy(
+        spent_of(scenario, [first.cost, second.cost])
+    ).epsilon == pytest.approx(one)
     assert differential_privacy(spent_of(scenario, [second.cost])).epsilon == 0
 
 
@@ -201,7 +237,11 @@ def test_nothing_is_said_where_no_value_of_a_row_is_hidden():
     presence = pf.Scenario(pf.Presence("unit", "level", LEVELS, rows=12), pf.Independent())
     plan = pf.protect(FRAME, presence).private_sum("level").plan(pf.Pure(0.5))
     assert differential_privacy(spent_of(presence, [plan.cost])) is None
-    table = pf.Table(pl.DataFrame({"ill": [0, 0, 1, 1], "level": [0, 2, 0, 2], "probability": [0.3, 0.2, 0.2, 0.3]}))
+    table = pf.Table(
+        pl.DataFrame(
+            {"ill": [0, 0, 1, 1], "level": [0, 2, 0, 2], "probability": [0.3, 0.2, 0.2, 0.3]}
+        )
+    )
     for secret in (pf.Derived("ill"), pf.Secret("ill", domain=[0, 1])):
         scenario = pf.Scenario(secret, table)
         frame = FRAME.with_columns(ill=pl.lit(0)) if isinstance(secret, pf.Secret) else FRAME
@@ -213,11 +253,21 @@ def test_shapes_of_older_versions_say_what_they_know():
     """A shape on an interval that lacks a row's own movement is bounded by its group's, or nothing is known."""
     secret = pf.Secret("level", domain=pf.Interval(0, 10))
     scenario = scenario_of(pf.GaussianPrior(pf.AR1(0.8), variance=4.0, mean=5.0), secret=secret)
-    cost = pf.protect(FRAME, scenario).private_sum("level").plan(pf.Pure(0.5), noise=pf.Laplace).cost
-    old = msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, independent_moves=None))
-    assert differential_privacy(spent_of(scenario, [cost])) != group_privacy(spent_of(scenario, [cost]))
-    assert differential_privacy(spent_of(scenario, [old])) == group_privacy(spent_of(scenario, [old]))
-    older = msgspec.structs.replace(old, shape=msgspec.structs.replace(old.shape, group_movement=None))
+    cost = (
+        pf.protect(FRAME, scenario).private_sum("level").plan(pf.Pure(0.5), noise=pf.Laplace).cost
+    )
+    old = msgspec.structs.replace(
+        cost, shape=msgspec.structs.replace(cost.shape, independent_moves=None)
+    )
+    assert differential_privacy(spent_of(scenario, [cost])) != group_privacy(
+        spent_of(scenario, [cost])
+    )
+    assert differential_privacy(spent_of(scenario, [old])) == group_privacy(
+        spent_of(scenario, [old])
+    )
+    older = msgspec.structs.replace(
+        old, shape=msgspec.structs.replace(old.shape, group_movement=None)
+    )
     assert differential_privacy(spent_of(scenario, [older])) is None
     assert group_privacy(spent_of(scenario, [older])) is None
 

@@ -20,8 +20,16 @@ FILTERS = {
 ASKED = [("a", 0.3), ("b", 0.7), ("1", 0.5), ("b", 0.2), ("2", 0.45)]
 KINDS = {
     "Laplace, pure": (pf.Pure, pf.Laplace, lambda noise, moved: noise.pure(moved)),
-    "Laplace, Rényi": (lambda epsilon: pf.Renyi(3, epsilon), pf.Laplace, lambda noise, moved: noise.renyi(moved, 3)),
-    "Gaussian, Rényi": (lambda epsilon: pf.Renyi(3, epsilon), pf.Gaussian, lambda noise, moved: noise.renyi(moved, 3)),
+    "Laplace, Rényi": (
+        lambda epsilon: pf.Renyi(3, epsilon),
+        pf.Laplace,
+        lambda noise, moved: noise.renyi(moved, 3),
+    ),
+    "Gaussian, Rényi": (
+        lambda epsilon: pf.Renyi(3, epsilon),
+        pf.Gaussian,
+        lambda noise, moved: noise.renyi(moved, 3),
+    ),
     "Laplace, zCDP": (pf.Zcdp, pf.Laplace, lambda noise, moved: noise.zcdp(moved)),
     "Gaussian, zCDP": (pf.Zcdp, pf.Gaussian, lambda noise, moved: noise.zcdp(moved)),
 }
@@ -30,29 +38,46 @@ KINDS = {
 def scenario(rows, prior=None, **options):
     secret = pf.Presence("u", "x", domain=[0, 1], rows=rows, **options)
     prior = prior or pf.Independent()
-    return pf.Scenario(secret, prior, order_by="t", public=["g", "h"], within="u" if prior != pf.Independent() else ())
+    return pf.Scenario(
+        secret,
+        prior,
+        order_by="t",
+        public=["g", "h"],
+        within="u" if prior != pf.Independent() else (),
+    )
 
 
 def table(*unit):
     """Another unit, and one with some rows."""
-    rows = [(0, 0, "a", 1, 1), (0, 1, "b", 2, 1), *((1, time, *row) for time, row in enumerate(unit))]
+    rows = [
+        (0, 0, "a", 1, 1),
+        (0, 1, "b", 2, 1),
+        *((1, time, *row) for time, row in enumerate(unit)),
+    ]
     return pl.DataFrame(rows, schema=["u", "t", "g", "h", "x"], orient="row")
 
 
 def plans_of(chosen, kind, noise, asked=ASKED):
     batch = pf.protect(table(("a", 1, 1)), chosen)
-    return [batch.filter(FILTERS[name]).private_sum("x").plan(kind(epsilon), noise=noise) for name, epsilon in asked]
+    return [
+        batch.filter(FILTERS[name]).private_sum("x").plan(kind(epsilon), noise=noise)
+        for name, epsilon in asked
+    ]
 
 
 def moves(name):
     """Return a function from the rows of a unit to how far they move the sum of a release."""
-    passes = {place: table(place).filter(pl.col("u") == 1, FILTERS[name]).height for place in PLACES}
+    passes = {
+        place: table(place).filter(pl.col("u") == 1, FILTERS[name]).height for place in PLACES
+    }
     return lambda unit: sum(passes[row] * row[2] for row in unit)
 
 
 @pytest.mark.parametrize("rows", thinned([1, 2], 0.5))
 @pytest.mark.parametrize("name", thinned(KINDS, 0.61))
-@pytest.mark.parametrize("prior", thinned([pf.Independent(), pf.AnyCorrelation()], 0.5), ids=["independent", "any"])
+@pytest.mark.parametrize(
+    "prior", thinned([pf.Independent(), pf.AnyCorrelation()], 0.5), ids=["independent", "any"]
+)
 def test_the_total_is_what_the_worst_unit_loses(rows, name, prior):
     """The largest exact loss of all units, which is less than the sum of all releases: not a tenth less would do."""
     kind, noise, loss = KINDS[name]
@@ -67,7 +92,10 @@ def test_the_total_is_what_the_worst_unit_loses(rows, name, prior):
     found = pf.compose(plans, chosen)
     assert truth <= found.total * (1 + 1e-12)
     assert found.total == pytest.approx(truth, rel=1e-6)
-    assert found.total < pf.compose(plans_of(scenario(rows, prior), kind, noise), scenario(rows, prior)).total
+    assert (
+        found.total
+        < pf.compose(plans_of(scenario(rows, prior), kind, noise), scenario(rows, prior)).total
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -102,9 +130,13 @@ def test_releases_that_a_row_may_be_in_together_do_add():
     once, several = scenario(2, once=True), scenario(2)
     asked = [("a", 0.3), ("b", 0.7), ("a or 2, which no filter says", 0.5), ("all", 0.1)]
     assert pf.compose(plans_of(once, pf.Pure, pf.Laplace, asked), once).total == pytest.approx(1.3)
-    assert pf.compose(plans_of(several, pf.Pure, pf.Laplace, asked), several).total == pytest.approx(1.6)
+    assert pf.compose(
+        plans_of(several, pf.Pure, pf.Laplace, asked), several
+    ).total == pytest.approx(1.6)
     asked = [("a", 0.5), ("b", 0.5)]
-    heavy = plans_of(once, lambda epsilon: pf.Renyi(3, epsilon), pf.GeneralizedCauchy.of(k=4), asked)
+    heavy = plans_of(
+        once, lambda epsilon: pf.Renyi(3, epsilon), pf.GeneralizedCauchy.of(k=4), asked
+    )
     assert pf.compose(heavy, once).total == pytest.approx(1.0, rel=1e-3)
 
 
@@ -130,14 +162,17 @@ def test_profiles_of_a_unit_are_not_shared_between_places(tmp_path):
     chosen = scenario(2, once=True)
     one, other = plans_of(chosen, pf.Pure, pf.Laplace, [("a", 0.5), ("b", 0.5)])
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
-        account = ledger.open("census", chosen, limit=pf.Approx(2.0, 1e-6), dataset="census", reserve=[(one, 1)])
+        account = ledger.open(
+            "census", chosen, limit=pf.Approx(2.0, 1e-6), dataset="census", reserve=[(one, 1)]
+        )
         one.release(account)
         with pytest.raises(pf.LimitReached):
             other.release(account)
 
 
 @pytest.mark.parametrize(
-    "options", [{"once": True}, {"rows": 1, "once": 1}, {"rows": 1, "once": "yes"}, {"rows": 1, "once": None}]
+    "options",
+    [{"once": True}, {"rows": 1, "once": 1}, {"rows": 1, "once": "yes"}, {"rows": 1, "once": None}],
 )
 def test_once_needs_a_limit_on_rows(options):
     """And is true or false."""

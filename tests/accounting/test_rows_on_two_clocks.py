@@ -15,7 +15,10 @@ NEW_YEAR = datetime(2026, 1, 1)  # noqa: DTZ001 - a local time
 
 def plans_of(scenario, frame, *filters):
     """Return a plan of ε = 1 for each filter."""
-    return [pf.protect(frame, scenario).filter(one).private_sum("x").plan(pf.Pure(1.0)) for one in filters]
+    return [
+        pf.protect(frame, scenario).filter(one).private_sum("x").plan(pf.Pure(1.0))
+        for one in filters
+    ]
 
 
 def test_a_literal_coarser_than_its_column_keeps_nothing_apart():
@@ -33,7 +36,9 @@ def test_moments_with_and_without_a_zone_are_not_compared():
     local = pl.DataFrame({"when": [NEW_YEAR + timedelta(minutes=30)], "x": [1]})
     aware = local.with_columns(pl.col("when").dt.replace_time_zone("Europe/Berlin"))
     (one,) = plans_of(scenario, local, pl.col("when") >= NEW_YEAR)
-    (other,) = plans_of(scenario, aware, pl.col("when") < datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")))
+    (other,) = plans_of(
+        scenario, aware, pl.col("when") < datetime(2026, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    )
     assert pf.compose([one, other], scenario).total == pytest.approx(2.0)
 
 
@@ -66,7 +71,9 @@ def test_quick_totals_keep_clocks_apart(tmp_path):
     midnight = pl.Series("t", [datetime(2026, 1, 2)]).dt.replace_time_zone("Europe/Berlin")  # noqa: DTZ001 - replaced
     berlin = pl.DataFrame({"t": midnight, "x": [0]})
     frames = berlin, berlin.with_columns(pl.col("t").dt.convert_time_zone("UTC"))
-    first, second = (pf.protect(frame, scenario).private_sum("x").plan(pf.Pure(1.0)) for frame in frames)
+    first, second = (
+        pf.protect(frame, scenario).private_sum("x").plan(pf.Pure(1.0)) for frame in frames
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("days", scenario, limit=pf.Pure(1.5))
         first.release(account)
@@ -79,7 +86,10 @@ def test_durations_and_times_are_not_one_clock():
     """Steps since the beginning of a sequence are not those since 1970."""
     scenario = pf.Scenario(BIT, STAY, order_by="t", step="1h")
     column = pl.Series("t", [3 * 3600 * 10**6])
-    frames = [pl.DataFrame({"t": column.cast(kind), "x": [0]}) for kind in (pl.Datetime("us"), pl.Duration("us"))]
+    frames = [
+        pl.DataFrame({"t": column.cast(kind), "x": [0]})
+        for kind in (pl.Datetime("us"), pl.Duration("us"))
+    ]
     plans = [pf.protect(frame, scenario).private_sum("x").plan(pf.Pure(1.0)) for frame in frames]
     assert plans[0].cost.clock != plans[1].cost.clock
 
@@ -87,7 +97,9 @@ def test_durations_and_times_are_not_one_clock():
 def test_units_and_zones_do_not_matter_to_hours():
     """Hours are counted alike in microseconds and nanoseconds, in Berlin and in UTC."""
     scenario = pf.Scenario(BIT, STAY, order_by="t", step="1h")
-    hours = pl.Series("t", [NEW_YEAR + timedelta(hours=hour) for hour in range(4)]).dt.replace_time_zone("UTC")
+    hours = pl.Series(
+        "t", [NEW_YEAR + timedelta(hours=hour) for hour in range(4)]
+    ).dt.replace_time_zone("UTC")
     columns = hours, hours.dt.cast_time_unit("ns"), hours.dt.convert_time_zone("Europe/Berlin")
     frames = [pl.DataFrame({"t": column, "x": [0] * 4}) for column in columns]
     plans = [pf.protect(frame, scenario).private_sum("x").plan(pf.Pure(1.0)) for frame in frames]

@@ -13,7 +13,9 @@ from pufferflow.accounting.account_costs import AccountCosts
 
 KERNEL = np.array([[0.9, 0.1], [0.3, 0.7]])
 CHAIN = pf.MarkovChain(KERNEL)
-SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), CHAIN, order_by="hour", within="home", public=["x"])
+SCENARIO = pf.Scenario(
+    pf.Secret("on", domain=[0, 1]), CHAIN, order_by="hour", within="home", public=["x"]
+)
 RULE = "single rows, carried along the chain (M37, M38)"
 
 
@@ -70,9 +72,13 @@ def test_two_gaussian_sums_lose_no_more_than_their_total(asked):
 def test_windows_that_share_no_row_add_up_less_than_the_same_one_twice():
     # disjoint windows are about other rows, which the chain ties together only in part
     frame, promise = rows_of(48), pf.Approx(0.5, 1e-5)
-    early, late = (summed(frame, promise, one) for one in (pl.col("hour") < 4, pl.col("hour") >= 44))
+    early, late = (
+        summed(frame, promise, one) for one in (pl.col("hour") < 4, pl.col("hour") >= 44)
+    )
     account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="rows")
-    once, apart, twice = (account.total(costs) for costs in ([early.cost], [early.cost, late.cost], [early.cost] * 2))
+    once, apart, twice = (
+        account.total(costs) for costs in ([early.cost], [early.cost, late.cost], [early.cost] * 2)
+    )
     assert apart.rule == twice.rule == RULE
     assert once.total <= apart.total < twice.total
 
@@ -86,21 +92,28 @@ def test_gaussian_sums_of_every_day_cost_no_more_for_many_days_than_for_one():
     costs = list(_days(plans[0].cost, days))
     few, many = account.total(costs[:3]).total, account.total(costs).total
     assert many == pytest.approx(few, rel=1e-3)
-    assert AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="gaussian").total(costs).total > 3 * many
+    assert (
+        AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="gaussian").total(costs).total
+        > 3 * many
+    )
 
 
 def _days(cost, days):
     from msgspec import structs
 
     seen = (0, 24 * days - 1)
-    return [structs.replace(cost, offset=24 * day, steps_seen=seen, regions={}) for day in range(days)]
+    return [
+        structs.replace(cost, offset=24 * day, steps_seen=seen, regions={}) for day in range(days)
+    ]
 
 
 @pytest.mark.slow
 def test_a_model_is_counted_beside_gaussian_and_laplace_sums(tmp_path):
     # an account whose first release is a model goes on row by row, and finds the same totals when it is opened again
     frame = rows_of(12, homes=60)
-    model = pf.learning.PrivateSGDRegressor(SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    model = pf.learning.PrivateSGDRegressor(
+        SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("homes", SCENARIO, limit=pf.Approx(3.0, 1e-5))
         model.set_params(account=account).fit(frame, y="on", id="model")
@@ -108,7 +121,11 @@ def test_a_model_is_counted_beside_gaussian_and_laplace_sums(tmp_path):
         assert 0 < after_model <= 0.5
         spents = [after_model]
         for noise, name in ((pf.Gaussian, "gaussian"), (pf.Laplace, "laplace")):
-            plan = pf.protect(frame, SCENARIO).private_sum("on").plan(pf.Approx(0.5, 1e-6), noise=noise)
+            plan = (
+                pf.protect(frame, SCENARIO)
+                .private_sum("on")
+                .plan(pf.Approx(0.5, 1e-6), noise=noise)
+            )
             plan.release(account, id=name)
             spents.append(account.spent().epsilon)
         assert spents == sorted(set(spents))
@@ -128,7 +145,9 @@ def test_the_same_model_twice_costs_more_than_once():
         (pf.Approx(0.5, 1e-6), pf.Approx(9.0, 1e-5), pf.learning.PrivateSGDRegressor),
         (pf.Pure(0.5), pf.Pure(9.0), pf.learning.PrivateRidge),
     ):
-        cost = kind(SCENARIO, promise, features=["x"], bounds={"x": (-1, 1)}).plan(frame, y="on").cost
+        cost = (
+            kind(SCENARIO, promise, features=["x"], bounds={"x": (-1, 1)}).plan(frame, y="on").cost
+        )
         account = AccountCosts([SCENARIO], limit)
         once, twice = account.total([cost]).total, account.total([cost, cost]).total
         assert once < twice
@@ -141,7 +160,9 @@ def test_the_same_model_twice_costs_more_than_once():
 def test_what_an_account_counts_does_not_depend_on_which_rows_were_seen():
     # spans may depend on earlier answers, and a proof must not: laws that repeat count for ever from the first release
     frame = rows_of(12, homes=60)
-    model = pf.learning.PrivateSGDRegressor(SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    model = pf.learning.PrivateSGDRegressor(
+        SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
+    )
     cost = model.plan(frame, y="on").cost
     from msgspec import structs
 
@@ -154,12 +175,16 @@ def test_what_an_account_counts_does_not_depend_on_which_rows_were_seen():
 def test_windows_on_different_clocks_may_be_about_the_same_rows():
     # steps that are counted differently are never compared: both windows count at once
     frame, promise = rows_of(48), pf.Approx(0.5, 1e-5)
-    early, late = (summed(frame, promise, one).cost for one in (pl.col("hour") < 4, pl.col("hour") >= 44))
+    early, late = (
+        summed(frame, promise, one).cost for one in (pl.col("hour") < 4, pl.col("hour") >= 44)
+    )
     from msgspec import structs
 
     account = AccountCosts([SCENARIO], pf.Approx(5.0, 1e-5), meter="rows")
     other = structs.replace(late, clock="number, 1/2 late")
-    assert account.total([early, other]).total == pytest.approx(account.total([early, early]).total, rel=1e-9)
+    assert account.total([early, other]).total == pytest.approx(
+        account.total([early, early]).total, rel=1e-9
+    )
     assert account.total([early, late]).total < account.total([early, other]).total
 
 
@@ -167,18 +192,24 @@ def test_windows_on_different_clocks_may_be_about_the_same_rows():
 def test_a_model_touches_the_last_of_its_rows():
     # a sum about the model's last hour alone is about a row that the model reads: squares add up there
     frame = rows_of(12, homes=60)
-    model = pf.learning.PrivateSGDRegressor(SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    model = pf.learning.PrivateSGDRegressor(
+        SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
+    )
     cost = model.plan(frame, y="on").cost
     account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
     later = rows_of(24, homes=60)
-    inside, beyond = (summed(later, pf.Approx(0.5, 1e-6), pl.col("hour") == hour).cost for hour in (11, 12))
+    inside, beyond = (
+        summed(later, pf.Approx(0.5, 1e-6), pl.col("hour") == hour).cost for hour in (11, 12)
+    )
     assert account.total([cost, beyond]).total < account.total([cost, inside]).total
 
 
 def test_costs_of_unknown_places_are_about_every_row():
     # a release that does not say where its rows are counts as if it touched all of them, for ever
     frame = rows_of(12, homes=60)
-    model = pf.learning.PrivateSGDRegressor(SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    model = pf.learning.PrivateSGDRegressor(
+        SCENARIO, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
+    )
     known = model.plan(frame, y="on").cost
     from msgspec import structs
 
@@ -192,7 +223,11 @@ def test_costs_of_unknown_places_are_about_every_row():
 def test_nothing_is_said_of_other_noises_nor_of_channels():
     # generalized Cauchy noise has no μ: such a release is not counted row by row
     frame = rows_of(6)
-    cauchy = pf.protect(frame, SCENARIO).private_sum("on").plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=4))
+    cauchy = (
+        pf.protect(frame, SCENARIO)
+        .private_sum("on")
+        .plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=4))
+    )
     gaussian = summed(frame, pf.Approx(1.0, 1e-6))
     account = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5), meter="rows")
     with pytest.raises(pf.Refused, match="single rows reveal"):
@@ -202,10 +237,16 @@ def test_nothing_is_said_of_other_noises_nor_of_channels():
 def test_beliefs_without_a_chain_are_counted_along_their_coupling_beside_it():
     # of a list of priors each is counted in its own way, and the worst one counts
     beliefs = pf.Scenario(
-        pf.Secret("on", domain=[0, 1]), [CHAIN, pf.Independent()], order_by="hour", within="home", public=["x"]
+        pf.Secret("on", domain=[0, 1]),
+        [CHAIN, pf.Independent()],
+        order_by="hour",
+        within="home",
+        public=["x"],
     )
     frame = rows_of(12, homes=60)
-    model = pf.learning.PrivateSGDRegressor(beliefs, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    model = pf.learning.PrivateSGDRegressor(
+        beliefs, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
+    )
     cost = model.plan(frame, y="on").cost
     both = AccountCosts([beliefs], pf.Approx(9.0, 1e-5)).total([cost, cost])
     alone = AccountCosts([SCENARIO], pf.Approx(9.0, 1e-5)).total([cost, cost])
@@ -220,7 +261,9 @@ def test_a_chain_with_impossible_values_is_counted_beside_a_row_alone():
     begun = pf.MarkovChain(KERNEL, initial=[1.0, 0.0])
     secret = pf.Secret("on", domain=[0, 1])
     scenario = pf.Scenario(secret, begun, order_by="hour", within="home", public=["x"], start=0)
-    model = pf.learning.PrivateSGDRegressor(scenario, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)})
+    model = pf.learning.PrivateSGDRegressor(
+        scenario, pf.Approx(0.5, 1e-6), features=["x"], bounds={"x": (-1, 1)}
+    )
     cost = model.plan(rows_of(12, homes=60), y="on").cost
     total = AccountCosts([scenario], pf.Approx(9.0, 1e-5)).total([cost, cost])
     assert total.meter == "rows"

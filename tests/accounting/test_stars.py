@@ -20,7 +20,11 @@ RULE = StarRule()
 
 def scenario_of(weights, rows, *, derived=False):
     domain = list(range(len(rows[0])))
-    secret = pf.Derived("kind", column="level", domain=domain) if derived else pf.Secret("level", domain=domain)
+    secret = (
+        pf.Derived("kind", column="level", domain=domain)
+        if derived
+        else pf.Secret("level", domain=domain)
+    )
     return pf.Scenario(secret=secret, prior=pf.LatentClass(weights, rows), within="house")
 
 
@@ -42,7 +46,10 @@ def truth_of(weights, rows, size, releases, *, derived=False):
 
 
 def costs_of(size, releases):
-    return [cost(pf.Laplace(scale), values, rows=(len(some), size - len(some))) for some, values, scale in releases]
+    return [
+        cost(pf.Laplace(scale), values, rows=(len(some), size - len(some)))
+        for some, values, scale in releases
+    ]
 
 
 def random_case(seed, *, derived=False):
@@ -58,7 +65,11 @@ def random_case(seed, *, derived=False):
         for _ in range(int(rng.integers(1, 4)))
     ]
     scenario = scenario_of(weights.tolist(), rows.tolist(), derived=derived)
-    return scenario, truth_of(weights, rows, size, releases, derived=derived), costs_of(size, releases)
+    return (
+        scenario,
+        truth_of(weights, rows, size, releases, derived=derived),
+        costs_of(size, releases),
+    )
 
 
 @pytest.mark.parametrize("derived", [False, True])
@@ -98,9 +109,14 @@ def test_a_row_that_is_left_out_learns_from_all_others():
     secret = pf.Secret("level", domain=[0, 1, 2], pairs=[(0, 1)])
     prior = pf.LatentClass([0.3, 0.7], [[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
     scenario = pf.Scenario(secret=secret, prior=prior, within="house")
-    left_out, none_left_out = (cost(pf.Laplace(9.0), [0, 0, 5], rows=(3, others)) for others in (2, 0))
+    left_out, none_left_out = (
+        cost(pf.Laplace(9.0), [0, 0, 5], rows=(3, others)) for others in (2, 0)
+    )
     known = pf.loss(
-        pf.laws(scenario, pf.Statistic([1, 1, 1, 0, 0], [0, 0, 5])), pf.Laplace(9.0), pf.Pure, bound=pf.Messages()
+        pf.laws(scenario, pf.Statistic([1, 1, 1, 0, 0], [0, 0, 5])),
+        pf.Laplace(9.0),
+        pf.Pure,
+        bound=pf.Messages(),
     )
     assert close_above(RULE.pure(asked(scenario, left_out)), known)
     assert RULE.pure(asked(scenario, none_left_out)) < known - 0.01
@@ -135,7 +151,10 @@ def test_order_does_not_matter_and_more_never_cost_less(seed):
     costs = [*costs, *costs[:1]]
     totals = [RULE.pure(asked(scenario, *costs[: n + 1])) for n in range(len(costs))]
     assert all(before <= after + 1e-12 for before, after in itertools.pairwise(totals))
-    assert len({round(RULE.pure(asked(scenario, *some)), 9) for some in itertools.permutations(costs)}) == 1
+    assert (
+        len({round(RULE.pure(asked(scenario, *some)), 9) for some in itertools.permutations(costs)})
+        == 1
+    )
 
 
 def test_very_many_releases_are_added_up_at_once():
@@ -150,7 +169,11 @@ def test_very_many_releases_are_added_up_at_once():
 def random_releases(seed):
     """Some releases of different questions, scales and numbers of rows about a group, and what classes there may be."""
     rng = np.random.default_rng(seed)
-    points, classes, size = int(rng.integers(2, 4)), int(rng.integers(2, 4)), int(rng.integers(2, 4))
+    points, classes, size = (
+        int(rng.integers(2, 4)),
+        int(rng.integers(2, 4)),
+        int(rng.integers(2, 4)),
+    )
     scenario = scenario_of(
         rng.dirichlet(np.ones(classes)).tolist(),
         rng.dirichlet(np.full(points, rng.choice([0.4, 2.0])), classes).tolist(),
@@ -175,13 +198,17 @@ def worst_arrangement(scenario, costs):
     found = []
     for chosen in itertools.product(*choices):
         losses = [
-            sum(c.shape.exposure * (row in of) for c, of in zip(costs, chosen, strict=True)) for row in range(size)
+            sum(c.shape.exposure * (row in of) for c, of in zip(costs, chosen, strict=True))
+            for row in range(size)
         ]
         told = class_leak(star.rows, np.array(losses))
         if star.of_group:
             found.append(star.loss_of_class(told.sum(axis=0)).max())
         else:
-            found += [star.loss_of_row(losses[row], told.sum(axis=0) - told[row]).max() for row in range(size)]
+            found += [
+                star.loss_of_row(losses[row], told.sum(axis=0) - told[row]).max()
+                for row in range(size)
+            ]
     return max(found)
 
 
@@ -191,12 +218,18 @@ def by_counts(scenario, costs):
     most = np.max([one.shape.exposure for one in costs], axis=0)
     whole = np.sum([one.shape.exposure for one in costs], axis=0)
     limits = [np.minimum(most * count, whole) for count in range(times + 1)]
-    each = np.max([class_leak(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)], axis=0)
+    each = np.max(
+        [class_leak(star.rows, limits[count][None])[0] / count for count in range(1, times + 1)],
+        axis=0,
+    )
     touches = sum(one.shape.rows.selected for one in costs)
     if star.of_group:
         return star.loss_of_class(each * touches).max()
     first = int(all(one.shape.rows.others == 0 for one in costs))
-    return max(star.loss_of_row(limits[own], each * (touches - own)).max() for own in range(first, times + 1))
+    return max(
+        star.loss_of_row(limits[own], each * (touches - own)).max()
+        for own in range(first, times + 1)
+    )
 
 
 @pytest.mark.parametrize("seed", thinned(range(40), 0.25, slow=0.5))
@@ -204,7 +237,11 @@ def test_totals_lie_between_the_worst_rows_and_the_worst_release_many_times(seed
     """Never below what messages say of any choice of rows, nor above as many touches of the release that tells most."""
     scenario, costs = random_releases(seed)
     total = RULE.pure(asked(scenario, *costs))
-    assert worst_arrangement(scenario, costs) - 1e-12 <= total <= by_counts(scenario, costs) * (1 + 1e-9) + 1e-12
+    assert (
+        worst_arrangement(scenario, costs) - 1e-12
+        <= total
+        <= by_counts(scenario, costs) * (1 + 1e-9) + 1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -226,10 +263,14 @@ def test_rates_cover_every_set_of_releases(seed):
     rng = np.random.default_rng(seed)
     points = int(rng.integers(2, 5))
     laws = rng.dirichlet(np.full(points, rng.choice([0.3, 1.0, 4.0])), 2)
-    tables = rng.integers(0, 3, (int(rng.integers(1, 5)), points)) * np.exp(rng.uniform(-5, 1, (1, 1)))
+    tables = rng.integers(0, 3, (int(rng.integers(1, 5)), points)) * np.exp(
+        rng.uniform(-5, 1, (1, 1))
+    )
     tables[:, 0] = tables[:, 1:].max(axis=1) + rng.uniform(0.01, 1, len(tables))
     some = touches.Touches(
-        np.abs(tables[:, :, None] - tables[:, None]), rng.integers(1, 60, len(tables)), np.ones(len(tables))
+        np.abs(tables[:, :, None] - tables[:, None]),
+        rng.integers(1, 60, len(tables)),
+        np.ones(len(tables)),
     )
     ways = touches.Rates.of(some, laws).ways
     for _ in range(60):
@@ -243,7 +284,9 @@ def test_a_ladder_takes_no_step_too_far(exposure):
     """Where many touches of a row reveal more each than one does, rates are those of the worst number of touches."""
     laws, uniform = np.array([[0.3, 0.7], [0.02, 0.98]]), exposure * (1 - np.eye(2))
     exact = max(class_leak(laws, uniform[None] * count)[0][0, 1] / count for count in range(1, 151))
-    ways = touches.Rates.of(touches.Touches(uniform[None], np.array([150]), np.array([150])), laws).ways[1:, 0, 0, 1]
+    ways = touches.Rates.of(
+        touches.Touches(uniform[None], np.array([150]), np.array([150])), laws
+    ).ways[1:, 0, 0, 1]
     assert exact > 1.2 * class_leak(laws, uniform[None])[0][0, 1]
     assert (exact * (1 - 1e-12) <= ways).all()
     assert (ways <= exact * 1.1).all()
@@ -265,8 +308,14 @@ def test_a_release_that_tells_nothing_of_rows_costs_nothing(derived):
     scenario = scenario_of(WEIGHTS, ROWS, derived=derived)
     known = [cost(pf.Laplace(4.0), [0, 1], rows=(5, 0)), cost(pf.Laplace(9.0), [0, 1], rows=(5, 0))]
     total = RULE.pure(asked(scenario, *known))
-    constant, nothing = (cost(pf.Laplace(0.01), [at, 1], rows=rows) for at, rows in ((1, (5, 0)), (0, (0, 0))))
-    assert RULE.pure(asked(scenario, *known, *[constant] * 30)) == RULE.pure(asked(scenario, *known, nothing)) == total
+    constant, nothing = (
+        cost(pf.Laplace(0.01), [at, 1], rows=rows) for at, rows in ((1, (5, 0)), (0, (0, 0)))
+    )
+    assert (
+        RULE.pure(asked(scenario, *known, *[constant] * 30))
+        == RULE.pure(asked(scenario, *known, nothing))
+        == total
+    )
     assert RULE.pure(asked(scenario, constant)) == 0
 
 
@@ -291,7 +340,9 @@ def test_small_promises_and_constants_add_their_share(derived):
     batch = pf.protect(pl.DataFrame({"house": ["a"] * 6, "level": [0, 1] * 3}), scenario)
     first, small = (batch.private_sum("level").plan(pf.Pure(epsilon)) for epsilon in (1.0, 0.01))
     constant = batch.private_sum(pl.col("level") * 0 + 1).plan(pf.Pure(1.0))
-    assert pf.compose([first, constant], scenario).total == pf.compose([first], scenario).total == 1.0
+    assert (
+        pf.compose([first, constant], scenario).total == pf.compose([first], scenario).total == 1.0
+    )
     assert 1.0 < pf.compose([first, small], scenario).total < 1.0105
 
 
@@ -300,9 +351,13 @@ def test_sizes_of_all_kinds_may_mix(derived):
     """A year of releases with three scales costs about what the sum of their exposures does at one scale."""
     scenario = scenario_of(WEIGHTS, [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], derived=derived)
     scales = [100.0, 200.0, 1000.0] * 120
-    total = RULE.pure(asked(scenario, *[cost(pf.Laplace(one), [0, 1, 2], rows=(4, 0)) for one in scales]))
+    total = RULE.pure(
+        asked(scenario, *[cost(pf.Laplace(one), [0, 1, 2], rows=(4, 0)) for one in scales])
+    )
     alike = len(scales) / sum(1 / one for one in scales)
-    known = RULE.pure(asked(scenario, *[cost(pf.Laplace(alike), [0, 1, 2], rows=(4, 0))] * len(scales)))
+    known = RULE.pure(
+        asked(scenario, *[cost(pf.Laplace(alike), [0, 1, 2], rows=(4, 0))] * len(scales))
+    )
     assert known * 0.99 <= total <= known * 1.04
 
 
@@ -313,7 +368,11 @@ def test_totals_grow_with_every_release_however_they_are_found(classes):
     rng = np.random.default_rng(4)
     scenario = scenario_of(rng.dirichlet(np.ones(classes)), rng.dirichlet(np.ones(3), classes))
     kinds = [
-        cost(pf.Laplace(float(np.exp(rng.uniform(1, 6)))), rng.integers(0, 3, 3), rows=(int(rng.integers(1, 5)), 1))
+        cost(
+            pf.Laplace(float(np.exp(rng.uniform(1, 6)))),
+            rng.integers(0, 3, 3),
+            rows=(int(rng.integers(1, 5)), 1),
+        )
         for _ in range(6)
     ]
     made = [*kinds[:1] * 2, *kinds[1:3], *(kinds[int(rng.integers(6))] for _ in range(16))]
@@ -325,10 +384,14 @@ def test_totals_grow_with_every_release_however_they_are_found(classes):
 def test_shared_columns_of_a_table_are_a_class():
     """A table with a column drawn once for the group is a latent class under another name."""
     masses = [w * p for w, law in zip([0.3, 0.7], ROWS, strict=True) for p in law]
-    prior = pf.Table({"kind": [0, 0, 1, 1], "level": [0, 1, 0, 1], "probability": masses}, shared="kind")
+    prior = pf.Table(
+        {"kind": [0, 0, 1, 1], "level": [0, 1, 0, 1], "probability": masses}, shared="kind"
+    )
     tabled = pf.Scenario(secret=pf.Secret("level", domain=[0, 1]), prior=prior, within="house")
     costs = [cost(pf.Laplace(3.0), [0, 1], rows=(4, 1), column="level")] * 2
-    assert close_above(RULE.pure(asked(tabled, *costs)), RULE.pure(asked(scenario_of([0.3, 0.7], ROWS), *costs)))
+    assert close_above(
+        RULE.pure(asked(tabled, *costs)), RULE.pure(asked(scenario_of([0.3, 0.7], ROWS), *costs))
+    )
 
 
 def test_nothing_is_said_without_noise_or_of_other_priors():
@@ -338,8 +401,14 @@ def test_nothing_is_said_without_noise_or_of_other_priors():
     for noise in (pf.Gaussian(1.0), pf.Laplace(0.0)):
         assert RULE.pure(asked(scenario, cost(noise, [0, 1], rows=(2, 0)))) == math.inf
     good = cost(pf.Laplace(1.0), [0, 1], rows=(2, 0))
-    assert RULE.pure(asked(free, good)) == RULE.pure(asked(scenario, cost(pf.Laplace(1.0), [0, 1]))) == math.inf
-    assert RULE.pure(asked(scenario, good, cost(pf.Laplace(1.0), [0, 1, 2], rows=(2, 0)))) == math.inf
+    assert (
+        RULE.pure(asked(free, good))
+        == RULE.pure(asked(scenario, cost(pf.Laplace(1.0), [0, 1])))
+        == math.inf
+    )
+    assert (
+        RULE.pure(asked(scenario, good, cost(pf.Laplace(1.0), [0, 1, 2], rows=(2, 0)))) == math.inf
+    )
 
 
 def test_rows_that_only_a_silent_release_was_shown_count():
@@ -355,4 +424,6 @@ def test_rows_that_only_a_silent_release_was_shown_count():
 
     one = plan([1, 1, 1], 1)
     assert pf.compose([one], scenario).total == pytest.approx(0.5)
-    assert pf.compose([one, plan([1, 1, 1, 2, 2], 3)], scenario).total == pytest.approx(0.64046, abs=1e-5)
+    assert pf.compose([one, plan([1, 1, 1, 2, 2], 3)], scenario).total == pytest.approx(
+        0.64046, abs=1e-5
+    )

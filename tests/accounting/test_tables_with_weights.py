@@ -25,7 +25,10 @@ KINDS = {
 def plans_of(kind, weighted):
     promise, noise = KINDS[kind]
     batch, weight = pf.protect(ROWS, SCENARIO), pl.col("w") if weighted else pl.lit(1.0)
-    asked = [batch.private_sum(pl.col(name) * weight if weighted else name, name=f"sum of {name}") for name in "xy"]
+    asked = [
+        batch.private_sum(pl.col(name) * weight if weighted else name, name=f"sum of {name}")
+        for name in "xy"
+    ]
     return [one.plan(promise, noise=noise) for one in asked]
 
 
@@ -54,7 +57,11 @@ def test_one_column_of_a_table_moves_as_an_independent_one(secret):
     alone = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), public=["w"])
     moved = []
     for scenario in (pf.Scenario(secret, PARITY, public=["w"]), alone):
-        plan = pf.protect(ROWS, scenario).private_sum(pl.col("x") * pl.col("w"), name="sum").plan(pf.Pure(1.0))
+        plan = (
+            pf.protect(ROWS, scenario)
+            .private_sum(pl.col("x") * pl.col("w"), name="sum")
+            .plan(pf.Pure(1.0))
+        )
         (movement,) = plan.cost.shape.coupled_movements.values()
         moved.append(movement)
     assert moved[0] == pytest.approx(moved[1])

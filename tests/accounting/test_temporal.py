@@ -27,20 +27,28 @@ def brute(kernels, losses, initial, steps):
         said = [np.where(paths[:, t] == y[t], losses[t % len(losses)], 0.0) for t in range(steps)]
         weight = mass * np.exp(np.sum(said, axis=0))
         for t in range(steps):
-            shares = [(weight[paths[:, t] == a].sum(), mass[paths[:, t] == a].sum()) for a in range(size)]
+            shares = [
+                (weight[paths[:, t] == a].sum(), mass[paths[:, t] == a].sum()) for a in range(size)
+            ]
             told = [math.log(seen / alone) for seen, alone in shares if alone > 0]
             worst = max(worst, max(told) - min(told))
     return worst
 
 
 @pytest.mark.parametrize(
-    ("step", "value"), [(0.05, 0.446333), (0.1, 0.872441), (0.2, 1.619964), (0.5, 3.1193), (1.0, 4.499453)]
+    ("step", "value"),
+    [(0.05, 0.446333), (0.1, 0.872441), (0.2, 1.619964), (0.5, 3.1193), (1.0, 4.499453)],
 )
 def test_published_totals_for_ever(step, value):
     """Stay-probability .9, one release per step; the matrix of the same losses, and turns of equal ones, agree."""
     found = temporal_leakage(STAY, step)
     assert found == pytest.approx(value, abs=1e-4 if step == 0.5 else 2e-6)
-    same = ([step, step], [[0, step], [step, 0]], step * (1 - np.eye(2)), [[[0, step], [step, 0]], step])
+    same = (
+        [step, step],
+        [[0, step], [step, 0]],
+        step * (1 - np.eye(2)),
+        [[[0, step], [step, 0]], step],
+    )
     for exposure in same:
         assert temporal_leakage(STAY, exposure) == pytest.approx(found, rel=1e-8)
     assert temporal_leakage([STAY, STAY, STAY], step) == pytest.approx(found, rel=1e-8)
@@ -54,7 +62,9 @@ def test_a_slow_chain_is_not_iterated_from_below():
 def test_finite_steps_are_the_brute_force_maximum_for_two_states():
     """Nine steps of .5: 2.635461; any number of them stays below what goes on for ever, and grows."""
     assert temporal_leakage(STAY, 0.5, steps=9) == pytest.approx(2.635461, abs=1e-6)
-    assert temporal_leakage(STAY, 0.5, steps=7) == pytest.approx(brute([STAY], [0.5], [0.5, 0.5], 7), rel=1e-9)
+    assert temporal_leakage(STAY, 0.5, steps=7) == pytest.approx(
+        brute([STAY], [0.5], [0.5, 0.5], 7), rel=1e-9
+    )
     totals = [temporal_leakage(STAY, 0.5, steps=steps) for steps in (1, 2, 5, 50, 1000, 10**6)]
     assert totals[0] == pytest.approx(0.5)
     assert totals == sorted(totals)
@@ -72,7 +82,10 @@ def test_never_below_brute_force(size):
         truth = brute(kernels, losses, start, steps)
         found = temporal_leakage(kernels, losses, start, steps)
         assert truth <= found + 1e-12
-        assert found <= min(temporal_leakage(kernels, losses, start), temporal_leakage(kernels, losses, "free", steps))
+        assert found <= min(
+            temporal_leakage(kernels, losses, start),
+            temporal_leakage(kernels, losses, "free", steps),
+        )
         own = stationary(kernels)
         assert temporal_leakage(kernels, losses, own, steps) == pytest.approx(
             temporal_leakage(kernels, losses, steps=steps), rel=1e-6
@@ -87,14 +100,19 @@ def test_no_number_of_steps_costs_more_than_all_of_them(seed):
     size, kinds, turn = rng.integers(2, 4), rng.integers(1, 4), rng.integers(1, 4)
     kernels = rng.dirichlet(np.full(size, rng.choice([0.3, 1.0, 3.0])), (kinds, size)).tolist()
     scale = rng.choice([0.01, 0.1, 1.0])
-    losses = [(rng.exponential(scale) * rng.uniform(0.2, 1, (size, size)) * (1 - np.eye(size))) for _ in range(turn)]
+    losses = [
+        (rng.exponential(scale) * rng.uniform(0.2, 1, (size, size)) * (1 - np.eye(size)))
+        for _ in range(turn)
+    ]
     start = str(rng.choice(["stationary", "free"]))
     ever = temporal_leakage(kernels, losses, start)
     for steps in (1, 2, 3, 7, 50, 511, 512, 513, 1000, 5000, 10**5):
         assert temporal_leakage(kernels, losses, start, steps) <= ever
 
 
-@pytest.mark.parametrize("kernel", [np.eye(2), [[0, 1], [1, 0]], np.eye(3)], ids=["stays", "alternates", "three"])
+@pytest.mark.parametrize(
+    "kernel", [np.eye(2), [[0, 1], [1, 0]], np.eye(3)], ids=["stays", "alternates", "three"]
+)
 def test_what_never_forgets_costs_without_end(kernel):
     """Identity and periodic kernels: ∞ for ever, the sum of all losses for some steps."""
     assert temporal_leakage(kernel, 0.1) == math.inf
@@ -125,7 +143,12 @@ def test_independent_steps_cost_what_one_costs():
     "exposure",
     [
         *("0.1", None, True, [], -0.1, math.nan, math.inf, [0.1, -1], [[]], [["a"]]),
-        *([[0, 1, 2], [1, 0, 2]], [[1, 1], [1, 1]], [[0, 1, 1], [1, 0, 1], [1, 1, 0]], [[[0, 1], [1, 0]], [[0, 1]]]),
+        *(
+            [[0, 1, 2], [1, 0, 2]],
+            [[1, 1], [1, 1]],
+            [[0, 1, 1], [1, 0, 1], [1, 1, 0]],
+            [[[0, 1], [1, 0]], [[0, 1]]],
+        ),
     ],
 )
 def test_exposures_that_are_none(exposure):
@@ -142,7 +165,8 @@ def test_steps_that_are_none(steps):
 
 
 @pytest.mark.parametrize(
-    ("transition", "initial"), [([[0.9, 0.2], [0.1, 0.9]], "stationary"), (STAY, "first"), (STAY, [0.5, 0.6])]
+    ("transition", "initial"),
+    [([[0.9, 0.2], [0.1, 0.9]], "stationary"), (STAY, "first"), (STAY, [0.5, 0.6])],
 )
 def test_chains_that_are_none(transition, initial):
     """Rows have sum 1; a start is a law, 'stationary' or 'free'."""

@@ -14,7 +14,10 @@ STAY = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
 
 def plans_of(scenario, frame, *filters):
     """Return a plan of ε = 1 for each filter."""
-    return [pf.protect(frame, scenario).filter(one).private_sum("x").plan(pf.Pure(1.0)) for one in filters]
+    return [
+        pf.protect(frame, scenario).filter(one).private_sum("x").plan(pf.Pure(1.0))
+        for one in filters
+    ]
 
 
 def test_releases_of_another_scenario_are_refused():
@@ -37,13 +40,19 @@ def test_releases_of_another_scenario_are_refused():
 def test_a_state_that_is_always_left():
     """Sixty releases of one row compose along a chain that leaves a state at once."""
     scenario = pf.Scenario(BIT, pf.MarkovChain([[0.9, 0.1], [1.0, 0.0]]), order_by="t")
-    plan = pf.protect(pl.DataFrame({"t": range(3), "x": [0, 1, 0]}), scenario).private_sum("x").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(pl.DataFrame({"t": range(3), "x": [0, 1, 0]}), scenario)
+        .private_sum("x")
+        .plan(pf.Pure(1.0))
+    )
     assert math.isfinite(pf.compose([plan] * 60, scenario).total)
 
 
 def test_hardly_any_noise_still_composes():
     """Where a chain hides its first value by itself, releases have some noise, and compose with others."""
-    scenario = pf.Scenario(pf.Initial("x", [0, 1]), pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]]), order_by="t", start=0)
+    scenario = pf.Scenario(
+        pf.Initial("x", [0, 1]), pf.MarkovChain([[0.6, 0.4], [0.4, 0.6]]), order_by="t", start=0
+    )
     frame = pl.DataFrame({"t": range(6), "x": [0] * 6})
     late, early = plans_of(scenario, frame, pl.col("t") >= 3, pl.col("t") >= 0)
     assert late.noises["x_sum"].scale < 1e-3
@@ -55,7 +64,11 @@ def test_hardly_any_noise_still_composes():
 def test_a_rule_that_refuses_leaves_others_to_speak():
     """One rule's refusal is not the end of a total that another rule proves."""
     scenario = pf.Scenario(BIT, pf.AnyCorrelation(), public=["part"])
-    batch = pf.protect(pl.DataFrame({"part": [0, 1], "x": [0, 1]}), scenario).group_by("part").private_sum("x")
+    batch = (
+        pf.protect(pl.DataFrame({"part": [0, 1], "x": [0, 1]}), scenario)
+        .group_by("part")
+        .private_sum("x")
+    )
     plan = batch.plan(pf.Pure(1.0), noise=pf.GeneralizedCauchy.of(k=3))
     assert pf.compose([plan] * 2, scenario, pf.Renyi.of(alpha=1.5)).total <= 2.0
 
@@ -87,8 +100,12 @@ def test_windows_too_far_apart_stop_no_count(tmp_path):
     assert accepted <= 4
 
 
-@pytest.mark.parametrize(("epsilon", "limit", "times"), [(0.1, 1.0, 10), (0.1, 0.3, 3), (0.05, 1.0, 20), (0.7, 2.1, 3)])
-@pytest.mark.parametrize("prior", [pf.AnyCorrelation(), pf.Independent()], ids=["any", "independent"])
+@pytest.mark.parametrize(
+    ("epsilon", "limit", "times"), [(0.1, 1.0, 10), (0.1, 0.3, 3), (0.05, 1.0, 20), (0.7, 2.1, 3)]
+)
+@pytest.mark.parametrize(
+    "prior", [pf.AnyCorrelation(), pf.Independent()], ids=["any", "independent"]
+)
 def test_tenths_add_up_to_one(prior, epsilon, limit, times):
     """Guarantees that are no short binary fractions fill a limit as people expect."""
     scenario = pf.Scenario(BIT, prior)

@@ -14,7 +14,10 @@ LIMIT = pf.Pure(99.0)
 
 def plans_of(scenario, frame, *filters):
     """Return a plan of ε = 1 for each filter."""
-    return [pf.protect(frame, scenario).filter(one).private_sum("x").plan(pf.Pure(1.0)) for one in filters]
+    return [
+        pf.protect(frame, scenario).filter(one).private_sum("x").plan(pf.Pure(1.0))
+        for one in filters
+    ]
 
 
 def ahead(scenario, plan, every, *spent, until=None):
@@ -55,7 +58,11 @@ def test_people_that_are_named_apart_do_not_add():
 def test_cells_do_not_make_two_equal_releases_cost_more_than_twice(prior):
     """A release about many cells, made twice, costs at most twice what it guarantees."""
     scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 10)), prior, order_by="t")
-    batch = pf.protect(pl.DataFrame({"t": range(6), "x": [5.0] * 6}), scenario).group_by("t").private_sum("x")
+    batch = (
+        pf.protect(pl.DataFrame({"t": range(6), "x": [5.0] * 6}), scenario)
+        .group_by("t")
+        .private_sum("x")
+    )
     plan = batch.plan(pf.Pure(1.0))
     assert pf.compose([plan] * 2, scenario).total <= 2.0 * (1 + 1e-6)
 
@@ -63,7 +70,9 @@ def test_cells_do_not_make_two_equal_releases_cost_more_than_twice(prior):
 def test_many_kinds_of_houses_have_a_cost():
     """More than 64 kinds of houses, in cells that do not follow from them, are covered and still released."""
     houses = [(house, hour) for house in range(70) for hour in range(3 + house)]
-    frame = pl.DataFrame(houses, schema=["house", "t"], orient="row").with_columns(x=pl.lit(0), part=pl.col("t") % 3)
+    frame = pl.DataFrame(houses, schema=["house", "t"], orient="row").with_columns(
+        x=pl.lit(0), part=pl.col("t") % 3
+    )
     scenario = pf.Scenario(BIT, STAY, order_by="t", within="house", public=["part"])
     plan = pf.protect(frame, scenario).group_by("part").private_sum("x").plan(pf.Pure(1.0))
     assert plan.cost.shape.rows.covers
@@ -77,9 +86,15 @@ def test_rows_that_a_release_did_not_see_are_hidden_too():
     scenario = pf.Scenario(secret, pf.MarkovChain(kernel), order_by="t", within="h")
 
     def rows(hours):
-        return pl.DataFrame({"h": ["a"] * hours + ["b"] * hours, "t": [*range(hours)] * 2, "x": [0] * 2 * hours})
+        return pl.DataFrame(
+            {"h": ["a"] * hours + ["b"] * hours, "t": [*range(hours)] * 2, "x": [0] * 2 * hours}
+        )
 
-    told = pf.protect(rows(1), scenario).filter(pl.col("h") == "b").private_sum(pl.col("x") * pl.col("x"))
+    told = (
+        pf.protect(rows(1), scenario)
+        .filter(pl.col("h") == "b")
+        .private_sum(pl.col("x") * pl.col("x"))
+    )
     other = pf.protect(rows(2), scenario).filter(pl.col("h") == "a").private_count(pl.col("x") == 1)
     none = pf.protect(rows(2), scenario).filter(pl.col("h") == "c").private_count(pl.col("x") == 1)
     plan = told.plan(pf.Pure(0.5))

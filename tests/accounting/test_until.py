@@ -29,7 +29,9 @@ def planned(kind=None, zone=None, step="1h"):
     if step == "1d":
         moments = pl.date_range(date(2026, 11, 20), date(2026, 11, 20), "1d", eager=True)
     else:
-        moments = pl.datetime_range(date(2026, 11, 20), date(2026, 11, 21), "1h", closed="left", eager=True)
+        moments = pl.datetime_range(
+            date(2026, 11, 20), date(2026, 11, 21), "1h", closed="left", eager=True
+        )
     if zone is not None:
         moments = moments.dt.replace_time_zone(zone)
     if kind is not None:
@@ -52,7 +54,13 @@ UNTIL_A_WEEK = [
 @pytest.mark.parametrize("until", thinned(UNTIL_A_WEEK, 0.3), ids=repr)
 @pytest.mark.parametrize(
     ("kind", "zone", "step"),
-    [(None, None, "1h"), (pl.Datetime("ns"), None, "1h"), (None, "UTC", "1h"), (None, "UTC", "1d"), (None, None, "1d")],
+    [
+        (None, None, "1h"),
+        (pl.Datetime("ns"), None, "1h"),
+        (None, "UTC", "1h"),
+        (None, "UTC", "1d"),
+        (None, None, "1d"),
+    ],
 )
 def test_a_week_is_a_week_however_it_is_named(account_of, until, kind, zone, step):
     """From 20 to 26 November there are seven days, in columns with and without a zone, in hours and in days."""
@@ -66,7 +74,13 @@ def test_a_week_is_a_week_however_it_is_named(account_of, until, kind, zone, ste
 
 @pytest.mark.parametrize(
     ("until", "releases"),
-    [("2026-11-20", 1), ("2026-W47", 3), ("2026-11", 11), ("2026", 42), (datetime(2026, 11, 21, 1, tzinfo=UTC), 2)],
+    [
+        ("2026-11-20", 1),
+        ("2026-W47", 3),
+        ("2026-11", 11),
+        ("2026", 42),
+        (datetime(2026, 11, 21, 1, tzinfo=UTC), 2),
+    ],
 )
 def test_names_of_periods(account_of, until, releases):
     """A day, a week from Monday, a month, a year, and a moment in the middle of a day."""
@@ -89,7 +103,9 @@ def test_releases_that_begin_before_the_end_count(account_of):
     assert account_of(scenario).forecast(plan, every="2d", until="2026-11-29").releases == 5
 
 
-@pytest.mark.parametrize("until", ["2026-11-19", "2026-13", "2026-02-30", "2026-W60", "soon", date(2020, 1, 1)])
+@pytest.mark.parametrize(
+    "until", ["2026-11-19", "2026-13", "2026-02-30", "2026-W60", "soon", date(2020, 1, 1)]
+)
 def test_what_is_no_end_is_refused(account_of, until):
     """Ends before the next release, and names of nothing."""
     scenario, plan = planned()
@@ -100,7 +116,11 @@ def test_what_is_no_end_is_refused(account_of, until):
 def test_steps_that_are_numbers_have_no_dates(account_of):
     """Then an end is a number of steps."""
     scenario = pf.Scenario(SECRET, CHAIN, order_by="hour")
-    plan = pf.protect(pl.DataFrame({"hour": range(24), "on": [0] * 24}), scenario).private_sum("on").plan(pf.Pure(0.8))
+    plan = (
+        pf.protect(pl.DataFrame({"hour": range(24), "on": [0] * 24}), scenario)
+        .private_sum("on")
+        .plan(pf.Pure(0.8))
+    )
     assert account_of(scenario).forecast(plan, every=24, until=72).releases == 3
     with pytest.raises(pf.UsageError, match=r"times of its releases' rows are unknown"):
         account_of(scenario).forecast(plan, every=24, until="2026-12-31")

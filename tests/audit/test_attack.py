@@ -37,13 +37,18 @@ def seeded(seed=1):
 
 def least_noise(family, promise, laws=POINTS):
     """The noise that the exact loss asks for: of two points, the ball's, which is quicker to find."""
-    return pf.calibrate(laws, promise, noise=family, bound=pf.GWM() if laws is POINTS else pf.Exact()).noise
+    return pf.calibrate(
+        laws, promise, noise=family, bound=pf.GWM() if laws is POINTS else pf.Exact()
+    ).noise
 
 
 @pytest.mark.parametrize("promise", thinned(PROMISES.values(), 0.4), ids=PROMISES.keys())
 @pytest.mark.parametrize(
     "family",
-    [pytest.param(one, id=name, marks=[pytest.mark.slow] * ("k=4" in name)) for name, one in FAMILIES.items()],
+    [
+        pytest.param(one, id=name, marks=[pytest.mark.slow] * ("k=4" in name))
+        for name, one in FAMILIES.items()
+    ],
 )
 def test_every_noise_and_every_promise(family, promise):
     """Calibrated noise is not found broken, a third of it is, and the result says all that belongs to it."""
@@ -56,7 +61,9 @@ def test_every_noise_and_every_promise(family, promise):
     assert (found.promised, found.confidence, found.trials) == (promise, 0.99, 4_000)
     assert "law" in found.pair
     assert found.event
-    assert attack(noise.at(noise.scale / 3), POINTS, promise=promise, trials=4_000, rng=seeded()).broken
+    assert attack(
+        noise.at(noise.scale / 3), POINTS, promise=promise, trials=4_000, rng=seeded()
+    ).broken
 
 
 @pytest.mark.parametrize(
@@ -93,12 +100,20 @@ def test_bounds_come_close_to_the_truth(family, promise, share):
             (pf.GeneralizedCauchy, pf.Renyi(4, 1.0), 100_000, POINTS),
             pytest.param(pf.Laplace, pf.Pure(1.0), 30_000, SPREAD, marks=pytest.mark.slow),
             pytest.param(pf.Gaussian, pf.Renyi(2, 1.0), 200_000, SPREAD, marks=pytest.mark.slow),
-            pytest.param(pf.GeneralizedCauchy, pf.Pure(1.0), 400_000, POINTS, marks=pytest.mark.slow),
-            pytest.param(pf.GeneralizedCauchy, pf.Pure(1.0), 400_000, SPREAD, marks=pytest.mark.slow),
+            pytest.param(
+                pf.GeneralizedCauchy, pf.Pure(1.0), 400_000, POINTS, marks=pytest.mark.slow
+            ),
+            pytest.param(
+                pf.GeneralizedCauchy, pf.Pure(1.0), 400_000, SPREAD, marks=pytest.mark.slow
+            ),
             pytest.param(pf.Gaussian, pf.Renyi(4, 1.0), 1_500_000, POINTS, marks=pytest.mark.slow),
             pytest.param(pf.Gaussian, pf.Renyi(4, 1.0), 1_500_000, SPREAD, marks=pytest.mark.slow),
-            pytest.param(pf.Gaussian, pf.Approx(1.0, 1e-3), 1_500_000, POINTS, marks=pytest.mark.slow),
-            pytest.param(pf.Gaussian, pf.Approx(1.0, 1e-3), 1_500_000, SPREAD, marks=pytest.mark.slow),
+            pytest.param(
+                pf.Gaussian, pf.Approx(1.0, 1e-3), 1_500_000, POINTS, marks=pytest.mark.slow
+            ),
+            pytest.param(
+                pf.Gaussian, pf.Approx(1.0, 1e-3), 1_500_000, SPREAD, marks=pytest.mark.slow
+            ),
         ],
         0.08,
         unpack=True,
@@ -107,14 +122,18 @@ def test_bounds_come_close_to_the_truth(family, promise, share):
 def test_a_tenth_less_noise_is_found(family, promise, trials, laws):
     """Noise of nine tenths of the scale that the exact loss asks for is broken within so many trials."""
     noise = least_noise(family, promise, laws)
-    assert attack(noise.at(0.9 * noise.scale), laws, promise=promise, trials=trials, rng=seeded()).broken
+    assert attack(
+        noise.at(0.9 * noise.scale), laws, promise=promise, trials=trials, rng=seeded()
+    ).broken
     assert not attack(noise, laws, promise=promise, trials=trials, rng=seeded()).broken
 
 
 def share_broken(promise, family, seeds, confidence=0.5):
     noise = least_noise(family, promise)
     found = [
-        attack(noise, POINTS, promise=promise, trials=2000, confidence=confidence, rng=seeded(seed)).broken
+        attack(
+            noise, POINTS, promise=promise, trials=2000, confidence=confidence, rng=seeded(seed)
+        ).broken
         for seed in range(seeds)
     ]
     return sum(found) / seeds
@@ -122,7 +141,8 @@ def share_broken(promise, family, seeds, confidence=0.5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("family", "promise", "seeds"), [(pf.Laplace, pf.Pure(1.0), 60), (pf.Laplace, pf.Renyi(4, 1.0), 8)]
+    ("family", "promise", "seeds"),
+    [(pf.Laplace, pf.Pure(1.0), 60), (pf.Laplace, pf.Renyi(4, 1.0), 8)],
 )
 def test_false_alarms_are_as_rare_as_promised(family, promise, seeds):
     """With the least noise and a confidence of a half, at most about half of all attacks claim to have succeeded."""
@@ -135,11 +155,16 @@ EVERY_KIND = [
     (pf.Laplace, pf.Renyi(4, 1.0), 0.5),
     (pf.Gaussian, pf.Approx(1.0, 0.1), 0.9),
 ]
-OTHER_CONFIDENCES = [(family, promise, {0.5: 0.9, 0.9: 0.5}[confidence]) for family, promise, confidence in EVERY_KIND]
+OTHER_CONFIDENCES = [
+    (family, promise, {0.5: 0.9, 0.9: 0.5}[confidence])
+    for family, promise, confidence in EVERY_KIND
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("family", "promise", "confidence"), [*EVERY_KIND, *nightly(OTHER_CONFIDENCES, unpack=True)])
+@pytest.mark.parametrize(
+    ("family", "promise", "confidence"), [*EVERY_KIND, *nightly(OTHER_CONFIDENCES, unpack=True)]
+)
 def test_false_alarms_over_many_seeds(family, promise, confidence):
     """Over two hundred seeds the share of false alarms is at most 1 − confidence."""
     assert share_broken(promise, family, 200, confidence) <= 1 - confidence
@@ -153,10 +178,15 @@ def test_false_alarms_do_happen():
 
 def test_the_operating_systems_randomness():
     """Without a generator noise is drawn as for a release, and no two attacks are alike."""
-    one, other = (attack(pf.Laplace(1.0), POINTS, promise=pf.Pure(1.0), trials=20_000) for _ in range(2))
+    one, other = (
+        attack(pf.Laplace(1.0), POINTS, promise=pf.Pure(1.0), trials=20_000) for _ in range(2)
+    )
     assert one.lower != other.lower
     assert 0.8 < one.lower < 1.05
-    assert attack(pf.Laplace(1.0), POINTS, rng=seeded()).lower == attack(pf.Laplace(1.0), POINTS, rng=seeded()).lower
+    assert (
+        attack(pf.Laplace(1.0), POINTS, rng=seeded()).lower
+        == attack(pf.Laplace(1.0), POINTS, rng=seeded()).lower
+    )
 
 
 def test_noise_alone_is_measured_without_a_promise():
@@ -164,7 +194,9 @@ def test_noise_alone_is_measured_without_a_promise():
     found = attack(pf.Laplace(1.0), POINTS, trials=20_000, rng=seeded())
     assert (found.promised, found.against, found.broken) == (None, None, False)
     assert 0.85 < found.lower < 1
-    kind = attack(pf.Laplace(1.0), POINTS, promise=pf.Renyi.of(alpha=2), trials=20_000, rng=seeded())
+    kind = attack(
+        pf.Laplace(1.0), POINTS, promise=pf.Renyi.of(alpha=2), trials=20_000, rng=seeded()
+    )
     assert 0.5 < kind.lower < pf.Laplace(1.0).renyi(1.0, 2)
     assert "promised" not in repr(kind)
 
@@ -206,10 +238,14 @@ def test_gaussian_laws_are_drawn():
     """Gaussian laws with Gaussian noise show most of their exact loss, on the line and on the plane."""
     line = [(pf.GaussianLaw(0, 1), pf.GaussianLaw(2, 1))]
     truth = pf.loss(line, pf.Gaussian(1.0), pf.Renyi.of(alpha=2), bound=pf.Exact())
-    found = attack(pf.Gaussian(1.0), line, promise=pf.Renyi.of(alpha=2), trials=10_000, rng=seeded())
+    found = attack(
+        pf.Gaussian(1.0), line, promise=pf.Renyi.of(alpha=2), trials=10_000, rng=seeded()
+    )
     assert 0.6 * truth < found.lower < truth
     plane = [(pf.GaussianLaw([0, 0], 1), pf.GaussianLaw([1, 1], 1))]
-    found = attack(pf.Gaussian(1.0), plane, promise=pf.Renyi.of(alpha=2), trials=5_000, rng=seeded())
+    found = attack(
+        pf.Gaussian(1.0), plane, promise=pf.Renyi.of(alpha=2), trials=5_000, rng=seeded()
+    )
     truth = pf.loss(plane, pf.Gaussian(1.0), pf.Renyi.of(alpha=2), bound=pf.Exact())
     assert 0.5 * truth < found.lower < truth
 
@@ -218,7 +254,9 @@ def test_vectors_are_attacked_by_the_ratio_of_the_whole_vector():
     """Two coordinates together show more than either, and not more than their noise tells."""
     both = [(pf.Law.point([0, 0]), pf.Law.point([1, 2]))]
     assert 2.5 < attack(pf.Laplace(1.0), both, rng=seeded()).lower < 3
-    spread = [(pf.Law([[0, 0], [1, 1]], [0.8, 0.2]), pf.Law([[0, 1], [1, 0], [2, 2]], [0.2, 0.2, 0.6]))]
+    spread = [
+        (pf.Law([[0, 0], [1, 1]], [0.8, 0.2]), pf.Law([[0, 1], [1, 0], [2, 2]], [0.2, 0.2, 0.6]))
+    ]
     truth = pf.loss(spread, pf.Laplace(2.0), pf.Pure, bound=pf.GWM())
     assert 0.3 < attack(pf.Laplace(2.0), spread, rng=seeded()).lower < truth
 
@@ -235,8 +273,18 @@ def test_movement_only_laws_are_two_points():
 def test_no_noise_tells_everything():
     """At scale 0 two different points are told apart, and two equal ones are not."""
     assert attack(pf.Laplace(0.0), POINTS, trials=20_000, rng=seeded()).lower > 6
-    assert attack(pf.Laplace(0.0), [(pf.Law.point(0), pf.Law.point(0))], trials=2000, rng=seeded()).lower == 0
-    assert attack(pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(0))], trials=2000, rng=seeded()).lower == 0
+    assert (
+        attack(
+            pf.Laplace(0.0), [(pf.Law.point(0), pf.Law.point(0))], trials=2000, rng=seeded()
+        ).lower
+        == 0
+    )
+    assert (
+        attack(
+            pf.Laplace(1.0), [(pf.Law.point(0), pf.Law.point(0))], trials=2000, rng=seeded()
+        ).lower
+        == 0
+    )
 
 
 class Clipped(pf.Laplace):
@@ -244,7 +292,9 @@ class Clipped(pf.Laplace):
 
     def release(self, answers, rng=None, grid=None):
         noisy = super().release(answers, rng, grid)
-        kept = np.asarray(answers, float) + np.clip(noisy.values - np.asarray(answers, float), -4, 4)
+        kept = np.asarray(answers, float) + np.clip(
+            noisy.values - np.asarray(answers, float), -4, 4
+        )
         return dataclasses.replace(noisy, values=kept)
 
 

@@ -38,7 +38,9 @@ def test_level_sets_of_the_ratio_show_everything(alpha):
         p, q = RNG.dirichlet(np.ones(6)), RNG.dirichlet(np.ones(6))
         order = np.argsort(p / q)
         p, q = np.insert(p[order], 2, 0.0), np.insert(q[order], 2, 0.0)
-        assert of_nested(pf.Renyi(alpha, 1.0), tails(p), tails(q)) == pytest.approx(renyi(p[p > 0], q[p > 0], alpha))
+        assert of_nested(pf.Renyi(alpha, 1.0), tails(p), tails(q)) == pytest.approx(
+            renyi(p[p > 0], q[p > 0], alpha)
+        )
 
 
 @pytest.mark.parametrize("alpha", ORDERS)
@@ -47,17 +49,27 @@ def test_one_event_is_a_law_of_two_points(alpha):
     p, q = RNG.random(50), RNG.random(50)
     found = of_events(pf.Renyi(alpha, 1.0), p, q)
     for one, other, loss in zip(p, q, found, strict=True):
-        truth = renyi(np.array([one, 1 - one]), np.array([other, 1 - other]), alpha) if one > other else 0.0
+        truth = (
+            renyi(np.array([one, 1 - one]), np.array([other, 1 - other]), alpha)
+            if one > other
+            else 0.0
+        )
         assert loss == pytest.approx(truth, abs=1e-9)
         assert loss <= truth
-        assert of_nested(pf.Renyi(alpha, 1.0), np.array([one]), np.array([other])) == pytest.approx(truth, abs=1e-9)
+        assert of_nested(pf.Renyi(alpha, 1.0), np.array([one]), np.array([other])) == pytest.approx(
+            truth, abs=1e-9
+        )
 
 
 def test_pure_and_approximate_losses():
     """ln(P/Q), and ln((P − δ)/Q), at least 0 and rounded down."""
     p, q = np.array([0.5, 0.1, 0.2, 0.0]), np.array([0.25, 0.2, 0.0999, 0.1])
-    assert of_events(pf.Pure(1.0), p, q) == pytest.approx([math.log(2), 0, math.log(0.2 / 0.0999), 0])
-    assert of_events(pf.Approx(1.0, 0.1), p, q) == pytest.approx([math.log(1.6), 0, math.log(0.1 / 0.0999), 0])
+    assert of_events(pf.Pure(1.0), p, q) == pytest.approx(
+        [math.log(2), 0, math.log(0.2 / 0.0999), 0]
+    )
+    assert of_events(pf.Approx(1.0, 0.1), p, q) == pytest.approx(
+        [math.log(1.6), 0, math.log(0.1 / 0.0999), 0]
+    )
     assert of_events(pf.Pure(1.0), p, q)[0] < math.log(2)
 
 

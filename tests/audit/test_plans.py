@@ -28,10 +28,14 @@ SCENARIOS = {
         ON, pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]), **ROWS
     ),
     "hidden class": pf.Scenario(LEVEL, CLASSES, **ROWS),
-    "gaussian": pf.Scenario(UNIT, pf.GaussianPrior(covariance=pf.AR1(0.5), variance=1.0, mean=1.5), **ROWS),
+    "gaussian": pf.Scenario(
+        UNIT, pf.GaussianPrior(covariance=pf.AR1(0.5), variance=1.0, mean=1.5), **ROWS
+    ),
     "weak": pf.Scenario(UNIT, pf.WeaklyDependent(0.5), **ROWS),
     "interval": pf.Scenario(UNIT, pf.Independent(), **ROWS),
-    "presence": pf.Scenario(pf.Presence("meter", "level", [0, 1, 2, 3], rows=5), pf.AnyCorrelation(), within="meter"),
+    "presence": pf.Scenario(
+        pf.Presence("meter", "level", [0, 1, 2, 3], rows=5), pf.AnyCorrelation(), within="meter"
+    ),
 }
 
 
@@ -67,12 +71,15 @@ def test_every_prior_withstands(name, days):
     assert "under the prior that" in found.pair
     assert "against" in found.pair
     on_interval = isinstance(getattr(SCENARIOS[name].secret, "domain", None), pf.Interval)
-    assert on_interval == ("one value" in found.pair) == ("another" in found.pair)  # corners have no names
+    assert (
+        on_interval == ("one value" in found.pair) == ("another" in found.pair)
+    )  # corners have no names
     assert attack(with_scale(plan, 1 / 40), trials=4_000, rng=seeded()).broken
 
 
 @pytest.mark.parametrize(
-    "promise", thinned([pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-3), pf.RenyiCurve([2, 4], [0.5, 1.0])], 0.22)
+    "promise",
+    thinned([pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-3), pf.RenyiCurve([2, 4], [0.5, 1.0])], 0.22),
 )
 @pytest.mark.parametrize("name", ["independent", "chain", "gaussian"])
 def test_every_promise_of_a_plan(name, promise):
@@ -111,7 +118,9 @@ def test_tight_plans_are_nearly_broken(name, days, bound, share):
 
 def test_all_answers_are_attacked_together():
     """A batch of several queries shows what they tell jointly, not what one of them does."""
-    batch = asked(SCENARIOS["independent"]).private_sum("level").private_histogram("level", name="h")
+    batch = (
+        asked(SCENARIOS["independent"]).private_sum("level").private_histogram("level", name="h")
+    )
     plan = batch.plan(pf.Pure(1.0))
     found = attack(plan, trials=40_000, rng=seeded())
     assert "the vector of" in found.event
@@ -120,7 +129,11 @@ def test_all_answers_are_attacked_together():
 
 def test_stand_ins_are_named():
     """Where two points stand for the secrets, the event says so; where rows are generated, it says that."""
-    gaussian = attack(asked(SCENARIOS["gaussian"]).private_sum("level").plan(pf.Pure(1.0)), trials=1000, rng=seeded())
+    gaussian = attack(
+        asked(SCENARIOS["gaussian"]).private_sum("level").plan(pf.Pure(1.0)),
+        trials=1000,
+        rng=seeded(),
+    )
     assert "two points" in gaussian.event
     days = asked(SCENARIOS["chain"]).group_by("day").private_sum("level").plan(pf.Pure(1.0))
     assert "24 rows were generated" in attack(days, trials=1000, rng=seeded()).event
@@ -130,7 +143,11 @@ def test_stand_ins_are_named():
 
 def test_answers_that_no_row_moves():
     """A plan whose answers depend on no value has nothing to attack."""
-    plan = asked(SCENARIOS["independent"]).private_count(pl.col("level") >= 0, name="rows").plan(pf.Pure(1.0))
+    plan = (
+        asked(SCENARIOS["independent"])
+        .private_count(pl.col("level") >= 0, name="rows")
+        .plan(pf.Pure(1.0))
+    )
     found = attack(plan, trials=1000, rng=seeded())
     assert (found.lower, found.broken) == (0.0, False)
 
@@ -150,7 +167,9 @@ def test_paths_follow_the_chain():
     truth = {}
     for path in itertools.product((0, 1), repeat=4):
         if path[row] == state:
-            chance = start[path[0]] * np.prod([kernels[order[t]][path[t], path[t + 1]] for t in range(3)])
+            chance = start[path[0]] * np.prod(
+                [kernels[order[t]][path[t], path[t + 1]] for t in range(3)]
+            )
             key = 2 * (path[0] + path[2]), 2 * (path[1] + path[3])
             truth[key] = truth.get(key, 0.0) + chance
     whole, count = sum(truth.values()), 200_000

@@ -16,7 +16,10 @@ BOUNDS = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
 POINTS = pf.Law.point(0), pf.Law.point(1)
 every_family = pytest.mark.parametrize(
     "family",
-    [pytest.param(one, id=name, marks=[pytest.mark.slow] * (name == "cauchy")) for name, one in FAMILIES.items()],
+    [
+        pytest.param(one, id=name, marks=[pytest.mark.slow] * (name == "cauchy"))
+        for name, one in FAMILIES.items()
+    ],
 )
 all_guarantees = pytest.mark.parametrize("promise", thinned(PROMISES, 0.34), ids=repr)
 
@@ -30,9 +33,14 @@ def share_used(pair, noise, promise):
     """Return the largest exact loss, computed slowly, over what the guarantee allows there."""
     match promise:
         case pf.Zcdp(rho):
-            return max(noisy.renyi(*pair, noise, alpha) / (rho * alpha) for alpha in (1.05, 1.5, 3.0, 12.0))
+            return max(
+                noisy.renyi(*pair, noise, alpha) / (rho * alpha) for alpha in (1.05, 1.5, 3.0, 12.0)
+            )
         case pf.Gdp(mu):
-            allowed = {epsilon: float(pf.Gaussian(1.0).delta(mu, epsilon)) for epsilon in (0.0, 0.1, 0.4, 0.8)}
+            allowed = {
+                epsilon: float(pf.Gaussian(1.0).delta(mu, epsilon))
+                for epsilon in (0.0, 0.1, 0.4, 0.8)
+            }
         case pf.TradeOff(epsilon, delta, tv):
             allowed = {epsilon: delta, 0.0: tv}
         case pf.Approx(epsilon, delta):
@@ -52,7 +60,9 @@ def test_the_noise_keeps_the_promise(family, promise):
                 assert share_used(pair, noise, promise) <= 1 + 1e-5
 
 
-@pytest.mark.parametrize(("family", "promise"), [*((pf.Gaussian, one) for one in PROMISES), (pf.Laplace, PROMISES[2])])
+@pytest.mark.parametrize(
+    ("family", "promise"), [*((pf.Gaussian, one) for one in PROMISES), (pf.Laplace, PROMISES[2])]
+)
 def test_a_tenth_less_noise_breaks_the_promise(family, promise):
     """Where one answer moves to another, and the loss of the noise is known exactly, nine tenths of it reveal more."""
     noise = pf.calibrate([POINTS], promise, noise=family).noise
@@ -69,7 +79,9 @@ def test_messages_along_a_chain_go_by_pure_losses(promise):
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour")
     laws, kind = pf.laws(scenario, pf.Statistic.total(24)), type(promise)
     pure = pf.loss(laws, pf.Laplace(10.0), pf.Pure, bound=pf.Messages())
-    assert pf.loss(laws, pf.Laplace(10.0), kind, bound=pf.Messages()) == kind(1.0).loss_from(pf.Pure(pure))
+    assert pf.loss(laws, pf.Laplace(10.0), kind, bound=pf.Messages()) == kind(1.0).loss_from(
+        pf.Pure(pure)
+    )
     with pytest.raises(pf.Refused):
         pf.calibrate(laws, promise, noise=pf.Gaussian, bound=pf.Messages())
 
@@ -80,16 +92,27 @@ def test_a_loss_of_trade_offs_is_infinite_where_the_total_variation_is_larger():
     kinds = [pf.TradeOff.of(delta=1e-3, tv=share * tv) for share in (0.9, 1.01)]
     none, some = (pf.loss([POINTS], pf.Laplace(4.0), kind, bound=pf.GWM()) for kind in kinds)
     assert none == math.inf
-    assert some == pytest.approx(pf.loss([POINTS], pf.Laplace(4.0), pf.Approx.of(delta=1e-3)), rel=1e-9)
+    assert some == pytest.approx(
+        pf.loss([POINTS], pf.Laplace(4.0), pf.Approx.of(delta=1e-3)), rel=1e-9
+    )
 
 
 def test_gaussian_laws_have_exact_losses_of_all_orders():
     """With one covariance μ is the distance in standard deviations of law and noise; with two nothing is known."""
     pair = pf.GaussianLaw(0.0, 3.0), pf.GaussianLaw(2.0, 3.0)
-    assert pf.loss([pair], pf.Gaussian(1.0), pf.Gdp, bound=pf.Exact()) == pytest.approx(1.0, rel=1e-12)
-    assert pf.loss([pair], pf.Gaussian(1.0), pf.Zcdp, bound=pf.Exact()) == pytest.approx(0.5, rel=1e-12)
-    assert pf.loss([pair], pf.Gaussian(1.0), pf.Zcdp, bound=pf.GWM()) == pytest.approx(2.0, rel=1e-12)
-    assert pf.loss([(pair[0], pf.GaussianLaw(2.0, 4.0))], pf.Gaussian(1.0), pf.Gdp, bound=pf.Exact()) == math.inf
+    assert pf.loss([pair], pf.Gaussian(1.0), pf.Gdp, bound=pf.Exact()) == pytest.approx(
+        1.0, rel=1e-12
+    )
+    assert pf.loss([pair], pf.Gaussian(1.0), pf.Zcdp, bound=pf.Exact()) == pytest.approx(
+        0.5, rel=1e-12
+    )
+    assert pf.loss([pair], pf.Gaussian(1.0), pf.Zcdp, bound=pf.GWM()) == pytest.approx(
+        2.0, rel=1e-12
+    )
+    assert (
+        pf.loss([(pair[0], pf.GaussianLaw(2.0, 4.0))], pf.Gaussian(1.0), pf.Gdp, bound=pf.Exact())
+        == math.inf
+    )
 
 
 def test_no_part_is_left_out_of_all_orders():

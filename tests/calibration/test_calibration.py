@@ -22,7 +22,11 @@ def test_the_result_carries_its_evidence():
     pair = pf.Pair(*OUTLIER, prior="declared", secrets=("no", "yes"))
     found = pf.calibrate([POINTS, pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM())
     assert (found.noise, found.loss, found.sensitivity) == (pf.Laplace(49.0), 1.0, 49.0)
-    assert (found.witness.prior, found.certainty, found.guarantee) == ("declared", "exact", pf.Pure(1.0))
+    assert (found.witness.prior, found.certainty, found.guarantee) == (
+        "declared",
+        "exact",
+        pf.Pure(1.0),
+    )
     assert repr(found) == (
         "Calibration(noise=Laplace(scale=49.0), loss=1.0, sensitivity=49.0, bound=GWM(norm=None), certainty='exact')"
     )
@@ -31,8 +35,12 @@ def test_the_result_carries_its_evidence():
 def test_scales_are_the_smallest_floats_that_keep_the_promise():
     """W_∞/ε is not rounded down, and is exact where it can be."""
     for epsilon in (0.1, 0.3, 1.0, 7.0):
-        scale = pf.calibrate([POINTS], pf.Pure(epsilon), noise=pf.Laplace, bound=pf.GWM()).noise.scale
-        assert Fraction(scale) >= Fraction(3) / Fraction(epsilon) > Fraction(math.nextafter(scale, 0))
+        scale = pf.calibrate(
+            [POINTS], pf.Pure(epsilon), noise=pf.Laplace, bound=pf.GWM()
+        ).noise.scale
+        assert (
+            Fraction(scale) >= Fraction(3) / Fraction(epsilon) > Fraction(math.nextafter(scale, 0))
+        )
 
 
 INVERSE = [
@@ -63,7 +71,10 @@ def test_auto_takes_the_least_scale_of_the_robust_bounds():
         pf.ApproxRenyi(3, 1.0, 0.004): [pf.GWM(), pf.DAGWM(), pf.GAWM(0.004)],
     }
     for promise, bounds in cases.items():
-        scales = [pf.calibrate([OUTLIER], promise, noise=pf.Laplace, bound=bound).noise.scale for bound in bounds]
+        scales = [
+            pf.calibrate([OUTLIER], promise, noise=pf.Laplace, bound=bound).noise.scale
+            for bound in bounds
+        ]
         auto = pf.calibrate([OUTLIER], promise, noise=pf.Laplace)
         assert auto.noise.scale == min(scales)
         assert auto.bound.robust
@@ -76,7 +87,9 @@ def test_curves_hold_at_every_order():
     curve = pf.RenyiCurve([2, 4, 16], [0.5, 0.8, 1.0])
     found = pf.calibrate([OUTLIER], curve, noise=pf.Gaussian, bound=pf.DAGWM())
     single = [
-        pf.calibrate([OUTLIER], pf.Renyi(alpha, epsilon), noise=pf.Gaussian, bound=pf.DAGWM()).noise.scale
+        pf.calibrate(
+            [OUTLIER], pf.Renyi(alpha, epsilon), noise=pf.Gaussian, bound=pf.DAGWM()
+        ).noise.scale
         for alpha, epsilon in zip(curve.alphas, curve.epsilons, strict=True)
     ]
     assert found.noise.scale == pytest.approx(max(single), rel=1e-9)
@@ -93,42 +106,73 @@ def test_pairs_that_need_no_noise_get_none():
     assert pf.calibrate([near], pf.Pure(0.22), noise=pf.Laplace, bound=pf.Exact()).noise.scale > 0
     mu = near[0]
     for bound in (pf.GWM(), pf.DAGWM(), pf.Exact(), pf.Kantorovich(), "auto"):
-        assert pf.calibrate([(mu, mu)], pf.Pure(0.1), noise=pf.Laplace, bound=bound).noise.scale == 0
+        assert (
+            pf.calibrate([(mu, mu)], pf.Pure(0.1), noise=pf.Laplace, bound=bound).noise.scale == 0
+        )
     assert pf.calibrate([(mu, mu)], pf.Pure(0.0), noise=pf.Laplace).noise.scale == 0
-    assert pf.calibrate([(mu, mu)], pf.Pure(0.1), noise=pf.Laplace, bound=pf.Group()).noise.scale == 90
+    assert (
+        pf.calibrate([(mu, mu)], pf.Pure(0.1), noise=pf.Laplace, bound=pf.Group()).noise.scale == 90
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     thinned(
         [
-            (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Gaussian), "Gaussian noise of any scale"),
-            (lambda: pf.calibrate([POINTS], pf.Pure(0.0), noise=pf.Laplace), "Laplace noise of any scale"),
-            (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.0), noise=pf.Gaussian), "Gaussian noise of any scale"),
-            (lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=pf.GAWM(0.1)), "leaves out a share 0.1"),
-            (lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.05), bound=pf.GAWM(0.1)), "allows 0.05"),
-            (lambda: pf.calibrate([POINTS], pf.Renyi(2, 1.0), bound=pf.Kantorovich()), "pure losses only"),
+            (
+                lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Gaussian),
+                "Gaussian noise of any scale",
+            ),
+            (
+                lambda: pf.calibrate([POINTS], pf.Pure(0.0), noise=pf.Laplace),
+                "Laplace noise of any scale",
+            ),
+            (
+                lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.0), noise=pf.Gaussian),
+                "Gaussian noise of any scale",
+            ),
+            (
+                lambda: pf.calibrate([POINTS], pf.Pure(1.0), bound=pf.GAWM(0.1)),
+                "leaves out a share 0.1",
+            ),
+            (
+                lambda: pf.calibrate([POINTS], pf.Approx(1.0, 0.05), bound=pf.GAWM(0.1)),
+                "allows 0.05",
+            ),
+            (
+                lambda: pf.calibrate([POINTS], pf.Renyi(2, 1.0), bound=pf.Kantorovich()),
+                "pure losses only",
+            ),
             (
                 lambda: pf.calibrate(
-                    [(pf.GaussianLaw(0, 1), pf.GaussianLaw(0, 2))], pf.Renyi(2, 1.0), noise=pf.Gaussian
+                    [(pf.GaussianLaw(0, 1), pf.GaussianLaw(0, 2))],
+                    pf.Renyi(2, 1.0),
+                    noise=pf.Gaussian,
                 ),
                 "W_∞ of a pair is infinite",
             ),
             (
                 lambda: pf.calibrate(
-                    [(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1))], pf.Renyi(2, 1.0), bound=pf.Group()
+                    [(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1))],
+                    pf.Renyi(2, 1.0),
+                    bound=pf.Group(),
                 ),
                 "not bounded",
             ),
             (
                 lambda: pf.calibrate(
-                    [(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1))], pf.Renyi(2, 1.0), bound=pf.Exact()
+                    [(pf.GaussianLaw(0, 1), pf.GaussianLaw(1, 1))],
+                    pf.Renyi(2, 1.0),
+                    bound=pf.Exact(),
                 ),
                 "Gaussian laws with Laplace noise",
             ),
             (
                 lambda: pf.calibrate(
-                    [(pf.Law.point([0, 0]), pf.Law.point([1, 1]))], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM(norm=2)
+                    [(pf.Law.point([0, 0]), pf.Law.point([1, 1]))],
+                    pf.Pure(1.0),
+                    noise=pf.Laplace,
+                    bound=pf.GWM(norm=2),
                 ),
                 "norm=1 for Laplace",
             ),
@@ -160,7 +204,10 @@ def test_impossible_promises_are_refused(make, says):
         (lambda: pf.calibrate(pf.Law.point(0), pf.Pure(1.0)), "pairs are of type Law"),
         (lambda: pf.calibrate(POINTS, pf.Pure(1.0)), "A pair is of type Law"),
         (lambda: pf.calibrate([(POINTS[0], 3)], pf.Pure(1.0)), "types"),
-        (lambda: pf.calibrate([(POINTS[0], pf.GaussianLaw(0, 1))], pf.Pure(1.0)), "finite and a Gaussian"),
+        (
+            lambda: pf.calibrate([(POINTS[0], pf.GaussianLaw(0, 1))], pf.Pure(1.0)),
+            "finite and a Gaussian",
+        ),
         (lambda: pf.calibrate([POINTS, (pf.Law.point([0, 0]),) * 2], pf.Pure(1.0)), "dimensions"),
         (lambda: pf.calibrate([POINTS], 1.0), "guarantee is of type float"),
         (lambda: pf.calibrate([POINTS], pf.Pure(1.0), noise=pf.Laplace(1.0)), "noise is Laplace"),
@@ -191,8 +238,12 @@ def test_losses_that_no_promise_bounds_are_infinite():
     assert pf.loss([POINTS], pf.Laplace(0), pf.Approx.of(0.5)) == math.inf
 
 
-@pytest.mark.parametrize("size", thinned([1e307, 1e-310, 1e-200, 1e-8, 5e-324, 1.0, 1e8, 1e200], 0.25))
-@pytest.mark.parametrize("family", thinned([pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy], 0.34), ids=["L", "G", "C"])
+@pytest.mark.parametrize(
+    "size", thinned([1e307, 1e-310, 1e-200, 1e-8, 5e-324, 1.0, 1e8, 1e200], 0.25)
+)
+@pytest.mark.parametrize(
+    "family", thinned([pf.Laplace, pf.Gaussian, pf.GeneralizedCauchy], 0.34), ids=["L", "G", "C"]
+)
 def test_extreme_atoms_do_not_break_the_search(family, size):
     """Atoms as small or large as floats go give a scale in proportion, in every bound."""
     for bound in (pf.GWM(), pf.DAGWM(), pf.Exact(), pf.Group()):
@@ -210,7 +261,9 @@ def _scale_of_two_atoms(size, family, bound):
 def test_far_light_atoms_are_not_lost():
     """A mass of 1e−17 at 1e6 is hidden by GWM to its full distance, and Exact keeps the guarantee about it too."""
     pair = pf.Law([0.0, 1.0], [0.5, 0.5]), pf.Law([0.0, 1.0, 1e6], [0.5, 0.5 - 1e-17, 1e-17])
-    assert pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM()).noise.scale == pytest.approx(1e6)
+    assert pf.calibrate(
+        [pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM()
+    ).noise.scale == pytest.approx(1e6)
     exact = pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.Exact()).noise
     weight, scale = 1e-17, exact.scale
     at_far = math.log1p(weight / (math.exp(-1e6 / scale) * (1 + math.exp(1 / scale)) / 2))
@@ -234,11 +287,14 @@ def test_many_pairs_are_calibrated_together():
     """A thousand pairs cost one search and a look at each, and the worst is found."""
     rng = np.random.default_rng(0)
     pairs = [
-        pf.Pair(pf.Law([0, 1], [p, 1 - p]), pf.Law([0, 1], [q, 1 - q]), prior=(p, q)) for p, q in rng.random((300, 2))
+        pf.Pair(pf.Law([0, 1], [p, 1 - p]), pf.Law([0, 1], [q, 1 - q]), prior=(p, q))
+        for p, q in rng.random((300, 2))
     ]
     found = pf.calibrate(pairs, pf.Pure(0.5), noise=pf.Laplace, bound=pf.Exact())
     worst = max(pairs, key=lambda pair: abs(pair.prior[0] - pair.prior[1]))
-    assert pf.loss([found.witness], found.noise, pf.Pure, bound=pf.Exact()) == pytest.approx(0.5, rel=1e-6)
+    assert pf.loss([found.witness], found.noise, pf.Pure, bound=pf.Exact()) == pytest.approx(
+        0.5, rel=1e-6
+    )
     assert pf.loss([worst], found.noise, pf.Pure, bound=pf.Exact()) <= 0.5
 
 
@@ -248,7 +304,10 @@ def test_many_pairs_are_calibrated_together():
 def test_rational_laws_keep_the_order(mu, nu, epsilon):
     """On laws of Fractions: exact ≤ kantorovich ≤ gwm ≤ group for pure guarantees."""
     bounds = [pf.Exact(), pf.Kantorovich(), pf.GWM(), pf.Group()]
-    scales = [pf.calibrate([(mu, nu)], pf.Pure(epsilon), noise=pf.Laplace, bound=bound).noise.scale for bound in bounds]
+    scales = [
+        pf.calibrate([(mu, nu)], pf.Pure(epsilon), noise=pf.Laplace, bound=bound).noise.scale
+        for bound in bounds
+    ]
     assert scales == sorted(scales)
 
 
@@ -270,7 +329,10 @@ def test_many_float_laws_keep_the_order(mu, nu):
 
 def check_order_of_float_laws(mu, nu):
     bounds = [pf.Exact(), pf.DAGWM(), pf.GWM(), pf.Group()]
-    scales = [pf.calibrate([(mu, nu)], pf.Renyi(3, 0.7), noise=pf.Laplace, bound=bound).noise.scale for bound in bounds]
+    scales = [
+        pf.calibrate([(mu, nu)], pf.Renyi(3, 0.7), noise=pf.Laplace, bound=bound).noise.scale
+        for bound in bounds
+    ]
     assert scales == sorted(scales)
 
 
@@ -288,7 +350,9 @@ def test_gaussian_laws_of_different_spread_need_exact():
         return alpha / (2 * mixed) + log / (2 * (1 - alpha))
 
     truth = max(divergence(first, second), divergence(second, first))
-    assert pf.loss([pair], pf.Gaussian(0.5), pf.Renyi.of(alpha), bound=pf.Exact()) == pytest.approx(truth, rel=1e-9)
+    assert pf.loss([pair], pf.Gaussian(0.5), pf.Renyi.of(alpha), bound=pf.Exact()) == pytest.approx(
+        truth, rel=1e-9
+    )
     found = pf.calibrate([pair], pf.Renyi(alpha, 0.4), noise=pf.Gaussian, bound=pf.Exact())
     assert pf.loss([pair], found.noise, pf.Renyi.of(alpha), bound=pf.Exact()) <= 0.4
 
@@ -298,7 +362,9 @@ def test_vectors_of_cauchy_noise_go_coordinate_by_coordinate():
     pair = pf.Law.point([0, 0, 0]), pf.Law.point([1, 2, 0])
     noise = pf.GeneralizedCauchy(2.0, k=3)
     expected = noise.renyi(np.array([1.0, 2.0]), 2).sum()
-    assert pf.loss([pair], noise, pf.Renyi.of(2), bound=pf.DAGWM()) == pytest.approx(expected, rel=1e-9)
+    assert pf.loss([pair], noise, pf.Renyi.of(2), bound=pf.DAGWM()) == pytest.approx(
+        expected, rel=1e-9
+    )
     with pytest.raises(pf.Refused, match="coordinate by coordinate"):
         pf.loss([pair], noise, pf.Renyi.of(2), bound=pf.GWM())
 

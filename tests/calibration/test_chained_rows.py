@@ -37,7 +37,10 @@ def laws_of_sums(rows, values, weights):
 
 def densities(rows, values, weights, sigma, at):
     for of_row in laws_of_sums(rows, values, weights):
-        laws = [norm.pdf(at[:, None], atoms, sigma) @ (masses / masses.sum()) for atoms, masses in of_row]
+        laws = [
+            norm.pdf(at[:, None], atoms, sigma) @ (masses / masses.sum())
+            for atoms, masses in of_row
+        ]
         yield from itertools.permutations(laws, 2)
 
 
@@ -80,7 +83,12 @@ def test_a_group_that_moves_less_than_its_rows_together_caps_the_loss():
     "promise",
     thinned(
         [
-            *(pf.Approx(1.0, 1e-6), pf.Approx(0.3, 1e-3), pf.Renyi(3, 0.5), pf.ApproxRenyi(3, 0.5, 1e-4)),
+            *(
+                pf.Approx(1.0, 1e-6),
+                pf.Approx(0.3, 1e-3),
+                pf.Renyi(3, 0.5),
+                pf.ApproxRenyi(3, 0.5, 1e-4),
+            ),
             *(pf.Tv(0.05), pf.RenyiCurve([2, 8], [0.1, 1.0]), pf.TradeOff(1.0, 1e-5, 0.3)),
         ],
         0.3,
@@ -94,7 +102,10 @@ def test_budgets_keep_the_promise_and_use_it_up(promise):
     assert row > 0
 
     def kept(by):
-        kinds = [(rows.loss(one.kind, row * by, group=24 * row * by)[0], one.loss) for one in promise.singles]
+        kinds = [
+            (rows.loss(one.kind, row * by, group=24 * row * by)[0], one.loss)
+            for one in promise.singles
+        ]
         return all(loss <= allowed * (1 + 1e-9) + 1e-12 for loss, allowed in kinds)
 
     assert kept(1)
@@ -124,7 +135,9 @@ def test_what_is_not_hidden_at_all_is_lost():
     assert rows.loss(pf.Approx.of(delta=1e-6), math.inf)[0] == math.inf
     assert rows.loss(pf.Renyi.of(alpha=2), math.inf)[0] == math.inf
     assert rows.pure_loss(500.0) >= 500
-    assert math.isnan(rows.bridge.leak(math.nan).loss) or rows.bridge.leak(math.nan).loss == math.inf
+    assert (
+        math.isnan(rows.bridge.leak(math.nan).loss) or rows.bridge.leak(math.nan).loss == math.inf
+    )
 
 
 def test_nothing_told_of_rows_is_nothing_told():
@@ -142,7 +155,9 @@ def test_a_chain_that_goes_on_loses_more_than_any_part_of_it():
     endless = chained([[0.8, 0.2], [0.3, 0.7]], 2000, endless=True)
     for length, kind in itertools.product((1, 2, 9, 60, 300), kinds):
         finite = chained([[0.8, 0.2], [0.3, 0.7]], length)
-        assert finite.loss(kind, 0.05, group=3.0)[0] <= endless.loss(kind, 0.05, group=3.0)[0] * (1 + 1e-6)
+        assert finite.loss(kind, 0.05, group=3.0)[0] <= endless.loss(kind, 0.05, group=3.0)[0] * (
+            1 + 1e-6
+        )
 
 
 @pytest.mark.slow

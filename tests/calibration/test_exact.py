@@ -47,7 +47,10 @@ def test_singular_covariances_hide_nothing_across_them():
     covariance = mpmath.matrix(SINGULAR) + mpmath.eye(2) * mpmath.mpf(scale) ** 2
     cost = (mpmath.matrix([1, 1]).T * mpmath.inverse(covariance) * mpmath.matrix([1, 1]))[0]
     assert 1 - 1e-6 < cost <= 1 + 1e-9
-    thin = pf.GaussianLaw([0, 0], THIN), pf.GaussianLaw([-9.177151407284642e-08, -5.109022401370604e-09], THIN)
+    thin = (
+        pf.GaussianLaw([0, 0], THIN),
+        pf.GaussianLaw([-9.177151407284642e-08, -5.109022401370604e-09], THIN),
+    )
     assert pf.loss([thin], pf.Gaussian(8.240463982489033e-09), pf.Renyi.of(1.5), bound=EXACT) > 20
 
 
@@ -76,7 +79,8 @@ def test_what_is_constant_under_both_laws_needs_no_noise():
 
 
 @pytest.mark.parametrize(
-    ("move", "variances"), thinned([(0.5, (1.0, 1.3)), (0.0, (2.0, 1.0)), (3.0, (1.0, 1.0 + 1e-9))], 0.22, unpack=True)
+    ("move", "variances"),
+    thinned([(0.5, (1.0, 1.3)), (0.0, (2.0, 1.0)), (3.0, (1.0, 1.0 + 1e-9))], 0.22, unpack=True),
 )
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.5])
 def test_gaussian_laws_of_any_variances_have_an_exact_hockey_stick(move, variances, epsilon):
@@ -84,10 +88,14 @@ def test_gaussian_laws_of_any_variances_have_an_exact_hockey_stick(move, varianc
     pair = pf.GaussianLaw(0.0, variances[0]), pf.GaussianLaw(move, variances[1])
     y = np.linspace(-60, 60, 2_000_001)
     logs = [
-        -((y - m) ** 2) / (2 * v) - math.log(2 * math.pi * v) / 2 for m, v in zip((0.0, move), variances, strict=True)
+        -((y - m) ** 2) / (2 * v) - math.log(2 * math.pi * v) / 2
+        for m, v in zip((0.0, move), variances, strict=True)
     ]
     step = y[1] - y[0]
-    truth = max(float(np.maximum(np.exp(a) - np.exp(b + epsilon), 0).sum() * step) for a, b in (logs, reversed(logs)))
+    truth = max(
+        float(np.maximum(np.exp(a) - np.exp(b + epsilon), 0).sum() * step)
+        for a, b in (logs, reversed(logs))
+    )
     found = delta_of(pair, pf.Gaussian(0.0), epsilon)
     assert found == pytest.approx(truth, rel=1e-5, abs=1e-12)
     c = pf.calibrate([pair], pf.Approx(epsilon, 1e-3), noise=pf.Gaussian, bound=EXACT)
@@ -99,7 +107,9 @@ def test_rational_weights_below_all_floats_keep_their_size():
     tiny = Fraction(1, 10**330)
     for far, truth in ((1, None), (10000, 330 * math.log(10) - math.log(2))):
         pair = pf.Law([0, far], [Fraction(1, 2)] * 2), pf.Law([0, far], [tiny, 1 - tiny])
-        assert pf.loss([pair], pf.Laplace(0), pf.Renyi.of(2), bound=EXACT) == pytest.approx(758.4667863)
+        assert pf.loss([pair], pf.Laplace(0), pf.Renyi.of(2), bound=EXACT) == pytest.approx(
+            758.4667863
+        )
         if truth:
             assert pf.loss([pair], pf.Laplace(1.0), pf.Pure, bound=EXACT) == pytest.approx(truth)
 
@@ -113,7 +123,10 @@ def cauchy_delta(shift, k, epsilon):
         ends = (c * u - root) / (c - 1), (c * u + root) / (c - 1)
 
         def tail(x):
-            half = mpmath.betainc((k - 1) / 2, mpmath.mpf("0.5"), 0, 1 / (1 + x * x), regularized=True) / 2
+            half = (
+                mpmath.betainc((k - 1) / 2, mpmath.mpf("0.5"), 0, 1 / (1 + x * x), regularized=True)
+                / 2
+            )
             return half if x >= 0 else 1 - half
 
         p, q = (tail(ends[0] - at) - tail(ends[1] - at) for at in (u, 0))
@@ -138,8 +151,20 @@ def test_hockey_sticks_of_several_atoms_hold_what_cells_left_open():
     """Five atoms, tight noise whose density is above 1: what is undecided was once cut at a density of 1."""
     mu = pf.Law([0, 1e-9], [4.810306135678607e-07, 0.9999995189693863])
     nu = pf.Law(
-        [-0.07265420200344233, -6.408500540231546e-05, -2.8196930239246827e-05, 1.855283300216289e-06, 0.006008647176],
-        [0.013519717285618474, 0.07047262594422453, 2.0176136632295342e-07, 0.001309363872905777, 0.914698091135885],
+        [
+            -0.07265420200344233,
+            -6.408500540231546e-05,
+            -2.8196930239246827e-05,
+            1.855283300216289e-06,
+            0.006008647176,
+        ],
+        [
+            0.013519717285618474,
+            0.07047262594422453,
+            2.0176136632295342e-07,
+            0.001309363872905777,
+            0.914698091135885,
+        ],
     )
     found = delta_of((mu, nu), pf.GeneralizedCauchy(0.5680472169902796, 40.0), 0.022722448826132075)
     assert found == pytest.approx(0.0114546074691502, rel=1e-7)
@@ -151,7 +176,10 @@ def test_gaussian_noise_never_has_no_delta():
     """Two different laws under Gaussian noise have δ(ε) > 0 for every ε, though floats cannot hold it."""
     for bound in (EXACT, pf.GWM()):
         for delta in (0.0, 1e-320):
-            assert pf.loss([(point(0), point(1))], pf.Gaussian(1.0), pf.Approx.of(delta), bound=bound) == math.inf
+            assert (
+                pf.loss([(point(0), point(1))], pf.Gaussian(1.0), pf.Approx.of(delta), bound=bound)
+                == math.inf
+            )
 
 
 @pytest.mark.parametrize("delta", thinned([1e-6, 1e-9, 1e-12, 0.0], 0.5))
@@ -167,23 +195,34 @@ def test_tiny_deltas_cost_no_more_than_none(delta):
 @pytest.mark.parametrize("reach", [1e3, 1e6, 1e9])
 def test_far_atoms_do_not_blur_near_ones(reach):
     """Two clusters far apart: the loss is that of the clusters, to the last digits floats can tell."""
-    pair = pf.Law([0.0, 1.0, reach], [0.3, 0.3, 0.4]), pf.Law([0.0, 1.0, reach, reach + 1e-3], [0.32, 0.3, 0.2, 0.18])
-    assert pf.loss([pair], pf.Gaussian(0.1), pf.Renyi.of(2), bound=EXACT) == pytest.approx(0.00233869, rel=5e-2)
-    assert pf.loss([pair], pf.GeneralizedCauchy(1.0), pf.Pure, bound=EXACT) == pytest.approx(0.051767, rel=1e-3)
+    pair = (
+        pf.Law([0.0, 1.0, reach], [0.3, 0.3, 0.4]),
+        pf.Law([0.0, 1.0, reach, reach + 1e-3], [0.32, 0.3, 0.2, 0.18]),
+    )
+    assert pf.loss([pair], pf.Gaussian(0.1), pf.Renyi.of(2), bound=EXACT) == pytest.approx(
+        0.00233869, rel=5e-2
+    )
+    assert pf.loss([pair], pf.GeneralizedCauchy(1.0), pf.Pure, bound=EXACT) == pytest.approx(
+        0.051767, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(("k", "truth"), [(1.05, 0.00015676), (1.1, 0.00032210), (1.3, 0.00105818)])
 def test_heavy_tails_are_counted_once(k, truth):
     """For k near 1 most of the mass lies beyond all cells; it was counted twice."""
     pair = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1], [0.4, 0.6])
-    assert pf.loss([pair], pf.GeneralizedCauchy(1.0, k), pf.Renyi.of(2), bound=EXACT) == pytest.approx(truth, rel=1e-4)
+    assert pf.loss(
+        [pair], pf.GeneralizedCauchy(1.0, k), pf.Renyi.of(2), bound=EXACT
+    ) == pytest.approx(truth, rel=1e-4)
 
 
 def test_what_floats_cannot_hold_is_refused_or_bounded():
     """Huge ε, huge distances: an answer or a refusal, never another error, and no long wait."""
     for k, epsilon in ((2, 1000.0), (1.5, 600.0)):
         noise = pf.GeneralizedCauchy.of(k)
-        found = pf.calibrate([(point(0), point(1))], pf.Approx(epsilon, 1e-6), noise=noise, bound=pf.GWM())
+        found = pf.calibrate(
+            [(point(0), point(1))], pf.Approx(epsilon, 1e-6), noise=noise, bound=pf.GWM()
+        )
         assert found.noise.pure(1.0) <= epsilon
     with pytest.raises(pf.Refused, match="beyond all floats"):
         pf.calibrate([(point(0.0), point(1e308))], pf.Pure(1e-9))
@@ -232,7 +271,9 @@ def test_pure_losses_are_above_the_truth_to_the_last_digit():
             ]
 
             def log_density(side, y, scale=scale):
-                return mpmath.log(mpmath.fsum(w * mpmath.exp(-abs(y - x) / mpmath.mpf(scale)) for w, x in side))
+                return mpmath.log(
+                    mpmath.fsum(w * mpmath.exp(-abs(y - x) / mpmath.mpf(scale)) for w, x in side)
+                )
 
             places = [x for side in sides for _, x in side]
             truth = max(abs(log_density(sides[0], y) - log_density(sides[1], y)) for y in places)
@@ -247,17 +288,32 @@ def test_promises_of_all_orders_by_bounds_of_pure_losses(promise, bound):
     """Gaussian noise has no pure loss: that of the movement is kept then; other noise is no louder than by it."""
     pair = pf.Law([1, 2, 3], [0.25, 0.25, 0.5]), pf.Law([3, 7], [0.5, 0.5])
     for noise in (pf.Gaussian, pf.Laplace):
-        found, farther = (pf.calibrate([pair], promise, noise=noise, bound=one) for one in (bound, pf.GWM()))
+        found, farther = (
+            pf.calibrate([pair], promise, noise=noise, bound=one) for one in (bound, pf.GWM())
+        )
         assert found.loss <= promise.loss
         assert found.noise.scale <= farther.noise.scale * (1 + 1e-9)
-    assert pf.loss([(pf.GaussianLaw(0.0, 1.0), pf.GaussianLaw(2.0, 1.0))], pf.Gaussian(4.0), pf.Gdp, pf.Exact()) <= 0.5
+    assert (
+        pf.loss(
+            [(pf.GaussianLaw(0.0, 1.0), pf.GaussianLaw(2.0, 1.0))],
+            pf.Gaussian(4.0),
+            pf.Gdp,
+            pf.Exact(),
+        )
+        <= 0.5
+    )
 
 
 def test_atoms_that_differ_in_their_last_bit_are_told_apart_or_not():
     """At some scales a box between them has no width: it adds nothing, and warns of nothing."""
     atoms, promise = [-191460.0, 0.0, 999999.9999999999, 1e6], pf.Renyi(3, 0.7)
     found = [
-        pf.calibrate([(pf.Law.point(0.0), law)], promise, noise=pf.Laplace, bound=pf.Exact()).noise.scale
-        for law in (pf.Law(atoms, [2 / 9, 3 / 9, 2 / 9, 2 / 9]), pf.Law(atoms[:3], [2 / 9, 3 / 9, 4 / 9]))
+        pf.calibrate(
+            [(pf.Law.point(0.0), law)], promise, noise=pf.Laplace, bound=pf.Exact()
+        ).noise.scale
+        for law in (
+            pf.Law(atoms, [2 / 9, 3 / 9, 2 / 9, 2 / 9]),
+            pf.Law(atoms[:3], [2 / 9, 3 / 9, 4 / 9]),
+        )
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-9)

@@ -50,11 +50,19 @@ def test_no_complex_step_gains_more_than_growth_says(name, alpha):
             size = float(0.6 * room * rng.random())
             _, gain, real_gain = field.growth(np.array([[centre]]), np.array([[size]]), alpha)
             angles = rng.uniform(0, 2 * math.pi, 50)
-            for steps, allowed in ((size * np.exp(1j * angles), gain[0]), (size * np.cos(angles) + 0j, real_gain[0])):
+            for steps, allowed in (
+                (size * np.exp(1j * angles), gain[0]),
+                (size * np.cos(angles) + 0j, real_gain[0]),
+            ):
                 if not math.isfinite(allowed):
                     continue
-                p, q = (np.abs(density(side, kernel, centre + steps)) for side in (field.p, field.q))
-                p0, q0 = (np.abs(density(side, kernel, np.array([centre + 0j]))) for side in (field.p, field.q))
+                p, q = (
+                    np.abs(density(side, kernel, centre + steps)) for side in (field.p, field.q)
+                )
+                p0, q0 = (
+                    np.abs(density(side, kernel, np.array([centre + 0j])))
+                    for side in (field.p, field.q)
+                )
                 found = alpha * np.log(p / p0) - (alpha - 1) * np.log(q / q0)
                 assert found.max() <= allowed + 1e-9
                 tried += 1
@@ -83,9 +91,15 @@ def test_the_log_ratio_moves_no_more_than_its_cell_allows(name):
 def test_cells_that_stay_undecided_count_in_full(name, most, monkeypatch):
     """Stopped after few cells, the hockey stick and the supremum are larger than they were, never smaller."""
     for _, field in fields(name, 3, 12):
-        exact = cells.hockey_stick(field, 0.3, *field.horizon()), cells.supremum(field, *field.horizon())
+        exact = (
+            cells.hockey_stick(field, 0.3, *field.horizon()),
+            cells.supremum(field, *field.horizon()),
+        )
         monkeypatch.setattr(cells, "_MOST_CELLS", most)
-        rough = cells.hockey_stick(field, 0.3, *field.horizon()), cells.supremum(field, *field.horizon())
+        rough = (
+            cells.hockey_stick(field, 0.3, *field.horizon()),
+            cells.supremum(field, *field.horizon()),
+        )
         monkeypatch.undo()
         assert rough[0] >= exact[0] * (1 - 2e-7)
         assert rough[1] >= exact[1] * (1 - 1e-8)

@@ -15,7 +15,12 @@ OVERLAPPING = [(1, 0), (0, 1), (1, 1)]
 SQUARED = {(1, 1, -0.5): 4.0, (1, 0.5, 0.5): 1.0, (1, 0.5, 0.8): 1.25, (1, 0, 0.5): 4 / 3}
 """(a, b, ρ) → μ², computed independently of this project."""
 FIRST = (
-    {(2, 2): 0.20897671655276379, (2, 1): 0.3437141647949692, (2, 0): 0.21514564892679378, (0, 2): 0.23216346972547341},
+    {
+        (2, 2): 0.20897671655276379,
+        (2, 1): 0.3437141647949692,
+        (2, 0): 0.21514564892679378,
+        (0, 2): 0.23216346972547341,
+    },
     {
         (2, 2): 0.017851084737261963,
         (1, 1): 0.0016462845207568942,
@@ -25,7 +30,12 @@ FIRST = (
     *((1.264266963671563, 0.9393448585585973), 3.0, 2.6682456151377925),
 )
 SECOND = (
-    {(1, 1): 0.14845978353056338, (2, 0): 0.28706265231587297, (0, 2): 0.3155137560082571, (2, 2): 0.24896380814530655},
+    {
+        (1, 1): 0.14845978353056338,
+        (2, 0): 0.28706265231587297,
+        (0, 2): 0.3155137560082571,
+        (2, 2): 0.24896380814530655,
+    },
     {
         (1, 2): 0.5505736530773868,
         (1, 0): 0.36106243889224005,
@@ -48,7 +58,10 @@ def moved(noise, *laws):
 
 def renyi_by_grid(mu, nu, covariance, alpha):
     """The Rényi losses of two noisy laws in the plane in both orders, on a grid of their own."""
-    reach, step = 7 * np.sqrt(np.diag(covariance)), 0.35 * np.sqrt(np.linalg.eigvalsh(covariance)[0])
+    reach, step = (
+        7 * np.sqrt(np.diag(covariance)),
+        0.35 * np.sqrt(np.linalg.eigvalsh(covariance)[0]),
+    )
     axes = [np.arange(-r - 2, r + 4, step) for r in reach]
     y = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     p, q = (
@@ -75,7 +88,8 @@ def test_the_loss_of_a_shift_is_mahalanobis(shift, squared):
     exact = float(np.sqrt(z @ np.linalg.solve(noise.covariance, z)))
     assert exact <= noise.gdp([z]) * (1 + 1e-13) <= exact * (1 + 1e-9)
     assert noise.delta([z], 0.7) == pytest.approx(
-        norm.cdf(exact / 2 - 0.7 / exact) - np.exp(0.7) * norm.cdf(-exact / 2 - 0.7 / exact), rel=1e-9
+        norm.cdf(exact / 2 - 0.7 / exact) - np.exp(0.7) * norm.cdf(-exact / 2 - 0.7 / exact),
+        rel=1e-9,
     )
     assert noise.renyi([z], 3) == pytest.approx(1.5 * exact**2, rel=1e-9)
 
@@ -101,13 +115,18 @@ def test_reference_losses_in_the_plane(case):
     assert found == pytest.approx(max(losses), rel=1e-5)
 
 
-@pytest.mark.parametrize("bound", [pf.DAGWM(), pytest.param(pf.Exact(), marks=pytest.mark.slow)], ids=repr)
+@pytest.mark.parametrize(
+    "bound", [pf.DAGWM(), pytest.param(pf.Exact(), marks=pytest.mark.slow)], ids=repr
+)
 @pytest.mark.parametrize("seed", range(2))
 def test_calibrated_joint_noise_keeps_the_promise(seed, bound):
     """The Rényi loss in the plane, on a grid in the outputs' own coordinates, is at most the guarantee's."""
     rng = np.random.default_rng(seed)
     atoms = [(x, x + y) for x in range(3) for y in range(2)]
-    laws = [pf.Law([atoms[i] for i in rng.choice(6, 3, replace=False)], rng.dirichlet(np.ones(3))) for _ in range(2)]
+    laws = [
+        pf.Law([atoms[i] for i in rng.choice(6, 3, replace=False)], rng.dirichlet(np.ones(3)))
+        for _ in range(2)
+    ]
     noise = pf.calibrate_joint([tuple(laws)], pf.Renyi(3, 0.8), bound=bound).noise
     loss = max(renyi_by_grid(*laws, noise.covariance, 3))
     assert loss <= 0.8 * (1 + 1e-6)
@@ -159,9 +178,14 @@ def test_what_is_published_has_the_covariance():
     drawn = noise.release(np.zeros((20_000, 2)), np.random.default_rng(1))
     np.testing.assert_allclose(np.cov(drawn.T), noise.covariance, rtol=0.05)
     answers = np.array([[3, -7], [10**6, 2]])
-    near = noise.release(answers, np.random.default_rng(5)) - noise.release(answers * 0, np.random.default_rng(5))
+    near = noise.release(answers, np.random.default_rng(5)) - noise.release(
+        answers * 0, np.random.default_rng(5)
+    )
     np.testing.assert_allclose(near, answers, atol=1e-8)
-    rounded = noise.release([[0.3, 1.7]], np.random.default_rng(5)), noise.release([[0, 2]], np.random.default_rng(5))
+    rounded = (
+        noise.release([[0.3, 1.7]], np.random.default_rng(5)),
+        noise.release([[0, 2]], np.random.default_rng(5)),
+    )
     assert rounded[0].tolist() == rounded[1].tolist()
     assert pf.JointGaussian(0.0).release([[3, 4]]).tolist() == [[3.0, 4.0]]
 
@@ -177,9 +201,18 @@ def test_what_is_published_has_the_covariance():
         (lambda: pf.JointGaussian(1.0).gdp([(1.0, np.nan)]), "not pairs of finite numbers"),
         (lambda: pf.JointGaussian(1.0).release([["many", 2]]), "not pairs of finite numbers"),
         (lambda: pf.JointGaussian(1.0).release([[0.3, 2]], step=0.1), "step is 0.1"),
-        (lambda: pf.calibrate_joint([(point(0), point(1))], pf.Renyi(2, 1)), "an answer of 1 coordinates"),
-        (lambda: pf.calibrate_joint([(point((0, 0)), point((1, 0)))], pf.Renyi(2, 1)), "does not move"),
-        (lambda: pf.calibrate_joint([(point((0, 0)), point((1, 1)))], pf.Pure(1)), "Gaussian noise of any scale"),
+        (
+            lambda: pf.calibrate_joint([(point(0), point(1))], pf.Renyi(2, 1)),
+            "an answer of 1 coordinates",
+        ),
+        (
+            lambda: pf.calibrate_joint([(point((0, 0)), point((1, 0)))], pf.Renyi(2, 1)),
+            "does not move",
+        ),
+        (
+            lambda: pf.calibrate_joint([(point((0, 0)), point((1, 1)))], pf.Pure(1)),
+            "Gaussian noise of any scale",
+        ),
         (
             lambda: pf.calibrate([(point(0), point(1))], pf.Renyi(2, 1), noise=pf.JointGaussian),
             "Joint noise for one law",
@@ -195,4 +228,8 @@ def test_what_has_no_joint_noise_is_refused(make, says):
 
 def plan_with(noise):
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
-    return pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(pf.Renyi(2, 1), noise=noise)
+    return (
+        pf.protect(pl.DataFrame({"level": [0, 1]}), scenario)
+        .private_sum("level")
+        .plan(pf.Renyi(2, 1), noise=noise)
+    )

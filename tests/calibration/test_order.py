@@ -38,7 +38,10 @@ SLOW = {"gaussian", "cauchy", "cauchy k=3.5"}
 """What has hardly a closed form takes many times as long; all of them are tried with the slow tests."""
 every_family = pytest.mark.parametrize(
     "family",
-    [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in FAMILIES.items()],
+    [
+        pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ())
+        for name, one in FAMILIES.items()
+    ],
 )
 all_guarantees = pytest.mark.parametrize("promise", nightly(PROMISES, but=0.4), ids=repr)
 every_part = pytest.mark.parametrize("part", thinned(range(2), 0.5, slow=0.5))
@@ -98,7 +101,10 @@ def test_finer_bounds_need_no_more_noise(family, promise, part):
     if impossible(family, promise):
         return
     for pair in pairs_of(2, 4)[part::2]:
-        scales = [pf.calibrate([pair], promise, noise=family, bound=bound).noise.scale for bound in ORDERED]
+        scales = [
+            pf.calibrate([pair], promise, noise=family, bound=bound).noise.scale
+            for bound in ORDERED
+        ]
         assert scales == sorted(scales)
 
 
@@ -113,7 +119,9 @@ def test_finer_bounds_prove_no_more_loss(family):
             losses = [pf.loss([pair], noise, kind, bound=bound) for bound in ORDERED]
             assert losses == sorted(losses)
             if kind is pf.Pure:
-                assert losses[0] <= pf.loss([pair], noise, kind, bound=pf.Kantorovich()) <= losses[2]
+                assert (
+                    losses[0] <= pf.loss([pair], noise, kind, bound=pf.Kantorovich()) <= losses[2]
+                )
 
 
 @every_family
@@ -158,12 +166,19 @@ def test_losses_fall_as_noise_grows(family, part):
             for kind in (pf.Pure, pf.Renyi.of(2.5), pf.Approx.of(0.001)):
                 if impossible(family, kind(0.0)):
                     continue
-                losses = [pf.loss([pair], family(scale), kind, bound=bound) for scale in (0.5, 1.0, 2.0, 4.0, 16.0)]
-                assert all(less <= more * (1 + 1e-6) + 1e-12 for more, less in itertools.pairwise(losses))
+                losses = [
+                    pf.loss([pair], family(scale), kind, bound=bound)
+                    for scale in (0.5, 1.0, 2.0, 4.0, 16.0)
+                ]
+                assert all(
+                    less <= more * (1 + 1e-6) + 1e-12 for more, less in itertools.pairwise(losses)
+                )
 
 
 @every_family
-@pytest.mark.parametrize("bound", thinned([*ORDERED, pf.Kantorovich(), pf.GAWM(0.05)], 0.33), ids=repr)
+@pytest.mark.parametrize(
+    "bound", thinned([*ORDERED, pf.Kantorovich(), pf.GAWM(0.05)], 0.33), ids=repr
+)
 def test_translation_order_and_repetition_change_nothing(family, bound):
     """Moving both laws, swapping them, naming a pair twice: the scale stays; stretching stretches it."""
     promise = pf.Approx(0.6, 0.08) if isinstance(bound, pf.GAWM) else pf.Pure(0.8)
@@ -175,15 +190,20 @@ def test_translation_order_and_repetition_change_nothing(family, bound):
         scale = pf.calibrate([(mu, nu)], promise, noise=family, bound=bound).noise.scale
         same = pytest.approx(scale, rel=1e-7)
         assert pf.calibrate([(nu, mu)], promise, noise=family, bound=bound).noise.scale == same
-        assert pf.calibrate([(mu, nu)] * 3 + [(nu, mu)], promise, noise=family, bound=bound).noise.scale == same
+        assert (
+            pf.calibrate(
+                [(mu, nu)] * 3 + [(nu, mu)], promise, noise=family, bound=bound
+            ).noise.scale
+            == same
+        )
         moved = mu.shift(1000), nu.shift(1000)
         assert pf.calibrate([moved], promise, noise=family, bound=bound).noise.scale == same
         mirrored = mu.map(lambda x: -x), nu.map(lambda x: -x)
         assert pf.calibrate([mirrored], promise, noise=family, bound=bound).noise.scale == same
         under_model_error = mu.map(lambda x: 8 * x), nu.map(lambda x: 8 * x)
-        assert pf.calibrate([under_model_error], promise, noise=family, bound=bound).noise.scale == pytest.approx(
-            8 * scale, rel=1e-7
-        )
+        assert pf.calibrate(
+            [under_model_error], promise, noise=family, bound=bound
+        ).noise.scale == pytest.approx(8 * scale, rel=1e-7)
 
 
 @pytest.mark.slow
@@ -193,7 +213,9 @@ def test_the_worst_of_many_pairs_counts(family):
     pairs = pairs_of(8, 6)
     for bound in (pf.Exact(), pf.DAGWM(), pf.GWM()):
         promise = pf.Renyi(2.5, 0.5)
-        single = [pf.calibrate([pair], promise, noise=family, bound=bound).noise.scale for pair in pairs]
+        single = [
+            pf.calibrate([pair], promise, noise=family, bound=bound).noise.scale for pair in pairs
+        ]
         labelled = [pf.Pair(mu, nu, prior=index) for index, (mu, nu) in enumerate(pairs)]
         together = pf.calibrate(labelled, promise, noise=family, bound=bound)
         assert together.noise.scale == pytest.approx(max(single), rel=1e-7)
@@ -204,7 +226,9 @@ def test_the_worst_of_many_pairs_counts(family):
 def test_the_witness_is_in_the_order_that_costs():
     """The worse of both orders is the one returned."""
     mu, nu = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 9], [0.5, 0.49, 0.01])
-    found = pf.calibrate([pf.Pair(nu, mu, secrets=("b", "a"))], pf.Renyi(3, 0.5), noise=pf.Gaussian, bound=pf.Exact())
+    found = pf.calibrate(
+        [pf.Pair(nu, mu, secrets=("b", "a"))], pf.Renyi(3, 0.5), noise=pf.Gaussian, bound=pf.Exact()
+    )
     first, second = found.witness
     field = [noisy.nodes_for(mu, nu, found.noise, 3)]
     y, weights = field[0]
@@ -224,7 +248,10 @@ def test_vectors_keep_the_order(family):
     rng = np.random.default_rng(9)
     for _ in range(3):
         pair = tuple(float_law_of(random_law(rng, dimension=2, span=4, most=4)) for _ in range(2))
-        scales = [pf.calibrate([pair], pf.Renyi(2, 0.7), noise=family, bound=bound).noise.scale for bound in ORDERED]
+        scales = [
+            pf.calibrate([pair], pf.Renyi(2, 0.7), noise=family, bound=bound).noise.scale
+            for bound in ORDERED
+        ]
         assert all(fine <= rough * (1 + 1e-6) for fine, rough in itertools.pairwise(scales))
 
 
@@ -236,7 +263,8 @@ def test_pure_losses_of_vectors_are_suprema():
         axis = np.linspace(-1, 5, 121)
         y = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         logs = [
-            np.log(np.exp(-np.abs(y[:, None] - law.values).sum(axis=-1) / 0.9) @ law.probabilities) for law in (mu, nu)
+            np.log(np.exp(-np.abs(y[:, None] - law.values).sum(axis=-1) / 0.9) @ law.probabilities)
+            for law in (mu, nu)
         ]
         dense = np.abs(logs[0] - logs[1]).max()
         exact = pf.loss([(mu, nu)], pf.Laplace(0.9), pf.Pure, bound=pf.Exact())
@@ -260,7 +288,9 @@ def test_asymmetric_noise_minds_the_sign():
             for z in np.ravel(shift):
                 p = -(y - z) - np.exp(-(y - z))
                 q = -y - np.exp(-y)
-                out.append(math.log(np.trapezoid(np.exp(alpha * p - (alpha - 1) * q), y)) / (alpha - 1))
+                out.append(
+                    math.log(np.trapezoid(np.exp(alpha * p - (alpha - 1) * q), y)) / (alpha - 1)
+                )
             return np.array(out).reshape(np.shape(shift)) if np.ndim(shift) else out[0]
 
         def renyi_within(self, radius, alpha, dimension=1):
@@ -303,8 +333,12 @@ def test_staircase_losses_are_exact(gamma):
         assert pf.loss([pair], noise, pf.Renyi.of(2.5), bound=pf.Exact()) == pytest.approx(
             noisy.renyi(*pair, noise, 2.5), rel=1e-6
         )
-        assert pf.loss([pair], noise, pf.Pure, bound=pf.Exact()) == pytest.approx(noisy.pure(*pair, noise), rel=1e-9)
-        assert pf.loss([pair], noise, pf.Pure, bound=pf.Exact()) <= pf.loss([pair], noise, pf.Pure, bound=pf.GWM())
+        assert pf.loss([pair], noise, pf.Pure, bound=pf.Exact()) == pytest.approx(
+            noisy.pure(*pair, noise), rel=1e-9
+        )
+        assert pf.loss([pair], noise, pf.Pure, bound=pf.Exact()) <= pf.loss(
+            [pair], noise, pf.Pure, bound=pf.GWM()
+        )
 
 
 def test_laws_without_noise_are_compared_as_they_are():
@@ -312,8 +346,14 @@ def test_laws_without_noise_are_compared_as_they_are():
     mu = pf.Law([0, 5], [Fraction(1, 3), Fraction(2, 3)])
     nu = pf.Law([0, 5], [Fraction(1, 4), Fraction(3, 4)])
     none = pf.Laplace(0)
-    assert pf.loss([(mu, nu)], none, pf.Pure, bound=pf.Exact()) == pytest.approx(math.log(4 / 3), rel=1e-12)
-    renyi = math.log(max((1 / 3) ** 2 / (1 / 4) + (2 / 3) ** 2 / (3 / 4), (1 / 4) ** 2 * 3 + (3 / 4) ** 2 * 1.5))
-    assert pf.loss([(mu, nu)], none, pf.Renyi.of(2), bound=pf.Exact()) == pytest.approx(renyi, rel=1e-9)
+    assert pf.loss([(mu, nu)], none, pf.Pure, bound=pf.Exact()) == pytest.approx(
+        math.log(4 / 3), rel=1e-12
+    )
+    renyi = math.log(
+        max((1 / 3) ** 2 / (1 / 4) + (2 / 3) ** 2 / (3 / 4), (1 / 4) ** 2 * 3 + (3 / 4) ** 2 * 1.5)
+    )
+    assert pf.loss([(mu, nu)], none, pf.Renyi.of(2), bound=pf.Exact()) == pytest.approx(
+        renyi, rel=1e-9
+    )
     assert pf.loss([(mu, nu.shift(1))], none, pf.Pure, bound=pf.Exact()) == math.inf
     assert pf.loss([(mu, nu)], none, pf.Pure, bound=pf.GWM()) == math.inf

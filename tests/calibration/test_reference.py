@@ -15,7 +15,9 @@ from pufferflow.calibration.exact.laplace import LaplaceField
 from pufferflow.calibration.exact.quadrature import PairAtoms
 
 FIELDS = {"gauss": GaussianField, "laplace": LaplaceField}
-CASES = json.loads((Path(__file__).parents[1] / "reference" / "calibration.json").read_text(encoding="utf-8"))
+CASES = json.loads(
+    (Path(__file__).parents[1] / "reference" / "calibration.json").read_text(encoding="utf-8")
+)
 FAMILIES = {
     "laplace": lambda _: pf.Laplace,
     "gauss": lambda _: pf.Gaussian,
@@ -29,13 +31,17 @@ def law(weights):
 
 
 @pytest.mark.parametrize(
-    "case", thinned(sorted(CASES["scales"], key=lambda case: len(case["laws"])), 0.06), ids=lambda case: case["id"]
+    "case",
+    thinned(sorted(CASES["scales"], key=lambda case: len(case["laws"])), 0.06),
+    ids=lambda case: case["id"],
 )
 def test_scales(case):
     """The least scale of every mechanism for RPP's examples, an outlier, a Markov chain and random laws."""
     pairs = [(law(mu), law(nu)) for mu, nu in case["laws"]]
     family = FAMILIES[case["noise"]](case["k"])
-    found = pf.calibrate(pairs, pf.Renyi(case["alpha"], case["epsilon"]), noise=family, bound=BOUNDS[case["bound"]])
+    found = pf.calibrate(
+        pairs, pf.Renyi(case["alpha"], case["epsilon"]), noise=family, bound=BOUNDS[case["bound"]]
+    )
     assert found.noise.scale == pytest.approx(case["value"], abs=case["tolerance"])
     assert found.loss <= case["epsilon"]
 
@@ -51,12 +57,22 @@ def test_exact_losses_of_vectors(case):
         laws.append(pf.Law(table[:, :2] / scale, table[:, 2] / table[:, 2].sum()))
     noise = {"gauss": pf.Gaussian, "laplace": pf.Laplace}[case["noise"]](1.0)
     kind = pf.Renyi.of(case["alpha"])
-    field = FIELDS[case["noise"]](PairAtoms(pf.Pair(*laws), float(pf.winf(*laws, noise.norm))), noise)
+    field = FIELDS[case["noise"]](
+        PairAtoms(pf.Pair(*laws), float(pf.winf(*laws, noise.norm))), noise
+    )
     forth, back = (quadrature.divergence(one, case["alpha"]) for one in (field, field.swapped()))
     assert forth == pytest.approx(case["value"], abs=case["tolerance"])
     assert pf.loss([tuple(laws)], noise, kind, bound=pf.Exact()) == max(forth, back)
-    bottleneck, transport = (pf.loss([tuple(laws)], noise, kind, bound=bound) for bound in (pf.GWM(), pf.DAGWM()))
-    stated = dict(zip(["exp-OT", "bottleneck"], map(float, case["note"].replace(",", "").split()[1::2]), strict=True))
+    bottleneck, transport = (
+        pf.loss([tuple(laws)], noise, kind, bound=bound) for bound in (pf.GWM(), pf.DAGWM())
+    )
+    stated = dict(
+        zip(
+            ["exp-OT", "bottleneck"],
+            map(float, case["note"].replace(",", "").split()[1::2]),
+            strict=True,
+        )
+    )
     assert transport == pytest.approx(stated["exp-OT"], abs=1e-5)
     # of Laplace noise a ball holds more than the shifts that occur: its worst lies along one coordinate
     assert bottleneck >= stated["bottleneck"] - 1e-5
@@ -85,22 +101,26 @@ def test_two_releases_of_an_xor():
 def test_pure_laplace(mu, nu, exact, gwm):
     """The atom check of M6, and W_∞/b."""
     pair = law(mu), law(nu)
-    assert pf.loss([pair], pf.Laplace(1), pf.Pure, bound=pf.Exact()) == pytest.approx(exact, abs=1e-9)
+    assert pf.loss([pair], pf.Laplace(1), pf.Pure, bound=pf.Exact()) == pytest.approx(
+        exact, abs=1e-9
+    )
     assert pf.loss([pair], pf.Laplace(1), pf.Pure, bound=pf.GWM()) == gwm
 
 
 def test_exact_cauchy_of_example_1():
     """Example 1 with ρ = .25: D_2 = .478583 with Cauchy noise of scale 1."""
     pair = law({1: 0.375, 2: 0.625}), law({0: 0.625, 1: 0.375})
-    assert pf.loss([pair], pf.GeneralizedCauchy(1), pf.Renyi.of(2), bound=pf.Exact()) == pytest.approx(
-        0.478582627661698, abs=1e-7
-    )
+    assert pf.loss(
+        [pair], pf.GeneralizedCauchy(1), pf.Renyi.of(2), bound=pf.Exact()
+    ) == pytest.approx(0.478582627661698, abs=1e-7)
 
 
 def test_cauchy_calibration():
     """k = 6, α = 2, ε = 1, Δ = 1: λ = 1.68933."""
     pair = pf.Law.point(0), pf.Law.point(1)
-    found = pf.calibrate([pair], pf.Renyi(2, 1.0), noise=pf.GeneralizedCauchy.of(k=6), bound=pf.GWM())
+    found = pf.calibrate(
+        [pair], pf.Renyi(2, 1.0), noise=pf.GeneralizedCauchy.of(k=6), bound=pf.GWM()
+    )
     assert found.noise.scale == pytest.approx(1.6893299789742835, abs=1e-8)
 
 
@@ -112,8 +132,12 @@ def test_gawm_leaves_out_what_is_rare(delta, scale):
     """(1, δ)-privacy with Laplace noise: Δ_δ = 49, 1 and 0, without a further term (M4)."""
     found = pf.calibrate([OUTLIER], pf.Approx(1.0, delta), noise=pf.Laplace, bound=pf.GAWM(delta))
     assert found.noise.scale == pytest.approx(scale, abs=1e-9)
-    renyi = pf.calibrate([OUTLIER], pf.ApproxRenyi(4, 1.0, delta), noise=pf.Laplace, bound=pf.GAWM(delta))
-    alone = pf.calibrate([(pf.Law.point(0), pf.Law.point(scale))], pf.Renyi(4, 1.0), noise=pf.Laplace, bound=pf.GWM())
+    renyi = pf.calibrate(
+        [OUTLIER], pf.ApproxRenyi(4, 1.0, delta), noise=pf.Laplace, bound=pf.GAWM(delta)
+    )
+    alone = pf.calibrate(
+        [(pf.Law.point(0), pf.Law.point(scale))], pf.Renyi(4, 1.0), noise=pf.Laplace, bound=pf.GWM()
+    )
     assert renyi.noise.scale == pytest.approx(alone.noise.scale, rel=1e-9)
 
 
@@ -124,7 +148,12 @@ def test_gawm_as_printed_is_looser():
     printed = pf.loss([OUTLIER], pf.Laplace(1), kind, bound=pf.GAWM(0.003, as_printed=True))
     assert printed == pytest.approx(tight + 4 / 3 * math.log(1 / 0.997), rel=1e-12)
     scales = [
-        pf.calibrate([OUTLIER], pf.Approx(1.0, 0.003), noise=pf.Laplace, bound=pf.GAWM(0.003, as_printed=option))
+        pf.calibrate(
+            [OUTLIER],
+            pf.Approx(1.0, 0.003),
+            noise=pf.Laplace,
+            bound=pf.GAWM(0.003, as_printed=option),
+        )
         for option in (False, True)
     ]
     assert scales[0].noise.scale == 1.0
@@ -133,7 +162,13 @@ def test_gawm_as_printed_is_looser():
 
 @pytest.mark.parametrize(
     ("values", "scale", "distance"),
-    [((1, 2), 0.5, 0.5), ((1, 100), 0.5, 49.5), ((2, 100), 0.5, 49.0), ((1, 100), 1, 99.0), ((2, 100), 1, 98.0)],
+    [
+        ((1, 2), 0.5, 0.5),
+        ((1, 100), 0.5, 49.5),
+        ((2, 100), 0.5, 49.0),
+        ((1, 100), 1, 99.0),
+        ((2, 100), 1, 98.0),
+    ],
 )
 def test_example_2_has_nothing_to_gain_from_gawm(values, scale, distance):
     """The mean and the sum of two salaries: W_∞ and Δ_{.003} are the same (the printed 98 and 1 are wrong)."""
@@ -142,7 +177,9 @@ def test_example_2_has_nothing_to_gain_from_gawm(values, scale, distance):
     for bound in (pf.GWM(), pf.GAWM(0.003)):
         found = pf.calibrate([pair], pf.Approx(1.0, 0.003), noise=pf.Laplace, bound=bound)
         assert found.sensitivity == pytest.approx(distance, abs=1e-9)
-    assert pf.calibrate([pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM()).noise.scale == pytest.approx(distance)
+    assert pf.calibrate(
+        [pair], pf.Pure(1.0), noise=pf.Laplace, bound=pf.GWM()
+    ).noise.scale == pytest.approx(distance)
 
 
 def test_gaussian_attribute():
@@ -150,15 +187,21 @@ def test_gaussian_attribute():
     slope, rest = 0.6 / 2, 1 - 0.6**2 / 2
     pair = pf.GaussianLaw(0, rest), pf.GaussianLaw(3 * slope, rest)
     noise, kind = pf.Gaussian(0.5), pf.Renyi.of(8)
-    assert pf.loss([pair], noise, kind, bound=pf.Exact()) == pytest.approx(3.028037383177569, abs=1e-9)
+    assert pf.loss([pair], noise, kind, bound=pf.Exact()) == pytest.approx(
+        3.028037383177569, abs=1e-9
+    )
     for bound in (pf.GWM(), pf.DAGWM()):
-        assert pf.loss([pair], noise, kind, bound=bound) == pytest.approx(12.959999999999997, abs=1e-9)
+        assert pf.loss([pair], noise, kind, bound=bound) == pytest.approx(
+            12.959999999999997, abs=1e-9
+        )
 
 
 def test_subsampling_gains_nothing():
     """Rows that are all one secret: an answer from a tenth of them has the loss of the whole."""
     copies = pf.Law.point(0), pf.Law.point(1)
-    assert pf.loss([copies], pf.Laplace(1), pf.Pure, bound=pf.Exact()) == pytest.approx(1.0, abs=1e-12)
+    assert pf.loss([copies], pf.Laplace(1), pf.Pure, bound=pf.Exact()) == pytest.approx(
+        1.0, abs=1e-12
+    )
 
 
 # The Markov table: two states, transition [[1−q, q], [1−p, p]], T = 100, stationary, a count; Laplace, pure ε
@@ -206,4 +249,8 @@ def test_markov_table(q, p, epsilon, least, gwm):
     assert exact.noise.scale == pytest.approx(least, rel=1e-3)
     wide = pf.calibrate(pairs, pf.Pure(epsilon), noise=pf.Laplace, bound=pf.GWM())
     assert wide.noise.scale == pytest.approx(gwm, rel=1e-12)
-    assert exact.noise.scale <= pf.calibrate(pairs, pf.Pure(epsilon), noise=pf.Laplace).noise.scale <= wide.noise.scale
+    assert (
+        exact.noise.scale
+        <= pf.calibrate(pairs, pf.Pure(epsilon), noise=pf.Laplace).noise.scale
+        <= wide.noise.scale
+    )

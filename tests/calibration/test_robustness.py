@@ -60,7 +60,8 @@ def check_grown_promise(mu, nu, true_mu, true_nu):
     true = [pf.Law(atoms, true_mu), pf.Law(atoms, true_nu)]
     error = max(pf.winf(a, b) for a, b in zip(believed, true, strict=True))
     ratio = max(
-        float(np.abs(np.log(a.probabilities / b.probabilities)).max()) for a, b in zip(believed, true, strict=True)
+        float(np.abs(np.log(a.probabilities / b.probabilities)).max())
+        for a, b in zip(believed, true, strict=True)
     )
     for guarantee, kind in ((pf.Pure(1.0), pf.Pure), (pf.Renyi(3, 0.5), pf.Renyi.of(3))):
         promised = pf.calibrate([tuple(believed)], guarantee, bound=pf.DAGWM())
@@ -74,10 +75,16 @@ def check_grown_promise(mu, nu, true_mu, true_nu):
 def test_messages_grow_by_the_noise_of_the_error():
     """A guarantee that messages prove has no movement to add to: the noise's own loss of the error counts twice."""
     scenario = pf.Scenario(
-        secret=pf.Secret("on", domain=[0, 1]), prior=pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), order_by="hour"
+        secret=pf.Secret("on", domain=[0, 1]),
+        prior=pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]),
+        order_by="hour",
     )
-    promised = pf.calibrate(pf.laws(scenario, pf.Statistic.total(50)), pf.Pure(1.0), bound=pf.Messages())
-    assert pf.robustness(promised, 2.0).epsilon == pytest.approx(1.0 + 2 * 2.0 / promised.noise.scale)
+    promised = pf.calibrate(
+        pf.laws(scenario, pf.Statistic.total(50)), pf.Pure(1.0), bound=pf.Messages()
+    )
+    assert pf.robustness(promised, 2.0).epsilon == pytest.approx(
+        1.0 + 2 * 2.0 / promised.noise.scale
+    )
 
 
 def test_a_share_left_out_stays_left_out():
@@ -111,7 +118,9 @@ def test_a_share_left_out_for_one_prior_counts_for_all():
     first = pf.Law.point(0), pf.Law([Fraction(11, 10), 1000], [1 - own, own])
     second = pf.Law.point(0), pf.Law.point(Fraction(12, 10))
     pieces = [ListedLaws([pf.Pair(*first)]), ListedLaws([pf.Pair(*second)])]
-    promised = pf.calibrate(pieces, pf.Approx(1.0, 0.003), noise=pf.Gaussian, bound=[pf.GAWM(0.0015), pf.GWM()])
+    promised = pf.calibrate(
+        pieces, pf.Approx(1.0, 0.003), noise=pf.Gaussian, bound=[pf.GAWM(0.0015), pf.GWM()]
+    )
     grown = pf.robustness(promised, 1.0)
     part = pf.Gaussian(promised.noise.scale).delta(3.2, grown.epsilon)
     assert 0.0015 + (1 - 0.0015) * part <= 0.003 * (1 + 1e-6)

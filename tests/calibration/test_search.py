@@ -39,7 +39,9 @@ def meter(hours, asked, prior=None, secret=None, **options):
         }
     )
     secret = pf.Secret("on", domain=[0, 1]) if secret is None else secret
-    scenario = pf.Scenario(secret, prior or pf.MarkovChain(STAY), within="meter", order_by="hour", step="1h")
+    scenario = pf.Scenario(
+        secret, prior or pf.MarkovChain(STAY), within="meter", order_by="hour", step="1h"
+    )
     since = pl.col("hour") >= START + timedelta(hours=hours - asked)
     return pf.protect(frame, scenario).filter(since).private_sum("on").plan(pf.Pure(1.0), **options)
 
@@ -47,8 +49,12 @@ def meter(hours, asked, prior=None, secret=None, **options):
 def families(most=15):
     """A batch about families of 1 to 15 children who share a class."""
     sizes = range(1, most + 1)
-    frame = pl.DataFrame({"family": [f for f in sizes for _ in range(f)], "h": [0 for f in sizes for _ in range(f)]})
-    scenario = pf.Scenario(pf.Secret("h", domain=range(5)), pf.LatentClass([0.5, 0.5], FAMILIES), within="family")
+    frame = pl.DataFrame(
+        {"family": [f for f in sizes for _ in range(f)], "h": [0 for f in sizes for _ in range(f)]}
+    )
+    scenario = pf.Scenario(
+        pf.Secret("h", domain=range(5)), pf.LatentClass([0.5, 0.5], FAMILIES), within="family"
+    )
     return pf.protect(frame, scenario).private_sum("h")
 
 
@@ -75,7 +81,12 @@ class Costly(Bound):
         self.share, self._count, self._least = share, count, least
 
     def parts(self, pairs, _noise):
-        return [PureLoss(self.share, lambda noise: (self.share / noise.scale if noise.scale else np.inf, pairs[0]))]
+        return [
+            PureLoss(
+                self.share,
+                lambda noise: (self.share / noise.scale if noise.scale else np.inf, pairs[0]),
+            )
+        ]
 
     def count(self, *_):
         return self._count
@@ -109,7 +120,10 @@ def test_no_row_outside_the_window_costs_more(seed, start):
     states, length = int(rng.integers(2, 4)), 7
     matrix = rng.dirichlet(np.full(states, 0.7), states)
     initial = {"given": rng.dirichlet(np.ones(states)).tolist()}.get(start, start)
-    prior, secret = pf.MarkovChain(matrix.tolist(), initial), pf.Secret("x", domain=list(range(states)))
+    prior, secret = (
+        pf.MarkovChain(matrix.tolist(), initial),
+        pf.Secret("x", domain=list(range(states))),
+    )
     cells = np.array([-1, -1, 0, -1, 0, -1, -1])
     whole = Pattern(cells, np.ones(length, dtype=int), np.arange(float(length)))
     short = window(prior, secret, whole)
@@ -135,8 +149,13 @@ def exact_losses(prior, values, cells, noise):
         masses = initial[paths[:, 0]] * steps
         for row, state in enumerate(paths.T):
             sums = [np.bincount(totals, masses * (state == one)) for one in range(len(matrix))]
-            laws = [pf.Law(np.flatnonzero(one), one[one > 0] / one.sum()) for one in sums if one.any()]
-            found = [pf.loss([pair], noise, pf.Pure, bound=Exact()) for pair in itertools.combinations(laws, 2)]
+            laws = [
+                pf.Law(np.flatnonzero(one), one[one > 0] / one.sum()) for one in sums if one.any()
+            ]
+            found = [
+                pf.loss([pair], noise, pf.Pure, bound=Exact())
+                for pair in itertools.combinations(laws, 2)
+            ]
             worst[row] = max([worst[row], *found])
     return worst
 
@@ -167,19 +186,26 @@ def test_a_long_total_is_proven_by_its_quickest_bound(tried):
 @pytest.mark.parametrize(("q", "p", "epsilon"), thinned(P8, 0.2, unpack=True))
 def test_auto_is_the_exact_minimum_where_messages_are(q, p, epsilon):
     """The reference table: what is left out never costs more than the tolerance."""
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.MarkovChain([[1 - q, q], [1 - p, p]]), order_by="hour")
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), pf.MarkovChain([[1 - q, q], [1 - p, p]]), order_by="hour"
+    )
     laws = pf.laws(scenario, pf.Statistic.total(100))
     least = pf.calibrate(laws, pf.Pure(epsilon), bound=Exact()).noise.scale
     assert pf.calibrate(laws, pf.Pure(epsilon)).noise.scale == pytest.approx(least, rel=1e-3)
 
 
-@pytest.mark.parametrize("promise", thinned([pf.Pure(1.0), pf.Approx(1.0, 1e-6), pf.Renyi(4, 1.0)], 0.33), ids=repr)
+@pytest.mark.parametrize(
+    "promise", thinned([pf.Pure(1.0), pf.Approx(1.0, 1e-6), pf.Renyi(4, 1.0)], 0.33), ids=repr
+)
 def test_auto_is_near_every_cheap_bound(promise):
     """Whatever was left out: no bound of the list asks for less than 95 % of what `auto` found."""
     batch = families(6)
     scale = batch.plan(promise, noise=pf.Laplace).calibration.noise.scale
     for bound in ("messages", "gwm", "dagwm", "group"):
-        assert scale <= batch.plan(promise, noise=pf.Laplace, bound=bound).calibration.noise.scale * 1.05
+        assert (
+            scale
+            <= batch.plan(promise, noise=pf.Laplace, bound=bound).calibration.noise.scale * 1.05
+        )
 
 
 @pytest.mark.slow
@@ -192,19 +218,26 @@ def test_families_that_do_not_decide_are_proven_once(tried):
 
 def test_counts_decide_and_no_clock(monkeypatch):
     """Bounds that compare few numbers are tried as given; of others those that may win much, up to a limit."""
-    monkeypatch.setattr("time.monotonic", lambda: pytest.fail("a clock was looked at"), raising=True)
+    monkeypatch.setattr(
+        "time.monotonic", lambda: pytest.fail("a clock was looked at"), raising=True
+    )
     pair = [(pf.Law.point(0), pf.Law.point(1))]
     laws = search.ListedLaws([pf.Pair(*pair[0])])
     aim = search.Scales(pf.Pure(1.0), pf.Laplace)
 
     def found(*bounds, beat=math.inf):
         with Workers() as workers:
-            proofs, untried = search.search([laws], bounds, aim, workers, thrifty=True, end=None, beat=beat)
+            proofs, untried = search.search(
+                [laws], bounds, aim, workers, thrifty=True, end=None, beat=beat
+            )
         return proofs[0].value, [one.bound for one in untried]
 
     quick, much = Costly(1.0, 1e3), Costly(0.5, search.LARGE)
     endless = Costly(0.5, search.LARGE + 1)
-    little, trifle = Costly(0.96, 2 * search.SMALL, least=0.96), Costly(0.96, search.SMALL, least=0.96)
+    little, trifle = (
+        Costly(0.96, 2 * search.SMALL, least=0.96),
+        Costly(0.96, search.SMALL, least=0.96),
+    )
     assert found(quick, much) == (pytest.approx(0.5, rel=1e-5), [])
     assert found(quick, endless) == (pytest.approx(1.0, rel=1e-5), [endless])
     assert found(endless, much) == (pytest.approx(0.5, rel=1e-5), [endless])
@@ -215,7 +248,10 @@ def test_counts_decide_and_no_clock(monkeypatch):
     assert found(quick, trifle) == (pytest.approx(0.96, rel=1e-5), [])
     half, always = Costly(0.5, search.LARGE, least=0.5), pf.Group()
     assert found(half, always, beat=0.6) == (pytest.approx(0.5, rel=1e-5), [])
-    assert found(half, always, beat=0.4) == (pytest.approx(1.0, rel=1e-5), [half])  # no less than other noise
+    assert found(half, always, beat=0.4) == (
+        pytest.approx(1.0, rel=1e-5),
+        [half],
+    )  # no less than other noise
     assert found(half, beat=0.4)[0] == pytest.approx(0.5, rel=1e-5)  # something is always found
 
 
@@ -231,9 +267,17 @@ def test_the_order_is_fixed():
     class Supports(Noted):
         supports_only = True
 
-    bounds = [Supports(1.0, 0.0), Noted(1.0, 3e6), Noted(1.0, 5.0), Noted(1.0, 2e6), Noted(1.0, 1.0)]
+    bounds = [
+        Supports(1.0, 0.0),
+        Noted(1.0, 3e6),
+        Noted(1.0, 5.0),
+        Noted(1.0, 2e6),
+        Noted(1.0, 1.0),
+    ]
     with Workers() as workers:
-        search.search([laws], bounds, search.Scales(pf.Pure(1.0), pf.Laplace), workers, thrifty=False)
+        search.search(
+            [laws], bounds, search.Scales(pf.Pure(1.0), pf.Laplace), workers, thrifty=False
+        )
     assert list(dict.fromkeys(order)) == [bounds[place] for place in (2, 4, 3, 1, 0)]
 
 
@@ -268,7 +312,9 @@ def test_what_bounds_may_win_is_no_more_than_said():
         pf.MarkovChain([[0.8, 0.1, 0.1], [0.3, 0.5, 0.2], [0.1, 0.4, 0.5]]),
         order_by="t",
     )
-    star = pf.Scenario(pf.Secret("x", domain=range(5)), pf.LatentClass([0.5, 0.5], FAMILIES), within="g")
+    star = pf.Scenario(
+        pf.Secret("x", domain=range(5)), pf.LatentClass([0.5, 0.5], FAMILIES), within="g"
+    )
     for scenario, size in ((chain, 9), (star, 9)):
         (laws,) = pf.laws(scenario, pf.Statistic.total(size)).pieces
         for scale in (0.5, 3.0, 20.0):
@@ -288,7 +334,10 @@ def test_seconds_leave_the_quickest_proof():
     note = next(line for line in plan.certificate.notes if "1e-09 s" in line)
     assert "not tried" in note
     assert note in plan.explain()
-    assert plan.calibration.noise.scale >= families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace).calibration.noise.scale
+    assert (
+        plan.calibration.noise.scale
+        >= families(6).plan(pf.Renyi(4, 1.0), noise=pf.Laplace).calibration.noise.scale
+    )
     for wrong in (0, -1, float("nan"), float("inf"), "soon", True):
         with pytest.raises(pf.UsageError, match="seconds"):
             families(2).plan(pf.Pure(1.0), seconds=wrong)
@@ -334,7 +383,9 @@ def test_pairs_of_a_long_domain_are_listed_once(monkeypatch):
     real = room.value_pairs
     monkeypatch.setattr(room, "value_pairs", lambda *rest: calls.append(1) or real(*rest))
     frame = pl.DataFrame({"unit": [u for u in range(20) for _ in range(u + 1)], "kw": [1.0] * 210})
-    scenario = pf.Scenario(pf.Secret("kw", domain=[i / 30 for i in range(300)]), pf.AnyCorrelation(), within="unit")
+    scenario = pf.Scenario(
+        pf.Secret("kw", domain=[i / 30 for i in range(300)]), pf.AnyCorrelation(), within="unit"
+    )
     pf.protect(frame, scenario).private_sum(pl.col("kw").sqrt()).plan(pf.Pure(1.0))
     assert len(calls) <= 6
 
@@ -344,7 +395,9 @@ def test_a_month_of_a_chain_ends_for_limits_with_a_delta():
     """What a bound may win is not known there; one that takes too long is left out, and said to be."""
     kernel = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
     scenario = pf.Scenario(pf.Secret("x", [0, 1, 7]), pf.MarkovChain(kernel), order_by="hour")
-    batch = pf.protect(pl.DataFrame({"hour": range(744), "x": [0, 1] * 372}), scenario).private_sum("x")
+    batch = pf.protect(pl.DataFrame({"hour": range(744), "x": [0, 1] * 372}), scenario).private_sum(
+        "x"
+    )
     plan = batch.plan(pf.Approx(1.0, 1e-6), noise=pf.Laplace)
     assert {type(one.bound) for one in plan.calibration.untried} >= {pf.DAGWM}
 

@@ -47,7 +47,9 @@ def pairs_of(seed, count):
 
 
 def law_from(rng):
-    return pf.Law(np.sort(rng.choice(12, 3, replace=False)).tolist(), rng.dirichlet(np.ones(3)).tolist())
+    return pf.Law(
+        np.sort(rng.choice(12, 3, replace=False)).tolist(), rng.dirichlet(np.ones(3)).tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,9 +87,9 @@ def test_a_larger_scale_may_be_unsafe():
     pair = pf.Law([2, 3, 7], [0.3, 0.6, 0.1]), pf.Law([1, 4, 11], [3 / 11, 7 / 11, 1 / 11])
     noise = pf.calibrate([pair], pf.Pure(0.8), noise=pf.Staircase, bound=EXACT).noise
     assert noise.scale == pytest.approx(8 / 3)
-    assert [keeps(pair, noise.at(scale), pf.Pure(0.8)) for scale in (2.6, noise.scale, 3.1, 3.9, 4.0)] == [
-        *(False, True, False, False, True)
-    ]
+    assert [
+        keeps(pair, noise.at(scale), pf.Pure(0.8)) for scale in (2.6, noise.scale, 3.1, 3.9, 4.0)
+    ] == [*(False, True, False, False, True)]
 
 
 def test_one_scale_serves_several_pairs():
@@ -95,8 +97,13 @@ def test_one_scale_serves_several_pairs():
     pairs = [OUTLIER, *pairs_of(5, 3)]
     found = pf.calibrate(pairs, pf.Pure(1.0), noise=pf.Staircase, bound=EXACT)
     assert all(keeps(pair, found.noise, pf.Pure(1.0)) for pair in pairs)
-    assert not all(keeps(pair, found.noise.at(0.9 * found.noise.scale), pf.Pure(1.0)) for pair in pairs)
-    assert found.noise.scale <= pf.calibrate(pairs, pf.Pure(1.0), noise=pf.Staircase, bound=pf.GWM()).noise.scale
+    assert not all(
+        keeps(pair, found.noise.at(0.9 * found.noise.scale), pf.Pure(1.0)) for pair in pairs
+    )
+    assert (
+        found.noise.scale
+        <= pf.calibrate(pairs, pf.Pure(1.0), noise=pf.Staircase, bound=pf.GWM()).noise.scale
+    )
 
 
 def test_a_turn_is_no_safe_scale():
@@ -109,7 +116,9 @@ def test_a_turn_is_no_safe_scale():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("promise", [PROMISES["Rényi"], PROMISES["approximate"]], ids=["Rényi", "approximate"])
+@pytest.mark.parametrize(
+    "promise", [PROMISES["Rényi"], PROMISES["approximate"]], ids=["Rényi", "approximate"]
+)
 def test_the_likely_movements_are_counted(promise):
     """pf.DAGWM's scale is safe by the exact loss, and between the exact one and pf.GWM's."""
     for pair in pairs_of(9, 1):
@@ -144,8 +153,12 @@ def test_the_shape_has_the_least_error(promise, laplace):
 
     least = error(pf.Staircase)
     assert least < error(pf.Laplace) == pytest.approx(laplace, rel=1e-4)
-    shapes = [(fall, gamma) for fall in (max(promise.epsilon, 0.8), 2.6) for gamma in (0.05, 0.3, 0.9)]
-    assert all(least <= error(pf.Staircase.of(*shape)) * (1 + 1e-3) for shape in shapes if shape[0] <= 8)
+    shapes = [
+        (fall, gamma) for fall in (max(promise.epsilon, 0.8), 2.6) for gamma in (0.05, 0.3, 0.9)
+    ]
+    assert all(
+        least <= error(pf.Staircase.of(*shape)) * (1 + 1e-3) for shape in shapes if shape[0] <= 8
+    )
     assert least <= error(pf.Staircase.of(gamma=0.3)) * (1 + 1e-3)
 
 
@@ -168,7 +181,9 @@ def test_total_variation_is_traded_for_error(tv):
     for gamma in np.linspace(0, 1, 6).tolist():
         unit = pf.Staircase(1.0, 1.0, gamma)
         steps = [step for step in np.linspace(1, 8, 50).tolist() if unit.tv(1 / step) <= tv]
-        assert noise.expected_error <= 2 * unit.expected_error * min(steps, default=math.inf) * (1 + 1e-3)
+        assert noise.expected_error <= 2 * unit.expected_error * min(steps, default=math.inf) * (
+            1 + 1e-3
+        )
     if tv == 0.3234:  # the value that the paper prints
         assert noise.gamma == pytest.approx(0.0139, abs=1e-4)
     less = noise.at(0.9 * noise.scale)
@@ -183,7 +198,10 @@ def test_total_variation_is_traded_for_error(tv):
         (lambda: pf.Staircase.traded(1.0, 1.0, 0.0), "Staircase noise of any shape"),
         (lambda: pf.Staircase.of(gamma=2.0), "gamma is 2.0"),
         (lambda: pf.Staircase.of(gamma=0.5)(1.0), "without its epsilon"),
-        (lambda: pf.calibrate(POINTS, pf.Pure(0.0), noise=pf.Staircase), "Staircase noise of any shape"),
+        (
+            lambda: pf.calibrate(POINTS, pf.Pure(0.0), noise=pf.Staircase),
+            "Staircase noise of any shape",
+        ),
     ],
 )
 def test_bad_shapes_are_refused(make, says):

@@ -35,14 +35,18 @@ def said(folder, table, key, value):
     lines, here = [], ""
     for line in file.read_text().splitlines():
         here = line.strip() if line.startswith("[") else here
-        lines.append(f'{key} = "{value}"' if here == f"[{table}]" and line.startswith(f"{key} =") else line)
+        lines.append(
+            f'{key} = "{value}"' if here == f"[{table}]" and line.startswith(f"{key} =") else line
+        )
     file.write_text("\n".join(lines))
     assert f'{key} = "{value}"' in lines
 
 
 def plan():
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
-    return pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(epsilon=1.0)
+    return (
+        pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(epsilon=1.0)
+    )
 
 
 @pytest.mark.parametrize("address", ELSEWHERE)
@@ -92,12 +96,15 @@ def test_a_ledger_elsewhere_is_refused_by_check(address, variable, written, give
 
 
 @pytest.mark.parametrize(
-    "address", ["ftp://host/x.parquet", "S3://bucket/x.parquet", "hdfs://n/x.parquet", "s3:/b/x.csv"]
+    "address",
+    ["ftp://host/x.parquet", "S3://bucket/x.parquet", "hdfs://n/x.parquet", "s3:/b/x.csv"],
 )
 def test_a_source_that_polars_does_not_read_is_refused(address, written, give):
     """The error lists those that it reads, and says that a function reads anything."""
     folder, _ = written
-    text = (folder / "job.toml").read_text().replace('function = "job.py:rows"', f'path = "{address}"')
+    text = (
+        (folder / "job.toml").read_text().replace('function = "job.py:rows"', f'path = "{address}"')
+    )
     (folder / "job.toml").write_text(text)
     found = give("job", "check", "job.toml")
     assert found.exit == 2
@@ -114,10 +121,25 @@ def test_nothing_of_the_library_writes_to_an_address(address, kind, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     release, place = plan().release(), kind(address)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        ledger.open("levels", pf.Scenario(pf.Secret("level", [0, 1]), pf.Independent()), limit=pf.Pure(1.0))
+        ledger.open(
+            "levels", pf.Scenario(pf.Secret("level", [0, 1]), pf.Independent()), limit=pf.Pure(1.0)
+        )
         for write in (
-            *(release.write_parquet, release.write_csv, release.write_ndjson, release.report, pf.Release.read),
-            *(plan().report, ledger.report, ledger.export, ledger.copy_to, pf.Ledger, starter.write),
+            *(
+                release.write_parquet,
+                release.write_csv,
+                release.write_ndjson,
+                release.report,
+                pf.Release.read,
+            ),
+            *(
+                plan().report,
+                ledger.report,
+                ledger.export,
+                ledger.copy_to,
+                pf.Ledger,
+                starter.write,
+            ),
         ):
             with pytest.raises(pf.UsageError) as refused:
                 write(place)
@@ -139,7 +161,8 @@ def test_the_path_of_a_file_address_is_what_to_type(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["published", "./s3/x", "C:\\data\\x", "C:/data/x", "/data/s3:/x", "a:b/c", "~/x", "2026:11"]
+    "path",
+    ["published", "./s3/x", "C:\\data\\x", "C:/data/x", "/data/s3:/x", "a:b/c", "~/x", "2026:11"],
 )
 def test_paths_are_no_addresses(path):
     """Drives, colons inside names and folders called s3 are paths."""

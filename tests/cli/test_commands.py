@@ -37,7 +37,13 @@ def test_plan_tells_noise_cost_and_the_sentence(make, give):
     make()
     told = give("plan", "job.toml", "--period", DAY)
     assert (told.exit, told.err) == (0, "")
-    for part in ("on_sum", "Laplace", "the first run opens it", "epsilon 0.5 of 1", "Published: the sum of on"):
+    for part in (
+        "on_sum",
+        "Laplace",
+        "the first run opens it",
+        "epsilon 0.5 of 1",
+        "Published: the sum of on",
+    ):
         assert part in told.out
     assert "Read: on_sum: null in 'on' counts as 0" in told.out
     assert not Path("ledger.db").exists()
@@ -49,11 +55,19 @@ def test_plan_for_programs(make, give):
     found = give("plan", "job.toml", "--period", DAY, "--json").document
     check(found, "plan")
     check_parts(found["cells"], "plan", "cells")
-    cost = {"account": "hours-2026", "opened": False, "released": False, "spent": None, "after": near(0.5)}
+    cost = {
+        "account": "hours-2026",
+        "opened": False,
+        "released": False,
+        "spent": None,
+        "after": near(0.5),
+    }
     assert {name: found["cost"][name] for name in cost} == cost
     assert found["promise"] == {"promise": "Pure", "epsilon": 0.5}
     assert found["id"] == "hours-2026-11-20"
-    assert found["value_handling"] == ["on_sum: null in 'on' counts as 0; numbers below 0 as 0, numbers above 1 as 1"]
+    assert found["value_handling"] == [
+        "on_sum: null in 'on' counts as 0; numbers below 0 as 0, numbers above 1 as 1"
+    ]
 
 
 @pytest.mark.usefixtures("spent")
@@ -63,7 +77,12 @@ def test_plan_counts_on_its_account(give):
     assert again["released"]
     assert again["spent"]["epsilon"] == again["after"] == near(0.5)
     other = give("plan", "job.toml", "--period", "2026-11-19", "--json").document["cost"]
-    assert (other["released"], other["after"], other["fits"], other["endless"]) == (False, near(1), 1, None)
+    assert (other["released"], other["after"], other["fits"], other["endless"]) == (
+        False,
+        near(1),
+        1,
+        None,
+    )
     told = give("plan", "job.toml", "--period", "2026-11-19").out
     assert "epsilon 0.5 of 1" in told
     assert "1 more release about the same rows" in told
@@ -110,7 +129,9 @@ def test_plan_says_which_numbers_say_nothing(make, give):
     page = Path("plan.html").read_text(encoding="utf-8")
     assert page.count(f"O{line[1:]}.") == 1
     assert page.index(line) < page.index("Guarantee")
-    Path("job.toml").write_text(Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 500"))
+    Path("job.toml").write_text(
+        Path("job.toml").read_text().replace("epsilon = 0.5", "epsilon = 500")
+    )
     (check,) = give("plan", "job.toml", "--period", DAY, "--json").document["check"]
     assert check["verdict"] == "useful"
 
@@ -119,7 +140,11 @@ def test_plan_says_which_numbers_say_nothing(make, give):
 def test_pages_say_which_job_and_period_they_are_of(make, give):
     """The page of a plan, that of a run, and one that is written again name the job, the period and the data set."""
     path = make()
-    text = path.read_text().replace("report = false", "").replace("[sink]", 'dataset = "meters"\n[sink]')
+    text = (
+        path.read_text()
+        .replace("report = false", "")
+        .replace("[sink]", 'dataset = "meters"\n[sink]')
+    )
     path.write_text(text)
     assert give("plan", "job.toml", "--period", DAY, "-o", "plan.html").exit == 0
     assert give("run", "job.toml", "--period", DAY).exit == 0
@@ -169,9 +194,14 @@ def test_since_tells_of_each_period(make, give):
     make(limit=1000)
     yesterday = pf.Job.read("job.toml").period()
     first = str(yesterday.previous())
-    assert give("run", "job.toml", "--since", first, "--json").document["account"]["spent"]["epsilon"] == near(1)
+    assert give("run", "job.toml", "--since", first, "--json").document["account"]["spent"][
+        "epsilon"
+    ] == near(1)
     told = give("run", "job.toml", "--since", first)
-    assert (told.exit, told.out) == (0, f"2 periods from {first} until {yesterday}: all are released.\n")
+    assert (told.exit, told.out) == (
+        0,
+        f"2 periods from {first} until {yesterday}: all are released.\n",
+    )
 
 
 def test_an_error_on_the_way_tells_what_was_done(make, give):
@@ -196,7 +226,9 @@ def test_ledger_show(give):
     found = give("ledger", "show", "ledger.db", "--json").document
     check(found, "ledger show")
     check_parts(found["accounts"], "ledger show", "accounts")
-    one = give("ledger", "show", "ledger.db", "--account", "hours-2026", "--json").document["accounts"][0]
+    one = give("ledger", "show", "ledger.db", "--account", "hours-2026", "--json").document[
+        "accounts"
+    ][0]
     check_parts(one.pop("history"), "ledger show", "history")
     assert one == found["accounts"][0]
     assert give("ledger", "show", "ledger.db", "--account", "other").exit == 2
@@ -269,7 +301,9 @@ def test_audit(make, give, monkeypatch):
     assert (found.exit, found.document["holds"], found.document["trials"]) == (0, True, 20_000)
 
     def broken(plan, **given):
-        return pf.audit.Attack(2.0, plan.guarantee, plan.guarantee, given["confidence"], given["trials"], "e", "p")
+        return pf.audit.Attack(
+            2.0, plan.guarantee, plan.guarantee, given["confidence"], given["trials"], "e", "p"
+        )
 
     monkeypatch.setattr("pufferflow.audit.attack", broken)
     found = give("audit", "job.toml", "--json")
@@ -298,7 +332,9 @@ def test_job_schema(tmp_path, monkeypatch, give):
     schema = json.loads(give("job", "schema").out)
     found = give("job", "schema", "-o", "job.schema.json", "--json").document
     check(found, "job schema")
-    assert schema == found["schema"] == json.loads(Path("job.schema.json").read_text(encoding="utf-8"))
+    assert (
+        schema == found["schema"] == json.loads(Path("job.schema.json").read_text(encoding="utf-8"))
+    )
     assert give("job", "schema", "-o", "job.toml").exit == 2
     assert give("job", "schema", "-o", "no/such/folder.json").exit == 2
 
@@ -328,7 +364,9 @@ def test_schedule_tells_of_runs_failures_and_the_next_time(make, give, monkeypat
 
     monkeypatch.setattr("pufferflow.jobs.scheduling.schedule", keep_running)
     lines = give("schedule", "job.toml").out.splitlines()
-    assert [DAY in lines[0], "SourceError: No file." in lines[1], "next run" in lines[2]] == [True] * 3
+    assert [DAY in lines[0], "SourceError: No file." in lines[1], "next run" in lines[2]] == [
+        True
+    ] * 3
     assert lines[3].endswith("Stopped.")
     found = give("schedule", "job.toml", "--json")
     check(found.document, "schedule")

@@ -53,7 +53,9 @@ def test_every_option_is_documented():
     """Each option of a command stands in its section, or among what all have in common."""
     shared = PAGE.partition("## plan")[0]
     for name, one in COMMANDS.items():
-        options = {option for param in one.params for option in param.opts if option.startswith("--")} - {"--output"}
+        options = {
+            option for param in one.params for option in param.opts if option.startswith("--")
+        } - {"--output"}
         assert [option for option in options if option not in SECTIONS[name] + shared] == [], name
 
 

@@ -136,8 +136,13 @@ def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_pat
     make()
     (tmp_path / "published").write_text("in the way")
     with monkeypatch.context() as patched:
-        patched.setattr(folder_sink, "check_writable", lambda _: None)  # it gets in the way after the release is drawn
-        assert give("run", "job.toml", "--period", "2026-11-20", "--json").document["error"]["kind"] == "SinkError"
+        patched.setattr(
+            folder_sink, "check_writable", lambda _: None
+        )  # it gets in the way after the release is drawn
+        assert (
+            give("run", "job.toml", "--period", "2026-11-20", "--json").document["error"]["kind"]
+            == "SinkError"
+        )
     (tmp_path / "published").unlink()
     found = give("run", "job.toml", "--period", "2026-11-20", "--json").document["runs"][0]
     assert (found["drawn"], found["sent"]) == (False, True)
@@ -145,7 +150,11 @@ def test_a_sink_that_fails_exits_with_seven_and_is_made_good(make, give, tmp_pat
 
 def test_the_table_has_every_kind():
     """Each kind of error in the public API has a code of the table, subclasses included; anything else is a bug."""
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, PufferflowError)]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, PufferflowError)
+    ]
     assert {exit_code(kind("x")) for kind in kinds} == {*MEANINGS} - {0, 130}
     assert set(EXITS.values()) == {*MEANINGS} - {0}
     assert exit_code(ValueError()) == 1
@@ -155,7 +164,9 @@ class Panic(BaseException):
     """What an engine written in another language raises."""
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError(PRIVATE), Panic(PRIVATE), pf.InternalError("It broke.")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(PRIVATE), Panic(PRIVATE), pf.InternalError("It broke.")], ids=repr
+)
 def test_what_nobody_foresaw_is_told_by_its_class_alone(capsys, error):
     """A bug is owned up to, and its message, which may quote data, is not shown."""
 
@@ -192,7 +203,9 @@ def test_a_traceback_is_shown_if_it_is_asked_for(make, give, monkeypatch, how):
 
 def test_what_a_job_prints_is_no_part_of_a_document(make, give):
     """Functions of a job that print do not spoil the document; what they print goes to stderr."""
-    make("print('loaded')\ndef build(frame, period):\n    print('built')\n    raise pf.Refused('No.')")
+    make(
+        "print('loaded')\ndef build(frame, period):\n    print('built')\n    raise pf.Refused('No.')"
+    )
     found = give("plan", "job.toml", "--json")
     assert found.document["exit"] == 3
     assert {"loaded", "built"} <= {*found.err.splitlines()}

@@ -16,9 +16,13 @@ def test_a_report_of_a_broken_ledger_says_so(give):
     """A ledger that does not verify has its page, a note, and exit code 6."""
     with sqlite3.connect("ledger.db") as base:
         base.execute("PRAGMA writable_schema = 0")
-        for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (name,) in base.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             base.execute(f'DROP TRIGGER "{name}"')
-        base.execute("UPDATE pufferflow_events SET body = replace(body, '2026', '2025') WHERE number = 3")
+        base.execute(
+            "UPDATE pufferflow_events SET body = replace(body, '2026', '2025') WHERE number = 3"
+        )
     base.close()
     assert give("ledger", "verify", "ledger.db").exit == 6
     found = give("report", "ledger.db", "-o", "page.html", "--json")
@@ -30,7 +34,9 @@ def test_a_report_of_a_broken_ledger_says_so(give):
 @pytest.mark.usefixtures("released")
 def test_a_revision_is_told_by_its_name(give):
     """The line of a revision names it."""
-    assert give("run", "job.toml", "--period", DAY, "--revision", "2").out.startswith(f"{DAY}.2  released")
+    assert give("run", "job.toml", "--period", DAY, "--revision", "2").out.startswith(
+        f"{DAY}.2  released"
+    )
 
 
 @pytest.mark.usefixtures("released")
@@ -40,7 +46,10 @@ def test_a_file_that_disagrees_with_its_account_is_noted(give, change):
     change("{ epsilon = 1.0 }", '{ epsilon = 2.0 }\ndataset = "other"')
     found = give("plan", "job.toml", "--json")
     notes = found.document["notes"]
-    assert ["limit epsilon 1, the file has epsilon 2" in notes[0], "data set 'hours-2026'" in notes[1]] == [True] * 2
+    assert [
+        "limit epsilon 1, the file has epsilon 2" in notes[0],
+        "data set 'hours-2026'" in notes[1],
+    ] == [True] * 2
     assert all(note in found.err and note in give("job", "check", "job.toml").err for note in notes)
     assert json.loads(give("job", "check", "job.toml", "--json").out)["exit"] == 0
     assert give("run", "job.toml").exit == 2
@@ -55,7 +64,9 @@ def test_evidence_of_another_plan_makes_no_page(make, give):
     evidence = job.plan("2026-10-20").evidence().to_json()
     (folder / "evidence.json").write_bytes(evidence)
     assert give("report", folder, "-o", "page.html").exit == 0
-    (folder / "evidence.json").write_bytes(evidence.replace(b"Pure(epsilon=0.5)", b"Pure(epsilon=0.1)"))
+    (folder / "evidence.json").write_bytes(
+        evidence.replace(b"Pure(epsilon=0.5)", b"Pure(epsilon=0.1)")
+    )
     found = give("report", folder, "-o", "other.html", "--json")
     assert (found.exit, found.document["error"]["kind"]) == (2, "UsageError")
     assert not Path("other.html").exists()

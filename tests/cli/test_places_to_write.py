@@ -32,7 +32,9 @@ def test_a_stream_that_is_full_is_no_error():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
-@pytest.mark.parametrize("more", [pytest.param([], marks=pytest.mark.slow), ["--json"]], ids=["words", "json"])
+@pytest.mark.parametrize(
+    "more", [pytest.param([], marks=pytest.mark.slow), ["--json"]], ids=["words", "json"]
+)
 def test_a_full_disk_changes_no_exit_code(make, tmp_path, more):
     """A run whose words cannot be written ends with 0, without a traceback, and has released."""
     make()

@@ -29,21 +29,34 @@ WAITS = {"words": "time.sleep(60)", "json": "exec('time.sleep(60)')"}
 
 
 def environment(**more):
-    known = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    known = {
+        name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}
+    }
     return {**known, "COLUMNS": "80", **more}
 
 
 def run(*arguments, **given):
     more = given.pop("env", {})
     return subprocess.run(
-        [*PROGRAM, *arguments], capture_output=True, text=True, check=False, env=environment(**more), **given
+        [*PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(**more),
+        **given,
     )
 
 
 def start(*arguments, cwd, **given):
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        [*PROGRAM, *arguments], stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment(), **given
+        [*PROGRAM, *arguments],
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        cwd=cwd,
+        env=environment(),
+        **given,
     )
 
 
@@ -85,7 +98,8 @@ def test_help_answers_at_once():
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
     turns = [  # in turns, because other tests run beside them
-        (processor_time(*PROGRAM, "--help"), processor_time(sys.executable, "-c", "import polars")) for _ in range(10)
+        (processor_time(*PROGRAM, "--help"), processor_time(sys.executable, "-c", "import polars"))
+        for _ in range(10)
     ]
     helps, starts = zip(*turns, strict=True)
     assert min(helps) < 3 * min(starts)
@@ -118,7 +132,10 @@ def test_ctrl_c_ends_a_command_calmly(make, tmp_path, how):
     if how == "json":
         assert json.loads(out)["error"]["kind"] == "Stopped"
     else:
-        assert (out, err) == ("", "Stopped.\n  try: the same command again: nothing is charged twice\n")
+        assert (out, err) == (
+            "",
+            "Stopped.\n  try: the same command again: nothing is charged twice\n",
+        )
 
 
 @pytest.mark.slow
@@ -164,7 +181,11 @@ def test_completion_can_be_shown():
     """The shell is taught by a script that calls the program, and completes commands."""
     shown = run(env={"_PUFFERFLOW_COMPLETE": "source_bash"})
     assert "_PUFFERFLOW_COMPLETE" in shown.stdout
-    words = {"_PUFFERFLOW_COMPLETE": "complete_bash", "COMP_WORDS": "pufferflow le", "COMP_CWORD": "1"}
+    words = {
+        "_PUFFERFLOW_COMPLETE": "complete_bash",
+        "COMP_WORDS": "pufferflow le",
+        "COMP_CWORD": "1",
+    }
     assert run(env=words).stdout.split() == ["ledger"]
 
 
@@ -174,7 +195,12 @@ def test_completion_can_be_shown():
 def test_a_real_terminal(tmp_path, width):
     """On a terminal of any width a starter is planned, run and looked at, and no line is too wide."""
     starter.write(tmp_path)
-    for words in ("plan job.toml", "run job.toml", "ledger show ledger.db --account meters-2026", "plan --help"):
+    for words in (
+        "plan job.toml",
+        "run job.toml",
+        "ledger show ledger.db --account meters-2026",
+        "plan --help",
+    ):
         command = f"stty cols {width}; {' '.join(PROGRAM)} {words}"
         found = subprocess.run(
             ["script", "-qec", command, "/dev/null"],  # noqa: S607
@@ -194,7 +220,9 @@ def test_a_real_terminal(tmp_path, width):
 def test_two_runs_at_once_release_once(make, tmp_path):
     """Eight processes that run the same period at once leave one charge, one folder, and eight times the same."""
     make()
-    processes = [start("run", "job.toml", "--period", "2026-11-20", "--json", cwd=tmp_path) for _ in range(8)]
+    processes = [
+        start("run", "job.toml", "--period", "2026-11-20", "--json", cwd=tmp_path) for _ in range(8)
+    ]
     found = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
     assert [one["exit"] for one in found] == [0] * 8
     assert len({one["runs"][0]["entry"] for one in found}) == 1

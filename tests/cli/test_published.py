@@ -34,7 +34,9 @@ def other_numbers(folder):
 
 def other_bars(folder):
     frame = pl.read_parquet(folder / "intervals.parquet")
-    frame.with_columns(pl.col(frame.columns[-1]) * 2 + 1).write_parquet(folder / "intervals.parquet")
+    frame.with_columns(pl.col(frame.columns[-1]) * 2 + 1).write_parquet(
+        folder / "intervals.parquet"
+    )
 
 
 def longer(folder):
@@ -43,10 +45,16 @@ def longer(folder):
 
 
 EDITS = {
-    "promise": lambda folder: edited(folder / "certificate.json", ('"epsilon":0.5', '"epsilon":0.25')),
+    "promise": lambda folder: edited(
+        folder / "certificate.json", ('"epsilon":0.5', '"epsilon":0.25')
+    ),
     "words": lambda folder: edited(folder / "certificate.json", ("Hidden: ", "Well hidden: ")),
-    "no entry": lambda folder: edited(folder / "certificate.json", ('"entry":"', '"entry":null,"library":"')),
-    "another entry": lambda folder: edited(folder / "certificate.json", ('"entry":"2:', '"entry":"4:')),
+    "no entry": lambda folder: edited(
+        folder / "certificate.json", ('"entry":"', '"entry":null,"library":"')
+    ),
+    "another entry": lambda folder: edited(
+        folder / "certificate.json", ('"entry":"2:', '"entry":"4:')
+    ),
     "no certificate": lambda folder: (folder / "certificate.json").write_text("[" * 100_000),
     "numbers": other_numbers,
     "bars": other_bars,
@@ -67,7 +75,9 @@ def test_an_edited_release_is_told(edit, job, give):
     found = give("verify", str(sink), "--ledger", ledger, "--account", "meters-2026", "--json")
     assert (found.exit, found.document["same"]) == (6, False)
     assert [one["same"] for one in found.document["releases"]] == [False, True]
-    page = give("report", str(sink / PERIODS[0]), "--ledger", ledger, "-o", str(job.folder / "page.html"))
+    page = give(
+        "report", str(sink / PERIODS[0]), "--ledger", ledger, "-o", str(job.folder / "page.html")
+    )
     assert page.exit in {2, 5, 6}
     assert not (job.folder / "page.html").exists()
 
@@ -90,7 +100,9 @@ def test_a_release_of_another_account_or_ledger_is_told(job, tmp_path):
     with job.ledger() as ledger, pf.Ledger(tmp_path / "other.db") as other:
         scenario = ledger.account("meters-2026").scenario
         ledger.open("another", scenario, limit=pf.Pure(1.0))
-        assert ledger.compare(folder, "another")[0].differs == ("the entry is of the account 'meters-2026'",)
+        assert ledger.compare(folder, "another")[0].differs == (
+            "the entry is of the account 'meters-2026'",
+        )
         other.open("another", scenario, limit=pf.Pure(1.0))
         assert other.compare(folder)[0].differs == ("the ledger has no such entry",)
         with pytest.raises(pf.UsageError, match="no account"):
@@ -136,7 +148,9 @@ def test_a_ledger_that_has_grown_or_moved_pays_on(job, tmp_path):
     job.run(PERIODS[0])
     with job.ledger() as ledger:
         ledger.copy_to(tmp_path / "moved.db")
-    (tmp_path / "job.toml").write_text((tmp_path / "job.toml").read_text().replace('"ledger.db"', '"moved.db"'))
+    (tmp_path / "job.toml").write_text(
+        (tmp_path / "job.toml").read_text().replace('"ledger.db"', '"moved.db"')
+    )
     assert type(job).read(job.path).run(PERIODS[1]).state == "released"
 
 

@@ -29,9 +29,13 @@ def test_a_range_says_how_far_it_is(make, give):
     lines = told.out.splitlines()
     assert lines[0] == f"4 periods from {SINCE} until {UNTIL}: 3 to release, 1 released before."
     assert [line.split()[:3] for line in lines[1:]] == [
-        [f"[{number}/3]", day, "released"] for number, day in enumerate([DAYS[0], DAYS[2], DAYS[3]], 1)
+        [f"[{number}/3]", day, "released"]
+        for number, day in enumerate([DAYS[0], DAYS[2], DAYS[3]], 1)
     ]
-    assert give("run", "job.toml", *RANGE).out == f"4 periods from {SINCE} until {UNTIL}: all are released.\n"
+    assert (
+        give("run", "job.toml", *RANGE).out
+        == f"4 periods from {SINCE} until {UNTIL}: all are released.\n"
+    )
 
 
 @pytest.mark.slow
@@ -43,11 +47,16 @@ def test_a_range_for_programs(make, give):
     document = found.document
     assert document["range"] == {"since": SINCE, "until": UNTIL, "periods": 4, "released_before": 0}
     assert [run["period"] for run in document["runs"]] == [DAYS[0], DAYS[2], DAYS[3]]
-    assert [(one["period"], one["error"]["kind"]) for one in document["failures"]] == [(DAYS[1], "SourceError")]
+    assert [(one["period"], one["error"]["kind"]) for one in document["failures"]] == [
+        (DAYS[1], "SourceError")
+    ]
     assert "[2/4] 2026-11-18  failed  SourceError: The rows have not come." in found.err
     make(limit=LIMIT)
     again = give("run", "job.toml", *RANGE, "--json").document
-    assert (again["range"]["released_before"], [run["period"] for run in again["runs"]]) == (3, [DAYS[1]])
+    assert (again["range"]["released_before"], [run["period"] for run in again["runs"]]) == (
+        3,
+        [DAYS[1]],
+    )
     assert json.loads(give("run", "job.toml", "--period", DAYS[0], "--json").out)["range"] is None
 
 
@@ -62,13 +71,18 @@ def test_ranges_that_are_none_are_misuse(make, give, given):
 
 def test_retries_are_said_while_they_are_waited_for(make, give, change, monkeypatch):
     """On stderr stands what failed, which attempt it was and how long is waited, and the document stays one line."""
-    monkeypatch.setattr(running.Job.run, "__kwdefaults__", {**running.Job.run.__kwdefaults__, "wait": lambda _: None})
+    monkeypatch.setattr(
+        running.Job.run,
+        "__kwdefaults__",
+        {**running.Job.run.__kwdefaults__, "wait": lambda _: None},
+    )
     make("def build(frame, period): raise pf.SourceError('The rows have not come.')")
     change("attempts = 1", 'attempts = 3\nwait = "30s"')
     found = give("run", "job.toml", "--period", UNTIL, "--json")
     start = f"hours-{UNTIL}: attempt"
     assert found.err.splitlines() == [
-        f"{start} {number} of 3 failed: The rows have not come. Waiting 30s before the next." for number in (1, 2)
+        f"{start} {number} of 3 failed: The rows have not come. Waiting 30s before the next."
+        for number in (1, 2)
     ]
     assert found.document["exit"] == 5
 

@@ -14,8 +14,13 @@ def test_the_table_of_sensitivities(make, give):
     assert told.exit == 0
     assert "Distances between the laws of the answer" in told.out
     head = next(line for line in told.out.splitlines() if "w_inf" in line)
-    assert all(name in head for name in ("first", "second", "w_1", "w_2", "near", "gwm", "gawm", "dagwm", "exact"))
-    found = give("plan", "job.toml", "--period", DAY, "--sensitivities", "--json").document["sensitivities"]
+    assert all(
+        name in head
+        for name in ("first", "second", "w_1", "w_2", "near", "gwm", "gawm", "dagwm", "exact")
+    )
+    found = give("plan", "job.toml", "--period", DAY, "--sensitivities", "--json").document[
+        "sensitivities"
+    ]
     assert all(set(row) == set(PARTS["plan", "sensitivities"]) for row in found)
     assert sum(row["decides"] for row in found) == 1
     assert give("plan", "job.toml", "--period", DAY, "--json").document["sensitivities"] is None
@@ -24,14 +29,20 @@ def test_the_table_of_sensitivities(make, give):
 def test_another_noise_and_bound_by_name(make, give):
     """A plan may be tried with other names than the file has, and a misspelt one is answered with what was meant."""
     make()
-    found = give("plan", "job.toml", "--period", DAY, "--noise", "cauchy", "--bound", "gwm", "--json").document
-    assert {(cell["noise"], cell["bound"]) for cell in found["cells"]} == {("GeneralizedCauchy", "GWM(norm=None)")}
+    found = give(
+        "plan", "job.toml", "--period", DAY, "--noise", "cauchy", "--bound", "gwm", "--json"
+    ).document
+    assert {(cell["noise"], cell["bound"]) for cell in found["cells"]} == {
+        ("GeneralizedCauchy", "GWM(norm=None)")
+    }
     plain = give("plan", "job.toml", "--period", DAY, "--json").document
     assert {cell["noise"] for cell in plain["cells"]} == {"Laplace"}
     assert plain["id"] == found["id"]
 
 
-@pytest.mark.parametrize(("option", "given", "meant"), [("--noise", "cauchi", "cauchy"), ("--bound", "gavm", "gawm")])
+@pytest.mark.parametrize(
+    ("option", "given", "meant"), [("--noise", "cauchi", "cauchy"), ("--bound", "gavm", "gawm")]
+)
 def test_misspelt_names_on_the_command_line(make, give, option, given, meant):
     """An error asks what was meant."""
     make()

@@ -21,7 +21,17 @@ from pufferflow.cli.screen import Screen
 from pufferflow.cli.terminal import rendered
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-HOSTILE = ["[bold]x[/bold]", ":smile:", "[/]", "\x1b[2J", "a\u202eb", "µ-Ω-電", "x" * 300, "a\nb", "\ud800"]
+HOSTILE = [
+    "[bold]x[/bold]",
+    ":smile:",
+    "[/]",
+    "\x1b[2J",
+    "a\u202eb",
+    "µ-Ω-電",
+    "x" * 300,
+    "a\nb",
+    "\ud800",
+]
 COLUMNS = ("account", "data set", "spent", "releases")
 
 
@@ -52,7 +62,10 @@ def test_nothing_that_is_shown_can_move_a_cursor(text):
 
 @settings(max_examples=50)
 @given(
-    st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+    st.recursive(
+        st.none() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
 )
 @pytest.mark.slow
 def test_a_document_is_one_line_of_ascii_with_finite_numbers(value):
@@ -69,7 +82,12 @@ def test_a_document_knows_promises_dates_and_paths():
     """Structs are objects, dates and paths are texts."""
     value = {"p": pf.Approx(0.5, 1e-6), "d": date(2026, 11, 20), "f": Path("a/b"), "t": (1, None)}
     promise = {"promise": "Approx", "epsilon": 0.5, "delta": 1e-06}
-    assert json.loads(document(value)) == {"p": promise, "d": "2026-11-20", "f": "a/b", "t": [1, None]}
+    assert json.loads(document(value)) == {
+        "p": promise,
+        "d": "2026-11-20",
+        "f": "a/b",
+        "t": [1, None],
+    }
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
@@ -119,7 +137,10 @@ def test_colours_can_be_switched_off(monkeypatch, variable):
 def test_errors_are_literal_too(capsys):
     """An error that quotes a name shows it without reading markup."""
     Screen().fail(Fault("UsageError", "No [bold]account[/bold] \x1b[2J.", "[a]", "[/b]", 2))
-    assert capsys.readouterr().err == "UsageError: No [bold]account[/bold] \\x1b[2J.\n  allowed: [a]\n  try: [/b]\n"
+    assert (
+        capsys.readouterr().err
+        == "UsageError: No [bold]account[/bold] \\x1b[2J.\n  allowed: [a]\n  try: [/b]\n"
+    )
 
 
 def test_a_stream_that_nobody_has_is_no_error(tmp_path):

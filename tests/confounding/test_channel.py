@@ -22,7 +22,9 @@ def test_probabilities_are_the_decimals_that_were_written():
 def test_stored_channels_come_back():
     """A channel and a designed one are the same after a text, whatever their labels."""
     made = design(THREE, FIRST, pf.Pure(0.5), secret="s").channel
-    pairs = Channel(["a", "b"], [(0, "x"), (1, "y")], [("n", 0), ("n", 1)], [[0.5, 0.5], [0.25, 0.75]])
+    pairs = Channel(
+        ["a", "b"], [(0, "x"), (1, "y")], [("n", 0), ("n", 1)], [[0.5, 0.5], [0.25, 0.75]]
+    )
     for one in (FIRST, made, pairs):
         again = Channel.from_json(one.to_json())
         assert again == one
@@ -87,8 +89,15 @@ def test_ladders_cut_where_probabilities_do(outputs):
 def test_rounded_noise_keeps_what_the_noise_promises():
     """Noise rounded to a grid is post-processing: its pure loss is at most that of the noise."""
     noisy = Channel.of_noise("x", [0, 1, 2], [0, 0.5, 1, 2], pf.Laplace(2.0))
-    assert cost(THREE, noisy).pure <= cost(THREE, pf.confounding.Additive("x", pf.Laplace(2.0))).pure + 1e-11
-    assert Channel.of_noise("x", [0, 1, 2], [0, 2], pf.Gaussian(0.0)).probabilities == ((1, 0), (1, 0), (0, 1))
+    assert (
+        cost(THREE, noisy).pure
+        <= cost(THREE, pf.confounding.Additive("x", pf.Laplace(2.0))).pure + 1e-11
+    )
+    assert Channel.of_noise("x", [0, 1, 2], [0, 2], pf.Gaussian(0.0)).probabilities == (
+        (1, 0),
+        (1, 0),
+        (0, 1),
+    )
     assert cost(THREE, noisy, secret="x").pure <= pf.Laplace(2.0).pure(2.0) + 1e-12
 
 
@@ -105,7 +114,9 @@ def test_designed_channels_perturb_rows():
     table = pf.Table({"s": [0, 1, 0, 1], "x": [0, 0, 1, 1], "probability": [0.4, 0.1, 0.1, 0.4]})
     made = design(table, [], pf.Pure(0.5), secret="s")
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent())
-    plan = pf.protect(pl.DataFrame({"x": [0, 1, 1]}), scenario).private_local("x", made.channel).plan()
+    plan = (
+        pf.protect(pl.DataFrame({"x": [0, 1, 1]}), scenario).private_local("x", made.channel).plan()
+    )
     assert plan.loss == pytest.approx(made.channel.epsilon, rel=1e-9)
     assert plan.loss >= made.channel.epsilon
     assert set(plan.release().frame.collect()["x"]) <= {0, 1}

@@ -38,7 +38,8 @@ def test_two_channels_by_reference():
 
 
 @pytest.mark.parametrize(
-    ("keep", "true"), [(0.6, 0.08004270767353656), (0.75, 0.5108256237659907), (0.9, 1.5163474893680888)]
+    ("keep", "true"),
+    [(0.6, 0.08004270767353656), (0.75, 0.5108256237659907), (0.9, 1.5163474893680888)],
 )
 def test_exclusive_or(keep, true):
     """Each half of an exclusive or costs nothing, both cost log((1+c²)/(1−c²)): more than any sum."""
@@ -53,7 +54,10 @@ def test_exclusive_or(keep, true):
 
 @pytest.mark.parametrize(
     ("keep", "true", "product", "delta"),
-    [(1.0, 0.4054651081081642, 0.8109302162163285, 0.2), (0.9, 0.39531273664414607, 0.6455467845261021, 0.16)],
+    [
+        (1.0, 0.4054651081081642, 0.8109302162163285, 0.2),
+        (0.9, 0.39531273664414607, 0.6455467845261021, 0.16),
+    ],
 )
 def test_duplicates(keep, true, product, delta):
     """Two copies of one column cost less than the product of their laws says: DCP's Theorems 3 and 5 are false."""
@@ -76,11 +80,17 @@ def test_random_tables_of_channels(seed):
         assert true - 1e-12 <= both.delta(epsilon) <= true + 1e-12
         if 0 < both.delta(epsilon) < 1:
             assert both.epsilon(both.delta(epsilon)) == pytest.approx(epsilon, abs=1e-10)
-    assert both.pure == pytest.approx(max(np.log(p / q).max() for p, q in itertools.permutations(laws, 2)), abs=1e-12)
-    assert both.attack_auc == pytest.approx(max(area(p, q) for p, q in itertools.combinations(laws, 2)), abs=1e-9)
+    assert both.pure == pytest.approx(
+        max(np.log(p / q).max() for p, q in itertools.permutations(laws, 2)), abs=1e-12
+    )
+    assert both.attack_auc == pytest.approx(
+        max(area(p, q) for p, q in itertools.combinations(laws, 2)), abs=1e-9
+    )
     levels = np.linspace(0, 1, 7)
     lines = [
-        np.max([(1 - np.clip(q - t * p, 0, None).sum() - t * levels) for t in [0.0, *(q / p)]], axis=0)
+        np.max(
+            [(1 - np.clip(q - t * p, 0, None).sum() - t * levels) for t in [0.0, *(q / p)]], axis=0
+        )
         for p, q in itertools.permutations(laws, 2)
     ]
     assert both.tradeoff(levels) == pytest.approx(np.clip(np.min(lines, axis=0), 0, 1), abs=1e-9)
@@ -100,20 +110,27 @@ def test_noise_beside_a_channel(noise, seed):
     table, joint = random_table(rng, sizes=(3, 2))
     beside = random_channel(rng, "b", 2)
     found = cost(table, [Additive("a", noise), beside])
-    at = np.linspace(-200, 200, 400_001) if isinstance(noise, pf.GeneralizedCauchy) else np.linspace(-30, 32, 310_001)
+    at = (
+        np.linspace(-200, 200, 400_001)
+        if isinstance(noise, pf.GeneralizedCauchy)
+        else np.linspace(-30, 32, 310_001)
+    )
     density = np.exp(noise.logpdf(at[None, :] - np.arange(3)[:, None]))
     laws = np.einsum("sab,bo->sao", joint / joint.sum(axis=(1, 2), keepdims=True), matrix(beside))
     densities = np.einsum("sao,ay->soy", laws, density)
     for epsilon in (0.0, 0.3, 0.8):
         true = max(
-            np.clip(densities[i] - math.exp(epsilon) * densities[1 - i], 0, None).sum() * (at[1] - at[0])
+            np.clip(densities[i] - math.exp(epsilon) * densities[1 - i], 0, None).sum()
+            * (at[1] - at[0])
             for i in (0, 1)
         )
         assert true - 2e-7 <= found.delta(epsilon) <= true + 2e-5
     assert found.certainty() == "upper_bound"
 
 
-@pytest.mark.parametrize("noise", [pf.Laplace(1.0), pf.GeneralizedCauchy(1.0, k=4)], ids=["laplace", "cauchy"])
+@pytest.mark.parametrize(
+    "noise", [pf.Laplace(1.0), pf.GeneralizedCauchy(1.0, k=4)], ids=["laplace", "cauchy"]
+)
 def test_the_pure_loss_of_one_answer(noise):
     """On one answer the pure loss is that of the exact bound (M6): sharp for Laplace noise, never below for Cauchy."""
     mu, nu = pf.Law([0, 1, 2], [0.5, 0.3, 0.2]), pf.Law([0, 1, 2], [0.2, 0.3, 0.5])
@@ -131,24 +148,32 @@ def test_two_laplace_answers_at_all_corners():
     table, joint = random_table(np.random.default_rng(5), sizes=(3, 2))
     found = cost(table, [Additive("a", pf.Laplace(1.5)), Additive("b", pf.Laplace(0.8))])
     laws = joint / joint.sum(axis=(1, 2), keepdims=True)
-    far = [np.exp(-np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / b) for n, b in ((3, 1.5), (2, 0.8))]
+    far = [
+        np.exp(-np.abs(np.subtract.outer(np.arange(n), np.arange(n))) / b)
+        for n, b in ((3, 1.5), (2, 0.8))
+    ]
     densities = np.einsum("sab,ai,bj->sij", laws, *far)
     ratios = np.log(densities[0] / densities[1])
     assert found.pure == pytest.approx(np.abs(ratios).max(), abs=1e-9)
     alike = cost(table, Additive(["a", "b"], pf.Laplace(1.0)))
-    assert alike.pure == pytest.approx(cost(table, [Additive(name, pf.Laplace(1.0)) for name in "ab"]).pure, abs=1e-12)
+    assert alike.pure == pytest.approx(
+        cost(table, [Additive(name, pf.Laplace(1.0)) for name in "ab"]).pure, abs=1e-12
+    )
 
 
 def test_repeated_gaussian_releases_are_one():
     """Gaussian releases of one query are their weighted mean: σ = 2 and 2/√3 together cost what σ = 1 does."""
-    both = cost(THREE, [Additive("x", pf.Gaussian(2.0)), Additive("x", pf.Gaussian(2 / math.sqrt(3)))])
+    both = cost(
+        THREE, [Additive("x", pf.Gaussian(2.0)), Additive("x", pf.Gaussian(2 / math.sqrt(3)))]
+    )
     one = cost(THREE, Additive("x", pf.Gaussian(1.0)))
     assert both.delta(0.3) == pytest.approx(one.delta(0.3), abs=1e-9)
     assert both.pure == math.inf
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "rho", "squared"), [(1, 1, -0.5, 4.0), (1, 0.5, 0.5, 1.0), (1, 0.5, 0.8, 1.25), (1, 0, 0.5, 4 / 3)]
+    ("a", "b", "rho", "squared"),
+    [(1, 1, -0.5, 4.0), (1, 0.5, 0.5, 1.0), (1, 0.5, 0.8, 1.25), (1, 0, 0.5, 4 / 3)],
 )
 def test_correlated_noises(a, b, rho, squared):
     """Two Gaussian releases with correlated noise lose μ² = (a² − 2ρab + b²)/(1 − ρ²) of a shift (M28)."""
@@ -159,10 +184,14 @@ def test_correlated_noises(a, b, rho, squared):
         assert true <= found.delta(epsilon) <= true + 2e-6
 
 
-@pytest.mark.parametrize(("shift", "mu"), [((1, -1), 1.4142135623730951), ((1, 1), 0.5345224838248488)])
+@pytest.mark.parametrize(
+    ("shift", "mu"), [((1, -1), 1.4142135623730951), ((1, 1), 0.5345224838248488)]
+)
 def test_a_common_cause_of_both_noises(shift, mu):
     """Noise of variance 3 in common and 1 apart: the product of the own laws is far off, either way (DCP Thm 4(ii))."""
-    table = pf.Table({"s": [0, 1], "u": [0, shift[0]], "v": [1, 1 + shift[1]], "probability": [0.5, 0.5]})
+    table = pf.Table(
+        {"s": [0, 1], "u": [0, shift[0]], "v": [1, 1 + shift[1]], "probability": [0.5, 0.5]}
+    )
     found = cost(table, Additive(["u", "v"], pf.Gaussian(2.0), correlation=0.75), secret="s")
     assert found.delta(0.5) == pytest.approx(gaussian_delta(mu, 0.5), abs=2e-6)
     assert found.delta(0.5) >= gaussian_delta(mu, 0.5)
@@ -217,7 +246,11 @@ def test_too_many_outputs_have_an_upper_bound(monkeypatch):
     rng = np.random.default_rng(11)
     for seed in (1, 2):
         table, _ = random_table(rng, sizes=(3, 2), zeros=0.2 * (seed == 2))
-        releases = [Additive("a", pf.Laplace(2.0)), Additive("b", pf.Gaussian(1.5)), random_channel(rng, "b", 2)]
+        releases = [
+            Additive("a", pf.Laplace(2.0)),
+            Additive("b", pf.Gaussian(1.5)),
+            random_channel(rng, "b", 2),
+        ]
         sharp = [cost(table, releases[:count], secret="s") for count in (1, 2, 3)]
         with monkeypatch.context() as room:
             room.setattr("pufferflow.confounding.joint_law.room_for", lambda *_: 0)
@@ -228,7 +261,9 @@ def test_too_many_outputs_have_an_upper_bound(monkeypatch):
             assert bound.pure >= true.pure - 1e-9
             assert bound.certainty() == "upper_bound"
         assert bounds[0].attack_auc >= sharp[0].attack_auc - 1e-3
-        assert (bounds[0].tradeoff([0.05, 0.3, 0.8]) <= sharp[0].tradeoff([0.05, 0.3, 0.8]) + 1e-3).all()
+        assert (
+            bounds[0].tradeoff([0.05, 0.3, 0.8]) <= sharp[0].tradeoff([0.05, 0.3, 0.8]) + 1e-3
+        ).all()
         assert bounds[0].pure <= 2 / 2.0
         certain = pf.Table({"s": [0, 1], "x": [0, 1], "probability": [0.5, 0.5]})
         with monkeypatch.context() as room:

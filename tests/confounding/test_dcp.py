@@ -12,7 +12,13 @@ import pufferflow as pf
 from pufferflow.confounding import cost, gaussian_copula
 from pufferflow.confounding.copula import effective_correlation
 
-TABLE_8 = {(0.25, 0.05): 0.7441, (0.5, 0.1): 0.8093, (1.5, 0.3): 0.8921, (3, 0.6): 0.9138, (5, 1): 0.9330}
+TABLE_8 = {
+    (0.25, 0.05): 0.7441,
+    (0.5, 0.1): 0.8093,
+    (1.5, 0.3): 0.8921,
+    (3, 0.6): 0.9138,
+    (5, 1): 0.9330,
+}
 TABLE_9 = {
     (0.4, 0.05): 0.5624,
     (0.6, 0.1): 0.6206,
@@ -51,7 +57,9 @@ def test_definition_6_invertible_noise_perturbation():
     """A bijection of outputs changes no loss: neither at any δ nor of any pair."""
     table = pf.Table({"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]})
     plain = channel("x", [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
-    turned = channel("x", [row[::-1] for row in [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]], outputs=["c", "b", "a"])
+    turned = channel(
+        "x", [row[::-1] for row in [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]], outputs=["c", "b", "a"]
+    )
     one, other = cost(table, [plain, plain]), cost(table, [turned, turned])
     assert (one.pure, one.delta(0.1), one.tv) == (other.pure, other.delta(0.1), other.tv)
 
@@ -59,19 +67,27 @@ def test_definition_6_invertible_noise_perturbation():
 def losses(table, releases):
     """Return the log ratio of both secrets at every outcome."""
     (_, pair), *_ = cost(table, releases).laws
-    return np.array([math.log(p / q) for p, q in zip(pair.p.tolist(), pair.q.tolist(), strict=True)])
+    return np.array(
+        [math.log(p / q) for p, q in zip(pair.p.tolist(), pair.q.tolist(), strict=True)]
+    )
 
 
 def effective(table, one):
     """Return a channel from the secret to outputs: the release seen from the secret (DCP's N_i)."""
     (_, pair), *_ = cost(table, one).laws
-    return channel("s", [[mass / pair.total for mass in side.tolist()] for side in (pair.p, pair.q)])
+    return channel(
+        "s", [[mass / pair.total for mass in side.tolist()] for side in (pair.p, pair.q)]
+    )
 
 
 def test_proposition_3_losses_of_a_copula_add():
     """Where the secret fixes the data, the loss is that without a copula plus that of the copula, at every outcome."""
     certain = pf.Table({"s": [0, 1], "x": [0, 1], "probability": [0.5, 0.5]})
-    first, second, third = kept_bit("x", 0.7), channel("x", [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]), kept_bit("x", 0.6)
+    first, second, third = (
+        kept_bit("x", 0.7),
+        channel("x", [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]),
+        kept_bit("x", 0.6),
+    )
     tied = gaussian_copula(first, second, 0.5)
     copula = losses(certain, [tied]) - losses(certain, [first, second])
     assert losses(certain, [tied, third]) == pytest.approx(
@@ -81,7 +97,9 @@ def test_proposition_3_losses_of_a_copula_add():
 
 def test_proposition_3_fails_under_confounding():
     """Where the data vary given the secret, the copula of the effective mechanisms is not what is added."""
-    table = pf.Table({"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.35, 0.15, 0.15, 0.35]})
+    table = pf.Table(
+        {"s": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.35, 0.15, 0.15, 0.35]}
+    )
     first, second = kept_bit("x", 0.9), kept_bit("x", 0.8)
     printed = gaussian_copula(*(effective(table, one) for one in (first, second)), 0.5)
     rows = np.array([[float(one) for one in row] for row in printed.probabilities])
@@ -93,7 +111,9 @@ def test_proposition_3_fails_under_confounding():
 
 def _effective_laws(table, first, second):
     channels = [effective(table, one) for one in (first, second)]
-    return [[np.array([float(p) for p in one.probabilities[s]]) for one in channels] for s in (0, 1)]
+    return [
+        [np.array([float(p) for p in one.probabilities[s]]) for one in channels] for s in (0, 1)
+    ]
 
 
 def five_columns():
@@ -124,7 +144,9 @@ def test_figure_1b_copula_perturbation(target, each):
         for point in tied.inputs:
             for output in (0, 1):
                 pairs = [pair for pair in tied.outputs if pair[place] == output]
-                assert sum(tied.probability(point, pair) for pair in pairs) == own.probability(point[place], output)
+                assert sum(tied.probability(point, pair) for pair in pairs) == own.probability(
+                    point[place], output
+                )
     assert joint.pure != plain.pure
     assert joint.attack_auc <= limit(joint.epsilon(0.02), 0.02) + 1e-12
     assert TABLE_9[target, each] <= limit(target, 0.02)

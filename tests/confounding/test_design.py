@@ -48,15 +48,21 @@ def test_the_second_half_of_an_exclusive_or():
     plain = Channel.revealing("a", [0, 1])
     found = design(xor_table(), plain, pf.Pure(0.5), "zero-one", secret="s", query="b")
     assert found.expected_loss == pytest.approx(1 / (1 + math.exp(0.5)), abs=1e-9)
-    assert design(xor_table(), [], pf.Pure(0.0), "zero-one", secret="s", query="b").expected_loss == 0
+    assert (
+        design(xor_table(), [], pf.Pure(0.0), "zero-one", secret="s", query="b").expected_loss == 0
+    )
 
 
 def laws_in_fractions(table, releases):
     """Return P(outputs | s) for every s, in rational numbers, by going through all cells and outputs."""
     laws = {}
-    for cell, mass in zip(table.cells and zip(*table.cells, strict=True), table.probabilities, strict=True):
+    for cell, mass in zip(
+        table.cells and zip(*table.cells, strict=True), table.probabilities, strict=True
+    ):
         row = dict(zip(table.names, cell, strict=True))
-        reads = [one.probabilities[one.place(tuple(row[name] for name in one.reads))] for one in releases]
+        reads = [
+            one.probabilities[one.place(tuple(row[name] for name in one.reads))] for one in releases
+        ]
         law = laws.setdefault(row["s"], {})
         for outputs in itertools.product(*(range(len(one)) for one in reads)):
             chance = Fraction(str(mass)) if isinstance(mass, float) else mass
@@ -81,7 +87,10 @@ def keeps_in_fractions(tables, past, added, wanted):
 def test_random_designs(seed):
     """Random tables, several at once, with zeros, two or three secrets: kept in exact arithmetic, and best of all."""
     rng = np.random.default_rng(seed)
-    made = [random_table(rng, secrets=2 + seed % 2, sizes=(4, 2), zeros=0.15 * (seed % 3)) for _ in range(1 + seed % 2)]
+    made = [
+        random_table(rng, secrets=2 + seed % 2, sizes=(4, 2), zeros=0.15 * (seed % 3))
+        for _ in range(1 + seed % 2)
+    ]
     tables = [table for table, _ in made]
     past = [random_channel(rng, "b", 2, outputs=2)]
     spent = cost(tables, past, secret="s")
@@ -91,7 +100,9 @@ def test_random_designs(seed):
     found = design(tables, past, wanted, secret="s", query="a")
     assert keeps_in_fractions(tables, past, found.channel, wanted)
     least = dense_optimum([joint for _, joint in made], past[0], wanted)
-    if seed % 4 or delta:  # where the past leaves no room at all, a channel that ignores what it reads is enough
+    if (
+        seed % 4 or delta
+    ):  # where the past leaves no room at all, a channel that ignores what it reads is enough
         assert found.expected_loss == pytest.approx(least, abs=1e-6)
     assert found.expected_loss >= least - 1e-7
 
@@ -122,7 +133,9 @@ def dense_optimum(joints, past, wanted):
     found = scipy.optimize.linprog(
         np.eye(gammas + spare + 1)[-1],
         A_ub=np.vstack([above, sums, worst]),
-        b_ub=np.concatenate([np.zeros(spare), np.full(len(sums), wanted.delta), np.zeros(len(worst))]),
+        b_ub=np.concatenate(
+            [np.zeros(spare), np.full(len(sums), wanted.delta), np.zeros(len(worst))]
+        ),
         A_eq=same,
         b_eq=np.ones(inputs),
         bounds=[(0, None)] * (gammas + spare) + [(None, None)],
@@ -141,7 +154,9 @@ def test_no_additive_noise_on_the_grid_is_better(family, after):
         return Channel.of_noise("x", [0, 1, 2], [0, 1, 2], family(scale))
 
     scales = np.geomspace(0.05, 50, 120)
-    kept = [noisy(scale) for scale in scales.tolist() if cost(THREE, [*past, noisy(scale)]).pure <= 0.5]
+    kept = [
+        noisy(scale) for scale in scales.tolist() if cost(THREE, [*past, noisy(scale)]).pure <= 0.5
+    ]
     errors = [expected_error(one) for one in kept]
     assert errors
     assert best.expected_loss <= min(errors)
@@ -149,14 +164,20 @@ def test_no_additive_noise_on_the_grid_is_better(family, after):
 
 def expected_error(one):
     chances = [0.35, 0.3, 0.35]
-    return sum(p * float(q) * abs(x - y) for x, p in enumerate(chances) for y, q in enumerate(one.probabilities[x]))
+    return sum(
+        p * float(q) * abs(x - y)
+        for x, p in enumerate(chances)
+        for y, q in enumerate(one.probabilities[x])
+    )
 
 
 def test_what_was_published_is_enough_for_a_pure_promise():
     """Given the outputs that were published a pure guarantee costs less, and is kept for them (M23)."""
     skewed = channel("x", [[0.9, 0.1], [0.89, 0.11], [0.88, 0.12]])
     spent = cost(THREE, skewed).pure
-    free, every = (design(THREE, skewed, pf.Pure(0.2), secret="s", published=one) for one in ([0], None))
+    free, every = (
+        design(THREE, skewed, pf.Pure(0.2), secret="s", published=one) for one in ([0], None)
+    )
     assert free.expected_loss < every.expected_loss
     laws = laws_in_fractions(THREE, [skewed, free.channel])
     ratios = [laws[i][0, y] / laws[1 - i][0, y] for i in (0, 1) for y in range(3)]
@@ -170,7 +191,8 @@ def test_every_published_output_is_counted():
     """Two published outputs leave less than either alone, in any order, and the rest is kept for both."""
     first, second = (channel("x", [[p, 1 - p], [0.5, 0.5], [1 - p, p]]) for p in (0.6, 0.55))
     both, swapped = (
-        design(THREE, past, pf.Pure(0.5), secret="s", published=[0, 0]) for past in ([first, second], [second, first])
+        design(THREE, past, pf.Pure(0.5), secret="s", published=[0, 0])
+        for past in ([first, second], [second, first])
     )
     alone = design(THREE, [second], pf.Pure(0.5), secret="s", published=[0])
     assert both.expected_loss == pytest.approx(swapped.expected_loss, rel=1e-6)
@@ -204,9 +226,13 @@ def test_an_impossible_published_output_is_named():
     table = pf.Table({"s": ["a", "a", "b"], "x": [0, 1, 1], "probability": [0.25, 0.25, 0.5]})
     plain = Channel.revealing("x", [0, 1])
     assert design(table, [], pf.Pure(0.5), secret="s").expected_loss > 0
-    with pytest.raises(pf.Refused, match="published output 0 cannot occur under 'b', and can under 'a'"):
+    with pytest.raises(
+        pf.Refused, match="published output 0 cannot occur under 'b', and can under 'a'"
+    ):
         design(table, plain, pf.Pure(0.5), secret="s", published=[0])
-    assert design(table, plain, pf.Approx(0.8, 0.51), secret="s").expected_loss == pytest.approx(0, abs=1e-9)
+    assert design(table, plain, pf.Approx(0.8, 0.51), secret="s").expected_loss == pytest.approx(
+        0, abs=1e-9
+    )
 
 
 def test_symmetry_halves_the_program_and_changes_no_loss(monkeypatch):
@@ -219,7 +245,9 @@ def test_symmetry_halves_the_program_and_changes_no_loss(monkeypatch):
         "_reflection",
         lambda _, expected: np.arange(expected[0].size),
     )
-    assert design(THREE, FIRST, pf.Pure(0.5), secret="s").expected_loss == pytest.approx(halved.expected_loss, abs=1e-9)
+    assert design(THREE, FIRST, pf.Pure(0.5), secret="s").expected_loss == pytest.approx(
+        halved.expected_loss, abs=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -248,12 +276,39 @@ def test_secrets_are_named_in_every_way():
 
 def test_a_loss_of_ones_own_and_more_columns():
     """Losses are functions or matrices of output and answer; a channel that may read more never errs more."""
-    table = pf.Table({"s": [0, 0, 1, 1, 1], "a": [0, 1, 0, 1, 1], "b": [0, 1, 1, 0, 1], "probability": [0.2] * 5})
+    table = pf.Table(
+        {"s": [0, 0, 1, 1, 1], "a": [0, 1, 0, 1, 1], "b": [0, 1, 1, 0, 1], "probability": [0.2] * 5}
+    )
     by_name = design(table, [], pf.Pure(0.4), "squared", secret="s", query="a", outputs=[0, 0.5, 1])
-    by_hand = design(table, [], pf.Pure(0.4), lambda y, a: (y - a) ** 2, secret="s", query="a", outputs=[0, 0.5, 1])
-    rows = design(table, [], pf.Pure(0.4), [[0, 0.25, 1], [1, 0.25, 0]], secret="s", query="a", outputs=[0, 0.5, 1])
+    by_hand = design(
+        table,
+        [],
+        pf.Pure(0.4),
+        lambda y, a: (y - a) ** 2,
+        secret="s",
+        query="a",
+        outputs=[0, 0.5, 1],
+    )
+    rows = design(
+        table,
+        [],
+        pf.Pure(0.4),
+        [[0, 0.25, 1], [1, 0.25, 0]],
+        secret="s",
+        query="a",
+        outputs=[0, 0.5, 1],
+    )
     assert by_name == by_hand == rows
-    wide = design(table, [], pf.Pure(0.4), "squared", secret="s", query="a", reads=["a", "b"], outputs=[0, 0.5, 1])
+    wide = design(
+        table,
+        [],
+        pf.Pure(0.4),
+        "squared",
+        secret="s",
+        query="a",
+        reads=["a", "b"],
+        outputs=[0, 0.5, 1],
+    )
     assert wide.expected_loss <= by_name.expected_loss + 1e-9
     assert wide.channel.reads == ("a", "b")
     copies = design(table, kept_bit("a", 0.55), pf.Pure(0.6), "squared", secret="s", query="a")
@@ -268,7 +323,10 @@ def test_no_additive_noise_is_better_on_random_tables(seed, wanted):
     table, joint = random_table(rng, sizes=(4, 2), zeros=0.1 * (seed % 2))
     past = [Channel("b", [0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])]
     best, errors = design(table, past, wanted, secret="s", query="a"), []
-    chances, distance = joint.sum(axis=(0, 2)), np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    chances, distance = (
+        joint.sum(axis=(0, 2)),
+        np.abs(np.subtract.outer(np.arange(4), np.arange(4))),
+    )
     for family in (pf.Laplace, pf.Gaussian, pf.Staircase.of(epsilon=0.8)):
         for scale in np.geomspace(0.3, 30, 12).tolist():
             noisy = Channel.of_noise("a", range(4), range(4), family(scale))

@@ -12,7 +12,12 @@ from scipy.special import ndtri
 import pufferflow as pf
 from pufferflow.confounding import Additive, cost, design, gaussian_copula, tied_channels
 
-STEPS = [pf.Staircase(1.0, 0.7), pf.Staircase(0.5, 0.4, 0.5), pf.Staircase(1.7, 1.0, 0.0), pf.Staircase(0.3, 0.2, 1.0)]
+STEPS = [
+    pf.Staircase(1.0, 0.7),
+    pf.Staircase(0.5, 0.4, 0.5),
+    pf.Staircase(1.7, 1.0, 0.0),
+    pf.Staircase(0.3, 0.2, 1.0),
+]
 
 
 def stairs(noise, answers, joint, epsilons):
@@ -23,11 +28,16 @@ def stairs(noise, answers, joint, epsilons):
     edges = [one for one in sorted(jumps) if abs(one) < width * len(far) - 3]
     lengths = np.array([float(b - a) for a, b in itertools.pairwise(edges)])
     units = [[abs((a + b) / 2 - x) / width for x in answers] for a, b in itertools.pairwise(edges)]
-    fallen = np.array([[math.floor(u) + (u - math.floor(u) >= share) for u in row] for row in units], dtype=float)
+    fallen = np.array(
+        [[math.floor(u) + (u - math.floor(u) >= share) for u in row] for row in units], dtype=float
+    )
     laws = (joint / joint.sum(axis=1, keepdims=True)) @ np.exp(-noise.epsilon * fallen).T
     laws /= (laws @ lengths)[:, None]
     deltas = [
-        max((np.clip(p - math.exp(e) * q, 0, None) * lengths).sum() for p, q in itertools.permutations(laws, 2))
+        max(
+            (np.clip(p - math.exp(e) * q, 0, None) * lengths).sum()
+            for p, q in itertools.permutations(laws, 2)
+        )
         for e in epsilons
     ]
     return deltas, max(np.log(p / q).max() for p, q in itertools.permutations(laws, 2))
@@ -53,7 +63,10 @@ def test_staircases_beside_others():
     """Twice costs more than once; where the secret is the answer, just twice as much."""
     table, _ = random_table(np.random.default_rng(2))
     once, beside = Additive("a", STEPS[1]), random_channel(np.random.default_rng(3), "b", 2)
-    alone, twice = cost(table, [once, beside], secret="s"), cost(table, [once, once, beside], secret="s")
+    alone, twice = (
+        cost(table, [once, beside], secret="s"),
+        cost(table, [once, once, beside], secret="s"),
+    )
     assert alone.pure < twice.pure
     certain = pf.Table({"s": [0, 1], "x": [0.0, 1.0], "probability": [0.5, 0.5]})
     both = cost(certain, [Additive("x", pf.Staircase(1.0, 0.7))] * 2)
@@ -82,22 +95,36 @@ def tied_deltas(table, noises, rho, epsilons):
     laws = np.zeros((2, len(at), len(at)))
     for (s, *answers), mass in zip(points, table.probabilities, strict=True):
         moved = [at - own for own in answers]
-        z, w = (np.where(v > 0, -1, 1) * ndtri(n.tail(np.abs(v))) for n, v in zip(noises, moved, strict=True))
-        tie = (2 * rho * np.multiply.outer(z, w) - rho**2 * np.add.outer(z**2, w**2)) / (2 * (1 - rho**2))
-        laws[s] += mass * np.exp(np.add.outer(*(n.logpdf(v) for n, v in zip(noises, moved, strict=True))) + tie)
+        z, w = (
+            np.where(v > 0, -1, 1) * ndtri(n.tail(np.abs(v)))
+            for n, v in zip(noises, moved, strict=True)
+        )
+        tie = (2 * rho * np.multiply.outer(z, w) - rho**2 * np.add.outer(z**2, w**2)) / (
+            2 * (1 - rho**2)
+        )
+        laws[s] += mass * np.exp(
+            np.add.outer(*(n.logpdf(v) for n, v in zip(noises, moved, strict=True))) + tie
+        )
     laws /= laws.sum(axis=(1, 2), keepdims=True)
-    return [max(np.clip(laws[i] - math.exp(e) * laws[1 - i], 0, None).sum() for i in (0, 1)) for e in epsilons]
+    return [
+        max(np.clip(laws[i] - math.exp(e) * laws[1 - i], 0, None).sum() for i in (0, 1))
+        for e in epsilons
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
-@pytest.mark.parametrize("other", [pf.Laplace(1.5), pf.Gaussian(1.5), pf.GeneralizedCauchy(1.0, k=8)], ids=str)
+@pytest.mark.parametrize(
+    "other", [pf.Laplace(1.5), pf.Gaussian(1.5), pf.GeneralizedCauchy(1.0, k=8)], ids=str
+)
 def test_tied_noises_cost_no_less_than_quadrature_says(other):
     """δ of two tied noises is never below quadrature, and not far above it."""
     table, _ = random_table(np.random.default_rng(8), sizes=(2, 2))
     noises, epsilons = (pf.Laplace(1.0), other), [0.0, 0.1, 0.3]
     for rho in (-0.6, 0.5):
-        tied = gaussian_copula(*(Additive(name, one) for name, one in zip("ab", noises, strict=True)), rho)
+        tied = gaussian_copula(
+            *(Additive(name, one) for name, one in zip("ab", noises, strict=True)), rho
+        )
         found, true = cost(table, tied, secret="s"), tied_deltas(table, noises, rho, epsilons)
         for epsilon, delta in zip(epsilons, true, strict=True):
             assert delta * (1 - 1e-3) <= found.delta(epsilon) <= delta * 1.1 + 0.004
@@ -126,8 +153,15 @@ def test_tied_releases_beside_others():
 @pytest.mark.slow
 def test_tied_gaussian_noises_are_correlated_ones():
     """A Gaussian copula of two Gaussian noises is their correlation, whatever their scales (M28)."""
-    for a, b, rho, squared in [(1, 1, -0.5, 4.0), (1, 0.5, 0.5, 1.0), (1, 0.5, 0.8, 1.25), (1, 0, 0.5, 4 / 3)]:
-        table = pf.Table({"s": [0, 1], "u": [0.0, 2.0 * a], "v": [0.0, 0.5 * b], "probability": [0.5, 0.5]})
+    for a, b, rho, squared in [
+        (1, 1, -0.5, 4.0),
+        (1, 0.5, 0.5, 1.0),
+        (1, 0.5, 0.8, 1.25),
+        (1, 0, 0.5, 4 / 3),
+    ]:
+        table = pf.Table(
+            {"s": [0, 1], "u": [0.0, 2.0 * a], "v": [0.0, 0.5 * b], "probability": [0.5, 0.5]}
+        )
         pair = Additive("u", pf.Gaussian(2.0)), Additive("v", pf.Gaussian(0.5))
         found = cost(table, gaussian_copula(*pair, rho), secret="s")
         true = gaussian_delta(math.sqrt(squared), 0.5)
@@ -145,9 +179,17 @@ def test_other_copulas_tie_channels_exactly():
         with np.errstate(divide="ignore"):
             return 1 / (1 / u + 1 / v - 1)
 
-    for copula, mass in ((np.minimum, 0.3), (antithetic, 0.0), (clayton, 1 / (1 / 0.3 + 1 / 0.6 - 1))):
+    for copula, mass in (
+        (np.minimum, 0.3),
+        (antithetic, 0.0),
+        (clayton, 1 / (1 / 0.3 + 1 / 0.6 - 1)),
+    ):
         tied = tied_channels(first, second, copula)
         assert float(tied.probability(0, (0, 0))) == pytest.approx(mass, abs=1e-15)
         for output in (0, 1):
-            assert sum(tied.probability(0, (output, other)) for other in (0, 1)) == first.probability(0, output)
-            assert sum(tied.probability(0, (other, output)) for other in (0, 1)) == second.probability(0, output)
+            assert sum(
+                tied.probability(0, (output, other)) for other in (0, 1)
+            ) == first.probability(0, output)
+            assert sum(
+                tied.probability(0, (other, output)) for other in (0, 1)
+            ) == second.probability(0, output)

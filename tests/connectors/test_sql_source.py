@@ -86,11 +86,15 @@ def test_rows_of_a_period(address):
 def test_a_release_reads_the_copy(address):
     """Plan and release read rows of one moment, though the table changes in between."""
     frame = rows_of(address)
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="house", public=["district"])
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="house", public=["district"]
+    )
     plan = pf.protect(frame, scenario).group_by("district").private_sum("on").plan(epsilon=1e6)
     engine = sa.create_engine(address)
     with engine.begin() as connection:
-        connection.execute(sa.text("""INSERT INTO readings VALUES (9, '2026-11-20 01:00:00', 'south', 1)"""))
+        connection.execute(
+            sa.text("""INSERT INTO readings VALUES (9, '2026-11-20 01:00:00', 'south', 1)""")
+        )
     assert [plan.release().frame["on_sum"].round().to_list() for _ in range(2)] == [[6, 4]] * 2
     assert rows_of(address).collect().height == 21
     with engine.begin() as connection:
@@ -128,21 +132,33 @@ def test_an_empty_answer_has_types(address):
 )
 def test_a_period_is_a_parameter(place, period, value, address):
     """Its name and its forms are values, whatever is in the query beside them."""
-    query = f"SELECT {place} || '' AS name, '12:30 :x %s 50%' AS words, CAST(1 AS INTEGER) AS \"on\""
-    found = rows_of(address, query, {"name": "text", "words": "text", "on": "integer"}, period).collect()
+    query = (
+        f"SELECT {place} || '' AS name, '12:30 :x %s 50%' AS words, CAST(1 AS INTEGER) AS \"on\""
+    )
+    found = rows_of(
+        address, query, {"name": "text", "words": "text", "on": "integer"}, period
+    ).collect()
     assert found.rows() == [(value, "12:30 :x %s 50%", 1)]
 
 
-@pytest.mark.parametrize("place", ["{perod}", "'{period}'", '"{period}"', "{period.beginning}", "{period:%Q}", "{}"])
+@pytest.mark.parametrize(
+    "place", ["{perod}", "'{period}'", '"{period}"', "{period.beginning}", "{period:%Q}", "{}"]
+)
 def test_places_that_no_period_fills(place):
     """A misspelt place, and one in quotes, are refused when the file is read."""
     with pytest.raises(pf.UsageError, match=r"The query has ['\"]?\{"):
-        SqlSource(address="sqlite:///a.db", query=f"SELECT * FROM a WHERE day = {place}", columns=COLUMNS)
+        SqlSource(
+            address="sqlite:///a.db", query=f"SELECT * FROM a WHERE day = {place}", columns=COLUMNS
+        )
 
 
 def test_a_query_only_reads(address):
     """What would change the database is refused by it, or not kept."""
-    for query in ("DELETE FROM readings", "DROP TABLE readings", "INSERT INTO readings DEFAULT VALUES"):
+    for query in (
+        "DELETE FROM readings",
+        "DROP TABLE readings",
+        "INSERT INTO readings DEFAULT VALUES",
+    ):
         with pytest.raises(pf.PufferflowError):
             rows_of(address, query)
     assert rows_of(address).collect().height == 20
@@ -173,7 +189,9 @@ WRONG = {
 def test_what_a_database_says_is_not_told(name, address):
     """Its words quote the query, and may quote rows; the error has the kind of the failure at most."""
     query = WRONG[name]
-    if name == "an error at a value" and address.startswith("sqlite"):  # which reads any text as a number
+    if name == "an error at a value" and address.startswith(
+        "sqlite"
+    ):  # which reads any text as a number
         query = f"SELECT abs(-9223372036854775807 - 1) AS house, '{HIDDEN}' FROM readings"
     with pytest.raises(pf.PufferflowError) as caught:
         rows_of(address, query, {"house": "integer"})
@@ -195,8 +213,16 @@ def test_databases_that_cannot_be_reached(tmp_path, server):
     socket = sa.make_url(server).query["host"]
     for address, error, told in (
         (f"postgresql://me:{HIDDEN}@127.0.0.1:9/meters", pf.SourceError, "cannot be reached"),
-        (f"postgresql://nobody:{HIDDEN}@/postgres?host={socket}", pf.SourceError, "cannot be reached, or refuses"),
-        (f"postgresql://ledger:{HIDDEN}@/nowhere?host={socket}", pf.SourceError, "cannot be reached, or refuses"),
+        (
+            f"postgresql://nobody:{HIDDEN}@/postgres?host={socket}",
+            pf.SourceError,
+            "cannot be reached, or refuses",
+        ),
+        (
+            f"postgresql://ledger:{HIDDEN}@/nowhere?host={socket}",
+            pf.SourceError,
+            "cannot be reached, or refuses",
+        ),
         (f"sqlite:///{tmp_path}/{HIDDEN}.db", pf.SourceError, "SQLite is not there"),
         (f"oracel://me:{HIDDEN}@host/meters", pf.UsageError, "no database whose driver"),
         (f"://{HIDDEN}", pf.UsageError, "no database whose driver"),
@@ -264,7 +290,15 @@ def test_types_with_a_meaning(server):
     found = rows_of(server, query, kinds).collect().row(0)
     assert found[0] == 0.1
     assert found[1] != found[1]
-    assert found[2:] == ("00000000-0000-0000-0000-000000000001", "red", None, 7, 1e300, True, dt.date(2026, 11, 20))
+    assert found[2:] == (
+        "00000000-0000-0000-0000-000000000001",
+        "red",
+        None,
+        7,
+        1e300,
+        True,
+        dt.date(2026, 11, 20),
+    )
 
 
 def test_each_value_is_read_by_itself(tmp_path):
@@ -278,7 +312,9 @@ def test_each_value_is_read_by_itself(tmp_path):
     engine.dispose()
     query = 'SELECT "on" FROM any ORDER BY rowid'
     read = {
-        kind: rows_of("sqlite:///any.db", query, {"on": kind}, folder=tmp_path).collect()["on"].to_list()
+        kind: rows_of("sqlite:///any.db", query, {"on": kind}, folder=tmp_path)
+        .collect()["on"]
+        .to_list()
         for kind in sql_values._READ
     }
     assert read["integer"] == [3, 4, None, None, None, None, 2**62, None]
@@ -292,7 +328,9 @@ def test_values_of_every_kind():
     """Dates, moments with zones and truth values have one reading each."""
     utc = dt.datetime(2026, 11, 20, 5, tzinfo=dt.UTC)
     berlin = dt.datetime(2026, 11, 20, 6, tzinfo=dt.timezone(dt.timedelta(hours=1)))
-    assert [sql_values.moment(value) for value in (utc, berlin, "2026-11-20T05:00")] == [utc.replace(tzinfo=None)] * 3
+    assert [sql_values.moment(value) for value in (utc, berlin, "2026-11-20T05:00")] == [
+        utc.replace(tzinfo=None)
+    ] * 3
     assert [
         sql_values.moment(value)
         for value in ("x", 3, dt.datetime.max.replace(tzinfo=dt.timezone(dt.timedelta(hours=-1))))
@@ -300,13 +338,23 @@ def test_values_of_every_kind():
     assert [sql_values.date(value) for value in ("2026-11-20", utc, dt.date(2026, 11, 20), "20.11.2026")] == [
         dt.date(2026, 11, 20), None, dt.date(2026, 11, 20), None,
     ]  # fmt: skip
-    assert [sql_values.boolean(value) for value in (True, 0, 1, 2, "true")] == [True, False, True, None, None]
+    assert [sql_values.boolean(value) for value in (True, 0, 1, 2, "true")] == [
+        True,
+        False,
+        True,
+        None,
+        None,
+    ]
     assert [sql_values.text(value) for value in (Decimal("1.50"), UUID(int=1), b"x")] == [
         "1.50",
         str(UUID(int=1)),
         None,
     ]
-    assert [sql_values.integer(value) for value in (Decimal("Infinity"), 2**63, -(2**63))] == [None, None, -(2**63)]
+    assert [sql_values.integer(value) for value in (Decimal("Infinity"), 2**63, -(2**63))] == [
+        None,
+        None,
+        -(2**63),
+    ]
 
 
 # The copy
@@ -320,7 +368,11 @@ def test_a_copy_goes_with_the_last_frame_that_reads_it():
         pytest.skip("open files are not seen here")
 
     def unnamed():
-        return {path for path in files.iterdir() if path.is_symlink() and "(deleted)" in str(path.readlink())}
+        return {
+            path
+            for path in files.iterdir()
+            if path.is_symlink() and "(deleted)" in str(path.readlink())
+        }
 
     gc.collect()
     before = unnamed()
@@ -355,7 +407,9 @@ def test_a_killed_process_leaves_no_rows(tmp_path):
         "print(rows.collect().height, flush=True)\ntime.sleep(60)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(folder)}
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(folder)},
     )
     assert process.stdout.readline() == b"20\n"
     assert list(folder.iterdir()) == []
@@ -390,6 +444,8 @@ def test_a_job_of_a_query(tmp_path, monkeypatch):
     assert job.run("2026-11-20").state == "kept"
     with pytest.raises(pf.SourceError, match="no rows for the period"):
         job.run("2020-01-01", wait=lambda _: None)
-    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_mtime > began]
+    written = [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_mtime > began
+    ]
     assert not any(HIDDEN.encode() in path.read_bytes() for path in written)
     assert HIDDEN not in repr(job.file)

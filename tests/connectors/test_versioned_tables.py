@@ -11,7 +11,9 @@ import pytest
 import pufferflow as pf
 from pufferflow.jobs.file import schema
 
-HOUSES = pl.DataFrame({"house": [1, 1, 2, 2], "hour": [0, 1, 0, 1], "day": ["a", "b", "a", "b"], "on": [1, 0, 1, 1]})
+HOUSES = pl.DataFrame(
+    {"house": [1, 1, 2, 2], "hour": [0, 1, 0, 1], "day": ["a", "b", "a", "b"], "on": [1, 0, 1, 1]}
+)
 MORE = pl.DataFrame({"house": [3, 3], "hour": [0, 1], "day": ["a", "b"], "on": [1, 1]})
 
 
@@ -38,7 +40,9 @@ class Delta:
         """Remove the files that the newest version does not have."""
         from deltalake import DeltaTable
 
-        assert DeltaTable(self.path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        assert DeltaTable(self.path).vacuum(
+            retention_hours=0, enforce_retention_duration=False, dry_run=False
+        )
 
     @property
     def keys(self):
@@ -52,7 +56,11 @@ class Iceberg:
         from pyiceberg.catalog import load_catalog
 
         self.folder = folder
-        self.options = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
+        self.options = {
+            "type": "sql",
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}",
+        }
         self.catalog = load_catalog("default", **self.options)
         self.catalog.create_namespace("energy")
         self.table = self.catalog.create_table("energy.houses", HOUSES.to_arrow().schema)
@@ -95,7 +103,9 @@ def table(request, tmp_path):
 
 
 def plan_of(frame, prior=None):
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior or pf.AnyCorrelation(), within="house", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), prior or pf.AnyCorrelation(), within="house", public=["day"]
+    )
     return pf.protect(frame, scenario).group_by("day").private_sum("on").plan(epsilon=1e6)
 
 
@@ -133,7 +143,9 @@ def test_a_certificate_says_the_version_and_is_told_from_others_without_it(table
     stored = json.loads(certificate.to_json())
     assert stored["sources"] == [{"kind": table.kind, "version": str(table.versions()[0])}]
     assert pf.Certificate.from_json(certificate.to_json()) == certificate
-    assert f"{table.kind} table, version {table.versions()[0]}" in dict(certificate.rows())["source"]
+    assert (
+        f"{table.kind} table, version {table.versions()[0]}" in dict(certificate.rows())["source"]
+    )
     table.write(HOUSES, mode="overwrite")
     newer = plan_of(table.scan()).certificate
     assert newer.sources != certificate.sources
@@ -151,7 +163,9 @@ def test_whatever_is_made_of_a_scan_keeps_its_version(table):
         .filter(pl.col("house") > 0)
         .join(table.scan(), on=["house", "day"])
     )
-    found = pf.protect(made, pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())).request.engine.versions
+    found = pf.protect(
+        made, pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
+    ).request.engine.versions
     assert [one.version for one in found] == [str(table.versions()[0])]
 
 
@@ -161,7 +175,9 @@ def test_files_that_were_cleaned_up_are_found_out_before_anything_is_charged(tab
     (old,) = table.versions()
     table.write(MORE, mode="overwrite")
     table.clean()
-    with pytest.raises(pf.SourceError, match=f"Version {old} of the {table.kind} table cannot be read whole") as caught:
+    with pytest.raises(
+        pf.SourceError, match=f"Version {old} of the {table.kind} table cannot be read whole"
+    ) as caught:
         table.scan(old)
     assert "parquet" not in str(caught.value)
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
@@ -228,15 +244,33 @@ def test_a_prior_of_the_same_table(table, tmp_path):
     table.write(MORE)
     versions = table.versions()
     fit = pf.MarkovChain.fit
-    own = fit(pf.Reference("mine", table.scan(versions[0])), "on", within="house", order_by="hour", domain=[0, 1])
+    own = fit(
+        pf.Reference("mine", table.scan(versions[0])),
+        "on",
+        within="house",
+        order_by="hour",
+        domain=[0, 1],
+    )
     other = Delta(tmp_path / "public")
     other.write(HOUSES)
-    public = fit(pf.Reference("a survey", other.scan()), "on", within="house", order_by="hour", domain=[0, 1])
-    plain = fit(pf.Reference("plain", pl.scan_delta(other.path)), "on", within="house", order_by="hour", domain=[0, 1])
+    public = fit(
+        pf.Reference("a survey", other.scan()), "on", within="house", order_by="hour", domain=[0, 1]
+    )
+    plain = fit(
+        pf.Reference("plain", pl.scan_delta(other.path)),
+        "on",
+        within="house",
+        order_by="hour",
+        domain=[0, 1],
+    )
     for prior, refused in ((own, True), (public, False), (plain, False)):
-        scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"])
+        scenario = pf.Scenario(
+            pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"]
+        )
         if refused:
-            with pytest.raises(pf.UsageError, match="comes from the same file as the private frame"):
+            with pytest.raises(
+                pf.UsageError, match="comes from the same file as the private frame"
+            ):
                 pf.protect(table.scan(versions[1]), scenario)
         else:
             assert pf.protect(table.scan(versions[1]), scenario)
@@ -248,11 +282,15 @@ def test_a_prior_of_one_of_several_tables(table, tmp_path):
     folder.mkdir()
     other = type(table)(folder)
     other.write(HOUSES)
-    joined = table.scan().join(other.scan().select("house", "hour"), on=["house", "hour"], how="semi")
+    joined = table.scan().join(
+        other.scan().select("house", "hour"), on=["house", "hour"], how="semi"
+    )
     for source in (table, other):
         reference = pf.Reference("mine", source.scan())
         prior = pf.MarkovChain.fit(reference, "on", within="house", order_by="hour", domain=[0, 1])
-        scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"])
+        scenario = pf.Scenario(
+            pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="house", public=["day"]
+        )
         with pytest.raises(pf.UsageError, match="comes from the same file as the private frame"):
             pf.protect(joined, scenario)
 
@@ -288,7 +326,10 @@ def test_a_job_reads_a_version(table, tmp_path):
     versions = [str(version) for version in table.versions()]
     assert [one.release.certificate.sources[0].version for one in (first, second)] == versions
     assert again.state == "kept"
-    assert json.loads((first.folder / "certificate.json").read_text())["sources"][0]["version"] == versions[0]
+    assert (
+        json.loads((first.folder / "certificate.json").read_text())["sources"][0]["version"]
+        == versions[0]
+    )
 
 
 def test_keys_of_a_job_file(tmp_path):
@@ -309,7 +350,8 @@ def test_keys_of_a_job_file(tmp_path):
             pf.Job.read(tmp_path / "job.toml")
         assert told in str(caught.value)
     kinds = {
-        entry["$ref"].rpartition("/")[2] for entry in schema()["$defs"]["JobFile"]["properties"]["source"]["anyOf"]
+        entry["$ref"].rpartition("/")[2]
+        for entry in schema()["$defs"]["JobFile"]["properties"]["source"]["anyOf"]
     }
     assert kinds >= {"FileSource", "DeltaSource", "IcebergSource"}
 
@@ -332,6 +374,7 @@ def test_a_delta_table_in_an_object_store(tmp_path):
         assert object_store.SECRET not in repr(source) + scan.explain(optimized=False)
         with pytest.raises(pf.SourceError) as caught:
             DeltaSource(
-                path="s3://lake/flats", options=bucket.options | {"aws_endpoint_url": "http://127.0.0.1:9"}
+                path="s3://lake/flats",
+                options=bucket.options | {"aws_endpoint_url": "http://127.0.0.1:9"},
             ).rows(tmp_path, pf.Period.read("2026-11-20"))
         assert "127.0.0.1" not in str(caught.value)

@@ -6,7 +6,14 @@ import pytest
 
 import pufferflow as pf
 
-KINDS = [pf.UsageError, pf.Refused, pf.LimitReached, pf.SourceError, pf.LedgerError, pf.InternalError]
+KINDS = [
+    pf.UsageError,
+    pf.Refused,
+    pf.LimitReached,
+    pf.SourceError,
+    pf.LedgerError,
+    pf.InternalError,
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -79,7 +79,10 @@ def test_processes_end_with_their_caller(tmp_path):
         "    two.give(tasks.sleeping, 60), two.give(tasks.sleeping, 60)\n    input()\n"
     )
     with subprocess.Popen(
-        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, VARIABLE: "2"}
+        [sys.executable, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, VARIABLE: "2"},
     ) as caller:
         pid = int(caller.stdout.readline())
         os.kill(pid, signal.SIGINT)
@@ -141,20 +144,36 @@ PLANS = {"a class": (BETWEEN, pf.Pure(1.0)), "two chains, δ": (CHAINS, pf.Appro
 
 def _plan(prior, promise):
     """A plan for meters each of which has its own gaps."""
-    rows = [(meter, hour) for meter in range(6) for hour in range(9) if (hour * 7 + meter * meter) % 11 > 1]
-    frame = pl.DataFrame(rows, schema=["meter", "hour"], orient="row").with_columns(on=pl.col("hour") % 2)
+    rows = [
+        (meter, hour)
+        for meter in range(6)
+        for hour in range(9)
+        if (hour * 7 + meter * meter) % 11 > 1
+    ]
+    frame = pl.DataFrame(rows, schema=["meter", "hour"], orient="row").with_columns(
+        on=pl.col("hour") % 2
+    )
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, within="meter", order_by="hour")
     return pf.protect(frame, scenario).private_sum("on").plan(promise)
 
 
 def _words(plan):
     """What a plan says."""
-    return plan.certificate.to_json(), repr(plan), str(plan.explain()), str(plan.summary()), str(plan.evidence())
+    return (
+        plan.certificate.to_json(),
+        repr(plan),
+        str(plan.explain()),
+        str(plan.summary()),
+        str(plan.evidence()),
+    )
 
 
 CASES = [
     ("a class", "2"),
-    *(pytest.param(*case, marks=pytest.mark.slow) for case in (("a class", "9"), ("two chains, δ", "2"))),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (("a class", "9"), ("two chains, δ", "2"))
+    ),
     *nightly([("a class", "3"), ("two chains, δ", "3"), ("two chains, δ", "9")], unpack=True),
 ]
 

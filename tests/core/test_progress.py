@@ -53,7 +53,9 @@ def seen(terminal, text):
 def restored(terminal):
     """Say whether the cursor is back and the last line was wiped after all that was drawn."""
     drawn = terminal.getvalue()
-    return drawn.count("\x1b[?25l") == drawn.count("\x1b[?25h") == 1 and drawn.endswith("\x1b[1A\x1b[2K")
+    return drawn.count("\x1b[?25l") == drawn.count("\x1b[?25h") == 1 and drawn.endswith(
+        "\x1b[1A\x1b[2K"
+    )
 
 
 def test_it_is_silent_where_no_terminal_is(monkeypatch):
@@ -115,7 +117,9 @@ def test_threads_may_advance_together(monkeypatch):
     """No part is lost, whichever thread did it."""
     terminal = at(monkeypatch, Terminal())
     with working("Reading", total=8000) as work:
-        threads = [threading.Thread(target=lambda: [work.advance() for _ in range(1000)]) for _ in range(8)]
+        threads = [
+            threading.Thread(target=lambda: [work.advance() for _ in range(1000)]) for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -171,7 +175,9 @@ def test_nothing_is_loaded_until_it_is_shown():
         "with working('Reading') as work: work.advance()\n"
         "assert not {'rich', 'numpy'} & set(sys.modules)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

@@ -7,7 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pufferflow.core.rounding import SMALLEST, distances_above, products_above, quotient_above, sums_above
+from pufferflow.core.rounding import (
+    SMALLEST,
+    distances_above,
+    products_above,
+    quotient_above,
+    sums_above,
+)
 
 LARGEST = 1.7976931348623157e308
 ENDS = [0.0, SMALLEST, 1e-300, 0.1, 0.3, 1.0, 3.0, 2.0**53, 1e160, LARGEST]
@@ -17,9 +23,15 @@ def pairs():
     rng = np.random.default_rng(3)
     sizes = np.concatenate([rng.integers(-1074, 1024, 1500), rng.integers(-60, 60, 1500)])
     some = np.ldexp(rng.uniform(0.5, 1, 3000), sizes)
-    others = np.where(rng.random(3000) < 0.5, some * (1 + rng.integers(-3, 4, 3000) * 2.0**-52), rng.permutation(some))
+    others = np.where(
+        rng.random(3000) < 0.5,
+        some * (1 + rng.integers(-3, 4, 3000) * 2.0**-52),
+        rng.permutation(some),
+    )
     ends = np.array(list(itertools.product(ENDS, repeat=2)))
-    return np.concatenate([ends[:, 0], some]), np.concatenate([ends[:, 1], np.minimum(others, LARGEST)])
+    return np.concatenate([ends[:, 0], some]), np.concatenate(
+        [ends[:, 1], np.minimum(others, LARGEST)]
+    )
 
 
 def above(exact):
@@ -34,7 +46,9 @@ def above(exact):
 def test_distances_are_the_smallest_floats_that_are_not_below():
     left, right = pairs()
     for signs in (1, -1):
-        exact = [above(abs(Fraction(a) - signs * Fraction(b))) for a, b in zip(left, right, strict=True)]
+        exact = [
+            above(abs(Fraction(a) - signs * Fraction(b))) for a, b in zip(left, right, strict=True)
+        ]
         assert distances_above(left, signs * right).tolist() == exact
 
 

@@ -45,17 +45,27 @@ def test_odd_arguments_are_misuse(call):
 
 def test_odd_laws_are_read():
     """NumPy scalars among Fractions, whole numbers among floats and generators of laws are read as they are meant."""
-    assert pf.Law([Fraction(1, 3), np.float32(0.5)], [HALF, HALF]).values.tolist() == [Fraction(1, 3), HALF]
+    assert pf.Law([Fraction(1, 3), np.float32(0.5)], [HALF, HALF]).values.tolist() == [
+        Fraction(1, 3),
+        HALF,
+    ]
     assert pf.Law([2**53 + 1, 0.5], [HALF, HALF]).values.tolist() == [HALF, 2**53 + 1]
     assert pf.Law([2**63 + 1, -1], [HALF, HALF]).values.tolist() == [-1, 2**63 + 1]
-    assert pf.Law.mixture((pf.Law.point(x) for x in (0, 1)), [HALF, HALF]) == pf.Law([0, 1], [HALF, HALF])
+    assert pf.Law.mixture((pf.Law.point(x) for x in (0, 1)), [HALF, HALF]) == pf.Law(
+        [0, 1], [HALF, HALF]
+    )
     assert pf.near(pf.Law.point(0), pf.Law([0, 1], [HALF, HALF]), 1 - Fraction(1, 10**30)) == 0
 
 
-@pytest.mark.parametrize("law", [pf.Law([Fraction(1, 3), 1], [HALF, HALF]), pf.Law([0, 1], [0.5, 0.5])])
+@pytest.mark.parametrize(
+    "law", [pf.Law([Fraction(1, 3), 1], [HALF, HALF]), pf.Law([0, 1], [0.5, 0.5])]
+)
 def test_copies_stay_frozen(law):
     """Copied and pickled laws cannot be changed either."""
-    twins = [copy.deepcopy(law), *(pickle.loads(pickle.dumps(law, protocol)) for protocol in range(6))]
+    twins = [
+        copy.deepcopy(law),
+        *(pickle.loads(pickle.dumps(law, protocol)) for protocol in range(6)),
+    ]
     for twin in twins:
         assert twin == law
         with pytest.raises(ValueError, match="read-only"):

@@ -81,8 +81,13 @@ def test_distances_scale_and_ignore_translation(family, part):
         shift = 3 if a.dimension == 1 else [3] * a.dimension
         for distance in distances(2):
             plain = distance(a, b)
-            assert distance(a.shift(shift), b.shift(shift)) == pytest.approx(plain, rel=SLACK, abs=SLACK)
-            under_model_error = (law.map(-4 if isinstance(law, pf.GaussianLaw) else lambda x: -4 * x) for law in (a, b))
+            assert distance(a.shift(shift), b.shift(shift)) == pytest.approx(
+                plain, rel=SLACK, abs=SLACK
+            )
+            under_model_error = (
+                law.map(-4 if isinstance(law, pf.GaussianLaw) else lambda x: -4 * x)
+                for law in (a, b)
+            )
             assert distance(*under_model_error) == pytest.approx(4 * plain, rel=SLACK, abs=SLACK)
 
 
@@ -92,7 +97,11 @@ def test_distances_are_ordered(family, part):
     """W_p grows with p up to W_∞; nearness starts at W_∞ and falls with δ."""
     for a, b, _ in triples(family, COUNT // 3, seed=part):
         powers = [pf.wasserstein(a, b, p) for p in (1, 1.5, 2, 4, 8, math.inf)]
-        exact = [p for p in powers if p.certainty == pf.Certainty.EXACT or not isinstance(a, pf.GaussianLaw)]
+        exact = [
+            p
+            for p in powers
+            if p.certainty == pf.Certainty.EXACT or not isinstance(a, pf.GaussianLaw)
+        ]
         assert all(low <= high * (1 + SLACK) for low, high in itertools.pairwise(exact))
         nearness = [pf.near(a, b, delta) for delta in (0, 1e-12, 0.01, 0.1, 0.3, 0.99)]
         assert nearness[0] == pf.winf(a, b)
@@ -185,7 +194,9 @@ def test_distances_are_numbers_with_evidence():
     import copy
     import pickle
 
-    distance = pf.winf(pf.Law([0, 1], [Fraction(1, 3), Fraction(2, 3)]), pf.Law.point(2), coupling=True)
+    distance = pf.winf(
+        pf.Law([0, 1], [Fraction(1, 3), Fraction(2, 3)]), pf.Law.point(2), coupling=True
+    )
     assert repr(distance) == "2.0"
     assert distance + 1 == 3
     for twin in (pickle.loads(pickle.dumps(distance)), copy.copy(distance)):

@@ -18,7 +18,9 @@ def test_singular_gaussians_are_not_underestimated():
     for _ in range(300):
         u, v = rng.normal(size=(2, int(rng.integers(2, 5))))
         true = math.sqrt(max(u @ u + v @ v - 2 * abs(u @ v), 0))
-        found = pf.wasserstein(pf.GaussianLaw(0 * u, np.outer(u, u)), pf.GaussianLaw(0 * v, np.outer(v, v)))
+        found = pf.wasserstein(
+            pf.GaussianLaw(0 * u, np.outer(u, u)), pf.GaussianLaw(0 * v, np.outer(v, v))
+        )
         assert true <= found <= true * (1 + 1e-4) + 1e-5
 
 
@@ -51,7 +53,11 @@ def test_tiny_and_huge_gaussian_steps():
 
 @pytest.mark.parametrize(
     ("mean", "variance", "p", "true"),
-    [(1001, 4, 2, math.sqrt(1001**2 + 1)), (1001, 4, 1, 1001.0), (18.36, (1 + 0.0178) ** 2, 40, 18.3603)],
+    [
+        (1001, 4, 2, math.sqrt(1001**2 + 1)),
+        (1001, 4, 1, 1001.0),
+        (18.36, (1 + 0.0178) ** 2, 40, 18.3603),
+    ],
 )
 def test_far_gaussians_are_bounded_closely(mean, variance, p, true):
     """Where the exact moment is out of reach the bound is close, and says what it is."""
@@ -94,9 +100,18 @@ def test_nearly_equal_covariances_in_other_norms(p, norm):
     """Bounds by the W_2 coupling stay above W_2 itself where covariances differ by rounding or are nearly singular."""
     close = pf.GaussianLaw([0, 0], 1), pf.GaussianLaw([0, 0], 1 + 2**-52)
     assert pf.wasserstein(*close, p, norm) >= 1.5e-16
-    first = [[0.011004980699277054, 0.0069791840707207585], [0.0069791840707207585, 0.004426088703043651]]
-    second = [[0.011004980729445673, 0.006979184068876969], [0.006979184068876969, 0.0044260887110991725]]
-    assert pf.wasserstein(pf.GaussianLaw([0, 0], first), pf.GaussianLaw([0, 0], second), p, norm) >= 3.068e-7 / 1.5
+    first = [
+        [0.011004980699277054, 0.0069791840707207585],
+        [0.0069791840707207585, 0.004426088703043651],
+    ]
+    second = [
+        [0.011004980729445673, 0.006979184068876969],
+        [0.006979184068876969, 0.0044260887110991725],
+    ]
+    assert (
+        pf.wasserstein(pf.GaussianLaw([0, 0], first), pf.GaussianLaw([0, 0], second), p, norm)
+        >= 3.068e-7 / 1.5
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300, 1e308])
@@ -139,14 +154,20 @@ def test_nearness_across_thin_directions_is_not_underestimated():
     """For covariances of condition 10⁷ no half-space, measured in long floats, leaves more than δ unmatched."""
     rng = np.random.default_rng(5)
     for _ in range(60):
-        angle, thin, delta = rng.uniform(0, np.pi), 10 ** rng.uniform(-8, -5), rng.uniform(0.05, 0.6)
+        angle, thin, delta = (
+            rng.uniform(0, np.pi),
+            10 ** rng.uniform(-8, -5),
+            rng.uniform(0.05, 0.6),
+        )
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         law = pf.GaussianLaw([0, 0], turn @ np.diag([1, thin]) @ turn.T)
         step = turn @ [0, rng.uniform(0.5, 3) * math.sqrt(thin)]
         z = float(pf.near(law, law.shift(step), delta))
         if not z:
             continue
-        angles = np.longdouble(angle) + np.pi / 2 + np.linspace(-3e-4, 3e-4, 20001, dtype=np.longdouble)
+        angles = (
+            np.longdouble(angle) + np.pi / 2 + np.linspace(-3e-4, 3e-4, 20001, dtype=np.longdouble)
+        )
         a = np.stack([np.cos(angles), np.sin(angles)])
         spread = np.einsum("ik,ij,jk->k", a, law.covariance.astype(np.longdouble), a)
         hidden = float(((np.abs(step @ a) - z) / np.sqrt(spread)).max())

@@ -31,11 +31,23 @@ def test_couplings_keep_light_atoms():
     """Every atom has its mass in the coupling, to the last digits, however light it is."""
     light = Fraction(1, 10**30)
     cases = [
-        (pf.winf, pf.Law([0, 1], [HALF, HALF]), pf.Law([2, 4, 5], [HALF - light, 2 * light, HALF - light])),
+        (
+            pf.winf,
+            pf.Law([0, 1], [HALF, HALF]),
+            pf.Law([2, 4, 5], [HALF - light, 2 * light, HALF - light]),
+        ),
         (near_tenth, pf.Law([0, 1], [1 - light, light]), pf.Law([0, 1], [HALF, HALF])),
-        (pf.winf, pf.Law([[0, 0], [1, 0]], [1 - light, light]), pf.Law([[0, 0], [1, 0]], [HALF, HALF])),
+        (
+            pf.winf,
+            pf.Law([[0, 0], [1, 0]], [1 - light, light]),
+            pf.Law([[0, 0], [1, 0]], [HALF, HALF]),
+        ),
         (pf.winf, pf.Law([[0, 0], [1, 0]], [1.0, 1e-16]), pf.Law([[0, 0], [2, 0]], [1.0, 1e-17])),
-        (near_tenth, pf.Law([[0, 0], [1, 0]], [1.0, 1e-16]), pf.Law([[0, 0], [2, 0]], [1.0, 1e-17])),
+        (
+            near_tenth,
+            pf.Law([[0, 0], [1, 0]], [1.0, 1e-16]),
+            pf.Law([[0, 0], [2, 0]], [1.0, 1e-17]),
+        ),
     ]
     for distance, mu, nu in cases:
         left, right = distance(mu, nu, coupling=True).coupling.marginals()
@@ -59,7 +71,9 @@ def test_rational_and_float_atoms_mix_exactly(dimension):
             assert distance == pytest.approx(1, rel=1e-14)
             assert distance >= 1
     for x in (0, 0.2, 0.3):
-        assert Fraction(pf.winf(point(Fraction(1, 3)), point(x))) >= abs(Fraction(1, 3) - Fraction(x))
+        assert Fraction(pf.winf(point(Fraction(1, 3)), point(x))) >= abs(
+            Fraction(1, 3) - Fraction(x)
+        )
 
 
 def test_rational_vectors_are_not_rounded():
@@ -99,7 +113,9 @@ def test_subnormal_products_are_charged():
 
 def test_ties_are_noted_for_wasserstein():
     """W_p of float laws that tie says that it holds up to the rounding of weights."""
-    distance = pf.wasserstein(pf.Law([0, 0.3, 1e6], [0.1 + 0.2, 0.2, 0.5]), pf.Law([0, 0.3, 1e6], [0.3, 0.2, 0.5]), 40)
+    distance = pf.wasserstein(
+        pf.Law([0, 0.3, 1e6], [0.1 + 0.2, 0.2, 0.5]), pf.Law([0, 0.3, 1e6], [0.3, 0.2, 0.5]), 40
+    )
     assert distance.certainty == "upper_bound"
     assert "Fractions" in distance.note
 
@@ -115,13 +131,18 @@ def test_gathering_survives_tiny_and_single_atoms(monkeypatch):
     atoms, weights = rng.normal(size=(60, 2)), np.full(60, 1 / 60)
     for scale in (1e-310, 1e-200, 1.0, 1e200):
         for other in (np.zeros((1, 2)), rng.normal(size=(50, 2))):
-            mu, nu = pf.Law(scale * atoms, weights), pf.Law(scale * other, np.full(len(other), 1 / len(other)))
+            mu, nu = (
+                pf.Law(scale * atoms, weights),
+                pf.Law(scale * other, np.full(len(other), 1 / len(other))),
+            )
             bounds = [pf.winf(mu, nu), pf.wasserstein(mu, nu, 2), pf.near(mu, nu, 0.1)]
             with monkeypatch.context() as all_pairs:
                 all_pairs.setattr(gathering, "MOST_PAIRS", 10**6)
                 exact = [pf.winf(mu, nu), pf.wasserstein(mu, nu, 2), pf.near(mu, nu, 0.1)]
             assert all(bound >= value for bound, value in zip(bounds, exact, strict=True))
-            assert all(bound <= value + 4 * scale for bound, value in zip(bounds, exact, strict=True))
+            assert all(
+                bound <= value + 4 * scale for bound, value in zip(bounds, exact, strict=True)
+            )
 
 
 @pytest.mark.parametrize("p", [1e5, 1e308])
@@ -139,7 +160,9 @@ def test_squares_do_not_underflow():
     mu, nu = pf.Law([far, [0, 0]], [HALF, HALF]), pf.Law([far, [0, 1]], [HALF, HALF])
     assert pf.wasserstein(mu, nu, 1) == pytest.approx(0.5)
     for p in (1, 2, 40):
-        small = pf.wasserstein(pf.Law([[1, 0], [0, 0]], [HALF, HALF]), pf.Law([[1, 0], [1e-170, 0]], [HALF, HALF]), p)
+        small = pf.wasserstein(
+            pf.Law([[1, 0], [0, 0]], [HALF, HALF]), pf.Law([[1, 0], [1e-170, 0]], [HALF, HALF]), p
+        )
         assert small == pytest.approx(1e-170 * 0.5 ** (1 / p), rel=1e-9)
     quarter, eighth = Fraction(1, 4), Fraction(1, 8)
     mu = pf.Law([far, [0, 0], [1, 0]], [HALF, quarter, quarter])
@@ -155,7 +178,10 @@ def test_sums_of_many_terms_are_bounded():
     counts[0] = 2**55 - n
     atoms = np.concatenate([[-1], -0.9 + 1e-9 * np.arange(n)])
     law = pf.Law.empirical(atoms, counts=counts)
-    true = sum((-Fraction(x) * int(c) for x, c in zip(atoms, counts, strict=True)), Fraction(0)) / 2**55
+    true = (
+        sum((-Fraction(x) * int(c) for x, c in zip(atoms, counts, strict=True)), Fraction(0))
+        / 2**55
+    )
     assert Fraction(pf.wasserstein(law, pf.Law.point(0), 1)) >= true
 
 
@@ -168,7 +194,14 @@ def test_subnormal_masses_are_told_apart():
 def test_weights_beyond_the_range_of_floats():
     """Weights of 10⁻³²⁰, on the line and in the plane, do not overflow the search."""
     tiny = Fraction(1, 10**320)
-    assert pf.near(pf.Law([0.0, 1.0], [1 - tiny, tiny]), pf.Law([0.0, 2.0], [Fraction(1, 3), Fraction(2, 3)]), 0.1) == 2
+    assert (
+        pf.near(
+            pf.Law([0.0, 1.0], [1 - tiny, tiny]),
+            pf.Law([0.0, 2.0], [Fraction(1, 3), Fraction(2, 3)]),
+            0.1,
+        )
+        == 2
+    )
     light = pf.Law([[0, 0], [1, 0]], [1.0, 5e-324]), pf.Law([[0, 0], [2, 0]], [0.3, 0.7])
     assert pf.wasserstein(*light) == pytest.approx(2 * math.sqrt(0.7))
 
@@ -216,7 +249,9 @@ def test_high_powers_in_space_are_as_close_as_on_the_line(p):
     for _ in range(40):
         lines = [finely_weighted(rng) for _ in range(2)]
         planes = [law.map(lambda x: np.stack([x, 0 * x], 1)) for law in lines]
-        assert pf.wasserstein(*planes, p) == pytest.approx(pf.wasserstein(*lines, p), rel=1e-6, abs=1e-9)
+        assert pf.wasserstein(*planes, p) == pytest.approx(
+            pf.wasserstein(*lines, p), rel=1e-6, abs=1e-9
+        )
 
 
 def finely_weighted(rng):

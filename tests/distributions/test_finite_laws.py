@@ -54,7 +54,12 @@ def test_numbers_that_do_not_fit_a_float_stay_exact(big):
 def test_columns_are_accepted():
     """A Polars or NumPy column of any numeric kind gives its empirical law."""
     expected = {1.0: Fraction(2, 3), 2.0: THIRD}
-    for column in (pl.Series([1, 2, 1]), pl.Series([1.0, 2.0, 1.0]), np.array([1, 2, 1], dtype=np.uint8), (1, 2, 1)):
+    for column in (
+        pl.Series([1, 2, 1]),
+        pl.Series([1.0, 2.0, 1.0]),
+        np.array([1, 2, 1], dtype=np.uint8),
+        (1, 2, 1),
+    ):
         assert as_dict(pf.Law.empirical(column)) == expected
     assert as_dict(pf.Law.empirical(pl.Series([True, False]))) == {0.0: HALF, 1.0: HALF}
     assert pf.Law.empirical([[0, 1], [0, 1]]) == pf.Law.point([0, 1])
@@ -168,13 +173,17 @@ def combined(left, right, how):
 @given(exact_laws(), exact_laws())
 def test_exact_operations_equal_enumeration(left, right):
     """Sum, joint law, mixture, shift and image of exact laws are exact and equal enumeration."""
-    assert as_dict(left.convolve(right)) == combined(left, right, lambda x, y: Fraction(x) + Fraction(y))
+    assert as_dict(left.convolve(right)) == combined(
+        left, right, lambda x, y: Fraction(x) + Fraction(y)
+    )
     assert as_dict(left.product(right)) == combined(left, right, lambda x, y: (x, y))
     mixed = {x: THIRD * w for x, w in as_dict(left).items()}
     for x, w in as_dict(right).items():
         mixed[x] = mixed.get(x, 0) + 2 * THIRD * w
     assert as_dict(pf.Law.mixture([left, right], [THIRD, 2 * THIRD])) == mixed
-    assert as_dict(left.shift(Fraction(1, 7))) == {Fraction(x) + Fraction(1, 7): w for x, w in as_dict(left).items()}
+    assert as_dict(left.shift(Fraction(1, 7))) == {
+        Fraction(x) + Fraction(1, 7): w for x, w in as_dict(left).items()
+    }
     squares = {}
     for x, w in as_dict(left).items():
         squares[x * x] = squares.get(x * x, 0) + w
@@ -195,7 +204,11 @@ def test_lattice_sums_equal_outer_sums(left, right):
 @given(float_laws(), float_laws())
 def test_float_operations_keep_every_atom(left, right):
     """No float operation loses an atom, and weights still sum to 1."""
-    for law in (left.convolve(right), left.product(right), pf.Law.mixture([left, right], [1e-17, 1.0])):
+    for law in (
+        left.convolve(right),
+        left.product(right),
+        pf.Law.mixture([left, right], [1e-17, 1.0]),
+    ):
         assert law.weights.min() > 0
         assert law.weights.sum() == pytest.approx(1, abs=1e-13)
     assert len(left.product(right)) == len(left) * len(right)

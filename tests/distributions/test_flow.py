@@ -22,7 +22,9 @@ def test_flow_equals_augmenting_paths(bits):
         total = sum(supplies) + sum(demands) + 1
         mu = {i: Fraction(x, total) for i, x in enumerate(supplies)}
         nu = {j: Fraction(x, total) for j, x in enumerate(demands)}
-        assert flow.value == brute.matched(mu, nu, set(zip(*np.nonzero(allowed), strict=True))) * total
+        assert (
+            flow.value == brute.matched(mu, nu, set(zip(*np.nonzero(allowed), strict=True))) * total
+        )
         check(flow, allowed, supplies, demands)
 
 
@@ -49,4 +51,7 @@ def test_nothing_flows_where_nothing_is_allowed():
     """No pairs, no flow; empty supplies, no flow."""
     none = greatest_flow(Pairs.where(np.zeros((2, 2), dtype=bool)), array([1, 2]), array([2, 1]))
     assert none.value == 0
-    assert greatest_flow(Pairs.where(np.ones((2, 2), dtype=bool)), array([0, 0]), array([2, 1])).value == 0
+    assert (
+        greatest_flow(Pairs.where(np.ones((2, 2), dtype=bool)), array([0, 0]), array([2, 1])).value
+        == 0
+    )

@@ -19,7 +19,11 @@ def test_equal_covariances_translate(norm):
     """With one covariance every distance is the norm of the difference of means."""
     mu, nu = pf.GaussianLaw(np.zeros(3), C), pf.GaussianLaw(STEP, C)
     length = np.linalg.norm(STEP, norm)
-    for distance in (pf.winf(mu, nu, norm), pf.wasserstein(mu, nu, 1, norm), pf.wasserstein(mu, nu, 7, norm)):
+    for distance in (
+        pf.winf(mu, nu, norm),
+        pf.wasserstein(mu, nu, 1, norm),
+        pf.wasserstein(mu, nu, 7, norm),
+    ):
         assert distance == pytest.approx(length, rel=1e-12)
         assert distance >= length
         assert distance.certainty == "exact"
@@ -40,7 +44,9 @@ def test_nearness_is_tight_by_duality(delta):
     mu, nu = pf.GaussianLaw(np.zeros(3), C), pf.GaussianLaw(STEP, C)
     z = float(pf.near(mu, nu, delta))
 
-    def hidden(a):  # mass of the half-space with normal a that stays unmatched within z, as a Gaussian argument
+    def hidden(
+        a,
+    ):  # mass of the half-space with normal a that stays unmatched within z, as a Gaussian argument
         return -(a @ STEP - z * np.linalg.norm(a)) / math.sqrt(a @ C @ a)
 
     worst = min(minimize(hidden, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-13}).fun
@@ -95,7 +101,10 @@ def test_line_equals_discretised_laws(step, deviation):
 
 def test_w2_is_bures():
     """W₂ of commuting covariances is the Euclidean distance of means and deviations; singular ones are no exception."""
-    mu, nu = pf.GaussianLaw([0, 0], np.diag([1.0, 4.0])), pf.GaussianLaw([1, 2], np.diag([9.0, 0.0]))
+    mu, nu = (
+        pf.GaussianLaw([0, 0], np.diag([1.0, 4.0])),
+        pf.GaussianLaw([1, 2], np.diag([9.0, 0.0])),
+    )
     assert pf.wasserstein(mu, nu) == pytest.approx(math.sqrt(1 + 4 + 4 + 4), rel=1e-9)
     assert pf.wasserstein(nu, mu) == pytest.approx(math.sqrt(13), rel=1e-9)
 
@@ -106,7 +115,9 @@ def test_bounds_are_not_below_a_sampled_optimum(norm, p):
     """Without a closed form the bound is not below W_p of large samples, nor far above its coupling's cost."""
     rng = np.random.default_rng(1)
     mu, nu = pf.GaussianLaw([0, 0], C[:2, :2]), pf.GaussianLaw([1, -2], np.eye(2))
-    sampled = [pf.Law.empirical(rng.multivariate_normal(law.mean, law.covariance, 400)) for law in (mu, nu)]
+    sampled = [
+        pf.Law.empirical(rng.multivariate_normal(law.mean, law.covariance, 400)) for law in (mu, nu)
+    ]
     bound = pf.wasserstein(mu, nu, p, norm)
     assert bound >= 0.85 * pf.wasserstein(*sampled, p, norm)
     coupling = pf.wasserstein(mu, nu, p, norm, coupling=True).coupling
@@ -122,11 +133,15 @@ def test_singular_couplings_are_refused():
     mu, nu = pf.GaussianLaw([0, 0], np.diag([1.0, 0.0])), pf.GaussianLaw([0, 0], np.eye(2))
     with pytest.raises(pf.Refused, match="singular"):
         pf.wasserstein(mu, nu, coupling=True)
-    assert pf.wasserstein(nu, mu, coupling=True).coupling.matrix == pytest.approx(np.diag([1.0, 0.0]))
+    assert pf.wasserstein(nu, mu, coupling=True).coupling.matrix == pytest.approx(
+        np.diag([1.0, 0.0])
+    )
 
 
 def test_nearness_keeps_what_cannot_overlap():
     """Along a direction without spread nothing overlaps, so the step there is kept whole."""
     flat = np.diag([1.0, 0.0])
-    assert pf.near(pf.GaussianLaw([0, 0], flat), pf.GaussianLaw([0.5, 2], flat), 0.9) == pytest.approx(2)
+    assert pf.near(
+        pf.GaussianLaw([0, 0], flat), pf.GaussianLaw([0.5, 2], flat), 0.9
+    ) == pytest.approx(2)
     assert pf.near(pf.GaussianLaw(0, 0), pf.GaussianLaw(1, 0), 0.9) == pytest.approx(1)

@@ -61,7 +61,11 @@ def test_bad_gaussians_are_refused(mean, covariance, says):
 def test_mismatched_dimensions_are_refused():
     """Operations across dimensions are refused, naming both."""
     law = pf.GaussianLaw([1, 2], C)
-    for operation in (lambda: law.shift(1), lambda: law.map([1, 2, 3]), lambda: law.convolve(pf.GaussianLaw(0, 1))):
+    for operation in (
+        lambda: law.shift(1),
+        lambda: law.map([1, 2, 3]),
+        lambda: law.convolve(pf.GaussianLaw(0, 1)),
+    ):
         with pytest.raises(pf.UsageError, match="Dimension"):
             operation()
 

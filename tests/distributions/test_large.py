@@ -52,7 +52,11 @@ def test_many_atoms_in_space_give_a_bound(norm):
     mu, step = normals(20_000, 1, 3, dimension=2), np.array([0.3, 0.4])
     nu = mu.shift(step)
     truth = np.linalg.norm(step, norm)
-    for distance in (pf.winf(mu, nu, norm), pf.wasserstein(mu, nu, 2, norm), pf.near(mu, nu, 0.01, norm)):
+    for distance in (
+        pf.winf(mu, nu, norm),
+        pf.wasserstein(mu, nu, 2, norm),
+        pf.near(mu, nu, 0.01, norm),
+    ):
         assert distance.certainty == pf.Certainty.UPPER_BOUND
         assert "gathered in cells" in distance.note
     assert truth <= pf.winf(mu, nu, norm) <= truth + 1.5

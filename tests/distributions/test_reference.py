@@ -19,7 +19,9 @@ def given_first(p, rho, first):
     """RPP Example 1: the law of X₁+X₂ given X₁, both Bernoulli(p) with correlation rho."""
     both = p * p + rho * p * (1 - p)
     one = both / p if first else (p - both) / (1 - p)
-    one = min(max(one, 0.0), 1.0)  # where the correlation leaves no room, rounding steps over the edge
+    one = min(
+        max(one, 0.0), 1.0
+    )  # where the correlation leaves no room, rounding steps over the edge
     return pf.Law([first, first + 1], [1 - one, one])
 
 
@@ -47,7 +49,13 @@ SALARY = pf.Law([1, 2, 100], [HALF, Fraction(499, 1000), Fraction(1, 1000)])
 
 @pytest.mark.parametrize(
     ("pair", "scale", "distance"),
-    [((1, 2), HALF, 0.5), ((1, 100), HALF, 49.5), ((2, 100), HALF, 49.0), ((1, 100), 1, 99.0), ((2, 100), 1, 98.0)],
+    [
+        ((1, 2), HALF, 0.5),
+        ((1, 100), HALF, 49.5),
+        ((2, 100), HALF, 49.0),
+        ((1, 100), 1, 99.0),
+        ((2, 100), 1, 98.0),
+    ],
 )
 def test_example_2(pair, scale, distance):
     """RPP Example 2: knowing one salary only shifts the mean; conditioning on a rare value removes its rarity."""
@@ -74,7 +82,13 @@ PLANE = (
     [
         (LINE, 2, 3.0, {0.05: 3.0, 0.3: 2.0}, {1: 1.6, 4: 2.266736206854704}),
         (PLANE, 1, 4.0, {0.05: 4.0, 0.2: 2.0}, {1: 1.75, 2: 2.1095023109728985}),
-        (PLANE, 2, 3.1622776601683795, {0.05: 3.1622776601683795, 0.2: 2.0}, {1: 1.582455532033676}),
+        (
+            PLANE,
+            2,
+            3.1622776601683795,
+            {0.05: 3.1622776601683795, 0.2: 2.0},
+            {1: 1.582455532033676},
+        ),
         (PLANE, math.inf, 3.0, {0.2: 2.0, 0.5: 1.0}, {2: 1.746424919657298}),
     ],
 )
@@ -146,15 +160,24 @@ JOINT = [
 @pytest.mark.parametrize(("mu", "nu", "scales", "alpha", "loss"), JOINT)
 def test_bottleneck_of_joint_releases(mu, nu, scales, alpha, loss):
     """Two releases as one vector: the bottleneck loss under Gaussian noise is α/2 times W_∞² in units of scale."""
-    laws = [pf.Law(rows[:, :2] / scales, rows[:, 2] / rows[:, 2].sum()) for rows in (np.array(mu), np.array(nu))]
+    laws = [
+        pf.Law(rows[:, :2] / scales, rows[:, 2] / rows[:, 2].sum())
+        for rows in (np.array(mu), np.array(nu))
+    ]
     assert alpha / 2 * pf.winf(*laws) ** 2 == pytest.approx(loss, rel=1e-9)
 
 
 def count_given(length, stay_zero, stay_one, at, value):
     """The exact law of the number of ones in a stationary two-state chain, given its state at one step."""
     kernel = [[stay_zero, 1 - stay_zero], [1 - stay_one, stay_one]]
-    stationary = [(1 - stay_one) / (2 - stay_zero - stay_one), (1 - stay_zero) / (2 - stay_zero - stay_one)]
-    state = [pf.Law.point(0), pf.Law.point(1)]  # law of the count so far, given the state now (backwards in time)
+    stationary = [
+        (1 - stay_one) / (2 - stay_zero - stay_one),
+        (1 - stay_zero) / (2 - stay_zero - stay_one),
+    ]
+    state = [
+        pf.Law.point(0),
+        pf.Law.point(1),
+    ]  # law of the count so far, given the state now (backwards in time)
 
     def step(laws, kernel):
         return [pf.Law.mixture(laws, kernel[now]).shift(now) for now in (0, 1)]
@@ -179,7 +202,9 @@ def count_given(length, stay_zero, stay_one, at, value):
 )
 def test_markov_counts(length, stay_zero, stay_one, at, winf, unmatched):
     """Counts over correlated rows: W_∞ stays small however long the chain, and nearness steps where it should."""
-    zero, one = (count_given(length, Fraction(stay_zero), Fraction(stay_one), at, value) for value in (0, 1))
+    zero, one = (
+        count_given(length, Fraction(stay_zero), Fraction(stay_one), at, value) for value in (0, 1)
+    )
     distance = pf.winf(zero, one)
     assert (distance, distance.certainty) == (winf, "exact")
     floats = [pf.Law(law.values, law.probabilities) for law in (zero, one)]
@@ -201,8 +226,13 @@ def farthest(laws):
 @pytest.mark.parametrize(("name", "winf", "w2"), TABLE_1)
 def test_table_1_from_counts(name, winf, w2):
     """RPP Table 1, recomputed: Heart needs 13 where 8 was printed, Student's W₂ is 2.276 where 2.76 was."""
-    counts = json.loads((Path(__file__).parents[1] / "reference" / "table1_counts.json").read_text())[name]
-    laws = [pf.Law.empirical([int(x) for x in rows], counts=list(rows.values())) for rows in counts.values()]
+    counts = json.loads(
+        (Path(__file__).parents[1] / "reference" / "table1_counts.json").read_text()
+    )[name]
+    laws = [
+        pf.Law.empirical([int(x) for x in rows], counts=list(rows.values()))
+        for rows in counts.values()
+    ]
     assert farthest(laws) == (winf, pytest.approx(w2, abs=5e-4 if w2 > 1 else 5e-5))
 
 
@@ -220,4 +250,7 @@ def test_table_1_from_the_tables(tables, name, file, released, secret, only):
     frame = frame.filter(only) if only is not None else frame
     laws = [pf.Law.empirical(group[released]) for _, group in frame.group_by(secret)]
     expected = next(row for row in TABLE_1 if row[0] == name)
-    assert farthest(laws) == (expected[1], pytest.approx(expected[2], abs=5e-4 if expected[2] > 1 else 5e-5))
+    assert farthest(laws) == (
+        expected[1],
+        pytest.approx(expected[2], abs=5e-4 if expected[2] > 1 else 5e-5),
+    )

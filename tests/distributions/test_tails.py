@@ -77,9 +77,14 @@ def test_decimal_ties_are_ties(dimension):
 
 def test_certainty_is_exact_where_rounding_cannot_matter():
     """Float weights give an exact result if no comparison was close or if the close ones change nothing."""
-    assert pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])).certainty == "exact"
+    assert (
+        pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 1, 50], [0.4, 0.597, 0.003])).certainty
+        == "exact"
+    )
     assert pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law([1, 2], [0.5, 0.5])).certainty == "exact"
-    assert pf.winf(pf.Law([0, 5], [0.1, 0.9]), pf.Law([1, 6], [0.1, 0.9])).certainty == "upper_bound"
+    assert (
+        pf.winf(pf.Law([0, 5], [0.1, 0.9]), pf.Law([1, 6], [0.1, 0.9])).certainty == "upper_bound"
+    )
     thirds = [Fraction(1, 3), Fraction(2, 3)]
     assert pf.winf(pf.Law([0, 5], thirds), pf.Law([1, 6], thirds)).certainty == "exact"
 
@@ -117,11 +122,15 @@ def test_atoms_of_any_size(scale, dimension):
     """Tiny and huge atoms are measured to the last digits, without overflow on the way."""
 
     def law(values):
-        return pf.Law([scale * x if dimension == 1 else [scale * x, 0] for x in values], [Fraction(1, 2)] * 2)
+        return pf.Law(
+            [scale * x if dimension == 1 else [scale * x, 0] for x in values], [Fraction(1, 2)] * 2
+        )
 
     assert pf.winf(law([0, 1]), law([0, 3])) == pytest.approx(2 * scale, rel=1e-14)
     assert pf.near(law([0, 1]), law([0, 3]), 0.5) == 0
-    assert pf.wasserstein(law([0, 1]), law([0, 3]), 2) == pytest.approx(math.sqrt(2) * scale, rel=1e-12)
+    assert pf.wasserstein(law([0, 1]), law([0, 3]), 2) == pytest.approx(
+        math.sqrt(2) * scale, rel=1e-12
+    )
 
 
 def test_distances_too_long_for_a_float_are_infinite():
@@ -152,8 +161,12 @@ def test_fraction_atoms_are_measured_exactly():
     mu, nu = pf.Law.point(third), pf.Law.point(third + step)
     assert pf.winf(mu, nu) == pytest.approx(1e-30, rel=1e-15)
     assert pf.near(mu, nu, 0.5) == pytest.approx(1e-30, rel=1e-15)
-    assert pf.winf(pf.Law.point([third, 0]), pf.Law.point([third + step, 0])) == pytest.approx(1e-30, rel=1e-15)
-    assert pf.winf(pf.Law([third, 0.5], [0.5, 0.5]), pf.Law([0.25, 0.5], [0.5, 0.5])) == pytest.approx(1 / 12)
+    assert pf.winf(pf.Law.point([third, 0]), pf.Law.point([third + step, 0])) == pytest.approx(
+        1e-30, rel=1e-15
+    )
+    assert pf.winf(
+        pf.Law([third, 0.5], [0.5, 0.5]), pf.Law([0.25, 0.5], [0.5, 0.5])
+    ) == pytest.approx(1 / 12)
 
 
 @pytest.mark.slow
@@ -182,7 +195,8 @@ def test_float_weights_read_as_fractions_agree(mu, nu):
     Unless they tie: then the claim is an upper bound only up to rounding, and says so.
     """
     exact = [
-        pf.Law(law.values, [Fraction(w) / sum(map(Fraction, law.weights)) for w in law.weights]) for law in (mu, nu)
+        pf.Law(law.values, [Fraction(w) / sum(map(Fraction, law.weights)) for w in law.weights])
+        for law in (mu, nu)
     ]
     found, true = pf.winf(mu, nu), pf.winf(*exact)
     assert found >= true or found.certainty == pf.Certainty.UPPER_BOUND

@@ -20,7 +20,9 @@ def root(value, norm, dimension):
 
 
 def check(rng, dimension, norm):
-    mu, nu = (random_law(rng, dimension=dimension, span=9 if dimension == 1 else 4) for _ in range(2))
+    mu, nu = (
+        random_law(rng, dimension=dimension, span=9 if dimension == 1 else 4) for _ in range(2)
+    )
     delta = DELTAS[rng.integers(len(DELTAS))]
     true_winf, true_near = brute.winf(mu, nu, norm), brute.near(mu, nu, delta, norm)
     exact = pf.winf(law_of(mu), law_of(nu), norm), pf.near(law_of(mu), law_of(nu), delta, norm)
@@ -78,7 +80,9 @@ def test_many_lines_equal_rational_flows(part):
     for _ in within_time(range(60), 30, least=20):
         mu, nu = (random_law(rng, most=16, span=40) for _ in range(2))
         assert pf.winf(law_of(mu), law_of(nu)) == brute.winf(mu, nu)
-        assert pf.near(law_of(mu), law_of(nu), Fraction(1, 20)) == brute.near(mu, nu, Fraction(1, 20))
+        assert pf.near(law_of(mu), law_of(nu), Fraction(1, 20)) == brute.near(
+            mu, nu, Fraction(1, 20)
+        )
 
 
 @pytest.mark.slow

@@ -18,7 +18,12 @@ _numbers = itertools.count()
 WIDEST = {"sqlite", "sqlalchemy"}
 """Machines without types of fewer than 64 bits, decimals and NaN."""
 SLOW = ("postgresql", "sqlalchemy", "spark")
-MACHINES = ["polars", "duckdb", "sqlite", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+MACHINES = [
+    "polars",
+    "duckdb",
+    "sqlite",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+]
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +90,9 @@ def put(machine, request):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             spark = request.getfixturevalue("session")
-            yield lambda frame: _without_zones(spark.createDataFrame(frame.to_arrow(compat_level=pf_oldest())), frame)
+            yield lambda frame: _without_zones(
+                spark.createDataFrame(frame.to_arrow(compat_level=pf_oldest())), frame
+            )
     else:
         yield PolarsMachine
 
@@ -95,7 +102,11 @@ def _without_zones(table, frame):
     import polars as pl
 
     local = [name for name, dtype in frame.schema.items() if dtype == pl.Datetime("us")]
-    return table.withColumns({name: table[name].cast("timestamp_ntz") for name in local}) if local else table
+    return (
+        table.withColumns({name: table[name].cast("timestamp_ntz") for name in local})
+        if local
+        else table
+    )
 
 
 def pf_oldest():
@@ -109,11 +120,16 @@ def _ingested(address, frame):
     from adbc_driver_postgresql import dbapi
 
     name = f"rows {next(_numbers)}"
-    with dbapi.connect(f"postgresql:{address.partition(':')[2]}") as connection, connection.cursor() as cursor:
+    with (
+        dbapi.connect(f"postgresql:{address.partition(':')[2]}") as connection,
+        connection.cursor() as cursor,
+    ):
         columns = ", ".join(f'"{column}" {_kind(dtype)}' for column, dtype in frame.schema.items())
         cursor.execute(f'CREATE TABLE "{name}" ({columns})')
         connection.commit()
-        plain = frame.cast({column: str for column, dtype in frame.schema.items() if dtype.is_decimal()})
+        plain = frame.cast(
+            {column: str for column, dtype in frame.schema.items() if dtype.is_decimal()}
+        )
         texts = ", ".join(
             f'"{column}"::{_kind(dtype)}' if dtype.is_decimal() else f'"{column}"'
             for column, dtype in frame.schema.items()
@@ -126,7 +142,13 @@ def _ingested(address, frame):
 
 
 def _kind(dtype):
-    kinds = {"Float64": "float8", "Float32": "float4", "String": "text", "Boolean": "bool", "Date": "date"}
+    kinds = {
+        "Float64": "float8",
+        "Float32": "float4",
+        "String": "text",
+        "Boolean": "bool",
+        "Date": "date",
+    }
     kinds |= {"Int8": "int2", "Int16": "int2", "Int32": "int4", "Int64": "int8"}
     if dtype.is_decimal():
         return f"numeric({dtype.precision}, {dtype.scale})"

@@ -33,7 +33,9 @@ def of_earlier(change):
 ROWS = {
     "texts end after 255 letters": of(pl.String, lambda one: one.str.slice(0, 255)),
     "blanks at the end of texts are lost": of(pl.String, lambda one: one.str.strip_chars_end(" ")),
-    "blanks at the start of texts are lost": of(pl.String, lambda one: one.str.strip_chars_start(" ")),
+    "blanks at the start of texts are lost": of(
+        pl.String, lambda one: one.str.strip_chars_start(" ")
+    ),
     "texts have no case": of(pl.String, lambda one: one.str.to_lowercase()),
     "letters are composed": of(pl.String, lambda one: one.str.normalize("NFC")),
     "letters are taken apart": of(pl.String, lambda one: one.str.normalize("NFD")),
@@ -46,13 +48,19 @@ ROWS = {
     "NaN is 0": of_numbers(lambda one: one.fill_nan(0.0)),
     "null is 0": of_numbers(lambda one: one.fill_null(0.0)),
     "null is NaN": of_numbers(lambda one: one.fill_null(float("nan"))),
-    "infinities are null": of_numbers(lambda one: pl.when(one.is_finite() | one.is_nan()).then(one)),
+    "infinities are null": of_numbers(
+        lambda one: pl.when(one.is_finite() | one.is_nan()).then(one)
+    ),
     "infinities are the largest floats": of_numbers(lambda one: one.clip(-1.7e308, 1.7e308)),
     "floats have 32 bits": of_numbers(lambda one: one.cast(pl.Float32).cast(pl.Float64)),
     "floats have 15 digits": of_numbers(lambda one: one.round_sig_figs(15)),
     "signs are lost": of_numbers(lambda one: one.abs()),
-    "whole numbers have 32 bits": of(pl.Int64, lambda one: one.cast(pl.Int32, wrap_numerical=True).cast(pl.Int64)),
-    "whole numbers are floats": of(pl.Int64, lambda one: one.cast(pl.Float64).cast(pl.Int64, strict=False)),
+    "whole numbers have 32 bits": of(
+        pl.Int64, lambda one: one.cast(pl.Int32, wrap_numerical=True).cast(pl.Int64)
+    ),
+    "whole numbers are floats": of(
+        pl.Int64, lambda one: one.cast(pl.Float64).cast(pl.Int64, strict=False)
+    ),
     "whole null is 0": of(pl.Int64, lambda one: one.fill_null(0)),
     "false is null": of(pl.Boolean, lambda one: pl.when(one).then(one)),
     "null is false": of(pl.Boolean, lambda one: one.fill_null(value=False)),
@@ -60,16 +68,22 @@ ROWS = {
     "decimals have no sign": lambda rows: rows.with_columns(cs.decimal().abs()),
     "null decimals are 0": lambda rows: rows.with_columns(cs.decimal().fill_null(0)),
     "dates before 1970 are a day late": lambda rows: rows.with_columns(
-        pl.when(cs.date() < dt.date(1970, 1, 1)).then(cs.date().dt.offset_by("1d")).otherwise(cs.date())
+        pl.when(cs.date() < dt.date(1970, 1, 1))
+        .then(cs.date().dt.offset_by("1d"))
+        .otherwise(cs.date())
     ),
     "dates before 1600 are Julian": lambda rows: rows.with_columns(
-        pl.when(cs.date() < dt.date(1582, 10, 15)).then(cs.date().dt.offset_by("2d")).otherwise(cs.date())
+        pl.when(cs.date() < dt.date(1582, 10, 15))
+        .then(cs.date().dt.offset_by("2d"))
+        .otherwise(cs.date())
     ),
     "dates are months": lambda rows: rows.with_columns(cs.date().dt.truncate("1mo")),
     "null dates are 1970": lambda rows: rows.with_columns(cs.date().fill_null(dt.date(1970, 1, 1))),
     "moments have whole seconds": lambda rows: rows.with_columns(cs.datetime().dt.truncate("1s")),
     "moments have milliseconds": lambda rows: rows.with_columns(cs.datetime().dt.truncate("1ms")),
-    "moments before 1970 are rounded up": of_earlier(lambda one: one.dt.offset_by("1s").dt.truncate("1s")),
+    "moments before 1970 are rounded up": of_earlier(
+        lambda one: one.dt.offset_by("1s").dt.truncate("1s")
+    ),
     "moments before 1970 are 1970": of_earlier(lambda one: one.clip(EPOCH, None)),
     "moments are an hour late": lambda rows: rows.with_columns(cs.datetime().dt.offset_by("1h")),
     "an hour in March is missing": lambda rows: rows.with_columns(
@@ -102,17 +116,30 @@ def without(limit, **parts):
 
 QUERIES = {
     "no rows are limited": lambda query: replaced(query, limit=None),
-    "no groups are limited": lambda query: replaced(query, limit=without(query.limit, groups=10**6)),
-    "rows are limited by unit alone": lambda query: replaced(query, limit=without(query.limit, by=(), groups=None)),
-    "a row more is read": lambda query: replaced(query, limit=query.limit and without(query.limit, rows=3)),
-    "rows are limited in any order": lambda query: replaced(query, limit=without(query.limit, order=())),
+    "no groups are limited": lambda query: replaced(
+        query, limit=without(query.limit, groups=10**6)
+    ),
+    "rows are limited by unit alone": lambda query: replaced(
+        query, limit=without(query.limit, by=(), groups=None)
+    ),
+    "a row more is read": lambda query: replaced(
+        query, limit=query.limit and without(query.limit, rows=3)
+    ),
+    "rows are limited in any order": lambda query: replaced(
+        query, limit=without(query.limit, order=())
+    ),
     "keys are lost": lambda query: replaced(query, by=query.by[:1]),
 }
 """Machines that are asked one thing and do another."""
 
 
 def replaced(query, **parts):
-    return CellTotals(**{**{name: getattr(query, name) for name in ("by", "private", "numbering", "limit")}, **parts})
+    return CellTotals(
+        **{
+            **{name: getattr(query, name) for name in ("by", "private", "numbering", "limit")},
+            **parts,
+        }
+    )
 
 
 class OtherQueries(PolarsMachine):
@@ -130,15 +157,23 @@ class OtherQueries(PolarsMachine):
 
 
 def narrow(part, stem):
-    return part.with_columns(cs.starts_with(stem).cast(pl.Int32, wrap_numerical=True).cast(pl.Int64))
+    return part.with_columns(
+        cs.starts_with(stem).cast(pl.Int32, wrap_numerical=True).cast(pl.Int64)
+    )
 
 
 RESULTS = {
     "64 rows of results are given": (CellTotals, lambda part: part.head(64)),
     "no more than a page of results is given": (GroupRows, lambda part: part.head(10)),
-    "counts of rows are off by one": (CellTotals, lambda part: part.with_columns(pl.col("rows") + 1)),
+    "counts of rows are off by one": (
+        CellTotals,
+        lambda part: part.with_columns(pl.col("rows") + 1),
+    ),
     "sums have 32 bits": (CellTotals, lambda part: narrow(part, "total")),
-    "runs are counted once": (GroupRuns, lambda part: part.with_columns(times=pl.lit(1, dtype=pl.Int64))),
+    "runs are counted once": (
+        GroupRuns,
+        lambda part: part.with_columns(times=pl.lit(1, dtype=pl.Int64)),
+    ),
 }
 """Machines that lose something on the way back."""
 
@@ -227,7 +262,11 @@ MANY = {
 }
 PRIORS = {
     "independent": {"prior": pf.Independent()},
-    "chain": {"prior": pf.MarkovChain([[0.6, 0.4], [0.3, 0.7]]), "order_by": "hour", "within": "day"},
+    "chain": {
+        "prior": pf.MarkovChain([[0.6, 0.4], [0.3, 0.7]]),
+        "order_by": "hour",
+        "within": "day",
+    },
 }
 
 
@@ -235,12 +274,22 @@ PRIORS = {
 @pytest.mark.parametrize("fault", thinned(MANY, 0.5))
 def test_a_release_counts_rows_by_themselves(fault, prior):
     """Rows that are added up are those that are counted, cell by cell; nothing is published otherwise."""
-    rows = pl.DataFrame({"day": [place // 100 for place in range(500)], "hour": [place % 100 for place in range(500)]})
+    rows = pl.DataFrame(
+        {
+            "day": [place // 100 for place in range(500)],
+            "hour": [place % 100 for place in range(500)],
+        }
+    )
     rows = rows.with_columns(on=pl.col("hour") % 2)
     secret = pf.Secret("on", domain=[0, 1], missing=0)
     scenario = pf.Scenario(secret, public=["day"], **PRIORS[prior])
     whole = pf.protect(OfMany(rows), scenario).group_by("day").private_sum("on").plan(pf.Pure(1.0))
     assert whole.release().frame.height == 5
-    broken = pf.protect(OfMany(rows, MANY[fault]), scenario).group_by("day").private_sum("on").plan(pf.Pure(1.0))
+    broken = (
+        pf.protect(OfMany(rows, MANY[fault]), scenario)
+        .group_by("day")
+        .private_sum("on")
+        .plan(pf.Pure(1.0))
+    )
     with pytest.raises(pf.SourceError, match=r"other rows than|other rows when"):
         broken.release()

@@ -37,7 +37,10 @@ def measures_of(schema):
     labels = ["a", "a ", "A", "ä", "it's", "back\\slash", "{rows}", ""]
     wide, points = pf.Interval(-3, 9), [0.2, 0.4, 1.5, 3.0, 7.0]
     made = [
-        *(measure("x", one, wide, 1.5) for one in (x, x * 0.3 - 1, x.clip(0.1, 2.5), x.abs(), x >= 0.1)),
+        *(
+            measure("x", one, wide, 1.5)
+            for one in (x, x * 0.3 - 1, x.clip(0.1, 2.5), x.abs(), x >= 0.1)
+        ),
         measure("x", pl.when(x < 1.5).then(x * 2).otherwise(-x), wide, 0.0),
         Measure(read_values(x, {"x": wide}).squared(1), 0.0),
         measure("x", x, pf.Bins([-1.0, 0.1, 1.5, 2.5], [0.0, 1.0, 2.0]), 1.0),
@@ -51,27 +54,42 @@ def measures_of(schema):
         measure("truth", pl.col("truth"), [0, 1], 1),
         measure("label", pl.col("label") == "a", labels, "A"),
         measure("label", pl.col("label").is_in(["a ", "it's"]), labels, "a"),
-        measure("label", pl.col("label") == "L7", [*labels, *(f"L{place}" for place in range(40))], "a"),
+        measure(
+            "label", pl.col("label") == "L7", [*labels, *(f"L{place}" for place in range(40))], "a"
+        ),
     ]
     for column in (name for name in schema if name[0] in "iu" and name[1:].isdigit()):
         number = pl.col(column)
-        made += [measure(column, number, list(range(8)), 3), measure(column, number * number, list(range(8)), 0)]
-        made += [measure(column, number, [0, 1], 1), measure(column, number, [3 * place for place in range(30)], 0)]
+        made += [
+            measure(column, number, list(range(8)), 3),
+            measure(column, number * number, list(range(8)), 0),
+        ]
+        made += [
+            measure(column, number, [0, 1], 1),
+            measure(column, number, [3 * place for place in range(30)], 0),
+        ]
     return made
 
 
-OTHERS = with_others(pl.DataFrame({"key": ["ä", None, "a"], "room": [1, 2, 1]}), {"key": "elsewhere"})
+OTHERS = with_others(
+    pl.DataFrame({"key": ["ä", None, "a"], "room": [1, 2, 1]}), {"key": "elsewhere"}
+)
 
 
 def selections():
     hour = (pl.col("t").dt.hour() // 3).alias("part")
-    number, numbers = OTHERS.number().alias("number"), pl.DataFrame({"number": range(OTHERS.keys.height)})
+    number, numbers = (
+        OTHERS.number().alias("number"),
+        pl.DataFrame({"number": range(OTHERS.keys.height)}),
+    )
     return [
         Selection(PUBLIC),
         Selection(PUBLIC, by=("key",)),
         Selection(PUBLIC, by=("share", "cents")),
         Selection(PUBLIC, by=("day", "flag")),
-        Selection(PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)),
+        Selection(
+            PUBLIC, derived=(("inverse", (1 / pl.col("share")).alias("inverse")),), by=("inverse",)
+        ),
         Selection(PUBLIC, derived=(("part", hour),), by=("part",)),
         Selection(PUBLIC, filters=(pl.col("key") != "a", pl.col("room") > 0), by=("room",)),
         Selection(PUBLIC, by=("key",), keys=pl.DataFrame({"key": ["ä", "a", "not there"]})),
@@ -85,7 +103,9 @@ def equal(first, second):
         assert first.keys.equals(second.keys, null_equal=True)
         assert first.keys.schema == second.keys.schema
     assert first.rows.tolist() == second.rows.tolist()
-    assert [[int(one) for one in row] for row in first.sums] == [[int(one) for one in row] for row in second.sums]
+    assert [[int(one) for one in row] for row in first.sums] == [
+        [int(one) for one in row] for row in second.sums
+    ]
 
 
 def plain(patterns):
@@ -129,7 +149,9 @@ def test_sums_of_the_first_rows_of_units_are_equal(engine, machine, widest, seed
         order = tuple(name for name in dict.fromkeys(read) if name != unit)
         by = tuple(draw.sample([name for name in PUBLIC if name != unit], draw.choice([1, 2])))
         for groups in ((), (by, draw.choice([1, 3]))):
-            limited = replace(selection, limit=UnitLimit(unit, draw.choice([1, 2, 5]), order, *groups))
+            limited = replace(
+                selection, limit=UnitLimit(unit, draw.choice([1, 2, 5]), order, *groups)
+            )
             equal(here.tally(limited, chosen), there.tally(limited, chosen))
 
 
@@ -155,11 +177,15 @@ def test_patterns_are_equal(engine, widest, seed):
             first, second = (one.patterns(selection, scenario, ORDERS) for one in (here, there))
             for order in ORDERS:
                 assert plain(first[order]) == plain(second[order])
-            alone = [one.patterns(selection, scenario, ORDERS[3:])[ORDERS[3]] for one in (here, there)]
+            alone = [
+                one.patterns(selection, scenario, ORDERS[3:])[ORDERS[3]] for one in (here, there)
+            ]
             assert plain(alone[0]) == plain(alone[1])
 
 
-@pytest.mark.parametrize("within", thinned([["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)], 0.08))
+@pytest.mark.parametrize(
+    "within", thinned([["group"], pytest.param(["group", "room"], marks=pytest.mark.slow)], 0.08)
+)
 def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     """A machine finds the same sizes of groups in each cell, whichever columns make cells."""
     rows = nasty(2, unsigned=False, widest=widest).unique([*within, "t"], maintain_order=True)
@@ -174,7 +200,9 @@ def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
     ):
         keys = here.tally(selection).keys
         order = ORDERS[1 if "room" in within else 3]
-        first, second = (one.groups_in_cells(selection, scenario, [order], keys) for one in (here, there))
+        first, second = (
+            one.groups_in_cells(selection, scenario, [order], keys) for one in (here, there)
+        )
         assert (first is None) == (second is None)
         if first is not None:
             assert first.kind_of_cell.tolist() == second.kind_of_cell.tolist()
@@ -187,7 +215,11 @@ def test_sizes_of_groups_in_cells_are_equal(engine, widest, within):
 def test_no_rows_and_nothing_but_nulls(engine, widest):
     rows = nasty(1, unsigned=False, widest=widest)
     empty = rows.clear()
-    nulls = empty.vstack(pl.DataFrame([pl.Series(name, [None] * 3, dtype=kind) for name, kind in rows.schema.items()]))
+    nulls = empty.vstack(
+        pl.DataFrame(
+            [pl.Series(name, [None] * 3, dtype=kind) for name, kind in rows.schema.items()]
+        )
+    )
     measures = measures_of(rows.schema)[:16:3]
     options = {"public": PUBLIC, "order_by": "t", "step": "1h", "within": "group"}
     scenario = pf.Scenario(pf.Secret("truth", domain=[0, 1]), pf.Independent(), **options)
@@ -196,7 +228,9 @@ def test_no_rows_and_nothing_but_nulls(engine, widest):
         for selection in selections()[::2]:
             equal(here.tally(selection, measures), there.tally(selection, measures))
             first, second = (one.patterns(selection, scenario, ORDERS) for one in (here, there))
-            assert [plain(first[order]) for order in ORDERS] == [plain(second[order]) for order in ORDERS]
+            assert [plain(first[order]) for order in ORDERS] == [
+                plain(second[order]) for order in ORDERS
+            ]
 
 
 @pytest.mark.slow

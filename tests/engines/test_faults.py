@@ -16,7 +16,9 @@ import pufferflow as pf
 SECRET = "s3cret-word"  # noqa: S105 - of nobody
 SCENARIO = pf.Scenario(
     pf.Secret("level", domain=[0, 1, 2, 3]),
-    pf.MarkovChain([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]]),
+    pf.MarkovChain(
+        [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]]
+    ),
     public=["meter", "hour"],
     order_by="hour",
     step=1,
@@ -58,8 +60,16 @@ def says_nothing(error, *words):
     assert error.__cause__ is None
     assert error.__context__ is None or isinstance(error.__context__, pf.PufferflowError)
     assert not getattr(error, "__notes__", ())
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if "tests" not in frame.f_code.co_filename]
-    texts = [str(error), repr(error), *(repr(value) for frame in frames for value in frame.f_locals.values())]
+    frames = [
+        frame
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if "tests" not in frame.f_code.co_filename
+    ]
+    texts = [
+        str(error),
+        repr(error),
+        *(repr(value) for frame in frames for value in frame.f_locals.values()),
+    ]
     for word in (*words, "libpq", "LINE 1"):
         assert not any(word in text for text in texts), word
     return str(error)
@@ -85,7 +95,9 @@ def test_what_the_user_may_not_read(address, table, right):
     """Without a right on the table a plan is refused; without one on the private column, the release is."""
     user = f"reader_{right[:3]}_{time.monotonic_ns()}"
     with connected(address) as connection:
-        connection.exec_driver_sql(f"CREATE ROLE {user} LOGIN; GRANT USAGE ON SCHEMA faults TO {user}")
+        connection.exec_driver_sql(
+            f"CREATE ROLE {user} LOGIN; GRANT USAGE ON SCHEMA faults TO {user}"
+        )
         if right == "public columns":
             connection.exec_driver_sql(f"GRANT SELECT (meter, hour) ON {table.name} TO {user}")
     theirs = pf.table(address.replace("ledger@", f"{user}@"), table.name)
@@ -113,7 +125,9 @@ def test_a_column_whose_type_changes_after_the_plan(address, table, kind):
     """Another type would be read in another way, whether the machine could do it or not."""
     made = plan(table)
     with connected(address) as connection:
-        connection.exec_driver_sql(f"ALTER TABLE {table.name} ALTER level TYPE {kind} USING level::{kind}")
+        connection.exec_driver_sql(
+            f"ALTER TABLE {table.name} ALTER level TYPE {kind} USING level::{kind}"
+        )
     assert "other columns than before" in failing(made.release)
 
 
@@ -141,7 +155,9 @@ def test_rows_that_come_while_it_is_released_are_not_seen(address, table, monkey
         elif added == ["sums"]:
             added.append("facts")
             with connected(address) as connection:
-                connection.exec_driver_sql(f"INSERT INTO {table.name} VALUES (8, 0, 1), (8, 1, 1), (8, 3, 1)")
+                connection.exec_driver_sql(
+                    f"INSERT INTO {table.name} VALUES (8, 0, 1), (8, 1, 1), (8, 3, 1)"
+                )
         return written
 
     monkeypatch.setattr(on_postgresql, "query_text", text)
@@ -180,7 +196,9 @@ def end_of_waiting(address):
     query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%waiting%%' AND pid <> "
     for _ in range(600):
         with connected(address) as connection:
-            if connection.exec_driver_sql(f"{query} pg_backend_pid() AND state = 'active'").fetchall():
+            if connection.exec_driver_sql(
+                f"{query} pg_backend_pid() AND state = 'active'"
+            ).fetchall():
                 return
         time.sleep(0.05)
 
@@ -200,7 +218,9 @@ DUCKDB_TYPES = [
 @pytest.mark.slow
 def test_types_without_a_meaning_on_postgresql(address):
     """A column of such a type is refused by its name where it is needed, and disturbs nothing where it is not."""
-    columns = ", ".join(f"{value}::{kind} AS c{place}" for place, (kind, value) in enumerate(POSTGRESQL_TYPES))
+    columns = ", ".join(
+        f"{value}::{kind} AS c{place}" for place, (kind, value) in enumerate(POSTGRESQL_TYPES)
+    )
     with connected(address) as connection:
         connection.exec_driver_sql(f"CREATE TABLE odd AS SELECT 1 AS level, 2 AS day, {columns}")
     refuses_each(lambda: pf.table(address, "odd"), POSTGRESQL_TYPES)
@@ -209,7 +229,10 @@ def test_types_without_a_meaning_on_postgresql(address):
 @pytest.mark.slow
 def test_types_without_a_meaning_on_duckdb():
     with duckdb.connect() as connection:
-        columns = ", ".join(f"CAST({value} AS {kind}) AS c{place}" for place, (kind, value) in enumerate(DUCKDB_TYPES))
+        columns = ", ".join(
+            f"CAST({value} AS {kind}) AS c{place}"
+            for place, (kind, value) in enumerate(DUCKDB_TYPES)
+        )
         connection.execute(f"CREATE TABLE odd AS SELECT 1 AS level, 2 AS day, {columns}")
         refuses_each(lambda: connection.table("odd"), DUCKDB_TYPES)
 
@@ -217,12 +240,21 @@ def test_types_without_a_meaning_on_duckdb():
 def refuses_each(table, types):
     secret = pf.Secret("level", domain=[0, 1, 2, 3])
     good = pf.Scenario(secret, pf.Independent(), public=["day"])
-    assert pf.protect(table(), good).group_by("day").private_sum("level").release(epsilon=1.0).frame.height == 1
+    assert (
+        pf.protect(table(), good)
+        .group_by("day")
+        .private_sum("level")
+        .release(epsilon=1.0)
+        .frame.height
+        == 1
+    )
     for place in range(len(types)):
         scenario = pf.Scenario(secret, pf.Independent(), public=["day", f"c{place}"])
         with pytest.raises(pf.UsageError, match=f"The column 'c{place}' is .*no meaning here"):
             pf.protect(table(), scenario)
-        private = pf.Scenario(pf.Secret(f"c{place}", domain=[0, 1]), pf.Independent(), public=["day"])
+        private = pf.Scenario(
+            pf.Secret(f"c{place}", domain=[0, 1]), pf.Independent(), public=["day"]
+        )
         with pytest.raises(pf.UsageError, match=f"The column 'c{place}' is .*no meaning here"):
             pf.protect(table(), private)
 
@@ -230,10 +262,16 @@ def refuses_each(table, types):
 @pytest.mark.parametrize("ordered", [True, False])
 def test_public_columns_that_are_nearly_unique_are_refused(monkeypatch, ordered):
     """What comes back grows with the distinct rows of public columns, so there is a limit, and the column is named."""
-    relation = duckdb.connect().sql("SELECT i // 4 AS meter, i % 4 AS hour, i AS at, i % 2 AS level FROM range(8) r(i)")
+    relation = duckdb.connect().sql(
+        "SELECT i // 4 AS meter, i % 4 AS hour, i AS at, i % 2 AS level FROM range(8) r(i)"
+    )
     order = {"order_by": "hour", "step": 1, "within": "meter"} if ordered else {}
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["meter", "hour", "at"], **order)
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1]), pf.Independent(), public=["meter", "hour", "at"], **order
+    )
     batch = pf.protect(relation, scenario).filter(pl.col("at") < 6).private_sum("level")
-    monkeypatch.setattr("pufferflow.engines.public_rows.MOST_DISTINCT", 3)  # not of the self-test, which has passed
+    monkeypatch.setattr(
+        "pufferflow.engines.public_rows.MOST_DISTINCT", 3
+    )  # not of the self-test, which has passed
     with pytest.raises(pf.UsageError, match="the column 'at' has most of them"):
         batch.plan(pf.Pure(1.0)).release()

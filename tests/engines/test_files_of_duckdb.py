@@ -12,7 +12,13 @@ SCENARIO = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 4), missing=0), pf.
 
 
 def total(table):
-    return pf.protect(table, SCENARIO).private_sum("kw").plan(pf.Pure(1e6)).release().frame["kw_sum"][0]
+    return (
+        pf.protect(table, SCENARIO)
+        .private_sum("kw")
+        .plan(pf.Pure(1e6))
+        .release()
+        .frame["kw_sum"][0]
+    )
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.TSV", "data/*.json", "rows.ndjson"])
@@ -37,11 +43,15 @@ def test_what_is_advised_reads_every_value(tmp_path):
 
 @pytest.mark.slow
 def test_advice_for_json_reads_every_value(tmp_path):
-    (tmp_path / "rows.ndjson").write_text('{"kw": 1.5}\n{"kw": "none"}\n{"kw": 2}\n', encoding="utf-8")
+    (tmp_path / "rows.ndjson").write_text(
+        '{"kw": 1.5}\n{"kw": "none"}\n{"kw": 2}\n', encoding="utf-8"
+    )
     with pytest.raises(pf.UsageError) as refused:
         pf.protect(pf.table("duckdb:", str(tmp_path / "rows.ndjson")), SCENARIO)
     with duckdb.connect() as connection:
-        assert total(eval(refused.value.instead, {"connection": connection})) == pytest.approx(3.5, abs=0.01)  # noqa: S307 - our own words
+        assert total(eval(refused.value.instead, {"connection": connection})) == pytest.approx(  # noqa: S307 - our own words
+            3.5, abs=0.01
+        )
 
 
 @pytest.mark.parametrize("pattern", thinned(["*/*.parquet", "kw=4/rows.parquet"], 0.5))

@@ -57,8 +57,14 @@ SCHEMA = pl.Schema(
         "on": pl.Boolean(),
     }
 )
-LINE = Formula((Segment(0.5, reached=False, start=1.0, factor=3.0), Segment(1.0, True, 2.0, 0.1, origin=0.5)), 0, 7)
-FLAT = Formula((Segment(0.1, reached=True, start=0.0, factor=0.0), Segment(1.0, True, 5.0, 0.0)), 0, 5)
+LINE = Formula(
+    (Segment(0.5, reached=False, start=1.0, factor=3.0), Segment(1.0, True, 2.0, 0.1, origin=0.5)),
+    0,
+    7,
+)
+FLAT = Formula(
+    (Segment(0.1, reached=True, start=0.0, factor=0.0), Segment(1.0, True, 5.0, 0.0)), 0, 5
+)
 LOAD, LEVEL = Float("load"), WholeNumber("level", pl.Int64())
 INSIDE = FloatInside("single", -1.0, 9.0, 0.3)
 LABELS = (("it's", "back\\slash"), ("a ", "line\nbreak"))
@@ -78,7 +84,9 @@ QUERIES = {
     "sums": CellTotals(
         ("day",),
         (
-            PrivateTotals(LEVEL, tuple(Clipped(part, -2, 7, pl.Int64()) for part in ("all", "high", "low"))),
+            PrivateTotals(
+                LEVEL, tuple(Clipped(part, -2, 7, pl.Int64()) for part in ("all", "high", "low"))
+            ),
             PrivateTotals(INSIDE, tuple(Steps(part, LINE) for part in ("all", "high", "low"))),
             PrivateTotals(INSIDE, (Steps("all", FLAT), Steps("all", replace(LINE, square=0.25)))),
         ),
@@ -94,7 +102,11 @@ QUERIES = {
         UnitLimit("meter", 10, ("at", 'the "place"', "load", "single", "level")),
     ),
     "numbered by tuples": CellTotals(
-        ("day",), (), ByTuples(LOAD, (ByLimits(LOAD, (0.1,)), ByLimits(LEVEL, (1, 5)), ByLabels(Text("kind"), LABELS)))
+        ("day",),
+        (),
+        ByTuples(
+            LOAD, (ByLimits(LOAD, (0.1,)), ByLimits(LEVEL, (1, 5)), ByLabels(Text("kind"), LABELS))
+        ),
     ),
     "runs": RUNS,
     "runs without order": GroupRuns((), ("day",), None),
@@ -116,18 +128,24 @@ def written(name):
     """Return all statements of a dialect."""
     dialect = DIALECTS[name]
     table = dialect.quoted_path("power.the `meters`")
-    texts = {what: query_text(query, table, kinds_of(SCHEMA), dialect) for what, query in QUERIES.items()}
+    texts = {
+        what: query_text(query, table, kinds_of(SCHEMA), dialect) for what, query in QUERIES.items()
+    }
     texts["few rows"] = dialect.rows_of(FEW)
     if name in warehouses.WAREHOUSES:
         for table in ("meters", "power.meters", "shop.power.it's"):
-            texts[f"columns of {table}"] = warehouses.columns_text(table, warehouses.WAREHOUSES[name])
+            texts[f"columns of {table}"] = warehouses.columns_text(
+                table, warehouses.WAREHOUSES[name]
+            )
     return "".join(f"-- {what}\n{text};\n" for what, text in texts.items())
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_the_statements_of_a_dialect_are_the_golden_ones(name):
     golden = (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
-    changed = list(difflib.unified_diff(golden.splitlines(), written(name).splitlines(), n=1, lineterm=""))
+    changed = list(
+        difflib.unified_diff(golden.splitlines(), written(name).splitlines(), n=1, lineterm="")
+    )
     assert not changed, "\n".join(changed)
 
 

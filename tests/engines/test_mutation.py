@@ -40,8 +40,14 @@ MUTANTS = {
         rf"WHEN {NUMBER} < {NUMBER} AND {NUMBER} >= {INFINITE} THEN {FLOAT} ",
         "",
     ),
-    "what is no number is the value for missing ones": (rf"(THEN {FLOAT}) ELSE {FLOAT} END AS", r"\1 END AS"),
-    "steps are rounded before they are whole": (rf" \+ {ROUNDER} - {ROUNDER}", " + CAST('0.3' AS DOUBLE PRECISION)"),
+    "what is no number is the value for missing ones": (
+        rf"(THEN {FLOAT}) ELSE {FLOAT} END AS",
+        r"\1 END AS",
+    ),
+    "steps are rounded before they are whole": (
+        rf" \+ {ROUNDER} - {ROUNDER}",
+        " + CAST('0.3' AS DOUBLE PRECISION)",
+    ),
     "half steps are rounded to even ones": (
         rf" (\+ {ROUNDER} - {ROUNDER})",
         r" + CAST('1e-09' AS DOUBLE PRECISION) \1",
@@ -50,13 +56,19 @@ MUTANTS = {
         r"CASE WHEN (\S+) > -?\d+ THEN -?\d+ WHEN \1 <",
         r"CASE WHEN \1 <",
     ),
-    "whole numbers below their domain are its end": (r"(THEN -?\d+) WHEN \S+ < -?\d+ THEN -?\d+ ELSE", r"\1 ELSE"),
+    "whole numbers below their domain are its end": (
+        r"(THEN -?\d+) WHEN \S+ < -?\d+ THEN -?\d+ ELSE",
+        r"\1 ELSE",
+    ),
     "limits belong to the class below": (
         rf"({COUNT}{NUMBER}) > {FLOAT}",
         r"\1 >= CAST('0.1' AS DOUBLE PRECISION)",
     ),
     "whole limits belong to the class below": (rf"({COUNT}\S+) > ", r"\1 >= "),
-    "limits of numbered classes belong to the class below": (rf"(WHEN {QUOTE}value{QUOTE}) > ", r"\1 >= "),
+    "limits of numbered classes belong to the class below": (
+        rf"(WHEN {QUOTE}value{QUOTE}) > ",
+        r"\1 >= ",
+    ),
     "tuples are told apart": (r"\) \* (\d+) \+ CASE", r") * 1 + CASE"),
     "false is 0": (r"THEN 1 WHEN NOT \S+ THEN 0 END", "THEN 1 END"),
     "rows without a whole number have the last class": (
@@ -66,7 +78,10 @@ MUTANTS = {
     "other labels have the last class": (r" ELSE 45 END AS", " ELSE 44 END AS"),
     "counts are of the labels": (r"IN \('a ', ", "IN ('a', "),
     "rows are counted": (rf"COUNT\(\*\) AS ({QUOTE})rows", r"COUNT(DISTINCT 1) AS \1rows"),
-    "numbers that are there are counted": (rf"COUNT\(({QUOTE}value\d+{QUOTE})\)", r"COUNT(DISTINCT \1)"),
+    "numbers that are there are counted": (
+        rf"COUNT\(({QUOTE}value\d+{QUOTE})\)",
+        r"COUNT(DISTINCT \1)",
+    ),
     "numbers that are not there are not counted": (rf"COUNT\({QUOTE}value\d+{QUOTE}\)", "COUNT(*)"),
     "segments have their end where it is reached": (
         rf"(CASE WHEN {QUOTE}value\d+{QUOTE}) <= ({FLOAT} THEN)",
@@ -78,12 +93,24 @@ MUTANTS = {
     ),
     "floats are of 64 bits": (r"AS DOUBLE(?: PRECISION)?\)", "AS REAL)"),
     "moments that are twice are counted once": (r"COUNT\(DISTINCT ", "COUNT("),
-    "a group of one run is one": (r"COUNT\(\*\) OVER \(PARTITION BY (?:\S+)\) AS (.runs.)", r"1 AS \1"),
-    "rows of a group are counted": (r"SUM\((.count.)\) OVER \(PARTITION BY \S+\)", r"SUM(\1) OVER ()"),
+    "a group of one run is one": (
+        r"COUNT\(\*\) OVER \(PARTITION BY (?:\S+)\) AS (.runs.)",
+        r"1 AS \1",
+    ),
+    "rows of a group are counted": (
+        r"SUM\((.count.)\) OVER \(PARTITION BY \S+\)",
+        r"SUM(\1) OVER ()",
+    ),
     "groups with equal runs are counted": (r"COUNT\(\*\) AS (.times.)", r"1 AS \1"),
-    "groups are told apart": (r"CASE WHEN .runs. > 1 THEN (.within0.) END", r"CASE WHEN 1 > 2 THEN \1 END"),
+    "groups are told apart": (
+        r"CASE WHEN .runs. > 1 THEN (.within0.) END",
+        r"CASE WHEN 1 > 2 THEN \1 END",
+    ),
     "only groups of some sizes are read": (r" WHERE .rows. IN \([^)]*\)", ""),
-    "the sizes of groups are theirs": (r"COUNT\(\*\) OVER \(PARTITION BY \S+\) AS (.rows.)", r"4 AS \1"),
+    "the sizes of groups are theirs": (
+        r"COUNT\(\*\) OVER \(PARTITION BY \S+\) AS (.rows.)",
+        r"4 AS \1",
+    ),
     "rows of units are limited": (r" WHERE .place. <= \d+", ""),
     "as many rows are read of a unit as it may have": (r"( WHERE .place.) <= ", r"\1 < "),
     "groups of units are limited": (r" AND .group. <= \d+", ""),
@@ -92,7 +119,10 @@ MUTANTS = {
     "places of groups have no gaps": (r"DENSE_RANK\(\)", "RANK()"),
     "equal rows are told apart": (r"\(SELECT ", "(SELECT DISTINCT "),
     "results have no end": (r"$", " LIMIT 64"),
-    "texts have no end": (r"(by\d+\W AS |, )?(.long. COLLATE \S+|.long.) AS (.by)", r"\1SUBSTR(\2, 1, 255) AS \3"),
+    "texts have no end": (
+        r"(by\d+\W AS |, )?(.long. COLLATE \S+|.long.) AS (.by)",
+        r"\1SUBSTR(\2, 1, 255) AS \3",
+    ),
     "rows of all units are read": (r"PARTITION BY \S+ ORDER BY", "ORDER BY"),
     "rows without a unit are limited": (r" WHERE (.)place. <= \d+", r"\g<0> OR \1by0\1 IS NULL"),
     "rows of a unit are in order": (r"ORDER BY .*?\) AS (.place.)", r"ORDER BY 1) AS \1"),
@@ -106,13 +136,19 @@ MUTANTS = {
 """What a guard is for, the text that is it, and what stands there without it."""
 OF_PARTS = {
     "the high part of steps is whole": (r"FLOOR(\(\((?:CASE|CAST))", r"\1"),
-    "the low part of steps is without the high one": (r" - FLOOR\(.*? \* CAST\('32768.0' AS [A-Z ]+\)", ""),
+    "the low part of steps is without the high one": (
+        r" - FLOOR\(.*? \* CAST\('32768.0' AS [A-Z ]+\)",
+        "",
+    ),
     "steps are counted from the least": (rf"(END|DOUBLE\)) - {FLOAT}\)", r"\1)"),
 }
 """The same for machines whose sums have 64 bits."""
 OF_HALVES = {
     "sums are split where they are put together": (r"(//|%|,) 32768\)", r"\1 16384)"),
-    "the high part of a sum is the quotient": (r"(?:(\(COALESCE\(SUM.*?, 0\)) //|DIV(\(.*?),) 32768\)", r"\1\2)"),
+    "the high part of a sum is the quotient": (
+        r"(?:(\(COALESCE\(SUM.*?, 0\)) //|DIV(\(.*?),) 32768\)",
+        r"\1\2)",
+    ),
     "steps are counted from the least": (r"(AS BIGINT\)) - \(-?\d+\)", r"\1"),
 }
 """The same for machines whose sums have more."""
@@ -132,7 +168,9 @@ EQUIVALENT = {
 NaN is above −∞ or compares as false, so the lower bound is for machines where it is the least. Null is added up as 0
 here as well. Runs that are taken for runs of several or of irregular groups are read row by row, which takes longer.
 """
-EQUIVALENT_PARTS = {"the parts of steps have as many bits": (r"3\.0517578125e-05", "6.103515625e-05")}
+EQUIVALENT_PARTS = {
+    "the parts of steps have as many bits": (r"3\.0517578125e-05", "6.103515625e-05")
+}
 """The same for machines whose sums have 64 bits: parts add up as well with other bits; 15 prove that sums have room."""
 
 

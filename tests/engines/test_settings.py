@@ -76,9 +76,13 @@ def test_settings_of_duckdb(text):
 def test_a_table_that_is_called_as_the_engine_calls_the_rows():
     """A table of the user's connection is not read in place of the relation."""
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE pufferflow_rows AS SELECT 3 AS level, 1 AS day FROM range(1000)")
+        connection.execute(
+            "CREATE TABLE pufferflow_rows AS SELECT 3 AS level, 1 AS day FROM range(1000)"
+        )
         relation = connection.sql("SELECT 1 AS level, 1 AS day")
-        scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+        scenario = pf.Scenario(
+            pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"]
+        )
         batch = pf.protect(relation, scenario).group_by("day").private_sum("level")
         (load,) = batch.release(epsilon=100.0).frame["level_sum"]
         assert abs(load - 1) < 10
@@ -115,7 +119,9 @@ def test_names_and_labels_with_what_spark_reads_in_texts(session):
     rows = [(1.0, "`pufferflow rows`", 2, 3, 4), (2.0, "{rows}", 2, 3, 4)]
     frame = session.createDataFrame(rows, ["level", *names])
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=names)
-    keys = pf.protect(frame, scenario).group_by(*names).private_sum("level").release(epsilon=1.0).frame
+    keys = (
+        pf.protect(frame, scenario).group_by(*names).private_sum("level").release(epsilon=1.0).frame
+    )
     assert sorted(keys["pufferflow rows"]) == ["`pufferflow rows`", "{rows}"]
 
 
@@ -123,8 +129,15 @@ def test_every_setting_of_an_engine_is_tested_once(monkeypatch):
     """The same engine with other settings may answer otherwise, so it is tested again."""
     tested = []
     monkeypatch.setattr(self_test, "_PASSED", {})
-    monkeypatch.setattr(self_test, "digest", lambda backend: tested.append(backend.settings) or f"digest of {backend}")
-    engines = [types.SimpleNamespace(name="an engine", settings=(zone,)) for zone in ("UTC", "UTC", "Berlin")]
+    monkeypatch.setattr(
+        self_test,
+        "digest",
+        lambda backend: tested.append(backend.settings) or f"digest of {backend}",
+    )
+    engines = [
+        types.SimpleNamespace(name="an engine", settings=(zone,))
+        for zone in ("UTC", "UTC", "Berlin")
+    ]
     digests = [self_test.check(engine) for engine in engines]
     assert tested == [("UTC",), ("Berlin",)]
     assert digests[0] == digests[1] != digests[2]

@@ -12,7 +12,9 @@ import sqlalchemy as sa
 import pufferflow as pf
 
 ROWS = pl.DataFrame({"g": ["a", "a", "b"], "x": [1.0, 2.0, 3.0]})
-SCENARIO = pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 4), missing=0), pf.Independent(), public=["g"])
+SCENARIO = pf.Scenario(
+    pf.Secret("x", domain=pf.Interval(0, 4), missing=0), pf.Independent(), public=["g"]
+)
 
 
 def released(table):
@@ -58,8 +60,13 @@ def test_macros_of_duckdb_under_other_names_are_no_matter():
 def stored(address):
     from adbc_driver_postgresql import dbapi
 
-    with dbapi.connect(f"postgresql:{address.partition(':')[2]}") as connection, connection.cursor() as cursor:
-        cursor.adbc_ingest("meters", ROWS.to_arrow(compat_level=pl.CompatLevel.oldest()), mode="create")
+    with (
+        dbapi.connect(f"postgresql:{address.partition(':')[2]}") as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.adbc_ingest(
+            "meters", ROWS.to_arrow(compat_level=pl.CompatLevel.oldest()), mode="create"
+        )
         connection.commit()
     return pf.table(address, "meters")
 

@@ -40,7 +40,9 @@ spark.stop()
 
 @pytest.mark.slow
 def test_a_remote_session_answers_as_polars_does(tmp_path):
-    chain = pf.MarkovChain([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
+    chain = pf.MarkovChain(
+        [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]]
+    )
     secret = pf.Secret("level", domain=[0, 1, 2, 3])
     scenario = pf.Scenario(secret, chain, public=["meter", "hour"], order_by="hour", within="meter")
     run = subprocess.run(
@@ -55,7 +57,9 @@ def test_a_remote_session_answers_as_polars_does(tmp_path):
     assert run.returncode == 0, run.stderr[-2000:]
     answers = json.loads(run.stdout.strip().splitlines()[-1])
     rows = pl.DataFrame(
-        [(m, h, min((m * h) % 5, 3)) for m in range(5) for h in range(24)], schema=["m", "h", "x"], orient="row"
+        [(m, h, min((m * h) % 5, 3)) for m in range(5) for h in range(24)],
+        schema=["m", "h", "x"],
+        orient="row",
     )
     truth = [list(row) for row in rows.group_by("m").agg(pl.col("x").sum()).sort("m").rows()]
     for sums, engine in answers.values():

@@ -14,7 +14,10 @@ from pufferflow.release.batch import Batch
 ROWS = 3
 DAYS, KINDS = range(4), ["a", "A", "a ", "b"]
 ORDERED = pf.Scenario(
-    pf.Presence("person", "level", pf.Interval(0, 9), rows=ROWS), pf.Independent(), order_by="day", public=["kind"]
+    pf.Presence("person", "level", pf.Interval(0, 9), rows=ROWS),
+    pf.Independent(),
+    order_by="day",
+    public=["kind"],
 )
 UNORDERED = pf.Scenario(ORDERED.secret, pf.Independent(), public=["day", "kind"])
 
@@ -26,7 +29,9 @@ def visits(seed, size=120):
         "person": pl.Series(draw.choices([*"ABCDEFGH", "a", "A ", None], k=size), dtype=pl.String),
         "day": pl.Series(draw.choices([*DAYS, None], k=size), dtype=pl.Int64),
         "kind": pl.Series(draw.choices([*KINDS, None], k=size), dtype=pl.String),
-        "level": pl.Series(draw.choices([0.0, -0.0, 0.5, 3.25, 11.0, -2.0, None], k=size), dtype=pl.Float64),
+        "level": pl.Series(
+            draw.choices([0.0, -0.0, 0.5, 3.25, 11.0, -2.0, None], k=size), dtype=pl.Float64
+        ),
     }
     return pl.DataFrame(columns)
 
@@ -41,7 +46,9 @@ def protected(table, scenario):
 def sums(batch):
     """Return the exact rows and sums of every cell."""
     request = batch.private_count().private_sum("level").private_count(pl.col("level") > 3).request
-    tally = request.engine.tally(request.selection, [one for one in request.measures if one is not None])
+    tally = request.engine.tally(
+        request.selection, [one for one in request.measures if one is not None]
+    )
     return [int(one) for one in (*tally.rows, *tally.sums.ravel())]
 
 
@@ -50,7 +57,11 @@ def asked(table, scenario):
     batch = protected(table, scenario)
     yield sums(batch)
     yield sums(batch.group_by("kind", keys=KINDS))
-    yield sums(batch.with_columns(late=pl.col("day") > 1).group_by("late", "kind", keys=[(True, "a"), (False, "A")]))
+    yield sums(
+        batch.with_columns(late=pl.col("day") > 1).group_by(
+            "late", "kind", keys=[(True, "a"), (False, "A")]
+        )
+    )
     yield sums(batch.filter(pl.col("kind") == "a", pl.col("day") > 0))
 
 
@@ -90,9 +101,14 @@ def test_a_release_says_which_rows_are_read(put, machine):
     release = plan.release()
     assert abs(release.frame["visits"].item() - sums(batch.filter(pl.col("day") > 0))[0]) < 1
     first = "the first by day, kind, level: the same in every release, chosen before any filter"
-    assert any(f"at most 3 rows of each person are read, {first}" in note for note in release.certificate.notes)
+    assert any(
+        f"at most 3 rows of each person are read, {first}" in note
+        for note in release.certificate.notes
+    )
     (query,) = plan.queries()
-    assert (f'"place" <= {ROWS}' if machine != "polars" else f"rows={ROWS}") in query.replace("`", '"')
+    assert (f'"place" <= {ROWS}' if machine != "polars" else f"rows={ROWS}") in query.replace(
+        "`", '"'
+    )
 
 
 def test_keys_that_the_data_chooses_are_those_of_frames(put):
@@ -108,4 +124,6 @@ def test_keys_that_the_data_chooses_are_those_of_frames(put):
     assert found[0] == found[1]
     limited = rows.sort("day", "kind", "level").group_by("person").head(ROWS)
     sizes = limited.group_by(pl.col("day") > 60, "kind").len().filter(pl.col("len") > ROWS)
-    assert {(late, kind): count for late, kind, count in found[0]} == {(day, kind): n for day, kind, n in sizes.rows()}
+    assert {(late, kind): count for late, kind, count in found[0]} == {
+        (day, kind): n for day, kind, n in sizes.rows()
+    }

@@ -12,7 +12,9 @@ from thinned import nightly, thinned
 
 import pufferflow as pf
 
-PRESENCE = pf.Scenario(pf.Presence("person", "x", pf.Interval(0, 30), rows=1), pf.Independent(), public=["w"])
+PRESENCE = pf.Scenario(
+    pf.Presence("person", "x", pf.Interval(0, 30), rows=1), pf.Independent(), public=["w"]
+)
 KEYS = [Decimal("1.00"), Decimal("2.00")]
 
 
@@ -21,9 +23,15 @@ def table(server):
     """Twenty people with a weight, and one whose weight is no number."""
     address = postgres.database(server, "no_numbers")
     with sa.create_engine(address, poolclass=sa.NullPool).begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE people (person int, x float8, w numeric(10, 2), u numeric(10, 2))")
-        connection.exec_driver_sql("INSERT INTO people SELECT i, 7, i, i FROM generate_series(1, 20) i")
-        connection.exec_driver_sql("INSERT INTO people VALUES (21, 7, 'NaN', 'NaN'), (22, 7, NULL, NULL)")
+        connection.exec_driver_sql(
+            "CREATE TABLE people (person int, x float8, w numeric(10, 2), u numeric(10, 2))"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO people SELECT i, 7, i, i FROM generate_series(1, 20) i"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO people VALUES (21, 7, 'NaN', 'NaN'), (22, 7, NULL, NULL)"
+        )
     return pf.table(address, "people")
 
 
@@ -39,10 +47,24 @@ def test_nan_of_a_numeric_stops_no_release(table):
 @pytest.mark.slow
 def test_nan_of_a_numeric_is_null_where_rows_are_public(table):
     """Both stand in one group, that of null; filters see null too."""
-    scenario = pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 30), missing=0), pf.Independent(), public=["w"])
-    frame = pf.protect(table, scenario).group_by("w").private_sum("x").plan(pf.Pure(1e6)).release().frame
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=pf.Interval(0, 30), missing=0), pf.Independent(), public=["w"]
+    )
+    frame = (
+        pf.protect(table, scenario)
+        .group_by("w")
+        .private_sum("x")
+        .plan(pf.Pure(1e6))
+        .release()
+        .frame
+    )
     assert frame.filter(pl.col("w").is_null())["x_sum"].to_list() == pytest.approx([14], abs=0.01)
-    known = pf.protect(table, scenario).filter(pl.col("w").is_not_null()).private_sum("x").plan(pf.Pure(1e6))
+    known = (
+        pf.protect(table, scenario)
+        .filter(pl.col("w").is_not_null())
+        .private_sum("x")
+        .plan(pf.Pure(1e6))
+    )
     assert known.release().frame["x_sum"][0] == pytest.approx(140, abs=0.01)
 
 
@@ -50,7 +72,9 @@ def test_nan_of_a_numeric_is_null_where_rows_are_public(table):
 def test_units_of_nan_are_the_unit_of_null(table):
     """As units they are one, of which one row counts."""
     unit = pf.Presence("u", "x", pf.Interval(0, 30), rows=1)
-    plan = pf.protect(table, pf.Scenario(unit, pf.Independent())).private_sum("x").plan(pf.Pure(1e6))
+    plan = (
+        pf.protect(table, pf.Scenario(unit, pf.Independent())).private_sum("x").plan(pf.Pure(1e6))
+    )
     assert plan.release().frame["x_sum"][0] == pytest.approx(147, abs=0.01)
 
 
@@ -58,7 +82,10 @@ MOMENTS = ("'infinity'", "'-infinity'", "'0001-01-01'")
 POSTGRESQL = {
     "date": (dt.date(2024, 1, 1), (*MOMENTS, "'4713-01-01 BC'", "'5874897-12-31'")),
     "timestamp": (dt.datetime(2024, 1, 1), (*MOMENTS, "'4713-01-01 BC'", "'294276-12-31'")),  # noqa: DTZ001
-    "timestamptz": (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), (*MOMENTS, "'4713-01-02 BC'", "'294276-12-30'")),
+    "timestamptz": (
+        dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+        (*MOMENTS, "'4713-01-02 BC'", "'294276-12-30'"),
+    ),
     "text": ("a", ("''", "repeat('x', 100000)", "E'\\u200b'")),
     "float8": (1.0, ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1e308", "5e-324")),
     "float4": (1.0, ("'NaN'", "'-Infinity'", "3e38")),
@@ -69,9 +96,18 @@ POSTGRESQL = {
 }
 """Types of PostgreSQL, an ordinary value of each, and odd ones."""
 SPARK = {
-    "date": (dt.date(2024, 1, 1), ("'0001-01-01'", "'9999-12-31'", "'1582-10-14'", "'-0044-03-15'", "'+10000-01-01'")),
-    "timestamp_ntz": (dt.datetime(2024, 1, 1), ("'0001-01-01'", "'9999-12-31 23:59:59.999999'", "'+294247-01-09'")),  # noqa: DTZ001
-    "timestamp": (dt.datetime(2024, 1, 1, tzinfo=dt.UTC), ("'0001-01-01'", "'1582-10-10'", "'+294247-01-09'")),
+    "date": (
+        dt.date(2024, 1, 1),
+        ("'0001-01-01'", "'9999-12-31'", "'1582-10-14'", "'-0044-03-15'", "'+10000-01-01'"),
+    ),
+    "timestamp_ntz": (
+        dt.datetime(2024, 1, 1),  # noqa: DTZ001
+        ("'0001-01-01'", "'9999-12-31 23:59:59.999999'", "'+294247-01-09'"),
+    ),
+    "timestamp": (
+        dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+        ("'0001-01-01'", "'1582-10-10'", "'+294247-01-09'"),
+    ),
     "string": ("a", ("''", "repeat('x', 100000)", "unhex('FF')")),
     "double": (1.0, ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1e308", "5e-324")),
     "float": (1.0, ("'NaN'", "'-Infinity'", "3e38")),
@@ -83,7 +119,10 @@ SPARK = {
 """The same for Spark."""
 DUCKDB = {
     "DATE": (dt.date(2024, 1, 1), (*MOMENTS, "'5877641-06-23 (BC)'", "'5881580-07-10'")),
-    "TIMESTAMP": (dt.datetime(2024, 1, 1), (*MOMENTS, "'290309-12-22 (BC) 00:00:00'", "'294247-01-10'")),  # noqa: DTZ001
+    "TIMESTAMP": (
+        dt.datetime(2024, 1, 1),  # noqa: DTZ001
+        (*MOMENTS, "'290309-12-22 (BC) 00:00:00'", "'294247-01-10'"),
+    ),
     "VARCHAR": ("a", ("''", "repeat('x', 100000)")),
     "DOUBLE": (1.0, ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1e308")),
     "FLOAT": (1.0, ("'NaN'", "'-Infinity'", "3e38")),
@@ -153,7 +192,10 @@ def test_no_value_of_duckdb_stops_a_release(kind):
 def test_no_value_of_spark_stops_a_release(session, kind, ansi):
     """Whatever plan can be made can be released, whether errors of casts stop its queries or not."""
     key, odd = SPARK[kind]
-    rows = [f"SELECT {21 + place} AS person, 3D AS x, CAST({value} AS {kind}) AS w" for place, value in enumerate(odd)]
+    rows = [
+        f"SELECT {21 + place} AS person, 3D AS x, CAST({value} AS {kind}) AS w"
+        for place, value in enumerate(odd)
+    ]
     usual = f"SELECT CAST(id AS INT) AS person, CAST(id AS DOUBLE) AS x, CAST(NULL AS {kind}) AS w FROM range(1, 21)"
     frame = session.sql(" UNION ALL ".join([usual, *rows]))
     before = session.conf.get("spark.sql.ansi.enabled")

@@ -21,7 +21,9 @@ from pufferflow.engines.self_test import digest, rows
 from pufferflow.plugins import CellTotals, RemoteTable
 
 METERS = pl.DataFrame({"district": ["N", "S", "N"], "kw": [1.0, 0.5, None]})
-SCENARIO = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["district"])
+SCENARIO = pf.Scenario(
+    pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["district"]
+)
 
 
 def warehouse(file, frame=METERS, **facts):
@@ -82,12 +84,16 @@ def test_the_self_test_reads_the_table_too_but_none_of_its_rows(tmp_path):
 @pytest.mark.slow
 def test_an_address_is_tested_without_a_table(tmp_path):
     meters = warehouse(tmp_path / "rows.db")
-    assert digest(Warehouse(RemoteTable(meters.table.address, ""), sqlite_rows.FACTS)) == digest(meters)
+    assert digest(Warehouse(RemoteTable(meters.table.address, ""), sqlite_rows.FACTS)) == digest(
+        meters
+    )
 
 
 def test_large_results_come_in_parts_with_equal_types(tmp_path, monkeypatch):
     monkeypatch.setattr("pufferflow_connectors.warehouses.PART", 7)
-    frame = pl.DataFrame({"district": [None] * 20 + ["N", "S"], "kw": [1.0] * 22}, schema_overrides={"district": str})
+    frame = pl.DataFrame(
+        {"district": [None] * 20 + ["N", "S"], "kw": [1.0] * 22}, schema_overrides={"district": str}
+    )
     frame = frame.with_columns(meter=pl.int_range(pl.len()))
     parts = list(warehouse(tmp_path / "rows.db", frame).run(CellTotals(("meter", "district"))))
     assert [part.height for part in parts] == [0, 7, 7, 7, 1]
@@ -172,10 +178,16 @@ def test_the_example_keeps_what_sqlite_may_hold_beside_its_types(tmp_path):
     """A text in a column of numbers is a missing private value, and an error if it is public; neither is quoted."""
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:
         database.execute("CREATE TABLE meters (meter INTEGER, kw REAL, odd BLOB)")
-        database.executemany("INSERT INTO meters VALUES (?, ?, ?)", [(1, 2.0, b""), (1, "secret", b"")])
-    engine = remote_engine(sqlite_rows.ENGINE.Sqlite(RemoteTable(f"sqlite:///{tmp_path}/rows.db", "meters")))
+        database.executemany(
+            "INSERT INTO meters VALUES (?, ?, ?)", [(1, 2.0, b""), (1, "secret", b"")]
+        )
+    engine = remote_engine(
+        sqlite_rows.ENGINE.Sqlite(RemoteTable(f"sqlite:///{tmp_path}/rows.db", "meters"))
+    )
     secret = pf.Secret("kw", domain=pf.Interval(0, 2))
-    batch = pf.protect(engine.backend, pf.Scenario(secret, pf.Independent(), public=["meter"])).group_by("meter")
+    batch = pf.protect(
+        engine.backend, pf.Scenario(secret, pf.Independent(), public=["meter"])
+    ).group_by("meter")
     assert batch.private_sum("kw").release(epsilon=1e9).frame["kw_sum"].round(3).to_list() == [2.0]
     assert engine.unreadable() == {"odd": "BLOB"}
     with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:

@@ -37,7 +37,9 @@ def frame():
 
 def asked(rows, **keys):
     batch = pf.protect(rows, SCENARIO).filter(pl.col("house") > 3).group_by("day", **keys)
-    return batch.private_sum(pl.col("level") * pl.col("price")).private_mean("level", weights=pl.col("price").abs())
+    return batch.private_sum(pl.col("level") * pl.col("price")).private_mean(
+        "level", weights=pl.col("price").abs()
+    )
 
 
 def answers(engine, request):
@@ -48,7 +50,14 @@ def answers(engine, request):
     patterns = weighted_patterns(rows, request.scenario, request.measures, grids)
     kinds = [(own.cells.tolist(), own.counts.tolist(), own.groups) for own in patterns.distinct]
     totals = {name: sums.tolist() for name, sums in tally.weights.items()}
-    return [*grids.values()], tally.keys.to_dicts(), tally.rows.tolist(), tally.sums.tolist(), totals, kinds
+    return (
+        [*grids.values()],
+        tally.keys.to_dicts(),
+        tally.rows.tolist(),
+        tally.sums.tolist(),
+        totals,
+        kinds,
+    )
 
 
 def test_weighted_sums_are_equal_on_every_machine(put, machine):
@@ -71,23 +80,38 @@ def test_weighted_releases_are_equal_on_every_machine(put, machine):
         name: own.scale for name, own in there.noises.items()
     }
     truth = rows.filter(pl.col("house") > 3).with_columns(pl.col("level").clip(0, 9).fill_null(0.0))
-    expected = truth.group_by("day").agg((pl.col("level") * pl.col("price")).sum()).sort("day")["level"].to_numpy()
+    expected = (
+        truth.group_by("day")
+        .agg((pl.col("level") * pl.col("price")).sum())
+        .sort("day")["level"]
+        .to_numpy()
+    )
     for plan in (here, there):
-        assert np.allclose(plan.release().frame["level_sum"].to_numpy(), expected, rtol=1e-6, atol=1.0)
+        assert np.allclose(
+            plan.release().frame["level_sum"].to_numpy(), expected, rtol=1e-6, atol=1.0
+        )
 
 
 def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine):
     """The largest weight at each hour, and by rank in a house: those of the rows, of Polars and of others."""
     rows = frame().with_columns(hour=pl.int_range(pl.len()).over("house"))
     public = ["day", "price", "house"]
-    scenario = pf.Scenario(LEVEL, pf.GaussianPrior(pf.AR1(0.5)), within="house", order_by="hour", public=public)
-    asked_there = pf.protect(rows, scenario).filter(pl.col("house") > 3).private_sum(pl.col("level") * pl.col("price"))
+    scenario = pf.Scenario(
+        LEVEL, pf.GaussianPrior(pf.AR1(0.5)), within="house", order_by="hour", public=public
+    )
+    asked_there = (
+        pf.protect(rows, scenario)
+        .filter(pl.col("house") > 3)
+        .private_sum(pl.col("level") * pl.col("price"))
+    )
     request = asked_there.request
     there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
     weight = request.measures[0].values.weight
     chosen = rows.filter(pl.col("house") > 3).with_columns(size=pl.col("price").abs())
     by_hour = chosen.group_by("hour").agg(pl.col("size").max()).sort("hour")
-    ranked = chosen.sort("size", descending=True).with_columns(rank=pl.int_range(pl.len()).over("house"))
+    ranked = chosen.sort("size", descending=True).with_columns(
+        rank=pl.int_range(pl.len()).over("house")
+    )
     by_rank = ranked.group_by("rank").agg(pl.col("size").max()).sort("rank")["size"].to_numpy()
     for engine in (engine_of(rows.lazy()), there):
         weighted = WeightedRows.of(engine, request.selection, [weight], also=scenario.within)
@@ -95,7 +119,9 @@ def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine
         largest = float(grids[weight].largest * grids[weight].unit)
         steps = StepWeights.of(engine, request.selection, scenario, grids)
         assert steps.positions.tolist() == by_hour["hour"].to_list()
-        assert steps.shares[weight] * largest == pytest.approx(by_hour["size"].to_numpy(), abs=1e-8 * largest)
+        assert steps.shares[weight] * largest == pytest.approx(
+            by_hour["size"].to_numpy(), abs=1e-8 * largest
+        )
         shares, counts = weights_by_rank(weighted, scenario, grids)
         covered = np.repeat(shares, counts) * largest
         assert len(covered) == len(by_rank)
@@ -107,10 +133,16 @@ def test_weights_with_bounds_are_equal_on_every_machine(put, machine):
     """Of rows that come and go: the same sums of the same rows, whatever is null, NaN, infinite or outside."""
     rows = frame().with_columns(time=pl.int_range(pl.len()), odd=pl.col("price") * 1e3)
     rows = rows.with_columns(pl.when(pl.col("time") % 7 > 0).then("price"))
-    rows = rows.with_columns(odd=pl.when(pl.col("time") % 5 == 0).then(float("inf")).otherwise("odd"))
-    rows = rows.with_columns(odd=pl.when(pl.col("time") % 11 == 0).then(float("nan")).otherwise("odd"))
+    rows = rows.with_columns(
+        odd=pl.when(pl.col("time") % 5 == 0).then(float("inf")).otherwise("odd")
+    )
+    rows = rows.with_columns(
+        odd=pl.when(pl.col("time") % 11 == 0).then(float("nan")).otherwise("odd")
+    )
     secret = pf.Presence("house", "level", pf.Interval(0, 9), rows=3)
-    scenario = pf.Scenario(secret, pf.Independent(), order_by="time", public=["day", "price", "odd"])
+    scenario = pf.Scenario(
+        secret, pf.Independent(), order_by="time", public=["day", "price", "odd"]
+    )
     batch = pf.protect(rows, scenario).filter(pl.col("price").is_null() | (pl.col("price") < 2))
     batch = batch.group_by("day", keys=["ä", "none", "a"])
     batch = batch.private_sum(pl.col("level") * pl.col("price").clip(-0.3, 0.7), name="s")
@@ -120,7 +152,8 @@ def test_weights_with_bounds_are_equal_on_every_machine(put, machine):
     measures = [one for one in request.measures if one is not None]
     there = RemoteEngine(put(rows)) if machine == "polars" else remote_engine(put(rows))
     first, second = (
-        weighted_tally(engine, request.selection, measures, {}) for engine in (engine_of(rows.lazy()), there)
+        weighted_tally(engine, request.selection, measures, {})
+        for engine in (engine_of(rows.lazy()), there)
     )
     assert first.keys.equals(second.keys)
     assert first.rows.tolist() == second.rows.tolist()
@@ -149,7 +182,10 @@ def test_bounds_by_group_are_equal_on_every_machine(put, machine):
             assert units[place].sum() == pytest.approx(truth, rel=1e-6)
         assert weights.units_of_kinds is not None
         patterns = [
-            (one.counts.tolist(), one.shares.tolist(), one.groups) for one in weights.of_groups.patterns.distinct
+            (one.counts.tolist(), one.shares.tolist(), one.groups)
+            for one in weights.of_groups.patterns.distinct
         ]
-        found.append((tally.rows.tolist(), tally.sums.tolist(), patterns, weights.units_of_kinds.identity))
+        found.append(
+            (tally.rows.tolist(), tally.sums.tolist(), patterns, weights.units_of_kinds.identity)
+        )
     assert found[0] == found[1]

@@ -60,8 +60,12 @@ def test_two_slashes_name_a_host():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("address", "name"), [("duckdb:///power.db", "meters"), ("duckdb:", "data/*.parquet")])
-def test_paths_of_a_job_are_relative_to_its_file(database, tmp_path_factory, monkeypatch, address, name):
+@pytest.mark.parametrize(
+    ("address", "name"), [("duckdb:///power.db", "meters"), ("duckdb:", "data/*.parquet")]
+)
+def test_paths_of_a_job_are_relative_to_its_file(
+    database, tmp_path_factory, monkeypatch, address, name
+):
     """Wherever it is run from: databases, and files that are named as tables."""
     from pufferflow.jobs.period import Period
     from pufferflow.jobs.sources import TableSource

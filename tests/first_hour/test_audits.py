@@ -14,17 +14,29 @@ from pufferflow.cli.app import app
 from pufferflow.jobs import starter
 
 SCENARIO = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
-PROMISES = [pf.Pure(0.5), pf.Pure(1.0), pf.Approx(1.0, 1e-6), pf.Renyi(4, 1.0), pf.Zcdp(0.5), pf.Gdp(1.0), pf.Tv(0.3)]
+PROMISES = [
+    pf.Pure(0.5),
+    pf.Pure(1.0),
+    pf.Approx(1.0, 1e-6),
+    pf.Renyi(4, 1.0),
+    pf.Zcdp(0.5),
+    pf.Gdp(1.0),
+    pf.Tv(0.3),
+]
 
 
 def attacked(promise, trials, noise=1.0):
-    plan = pf.protect(pl.DataFrame({"level": [0, 3, 2]}), SCENARIO).private_sum("level").plan(promise)
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 3, 2]}), SCENARIO).private_sum("level").plan(promise)
+    )
     if noise == 1.0:
         return pf.audit.attack(plan, trials=trials, rng=np.random.default_rng(1))
     own = plan.noises["level_sum"]
     pair = pf.Law.point(0), pf.Law.point(3)
     quieter = own.at(own.scale * noise)
-    return pf.audit.attack(quieter, [pair], promise=promise, trials=trials, rng=np.random.default_rng(1))
+    return pf.audit.attack(
+        quieter, [pair], promise=promise, trials=trials, rng=np.random.default_rng(1)
+    )
 
 
 @pytest.mark.parametrize("promise", thinned(PROMISES, 0.1), ids=repr)

@@ -12,7 +12,11 @@ X = RNG.uniform(0, 1, (300, 2))
 NUMBER = X @ [1, 2] / 3
 LABEL = (NUMBER > 0.5).astype(int)
 BOTH = pf.Approx(5.0, 1e-6)
-MODELS = {"ridge": L.PrivateRidge, "regressor": L.PrivateSGDRegressor, "classifier": L.PrivateSGDClassifier}
+MODELS = {
+    "ridge": L.PrivateRidge,
+    "regressor": L.PrivateSGDRegressor,
+    "classifier": L.PrivateSGDClassifier,
+}
 BOUNDS = {
     "one pair": (0, 1),
     "pairs": [(0, 1), (0, 1)],
@@ -42,7 +46,9 @@ def test_bounds_of_arrays(name, bounds):
 def test_bounds_of_a_frame_are_in_the_order_of_its_features(name):
     """Whether features are public or hidden; a hidden one has the bounds of its domain."""
     own = pf.Secret("y", [0, 1]) if name == "classifier" else pf.Secret("y", pf.Interval(0, 1))
-    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1] * 9, "y": LABEL if name == "classifier" else NUMBER})
+    frame = pl.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1] * 9, "y": LABEL if name == "classifier" else NUMBER}
+    )
     mixed = pf.Scenario([pf.Secret("a", pf.Interval(0, 1)), own], pf.Independent(), public=["b"])
     public = pf.Scenario(own, pf.Independent(), public=["a", "b"])
     for scenario, bounds in (
@@ -54,12 +60,15 @@ def test_bounds_of_a_frame_are_in_the_order_of_its_features(name):
     ):
         plan = MODELS[name](scenario, BOTH, features=["a", "b"], bounds=bounds).plan(frame, y="y")
         assert plan.columns.high[:2].tolist() == [1, 9]
-    with pytest.raises(pf.UsageError, match="bounds has 0 to 2 for 'a', whose domain in the scenario is 0 to 1"):
+    with pytest.raises(
+        pf.UsageError, match="bounds has 0 to 2 for 'a', whose domain in the scenario is 0 to 1"
+    ):
         MODELS[name](mixed, BOTH, features=["a", "b"], bounds=[(0, 2), (0, 9)]).plan(frame, y="y")
 
 
 @pytest.mark.parametrize(
-    ("bounds", "says"), [([(0, 1)], "for 2 features: 'x0', 'x1'"), ({"x0": (0, 1)}, "none for 'x1'")]
+    ("bounds", "says"),
+    [([(0, 1)], "for 2 features: 'x0', 'x1'"), ({"x0": (0, 1)}, "none for 'x1'")],
 )
 def test_bounds_that_do_not_fit_are_refused(bounds, says):
     """With the names of the features."""
@@ -80,7 +89,11 @@ def test_a_promise_by_its_numbers(name):
         with pytest.raises(pf.Refused) as caught:
             pure.fit(X, target)
         assert "epsilon=5, delta=1e-6" in caught.value.instead
-    for given in ({"delta": 1e-6}, {"guarantee": BOTH, "epsilon": 1.0}, {"guarantee": BOTH, "delta": 1e-6}):
+    for given in (
+        {"delta": 1e-6},
+        {"guarantee": BOTH, "epsilon": 1.0},
+        {"guarantee": BOTH, "delta": 1e-6},
+    ):
         wrong, _ = made(name, bounds=(0, 1), **given)
         with pytest.raises(pf.UsageError):
             wrong.fit(X, target)

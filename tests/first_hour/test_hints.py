@@ -22,7 +22,11 @@ ROWS = pl.DataFrame(
 PLACES = {"within": "home", "order_by": "read", "step": "1d", "public": ["area", "floor"]}
 SCENARIO = pf.Scenario(pf.Secret("kwh", pf.Interval(0, 5)), pf.Independent(), **PLACES)
 EXAMPLES = ('"level"', '"day"', '"at"', '"meter"', '"district"', '"level_sum"')
-WAYS = {way: name for name, way in reversed(habits.ATTRIBUTES["Batch"].items()) if "covariance" not in way}
+WAYS = {
+    way: name
+    for name, way in reversed(habits.ATTRIBUTES["Batch"].items())
+    if "covariance" not in way
+}
 
 
 @pytest.fixture
@@ -105,7 +109,10 @@ def test_two_sensitive_columns_are_named_in_a_covariance():
         (lambda b: b.private_mean("kwh", bounds=(0, 3)), 'private_sum(pl.col("kwh").clip(0, 5))'),
         (lambda b: b.private_sum("kwh", where=1), '.filter(pl.col("area") == "north")'),
         (lambda b: b.private_sum("kwh").plan(pf.Pure(1.0))["x"], 'frame["kwh_sum"]'),
-        (lambda b: b.group_by("area").private_sum("kwh").release(epsilon=1.0).pivot, 'pivot("area", values="kwh_sum")'),
+        (
+            lambda b: b.group_by("area").private_sum("kwh").release(epsilon=1.0).pivot,
+            'pivot("area", values="kwh_sum")',
+        ),
     ],
 )
 def test_errors_of_methods_name_the_own_columns_too(batch, wrong, part):
@@ -118,8 +125,13 @@ def test_errors_of_methods_name_the_own_columns_too(batch, wrong, part):
 def test_columns_that_are_called_as_in_examples_stay():
     """Somebody's "day" is somebody's own."""
     frame = ROWS.rename({"area": "day", "kwh": "level"})
-    own = pf.Scenario(pf.Secret("level", pf.Interval(0, 5)), pf.Independent(), public=["day", "floor"])
-    assert hint(pf.protect(frame, own), "agg") == '.group_by("day").private_sum("level").private_mean("level")'
+    own = pf.Scenario(
+        pf.Secret("level", pf.Interval(0, 5)), pf.Independent(), public=["day", "floor"]
+    )
+    assert (
+        hint(pf.protect(frame, own), "agg")
+        == '.group_by("day").private_sum("level").private_mean("level")'
+    )
 
 
 def test_a_problem_is_never_reworded(batch):

@@ -12,7 +12,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXTRAS = ("duckdb", "psycopg", "adbc_driver_postgresql", "pyspark", "obstore", "deltalake", "pyiceberg", "matplotlib")
+EXTRAS = (
+    "duckdb",
+    "psycopg",
+    "adbc_driver_postgresql",
+    "pyspark",
+    "obstore",
+    "deltalake",
+    "pyiceberg",
+    "matplotlib",
+)
 FIRST_HOUR = """
 import sys
 
@@ -54,9 +63,19 @@ def test_the_first_command_of_the_readme_installs_the_core():
     """Without extras; these are named further below."""
     commands = re.findall(r"^(?:pip install|make) .*$", README, re.MULTILINE)
     assert commands[0] == "pip install ."
-    core = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    core = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
     names = {re.split(r"[^\w-]", line)[0] for line in core}
-    assert not names & {"duckdb", "pyspark", "psycopg", "matplotlib", "obstore", "deltalake", "pyiceberg"}
+    assert not names & {
+        "duckdb",
+        "pyspark",
+        "psycopg",
+        "matplotlib",
+        "obstore",
+        "deltalake",
+        "pyiceberg",
+    }
 
 
 def test_the_demo_installs_the_core_alone():

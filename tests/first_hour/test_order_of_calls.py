@@ -6,15 +6,29 @@ import pytest
 import pufferflow as pf
 
 ROWS = pl.DataFrame({"area": ["n", "s"], "floor": [1, 2], "kwh": [1.0, 2.0]})
-SCENARIO = pf.Scenario(pf.Secret("kwh", pf.Interval(0, 5)), pf.Independent(), public=["area", "floor"])
+SCENARIO = pf.Scenario(
+    pf.Secret("kwh", pf.Interval(0, 5)), pf.Independent(), public=["area", "floor"]
+)
 
 WRONG = {
     "group_by": (lambda b: b.group_by("area"), '.group_by("area").private_sum("kwh")'),
-    "two groups": (lambda b: b.group_by("area", "floor"), '.group_by("area", "floor").private_sum("kwh")'),
-    "a named group": (lambda b: b.group_by(high=pl.col("floor") > 1), '.group_by("high").private_sum("kwh")'),
-    "a selector": (lambda b: b.group_by(pl.col("area", "floor")), '.group_by("area").private_sum("kwh")'),
+    "two groups": (
+        lambda b: b.group_by("area", "floor"),
+        '.group_by("area", "floor").private_sum("kwh")',
+    ),
+    "a named group": (
+        lambda b: b.group_by(high=pl.col("floor") > 1),
+        '.group_by("high").private_sum("kwh")',
+    ),
+    "a selector": (
+        lambda b: b.group_by(pl.col("area", "floor")),
+        '.group_by("area").private_sum("kwh")',
+    ),
     "filter": (lambda b: b.filter(floor=1), '.filter(…).private_sum("kwh")'),
-    "with_columns": (lambda b: b.with_columns(high=pl.col("floor") > 1), '.with_columns(…).private_sum("kwh")'),
+    "with_columns": (
+        lambda b: b.with_columns(high=pl.col("floor") > 1),
+        '.with_columns(…).private_sum("kwh")',
+    ),
 }
 
 
@@ -25,7 +39,10 @@ def test_choosing_rows_after_a_query_is_refused_with_the_right_order(name):
     asked = pf.protect(ROWS, SCENARIO).private_sum("kwh")
     with pytest.raises(pf.UsageError) as caught:
         wrong(asked)
-    assert "after a query, the sum of kwh: all queries of a batch are about the same rows" in caught.value.problem
+    assert (
+        "after a query, the sum of kwh: all queries of a batch are about the same rows"
+        in caught.value.problem
+    )
     assert caught.value.instead.startswith(typed)
 
 

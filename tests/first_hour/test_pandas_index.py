@@ -11,7 +11,9 @@ SCENARIO = pf.Scenario(pf.Secret("on", [0, 1]), CHAIN, order_by="hour", step="1h
 
 @pytest.fixture
 def hours():
-    return pd.DataFrame({"on": [0, 1] * 24}, index=pd.date_range("2026-01-01", periods=48, freq="h"))
+    return pd.DataFrame(
+        {"on": [0, 1] * 24}, index=pd.date_range("2026-01-01", periods=48, freq="h")
+    )
 
 
 def test_an_index_without_a_name_has_a_way_on_that_works(hours):
@@ -27,7 +29,9 @@ def test_an_index_without_a_name_has_a_way_on_that_works(hours):
 def test_levels_are_named_one_by_one(hours):
     """Of several levels those that have a name keep it."""
     index = pd.MultiIndex.from_product([["a", "b"], hours.index[:24]], names=["meter", None])
-    scenario = pf.Scenario(pf.Secret("on", [0, 1]), CHAIN, order_by="hour", step="1h", within="meter")
+    scenario = pf.Scenario(
+        pf.Secret("on", [0, 1]), CHAIN, order_by="hour", step="1h", within="meter"
+    )
     with pytest.raises(pf.UsageError) as caught:
         pf.protect(pd.DataFrame({"on": [0, 1] * 24}, index=index), scenario)
     assert "frame.rename_axis(['meter', 'hour'])" in caught.value.instead
@@ -46,5 +50,7 @@ def test_a_reference_reads_its_index_as_a_private_frame_does(hours):
     fitted = pf.MarkovChain.fit(named, "on", order_by="hour", step="1h", domain=[0, 1], slack=0.05)
     assert fitted
     with pytest.raises(pf.UsageError, match="its index, a DatetimeIndex, has no name"):
-        pf.MarkovChain.fit(pf.Reference("last year", hours), "on", order_by="hour", step="1h", domain=[0, 1])
+        pf.MarkovChain.fit(
+            pf.Reference("last year", hours), "on", order_by="hour", step="1h", domain=[0, 1]
+        )
     assert hours is not None  # the reference does not keep it

@@ -18,9 +18,14 @@ def test_public_is_explained_where_rows_are_hidden(wrong):
     """It is about which values there can be, not about whose row has which."""
     with pytest.raises(pf.UsageError) as caught:
         wrong(pf.protect(ROWS, present()))
-    assert "Under pf.Presence that means its possible values; those of each unit stay hidden" in caught.value.allowed
+    assert (
+        "Under pf.Presence that means its possible values; those of each unit stay hidden"
+        in caught.value.allowed
+    )
     assert "if everybody may know which values there can be" in caught.value.instead
-    grouped = pf.protect(ROWS, present(public=["sex"])).group_by("sex", keys=["f", "m"]).private_count()
+    grouped = (
+        pf.protect(ROWS, present(public=["sex"])).group_by("sex", keys=["f", "m"]).private_count()
+    )
     assert grouped.release(epsilon=1.0).frame.height == 2
 
 
@@ -37,15 +42,26 @@ def test_an_id_is_made_where_each_row_is_a_unit():
     with pytest.raises(pf.UsageError) as caught:
         pf.protect(nameless, present())
     assert "says whose row each row is" in caught.value.problem
-    assert caught.value.instead.startswith("pf.Presence.of_rows(…), if each row is a unit of its own")
-    made = pf.protect(nameless, OF_ROWS).group_by("sex", keys=["f", "m"]).private_sum("age").private_count()
+    assert caught.value.instead.startswith(
+        "pf.Presence.of_rows(…), if each row is a unit of its own"
+    )
+    made = (
+        pf.protect(nameless, OF_ROWS)
+        .group_by("sex", keys=["f", "m"])
+        .private_sum("age")
+        .private_count()
+    )
     assert made.release(epsilon=1.0).frame.columns == ["sex", "age_sum", "count"]
 
 
-OF_ROWS = pf.Scenario(pf.Presence.of_rows("age", pf.Interval(0, 100)), pf.Independent(), public=["sex"])
+OF_ROWS = pf.Scenario(
+    pf.Presence.of_rows("age", pf.Interval(0, 100)), pf.Independent(), public=["sex"]
+)
 ASKED = {
     "a count": lambda b: b.private_count(),
-    "sums by groups": lambda b: b.group_by("sex", keys=["f", "m", "x"]).private_sum("age").private_count(),
+    "sums by groups": lambda b: (
+        b.group_by("sex", keys=["f", "m", "x"]).private_sum("age").private_count()
+    ),
     "a mean": lambda b: b.filter(sex="f").private_mean("age"),
     "a histogram": lambda b: b.private_histogram("age", bins=[0, 25, 50, 100]),
     "a weighted sum": lambda b: b.with_columns(w=pl.lit(1.0)).private_sum("age"),
@@ -130,6 +146,13 @@ def test_help_opens_with_what_to_do():
     import pydoc
 
     words = pydoc.plain(pydoc.render_doc(pf))
-    for step in ("What to do first", "pf.Secret(", "pf.Scenario(", "pf.protect(", "plan(pf.Pure(1.0))", ".release()"):
+    for step in (
+        "What to do first",
+        "pf.Secret(",
+        "pf.Scenario(",
+        "pf.protect(",
+        "plan(pf.Pure(1.0))",
+        ".release()",
+    ):
         assert step in words[:2500]
     assert words.index("What to do first") < 400

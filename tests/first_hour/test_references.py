@@ -17,7 +17,9 @@ def file(tmp_path):
 
 
 def fitted(reference):
-    prior = pf.MarkovChain.fit(pf.Reference("last year", reference), "on", order_by="hour", domain=[0, 1])
+    prior = pf.MarkovChain.fit(
+        pf.Reference("last year", reference), "on", order_by="hour", domain=[0, 1]
+    )
     return pf.Scenario(ON, prior, order_by="hour")
 
 

@@ -8,18 +8,28 @@ import pytest
 
 import pufferflow as pf
 
-CHAIN = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]]), order_by="hour")
+CHAIN = pf.Scenario(
+    pf.Secret("on", domain=[0, 1]), pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]]), order_by="hour"
+)
 SIGN = 'class="sign"'
 
 
 @pytest.fixture
 def plan():
-    return pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN).private_sum("on").plan(pf.Pure(1.0))
+    return (
+        pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN)
+        .private_sum("on")
+        .plan(pf.Pure(1.0))
+    )
 
 
 def whole(html):
     """Whether a page has the plan's sentence with a place to sign, and the worst pair of secrets."""
-    return SIGN in html and 'id="worst"' in html and "The plan of this release is not available" not in html
+    return (
+        SIGN in html
+        and 'id="worst"' in html
+        and "The plan of this release is not available" not in html
+    )
 
 
 @pytest.mark.slow
@@ -27,7 +37,9 @@ def test_the_page_of_a_release_has_the_evidence_of_its_plan(plan, tmp_path):
     """Without a word, however the release was made: by a plan, by a batch, or kept by an account."""
     path = tmp_path / "page.html"
     assert whole(plan.release().report(path).read_text(encoding="utf-8"))
-    batch = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN).private_sum("on")
+    batch = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN).private_sum(
+        "on"
+    )
     assert whole(batch.release(epsilon=1.0).page())
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("a", CHAIN, limit=pf.Pure(3.0))
@@ -52,7 +64,9 @@ def test_evidence_beside_a_release_is_on_its_page(plan, tmp_path):
     folder = plan.release().write_parquet(tmp_path / "there")
     (folder / "evidence.json").write_bytes(plan.evidence().to_json())
     assert whole(pf.Release.read(folder).page())
-    other = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN).private_sum("on")
+    other = pf.protect(pl.DataFrame({"hour": range(24), "on": [0, 1] * 12}), CHAIN).private_sum(
+        "on"
+    )
     (folder / "evidence.json").write_bytes(other.plan(pf.Pure(2.0)).evidence().to_json())
     with pytest.raises(pf.UsageError, match="of another plan"):
         pf.Release.read(folder).page()

@@ -74,7 +74,8 @@ def complaints(folder, text):
     told = json.loads(subprocess.run(command, capture_output=True, text=True, check=False).stdout)
     assert told["summary"]["filesAnalyzed"] == 1
     return [
-        f"{text.splitlines()[one['range']['start']['line']]}: {one['message']}" for one in told["generalDiagnostics"]
+        f"{text.splitlines()[one['range']['start']['line']]}: {one['message']}"
+        for one in told["generalDiagnostics"]
     ]
 
 

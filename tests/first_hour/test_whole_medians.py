@@ -11,9 +11,13 @@ AGES = [17, 23, 40, 40, 40, 52, 90]
 
 
 def asked(ages=AGES, dtype=pl.Int64, ends=(0, 100), bins=range(101), q=0.5, missing=None):
-    secret = pf.Secret("age", pf.Interval(*ends), **({} if missing is None else {"missing": missing}))
+    secret = pf.Secret(
+        "age", pf.Interval(*ends), **({} if missing is None else {"missing": missing})
+    )
     frame = pl.DataFrame({"age": pl.Series(ages, dtype=dtype, strict=False)})
-    return pf.protect(frame, pf.Scenario(secret, pf.Independent())).private_quantile("age", q, bins=list(bins))
+    return pf.protect(frame, pf.Scenario(secret, pf.Independent())).private_quantile(
+        "age", q, bins=list(bins)
+    )
 
 
 def query(**given):
@@ -23,7 +27,9 @@ def query(**given):
 def exact(found, ages=AGES):
     """Return the answer without noise, with the ends that no noise leaves."""
     edges = np.array(found.edges)
-    place = np.minimum(np.searchsorted(edges, np.clip(ages, edges[0], edges[-1]), side="right") - 1, len(edges) - 2)
+    place = np.minimum(
+        np.searchsorted(edges, np.clip(ages, edges[0], edges[-1]), side="right") - 1, len(edges) - 2
+    )
     sums = np.bincount(place, minlength=len(edges) - 1)[None, :].astype(float)
     size = np.array([float(len(ages))])
     low, high = found.ends(sums, np.full(len(edges), 0.1), size)
@@ -77,5 +83,9 @@ def test_ledgers_know_the_query_as_before():
     """What is read, and so what a reserved release is completed by, has not changed."""
     whole = query()
     assert whole.whole_numbers
-    assert repr(whole) == repr(Quantile(whole.name, whole.measures, whole.words, whole.q, whole.edges))
-    assert "whole numbers are assumed to be uniform" in asked().plan(pf.Pure(1.0)).value_handling()[0]
+    assert repr(whole) == repr(
+        Quantile(whole.name, whole.measures, whole.words, whole.q, whole.edges)
+    )
+    assert (
+        "whole numbers are assumed to be uniform" in asked().plan(pf.Pure(1.0)).value_handling()[0]
+    )

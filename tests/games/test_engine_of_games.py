@@ -70,10 +70,16 @@ def test_a_class_that_tells_which_filter_leaks_has_known_numbers():
     """K rare reveals, each about the secret for one value of U only, once U is known (M61)."""
     for many in (2, 3, 4):
         atoms = list(itertools.product(range(many), (0, 1)))
-        first = Release("tell", None, np.array([[float(u == k) for u, _ in atoms] for k in range(many)]))
+        first = Release(
+            "tell", None, np.array([[float(u == k) for u, _ in atoms] for k in range(many)])
+        )
         rare = [_rare(atoms, k, 0.02) for k in range(many)]
         world = World.given(atoms, np.ones(len(atoms)), [s for _, s in atoms])
-        one = Player([first, rare[0]], Everything((first, rare[0]))).best(world.pairs[0], hockey_stick(1.0, 1.0)).value
+        one = (
+            Player([first, rare[0]], Everything((first, rare[0])))
+            .best(world.pairs[0], hockey_stick(1.0, 1.0))
+            .value
+        )
         all_of_them = (
             Player([first, *rare], Everything(*((first, each) for each in rare)))
             .best(world.pairs[0], hockey_stick(1.0, 1.0))
@@ -98,14 +104,20 @@ def test_a_tenth_less_noise_is_seen(limit):
     """Two releases that fill an account up are within its limit, and beyond it with noise that is less wide."""
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation())
     batch = pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x")
-    half = {pf.Pure: lambda: pf.Pure(0.5), pf.Zcdp: lambda: pf.Zcdp(0.15), pf.Renyi: lambda: pf.Renyi(2, 0.25)}
+    half = {
+        pf.Pure: lambda: pf.Pure(0.5),
+        pf.Zcdp: lambda: pf.Zcdp(0.15),
+        pf.Renyi: lambda: pf.Renyi(2, 0.25),
+    }
     promise = half.get(type(limit), lambda: _half_of(limit))()
     plan = batch.plan(promise, noise=pf.Laplace if isinstance(limit, pf.Pure) else pf.Gaussian)
     referee = Referee(scenario, limit)
     for quieter, sound in ((1.0, True), (0.9, False)):
         menu = [release_of("sum", plan, [0.0, 1.0], most=400, quieter=quieter)]
         assert referee.admits(menu * 2)
-        found = Player(menu, referee).best_of([*ONE.pairs, ONE.pairs[0].reversed()], measures_of(limit))
+        found = Player(menu, referee).best_of(
+            [*ONE.pairs, ONE.pairs[0].reversed()], measures_of(limit)
+        )
         assert (found.ratio <= 1 + 1e-9) is sound, found
 
 
@@ -122,7 +134,9 @@ def _half_of(limit):
 @pytest.mark.slow
 def test_both_referees_admit_the_same():
     """The running total, asked as a ledger asks it, and a real account with releases."""
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.MarkovChain([[0.8, 0.2], [0.3, 0.7]]), order_by="t")
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.MarkovChain([[0.8, 0.2], [0.3, 0.7]]), order_by="t"
+    )
     batch = pf.protect(pl.DataFrame({"t": [0, 1], "x": [0, 1]}), scenario)
     plans = [
         batch.filter(pl.col("t") == row).private_sum("x").plan(pf.Renyi(2, size), noise=noise)

@@ -37,7 +37,12 @@ def test_the_class_is_charged_for_every_path_that_may_follow_it(kind):
     scenario, world, release = classes()
     asked = [(range(3, 63), 0.05), ([1], 0.3), ([2], 0.3), ([1], 0.6), ([2], 0.6), ([0], 0.55)]
     limit = promise(0.6001)
-    found = best([release(rows, promise(loss)) for rows, loss in asked], Referee(scenario, limit), world, limit)
+    found = best(
+        [release(rows, promise(loss)) for rows, loss in asked],
+        Referee(scenario, limit),
+        world,
+        limit,
+    )
     assert found.ratio <= MOST, found
 
 
@@ -124,7 +129,9 @@ def test_a_release_keeps_the_profile_that_it_took():
 
 def one_bit():
     """Return a scenario whose secret is the only row's value, and a batch with its sum."""
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Table({"x": [0, 1], "probability": [0.5, 0.5]}))
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.Table({"x": [0, 1], "probability": [0.5, 0.5]})
+    )
     return scenario, pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x")
 
 
@@ -135,7 +142,9 @@ def designed(scenario, batch, limit):
     return Release("designed", plan, np.array(plan.channel.probabilities, float).T)
 
 
-@pytest.mark.parametrize("limit", [pf.TradeOff(2.0, 0.01, tv=0.2), pf.TradeOff(1.5, 0.2, tv=0.3)], ids=repr)
+@pytest.mark.parametrize(
+    "limit", [pf.TradeOff(2.0, 0.01, tv=0.2), pf.TradeOff(1.5, 0.2, tv=0.3)], ids=repr
+)
 def test_a_design_of_another_account_keeps_every_part_of_a_limit(limit):
     """A total variation is kept too by what was designed for an account without one: no answer decides anything."""
     scenario, batch = one_bit()

@@ -18,7 +18,9 @@ LONG = [pytest.param(0.5, marks=pytest.mark.slow), pytest.param(30.0, marks=pyte
 def told(played, depth=2):
     """Return what a strategy does, for a failing test."""
     game, found = played.game, played.found
-    paths = Player(game.menu, game.referee, max(depth, game.depth)).choices(found.pair, found.measure)
+    paths = Player(game.menu, game.referee, max(depth, game.depth)).choices(
+        found.pair, found.measure
+    )
     return f"seed {played.seed}, {game.limit!r}: {found!r}, {list(paths.items())[:4]}"
 
 

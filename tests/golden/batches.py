@@ -28,7 +28,11 @@ def _by_day(batch: Any, of: Question) -> Any:
 
 def _by_expression(batch: Any, of: Question) -> Any:
     part = (pl.col("hour") // 2).alias("part")
-    return batch.group_by(part, keys=[0, 1]).private_sum(of.column).private_count(of.property, name="peaks")
+    return (
+        batch.group_by(part, keys=[0, 1])
+        .private_sum(of.column)
+        .private_count(of.property, name="peaks")
+    )
 
 
 def _two(batch: Any, of: Question) -> Any:
@@ -50,24 +54,33 @@ def _columns(batch: Any, of: Question) -> Any:
 
 
 BATCHES: dict[str, BatchCase] = {
-    "count": BatchCase(lambda batch, of: batch.private_count(of.property, name="peaks"), {"guarantee": pf.Pure(1.0)}),
+    "count": BatchCase(
+        lambda batch, of: batch.private_count(of.property, name="peaks"),
+        {"guarantee": pf.Pure(1.0)},
+    ),
     "cut sum": BatchCase(
         lambda batch, of: batch.private_sum(of.cut, name="cut"),
         {"guarantee": pf.Pure(0.5), "noise": pf.Laplace, "bound": "gwm"},
     ),
     "mean by day": BatchCase(_by_day, {"guarantee": pf.Approx(1.0, 1e-6)}),
     "variance": BatchCase(
-        lambda batch, of: batch.private_variance(of.column), {"guarantee": pf.Renyi(4, 1.0), "noise": "gaussian"}
+        lambda batch, of: batch.private_variance(of.column),
+        {"guarantee": pf.Renyi(4, 1.0), "noise": "gaussian"},
     ),
     "histogram": BatchCase(
-        lambda batch, of: batch.private_histogram(of.column, bins=of.bins), {"epsilon": 1.0, "bound": pf.GWM()}
+        lambda batch, of: batch.private_histogram(of.column, bins=of.bins),
+        {"epsilon": 1.0, "bound": pf.GWM()},
     ),
     "quantiles": BatchCase(
-        lambda batch, of: batch.private_quantile(of.column, 0.9, bins=of.bins).private_median(of.column, bins=of.bins),
+        lambda batch, of: batch.private_quantile(of.column, 0.9, bins=of.bins).private_median(
+            of.column, bins=of.bins
+        ),
         {"guarantee": pf.ApproxRenyi(4, 1.0, 1e-5), "noise": pf.Laplace},
     ),
     "by expression": BatchCase(_by_expression, {"guarantee": pf.Pure(1.0)}),
-    "cauchy": BatchCase(_sum, {"guarantee": pf.Renyi(2, 0.5), "noise": pf.GeneralizedCauchy.of(k=4)}),
+    "cauchy": BatchCase(
+        _sum, {"guarantee": pf.Renyi(2, 0.5), "noise": pf.GeneralizedCauchy.of(k=4)}
+    ),
     "staircase": BatchCase(_half, {"guarantee": pf.Pure(2.0), "noise": pf.Staircase}),
     "shares": BatchCase(
         _two,
@@ -81,7 +94,9 @@ BATCHES: dict[str, BatchCase] = {
     "within": BatchCase(_half, {"accuracy": pf.Within(30, confidence=0.9)}),
     "no floor": BatchCase(_columns, {"guarantee": pf.Pure(1.0), "row_privacy": False}),
     "curve": BatchCase(_sum, {"guarantee": CURVE, "bound": [pf.DAGWM(), pf.GWM()]}),
-    "exact": BatchCase(_half, {"guarantee": pf.Approx(0.5, 1e-4), "bound": [pf.Exact(), pf.GAWM(5e-5)]}),
+    "exact": BatchCase(
+        _half, {"guarantee": pf.Approx(0.5, 1e-4), "bound": [pf.Exact(), pf.GAWM(5e-5)]}
+    ),
 }
 
 DEAR: dict[str, tuple[str, ...]] = {
@@ -95,7 +110,15 @@ DEAR: dict[str, tuple[str, ...]] = {
         "diffusion",
         "presence",
     ),
-    "staircase": ("any", "chain", "gaussian, matrix", "class", "independent, interval", "presence, few", "diffusion"),
+    "staircase": (
+        "any",
+        "chain",
+        "gaussian, matrix",
+        "class",
+        "independent, interval",
+        "presence, few",
+        "diffusion",
+    ),
     "exact": (
         "gaussian, first",
         "chain",
@@ -114,5 +137,7 @@ TURNS: tuple[tuple[str, str], ...] = (("variance", "cauchy"), ("quantiles", "cur
 
 def recorded(name: str, place: int) -> list[str]:
     """Return the kinds of batches that are recorded for a scenario in its place."""
-    left_out = {pair[place % 2] for pair in TURNS} | {batch for batch, names in DEAR.items() if name not in names}
+    left_out = {pair[place % 2] for pair in TURNS} | {
+        batch for batch, names in DEAR.items() if name not in names
+    }
     return [batch for batch in BATCHES if batch not in left_out]

@@ -40,7 +40,12 @@ ALL_PROMISES = PROMISES | {
     "approx renyi": pf.ApproxRenyi(4, 1.0, 1e-4),
 }
 SLOW = {("plane", "gaussian"), ("gaussian, wide", "laplace"), ("plane", "cauchy, two")}
-DRAWN = [pf.Laplace(2.0), pf.Gaussian(1.5), pf.GeneralizedCauchy(1.0, k=3), pf.Staircase(2.0, 1.0, 0.4)]
+DRAWN = [
+    pf.Laplace(2.0),
+    pf.Gaussian(1.5),
+    pf.GeneralizedCauchy(1.0, k=3),
+    pf.Staircase(2.0, 1.0, 0.4),
+]
 KINDS = {"pure": pf.Pure, "renyi": pf.Renyi.of(alpha=4), "approx": pf.Approx.of(delta=1e-5)}
 
 
@@ -51,7 +56,9 @@ def calibrated(pair: str, family: str) -> dict[str, Any]:
     promises = ("pure", "renyi") if slow else ALL_PROMISES
     found = {
         f"{promise}, {bound}": outcome(
-            lambda p=promise, b=bound: pf.calibrate(laws, ALL_PROMISES[p], noise=FAMILIES[family], bound=bounds[b])
+            lambda p=promise, b=bound: pf.calibrate(
+                laws, ALL_PROMISES[p], noise=FAMILIES[family], bound=bounds[b]
+            )
         )
         for promise, bound in itertools.product(promises, bounds)
         if family != "staircase, of" or bound == "gwm"
@@ -59,7 +66,9 @@ def calibrated(pair: str, family: str) -> dict[str, Any]:
     if family in ("laplace", "gaussian"):
         for promise in ("pure", "renyi"):
             found[f"{promise}, exact"] = outcome(
-                lambda p=promise: pf.calibrate(laws, ALL_PROMISES[p], noise=FAMILIES[family], bound=pf.Exact())
+                lambda p=promise: pf.calibrate(
+                    laws, ALL_PROMISES[p], noise=FAMILIES[family], bound=pf.Exact()
+                )
             )
     return found
 
@@ -90,12 +99,19 @@ def distances() -> dict[str, Any]:
         }
 
     pairs = {**PAIRS, "mixed": (PAIRS["far"][0], PAIRS["gaussian"][0])}
-    return {f"{name}, {norm}": of(*pair, norm) for name, pair in pairs.items() for norm in (1, 2, np.inf)}
+    return {
+        f"{name}, {norm}": of(*pair, norm)
+        for name, pair in pairs.items()
+        for norm in (1, 2, np.inf)
+    }
 
 
 def _coupling(found: Any) -> Any:
     made = found.coupling
-    return [float(found), *(plain(getattr(made, name, None)) for name in ("masses", "differences", "matrix"))]
+    return [
+        float(found),
+        *(plain(getattr(made, name, None)) for name in ("masses", "differences", "matrix")),
+    ]
 
 
 def noises() -> dict[str, Any]:
@@ -122,7 +138,8 @@ def noises() -> dict[str, Any]:
         )
 
     return {
-        repr(noise): of(noise) for noise in (*DRAWN, pf.Laplace(1e-9), pf.Gaussian(1e12), pf.GeneralizedCauchy(1.0))
+        repr(noise): of(noise)
+        for noise in (*DRAWN, pf.Laplace(1e-9), pf.Gaussian(1e12), pf.GeneralizedCauchy(1.0))
     }
 
 
@@ -162,7 +179,11 @@ def leakage() -> dict[str, Any]:
             "much": {"exposure": 2.0},
             "ten": {"exposure": 0.1, "steps": 10},
             "free": {"exposure": 0.3, "steps": 7, "initial": "free"},
-            "matrix": {"exposure": (0.2 * np.abs(np.subtract.outer(range(size[name]), range(size[name])))).tolist()},
+            "matrix": {
+                "exposure": (
+                    0.2 * np.abs(np.subtract.outer(range(size[name]), range(size[name])))
+                ).tolist()
+            },
         }.items()
     }
 
@@ -172,7 +193,9 @@ def attacks() -> dict[str, Any]:
 
     def of(*arguments: Any, **options: Any) -> Any:
         found = pf.audit.attack(*arguments, rng=np.random.default_rng(1), trials=4000, **options)
-        return attributes(found, "lower", "broken", "pair", "event", "promised", "confidence", "trials")
+        return attributes(
+            found, "lower", "broken", "pair", "event", "promised", "confidence", "trials"
+        )
 
     pair = pf.Law([0, 1], [0.7, 0.3]), pf.Law([1, 2], [0.4, 0.6])
     found = pf.calibrate([pair], pf.Pure(1.0))

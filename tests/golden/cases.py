@@ -11,11 +11,22 @@ from readings import of_one_process, outcome, repeatable
 from scenarios import NAMES
 
 Case = Callable[[], Any]
-PAGED = {"chain": "by expression", "gaussian, ar1": "count", "any": "shares", "independent, labels": "histogram"}
+PAGED = {
+    "chain": "by expression",
+    "gaussian, ar1": "count",
+    "any": "shares",
+    "independent, labels": "histogram",
+}
 """Scenarios and kinds of batches of which pages are recorded."""
 QUICK = ("count", "cut sum", "by expression", "histogram", "within", "no floor", "shares")
 """Kinds of batches over which scenarios of the default tests take turns; of the others there is one each."""
-LONG = ("table, derived", "chain, pairs", "chain, closer, missing", "several kinds", "chains between, four")
+LONG = (
+    "table, derived",
+    "chain, pairs",
+    "chain, closer, missing",
+    "several kinds",
+    "chains between, four",
+)
 """Scenarios of which no account is recorded: others have the same, and sooner."""
 TIED = ("chain, closer, missing", "curve")
 """The batch of which two secrets cost the same but for the last bits of a machine, so that either may be named."""
@@ -30,7 +41,9 @@ def _plans() -> dict[str, Case]:
     }
 
 
-def _of_each(kind: str, record: Callable[[str], Any], names: Sequence[str] = NAMES) -> dict[str, Case]:
+def _of_each(
+    kind: str, record: Callable[[str], Any], names: Sequence[str] = NAMES
+) -> dict[str, Case]:
     return {f"{kind}/{name}": lambda name=name: record(name) for name in names}
 
 
@@ -41,7 +54,10 @@ CASES: dict[str, Case] = {
     **_of_each("evidence", recordings.evidence),
     **_of_each("ledger", recordings.ledger, [name for name in NAMES if name not in LONG]),
     **{f"numbers/{topic}": calculation for topic, calculation in TOPICS.items()},
-    **{f"pages/{name}": lambda name=name, batch=batch: recordings.pages(name, batch) for name, batch in PAGED.items()},
+    **{
+        f"pages/{name}": lambda name=name, batch=batch: recordings.pages(name, batch)
+        for name, batch in PAGED.items()
+    },
     "commands/words": commands,
     "commands/json": lambda: commands(json=True),
     "commands/short": lambda: commands(SHORT, json=True),
@@ -57,9 +73,22 @@ def record(name: str) -> Any:
 
 def _few() -> list[str]:
     chosen = [f"scenario/{name}" for name in NAMES]
-    chosen += [f"plan/{name}/{QUICK[place % len(QUICK)]}" for place, name in enumerate(NAMES) if place % 4 == 1]
-    chosen += ["plan/independent/variance", "plan/any/cauchy", "plan/independent/quantiles", "plan/diffusion/curve"]
-    chosen += ["plan/independent/mean by day", "plan/gaussian, matrix/staircase", "plan/gaussian, first/exact"]
+    chosen += [
+        f"plan/{name}/{QUICK[place % len(QUICK)]}"
+        for place, name in enumerate(NAMES)
+        if place % 4 == 1
+    ]
+    chosen += [
+        "plan/independent/variance",
+        "plan/any/cauchy",
+        "plan/independent/quantiles",
+        "plan/diffusion/curve",
+    ]
+    chosen += [
+        "plan/independent/mean by day",
+        "plan/gaussian, matrix/staircase",
+        "plan/gaussian, first/exact",
+    ]
     chosen += [f"evidence/{name}" for name in ("chain, two steps", "independent, closer")]
     chosen += [f"laws/{name}" for name in ("gaussian, ar1", "independent", "simulator")]
     chosen += [f"numbers/{name}" for name in ("noises", "promises", "leakage")]

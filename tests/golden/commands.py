@@ -94,7 +94,14 @@ RUNS: dict[str, list[str]] = {
     "export": ["ledger", "export", "ledger.db", "-o", "entries.ndjson", "--force"],
     "export again": ["ledger", "export", "ledger.db", "-o", "entries.ndjson"],
     "report release": ["report", "published/2024-01-01", "-o", "release.html"],
-    "report with ledger": ["report", "published/2024-01-01", "--ledger", "ledger.db", "-o", "release.html"],
+    "report with ledger": [
+        "report",
+        "published/2024-01-01",
+        "--ledger",
+        "ledger.db",
+        "-o",
+        "release.html",
+    ],
     "report ledger": ["report", "ledger.db", "-o", "ledger.html"],
     "verify": ["verify", "published", "--ledger", "ledger.db"],
     "schedule": ["schedule", "wrong.toml", "--since", "2024-02-27"],
@@ -117,7 +124,9 @@ def _place() -> Iterator[Path]:
         folder = Path(name).resolve()
         (folder / "job.toml").write_text(JOB, encoding="utf-8")
         (folder / "own.py").write_text(FAILING, encoding="utf-8")
-        (folder / "wrong.toml").write_text(JOB.replace("own.py:build", "own.py:wrong"), encoding="utf-8")
+        (folder / "wrong.toml").write_text(
+            JOB.replace("own.py:build", "own.py:wrong"), encoding="utf-8"
+        )
         os.chdir(folder)
         try:
             yield folder
@@ -139,7 +148,9 @@ def run_command(arguments: list[str]) -> tuple[int, str, str]:
     ):
         warnings.simplefilter("always", UtilityWarning)
         os.environ.pop("PUFFERFLOW_TRACEBACK", None)
-        sys.modules.pop("pufferflow.__main__", None)  # runpy warns of a module that was imported before
+        sys.modules.pop(
+            "pufferflow.__main__", None
+        )  # runpy warns of a module that was imported before
         try:
             runpy.run_module("pufferflow", run_name="__main__")
         except SystemExit as end:
@@ -159,7 +170,9 @@ def commands(names: tuple[str, ...] = tuple(RUNS), *, json: bool = False) -> dic
         found["files"] = {
             str(path.relative_to(folder)): _file(path, folder, file)
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.suffix not in (".py", ".toml", ".pyc") and not path.name.startswith("ledger.db-")
+            if path.is_file()
+            and path.suffix not in (".py", ".toml", ".pyc")
+            and not path.name.startswith("ledger.db-")
         }
     return found
 

@@ -36,7 +36,11 @@ def write(records: Mapping[str, Any], legible: Collection[str]) -> None:
     for name in legible:
         place = place_of(name, LEGIBLE, ".json")
         place.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"name": name, "recorded": _as_lines(stored(records[name]))}, ensure_ascii=False, indent=1)
+        text = json.dumps(
+            {"name": name, "recorded": _as_lines(stored(records[name]))},
+            ensure_ascii=False,
+            indent=1,
+        )
         place.write_text(text + "\n", encoding="utf-8")
     rest = [
         json.dumps([name, stored(one)], ensure_ascii=False) + "\n"
@@ -83,7 +87,9 @@ def differences(expected: Any, found: Any, close: float = CLOSE) -> list[str]:
     record does: it may be made of it.
     """
     comparison = _Comparison(close)
-    comparison.compare("", json.loads(json.dumps(stored(expected))), json.loads(json.dumps(stored(found))))
+    comparison.compare(
+        "", json.loads(json.dumps(stored(expected))), json.loads(json.dumps(stored(found)))
+    )
     return comparison.lines if comparison.bits_differ else [*comparison.lines, *comparison.hashes]
 
 
@@ -115,7 +121,9 @@ class _Comparison:
         if list(expected) != list(found) and all(map(_HASH.fullmatch, [*expected, *found])):
             self.hashes.append(f"{path}: names are other hashes")
             self.compare(
-                path, sorted(expected.values(), key=_without_digits), sorted(found.values(), key=_without_digits)
+                path,
+                sorted(expected.values(), key=_without_digits),
+                sorted(found.values(), key=_without_digits),
             )
             return
         if list(expected) != list(found):
@@ -164,7 +172,10 @@ def _digits(number: str) -> int:
 def _where(expected: str, found: str) -> tuple[str, str]:
     """Return the first stretches in which two texts differ."""
     pairs = zip(expected, found, strict=False)
-    at = next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(found)))
+    at = next(
+        (place for place, (one, other) in enumerate(pairs) if one != other),
+        min(len(expected), len(found)),
+    )
     start = max(at - 60, 0)
     return repr(expected[start : at + 120]), repr(found[start : at + 120])
 

@@ -86,9 +86,14 @@ def plain(value: Any) -> Any:  # noqa: C901, PLR0911, PLR0912 - one answer for e
         case pf.AccountForecast():
             return attributes(value, "total", "guarantee", "rule", "releases", "fits", "note")
         case pf.Composed():
-            return attributes(value, "guarantee", "rule", "adaptive", "note") | {"repr": repr(value)}
+            return attributes(value, "guarantee", "rule", "adaptive", "note") | {
+                "repr": repr(value)
+            }
         case pl.DataFrame():
-            return {"dtypes": [str(one) for one in value.dtypes], "columns": plain(value.to_dict(as_series=False))}
+            return {
+                "dtypes": [str(one) for one in value.dtypes],
+                "columns": plain(value.to_dict(as_series=False)),
+            }
         case enum.Enum():
             return plain(value.value)
         case None | bool() | str():
@@ -143,7 +148,9 @@ _OWN = re.compile(r"pf1-[0-9a-f]{8,32}|\b[0-9a-f]{32}\b|\b[0-9a-f]{64}\b|\bat 0x
 def of_one_process(record: Any) -> Any:
     """Return a record without the names that a Python function has in its own process only."""
     if isinstance(record, dict):
-        known = {_OWN.sub("<own>", name): one for name, one in record.items() if not name.endswith(BITS)}
+        known = {
+            _OWN.sub("<own>", name): one for name, one in record.items() if not name.endswith(BITS)
+        }
         return {name: of_one_process(one) for name, one in known.items()}
     if isinstance(record, list):
         return [of_one_process(one) for one in record]
@@ -184,7 +191,9 @@ def of_evidence(plan: pf.Plan) -> dict[str, Any]:
     return attributes(
         plan,
         "compare",
-        evidence=lambda: plan.evidence(job="daily", period="2024-01-01", dataset="meters").to_json(),
+        evidence=lambda: plan.evidence(
+            job="daily", period="2024-01-01", dataset="meters"
+        ).to_json(),
         moved=lambda: pf.robustness(plan, 0.5),
         ratio=lambda: pf.robustness(plan, ratio=0.1),
     )
@@ -214,8 +223,14 @@ class _Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if not self._inside:
-            marks = {name: value for name, value in attrs if name in ("id", "class", "href", "aria-label")}
-            self.elements.append(" ".join([tag, *(f"{name}={value}" for name, value in marks.items())]))
+            marks = {
+                name: value
+                for name, value in attrs
+                if name in ("id", "class", "href", "aria-label")
+            }
+            self.elements.append(
+                " ".join([tag, *(f"{name}={value}" for name, value in marks.items())])
+            )
         if tag in ("svg", "style", "script") and not self._inside:
             self._inside = tag
 
@@ -240,7 +255,9 @@ def of_page(text: str, folder: Path) -> dict[str, Any]:
     }
 
 
-_SINCE = re.compile(r"(?P<day>20\d\d-\d\d-\d\d)(?P<time>[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:\d\d)?)?")
+_SINCE = re.compile(
+    r"(?P<day>20\d\d-\d\d-\d\d)(?P<time>[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|[+-]\d\d:\d\d)?)?"
+)
 
 _LAST_EXAMPLE = dt.date(2026, 11, 24)
 """Days up to it are examples in texts: whoever compares does so later."""
@@ -255,7 +272,11 @@ def without_times(text: str, folder: Path) -> str:
             day = dt.date.fromisoformat(found["day"])
         except ValueError:
             return found[0]
-        return "<now>" if day > _LAST_EXAMPLE and abs(day - today) <= dt.timedelta(days=8) else found[0]
+        return (
+            "<now>"
+            if day > _LAST_EXAMPLE and abs(day - today) <= dt.timedelta(days=8)
+            else found[0]
+        )
 
     return _SINCE.sub(one, plain_text(text).replace(str(folder), "<folder>"))
 
@@ -263,10 +284,18 @@ def without_times(text: str, folder: Path) -> str:
 def of_database(path: Path, folder: Path) -> dict[str, Any]:
     """Return the tables of a ledger as they lie in its file; hashes have names, since they depend on times."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as line:
-        tables = line.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").fetchall()
-        events = line.execute("SELECT number, body, hash FROM pufferflow_events ORDER BY number").fetchall()
-        shapes = line.execute("SELECT digest, body FROM pufferflow_shapes ORDER BY digest").fetchall()
-        payloads = line.execute("SELECT digest, body FROM pufferflow_payloads ORDER BY digest").fetchall()
+        tables = line.execute(
+            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
+        ).fetchall()
+        events = line.execute(
+            "SELECT number, body, hash FROM pufferflow_events ORDER BY number"
+        ).fetchall()
+        shapes = line.execute(
+            "SELECT digest, body FROM pufferflow_shapes ORDER BY digest"
+        ).fetchall()
+        payloads = line.execute(
+            "SELECT digest, body FROM pufferflow_payloads ORDER BY digest"
+        ).fetchall()
         steps = line.execute("SELECT number FROM pufferflow_migrations ORDER BY number").fetchall()
     before, linked = "0" * 64, list[bool]()
     for _, body, found in events:
@@ -280,8 +309,12 @@ def of_database(path: Path, folder: Path) -> dict[str, Any]:
         "linked": linked,
         "events": [without_times(_named(body, named), folder) for _, body, _ in events],
         "shapes": dict(shapes),
-        "shapes named": [hashlib.sha256(body.encode()).hexdigest() == known for known, body in shapes],
-        "payloads": {named[known]: _payload(bodies[known], named) for known in named if known in bodies},
+        "shapes named": [
+            hashlib.sha256(body.encode()).hexdigest() == known for known, body in shapes
+        ],
+        "payloads": {
+            named[known]: _payload(bodies[known], named) for known in named if known in bodies
+        },
         "payloads named": [known in bodies and known in named for known, _ in payloads],
     }
 
@@ -289,7 +322,9 @@ def of_database(path: Path, folder: Path) -> dict[str, Any]:
 def names_of(path: Path) -> dict[str, str]:
     """Return names for the hashes of a ledger that depend on times: of events, and of the releases that it keeps."""
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as line:
-        events = line.execute("SELECT number, body, hash FROM pufferflow_events ORDER BY number").fetchall()
+        events = line.execute(
+            "SELECT number, body, hash FROM pufferflow_events ORDER BY number"
+        ).fetchall()
     named = {found: f"<hash {number}>" for number, _, found in events}
     for number, body, _ in events:
         event = json.loads(body)

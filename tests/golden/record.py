@@ -49,13 +49,22 @@ def _write(out: Path, records: Mapping[str, Any]) -> None:
 
 def _compare(one: Path, other: Path) -> int:
     """Print in what two folders differ; return 1 if they do."""
-    names = sorted({str(path.relative_to(place)) for place in (one, other) for path in place.rglob("*.txt")})
+    names = sorted(
+        {str(path.relative_to(place)) for place in (one, other) for path in place.rglob("*.txt")}
+    )
     differ = 0
     for name in names:
-        texts = [(place / name).read_text().splitlines() if (place / name).exists() else [] for place in (one, other)]
+        texts = [
+            (place / name).read_text().splitlines() if (place / name).exists() else []
+            for place in (one, other)
+        ]
         if texts[0] != texts[1]:
             differ += 1
-            found = [line for line in difflib.unified_diff(*texts, n=0, lineterm="") if line[:3] not in ("---", "+++")]
+            found = [
+                line
+                for line in difflib.unified_diff(*texts, n=0, lineterm="")
+                if line[:3] not in ("---", "+++")
+            ]
             sys.stdout.write(f"{name}: {sum(line[0] in '+-' for line in found)} lines\n")
             sys.stdout.writelines(f"    {line[:300]}\n" for line in found[:_MOST])
     sys.stdout.write(f"{differ} of {len(names)} cases differ\n")
@@ -67,7 +76,9 @@ def _commit(records: Mapping[str, Any]) -> None:
     from compared import GOLDEN, differences, read, write
 
     before = read() if GOLDEN.exists() else {}
-    changed = {name: differences(before[name], one) for name, one in records.items() if name in before}
+    changed = {
+        name: differences(before[name], one) for name, one in records.items() if name in before
+    }
     for name, lines in changed.items():
         sys.stdout.writelines(f"{name}{line}\n" for line in lines[:_MOST])
     write(records, FEW)

@@ -7,7 +7,18 @@ from typing import Any
 
 import polars as pl
 from batches import BATCHES
-from readings import BITS, attributes, digest, of_database, of_evidence, of_plan, of_release, of_text, outcome, plain
+from readings import (
+    BITS,
+    attributes,
+    digest,
+    of_database,
+    of_evidence,
+    of_plan,
+    of_release,
+    of_text,
+    outcome,
+    plain,
+)
 from scenarios import NAMES, QUESTIONS, SCENARIOS
 
 import pufferflow as pf
@@ -39,9 +50,13 @@ OWN = {"gaussian, function", "simulator", "simulator, derived"}
 def scenario(name: str) -> dict[str, Any]:
     """Return what a scenario reveals about itself, and of the laws of a small statistic."""
     made = SCENARIOS[name].make()
-    found = attributes(made, "describe", "sensitive", "public", "step_in_words", "fingerprint", "to_json")
+    found = attributes(
+        made, "describe", "sensitive", "public", "step_in_words", "fingerprint", "to_json"
+    )
     found["again"] = outcome(lambda: pf.Scenario.from_json(made.to_json()) == made)
-    found["provenance"] = [plain([one.provenance.notes, one.provenance.rows]) for one in made.priors]
+    found["provenance"] = [
+        plain([one.provenance.notes, one.provenance.rows]) for one in made.priors
+    ]
     return found
 
 
@@ -62,7 +77,11 @@ def laws(name: str) -> dict[str, Any]:
     }
     found["exact"] = outcome(lambda: pf.calibrate(known, pf.Pure(1.0), bound=pf.Exact()))
     found["auto"] = outcome(lambda: pf.calibrate(known, pf.Pure(1.0)))
-    two = outcome(lambda: pf.calibrate(pf.laws(made, pf.Statistic([[1, 1, 0], [0, 1, 1]], **column)), pf.Pure(1.0)))
+    two = outcome(
+        lambda: pf.calibrate(
+            pf.laws(made, pf.Statistic([[1, 1, 0], [0, 1, 1]], **column)), pf.Pure(1.0)
+        )
+    )
     return found | {"two": two}
 
 
@@ -103,19 +122,26 @@ def _broken(frame: pl.LazyFrame, column: str) -> pl.LazyFrame:
     def fail(series: pl.Series) -> pl.Series:
         raise ValueError(series.name)
 
-    return frame.with_columns(pl.col(column).map_batches(fail, return_dtype=frame.collect_schema()[column]))
+    return frame.with_columns(
+        pl.col(column).map_batches(fail, return_dtype=frame.collect_schema()[column])
+    )
 
 
 def ledger(name: str) -> Any:
     """Return what an account tells while releases are made, and what lies in its file at the end."""
-    known, (limit, promise) = SCENARIOS[name], LIMITS[NAMES.index(name) % len(LIMITS) if name.startswith(TURNS) else 0]
+    known, (limit, promise) = (
+        SCENARIOS[name],
+        LIMITS[NAMES.index(name) % len(LIMITS) if name.startswith(TURNS) else 0],
+    )
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         file = folder / "ledger.db"
         return outcome(lambda: _account(folder, file, known.make(), name, limit, promise))
 
 
-def _account(folder: Path, file: Path, made: pf.Scenario, name: str, limit: Any, promise: Any) -> Any:
+def _account(
+    folder: Path, file: Path, made: pf.Scenario, name: str, limit: Any, promise: Any
+) -> Any:
     known = SCENARIOS[name]
     question = QUESTIONS[known.question]
 
@@ -125,13 +151,24 @@ def _account(folder: Path, file: Path, made: pf.Scenario, name: str, limit: Any,
 
     def plan_of(number: int, frame: pl.LazyFrame | None = None) -> pf.Plan:
         rows = known.rows if frame is None else frame
-        return part(rows, pl.col("day") == number).private_count(question.property, name="peaks").plan(promise)
+        return (
+            part(rows, pl.col("day") == number)
+            .private_count(question.property, name="peaks")
+            .plan(promise)
+        )
 
     steps: dict[str, Any] = {}
     with pf.Ledger(file) as book:
         account = book.open("meters", made, limit=limit, dataset="power")
         steps["empty"] = attributes(
-            account, "spent", "history", "explain", "limit", "dataset", "name", repr=account.__repr__
+            account,
+            "spent",
+            "history",
+            "explain",
+            "limit",
+            "dataset",
+            "name",
+            repr=account.__repr__,
         )
         first, second = plan_of(0), plan_of(1)
         steps["ahead"] = attributes(
@@ -149,12 +186,16 @@ def _account(folder: Path, file: Path, made: pf.Scenario, name: str, limit: Any,
             lambda: plan_of(0, _broken(known.rows, question.column)).release(account, id="broken")
         )
         steps["completed"] = outcome(lambda: first.release(account, id="broken").certificate.cost)
-        steps["limit"] = [outcome(lambda n=n: first.release(account, id=f"more-{n}").frame) for n in range(2)]
+        steps["limit"] = [
+            outcome(lambda n=n: first.release(account, id=f"more-{n}").frame) for n in range(2)
+        ]
         steps["compose"] = attributes(
             None,
             both=lambda: pf.compose([first, second], made),
             fixed=lambda: pf.compose([first, second], made, fixed=True),
-            approx=lambda: pf.compose([first, first], made, lambda epsilon: pf.Approx(epsilon, 1e-6)),
+            approx=lambda: pf.compose(
+                [first, first], made, lambda epsilon: pf.Approx(epsilon, 1e-6)
+            ),
         )
         steps["end"] = attributes(
             account,
@@ -174,9 +215,13 @@ def _account(folder: Path, file: Path, made: pf.Scenario, name: str, limit: Any,
         steps["verify"] = outcome(lambda: [book.verify().entries, book.verify(book.head()).entries])
         steps["copy"] = outcome(lambda: [book.copy_to(folder / "copy.db").entries, book.accounts()])
         steps["export"] = outcome(lambda: _export(book, folder, file))
-        steps["twice"] = outcome(lambda: book.open("others", made, limit=limit, dataset="power") and None)
+        steps["twice"] = outcome(
+            lambda: book.open("others", made, limit=limit, dataset="power") and None
+        )
         other = pf.Scenario(made.secret, pf.AnyCorrelation(), **_frame(made))
-        steps["supersede"] = outcome(lambda: book.replace_prior("meters", other, regardless_of_answers=True).spent())
+        steps["supersede"] = outcome(
+            lambda: book.replace_prior("meters", other, regardless_of_answers=True).spent()
+        )
     return steps | {"file": of_database(file, folder)}
 
 
@@ -251,17 +296,28 @@ def pages(name: str, batch: str) -> Any:
         with pf.Ledger(file) as book:
             made = known.make()
             account = book.open("meters", made, limit=pf.Pure(6.0))
-            plan = wanted.ask(pf.protect(known.rows, made), QUESTIONS[known.question]).plan(**wanted.plan)
+            plan = wanted.ask(pf.protect(known.rows, made), QUESTIONS[known.question]).plan(
+                **wanted.plan
+            )
             release = plan.release(account, id="today")
             held = plan.evidence(account, every=4, period="2024-01-01")
             return {
-                "plan": page(lambda path: plan.report(path, account, every=4, job="daily", period="2024-01-01")),
+                "plan": page(
+                    lambda path: plan.report(
+                        path, account, every=4, job="daily", period="2024-01-01"
+                    )
+                ),
                 "release": page(release.report),
                 "release with evidence": page(lambda path: release.report(path, held)),
                 "ledger": page(book.report),
-                f"blocks {BITS}": [digest(plan._repr_html_()), digest(of_text(release._repr_html_(), folder, file))],
+                f"blocks {BITS}": [
+                    digest(plan._repr_html_()),
+                    digest(of_text(release._repr_html_(), folder, file)),
+                ],
                 "folders": {
-                    form: _folder(getattr(release, f"write_{form}")(folder / form), folder, file, book)
+                    form: _folder(
+                        getattr(release, f"write_{form}")(folder / form), folder, file, book
+                    )
                     for form in ("csv", "ndjson", "parquet")
                 },
             }

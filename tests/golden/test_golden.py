@@ -36,10 +36,14 @@ def golden():
 
 def check(names):
     lines = [
-        f"{name}{line}" for name in names for line in compared.differences(golden()[name], record(name), near(name))
+        f"{name}{line}"
+        for name in names
+        for line in compared.differences(golden()[name], record(name), near(name))
     ]
     wrong = [line for line in lines if not named_by_last_bits(line)]
-    assert not wrong, "\n".join([*wrong[:40], "anew, if this is meant: python tests/golden/record.py --commit"])
+    assert not wrong, "\n".join(
+        [*wrong[:40], "anew, if this is meant: python tests/golden/record.py --commit"]
+    )
 
 
 def kind(name):
@@ -53,7 +57,9 @@ def test_recorded_cases_stay(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("of", nightly(sorted({kind(name) for name in CASES.keys() - set(FEW)}), but=0.4))
+@pytest.mark.parametrize(
+    "of", nightly(sorted({kind(name) for name in CASES.keys() - set(FEW)}), but=0.4)
+)
 def test_all_recorded_cases_stay(of):
     """Every scenario with every kind of batch, every account, page, number and command is as it was recorded."""
     check([name for name in CASES if kind(name) == of and name not in FEW])
@@ -67,7 +73,12 @@ def test_every_case_is_recorded():
 
 def test_floats_are_compared_closely_and_all_else_exactly():
     """Last bits may differ, also in texts, and then hashes; a billionth, a word, a name or an order may not."""
-    one = {"scale": 2.5, "text": "Laplace(scale=2.922966261540034) pf1-" + "0" * 32, "n": 3, f"page {BITS}": "x"}
+    one = {
+        "scale": 2.5,
+        "text": "Laplace(scale=2.922966261540034) pf1-" + "0" * 32,
+        "n": 3,
+        f"page {BITS}": "x",
+    }
     near = {**one, "text": "Laplace(scale=2.922966261540035) pf1-" + "1" * 32, f"page {BITS}": "y"}
     assert compared.differences(one, near) == []
     for other in (
@@ -85,5 +96,7 @@ def test_floats_are_compared_closely_and_all_else_exactly():
     named = {"0" * 64: {"scale": 2.5}, "1" * 64: {"scale": 3.0}}
     again = {"2" * 64: {"scale": 3.0000000000000004}, "3" * 64: {"scale": 2.5}}
     assert compared.differences(named, again) == []
-    assert len(compared.differences(named, {**again, "2" * 64: {"scale": 3.1}})) == 2  # the number, and its hash
+    assert (
+        len(compared.differences(named, {**again, "2" * 64: {"scale": 3.1}})) == 2
+    )  # the number, and its hash
     assert list(compared.lines(one)) != list(compared.lines({**one, "scale": 2.5000000000000004}))

@@ -71,11 +71,16 @@ def by_enumeration(groups, losses, notion, kind, sizes):
     def read(members):
         return lambda table: tuple(row for row in table if (row[0] if keyed else row) in members)
 
-    found = together(space, [Part(read(some), loss) for some, loss in zip(groups.members, losses, strict=True)], kind)
+    found = together(
+        space,
+        [Part(read(some), loss) for some, loss in zip(groups.members, losses, strict=True)],
+        kind,
+    )
     return [
         found.loss(one, other)
         for one, other in itertools.combinations(databases, 2)
-        if notion.related(one, other) and (not keyed or [row[0] for row in one] == [row[0] for row in other])
+        if notion.related(one, other)
+        and (not keyed or [row[0] for row in one] == [row[0] for row in other])
     ]
 
 
@@ -87,9 +92,15 @@ def test_closed_forms_are_those_of_enumeration(name, notion, kind):
     groups = GROUPS[name]
     losses = [KINDS[kind](number) for number in SEVEN[: len(groups)]]
     numbers, sizes = kind if kind.islower() else "pure", range(3) if notion is unbounded else [2]
-    found, total = by_enumeration(groups, losses, notion, numbers, sizes), groups.total(losses, notion, numbers)
+    found, total = (
+        by_enumeration(groups, losses, notion, numbers, sizes),
+        groups.total(losses, notion, numbers),
+    )
     if kind == "Approx":
-        assert (total.epsilon, total.delta) == (max(one.epsilon for one in found), max(one.delta for one in found))
+        assert (total.epsilon, total.delta) == (
+            max(one.epsilon for one in found),
+            max(one.delta for one in found),
+        )
     elif kind in {"Zcdp", "Gdp"}:
         plain = groups.total(SEVEN[: len(groups)], notion, kind.lower())
         assert type(total)(plain) == total == max(found, key=lambda one: one.approx_epsilon(1e-6))
@@ -106,9 +117,15 @@ def test_units_of_several_rows_are_never_below_enumeration(notion, seed):
     space = Space.of(tables("abc", [3]) if notion is bounded else tables("abc", range(4)), notion)
     losses = rng.uniform(0.1, 1.0, 3).tolist()
     for kind, many in itertools.product(("pure", "zcdp", "gdp"), (1, 2, 3)):
-        found = together(space, [Part(groups.part(at), loss) for at, loss in enumerate(losses)], kind)
+        found = together(
+            space, [Part(groups.part(at), loss) for at, loss in enumerate(losses)], kind
+        )
         wide = k_rows(many, notion)
-        exact = max(found.loss(a, b) for a, b in itertools.combinations(space.databases, 2) if wide.related(a, b))
+        exact = max(
+            found.loss(a, b)
+            for a, b in itertools.combinations(space.databases, 2)
+            if wide.related(a, b)
+        )
         total = groups.total(losses, wide, kind)
         assert exact <= total == pytest.approx(exact)
 
@@ -135,9 +152,13 @@ def test_sums_move_as_far_as_their_clipped_values_do(low, high):
         return sum(value for group, value in table if group == "x")
 
     for notion, sizes in ((unbounded, range(3)), (bounded, [2])):
-        assert sensitivity(total, Space.of(tables(rows, sizes), notion), line) == sum_sensitivity(low, high, notion)
+        assert sensitivity(total, Space.of(tables(rows, sizes), notion), line) == sum_sensitivity(
+            low, high, notion
+        )
     keyed = [(("x", one), ("y", other)) for one, other in itertools.product(values, repeat=2)]
-    assert sensitivity(total, Space.of(keyed, in_place), line) == sum_sensitivity(low, high, in_place)
+    assert sensitivity(total, Space.of(keyed, in_place), line) == sum_sensitivity(
+        low, high, in_place
+    )
     assert sum_sensitivity(low, high, k_rows(3)) == 3 * max(abs(low), abs(high))
 
 
@@ -146,6 +167,12 @@ def test_groups_have_names():
     groups = Partition({"north": "ab", "south": "c"})
     assert groups.total({"south": pf.Pure(0.7), "north": pf.Pure(0.3)}) == pf.Pure(0.7)
     assert len(groups) == 2
-    assert Overlapping({"north": "ab", "south": "bc", "west": "d"}).total([1.0, 2.0, 4.0], bounded) == 7.0
-    assert Overlapping({"north": "ab", "south": "bc", "west": "b"}).total([1.0, 2.0, 4.0], bounded) == 7.0
+    assert (
+        Overlapping({"north": "ab", "south": "bc", "west": "d"}).total([1.0, 2.0, 4.0], bounded)
+        == 7.0
+    )
+    assert (
+        Overlapping({"north": "ab", "south": "bc", "west": "b"}).total([1.0, 2.0, 4.0], bounded)
+        == 7.0
+    )
     assert Overlapping([["a"], ["b"]]).total([1.0, 2.0]) == 2.0

@@ -48,7 +48,10 @@ def graphs(names):
 
 def test_adding_and_removing_rows_counts_the_rows_that_differ():
     """In the class of all tables up to a size the canonical metric is |D Δ D'|, and k rows at once are one step."""
-    apart = [[sum(abs(one.count(row) - other.count(row)) for row in "abc") for other in TABLES] for one in TABLES]
+    apart = [
+        [sum(abs(one.count(row) - other.count(row)) for row in "abc") for other in TABLES]
+        for one in TABLES
+    ]
     assert (canonical_metric(TABLES, unbounded) == np.array(apart)).all()
     assert (canonical_metric(TABLES, k_rows(3)) == np.ceil(np.array(apart) / 3)).all()
 
@@ -64,7 +67,10 @@ def test_replacing_rows_keeps_their_number():
 def test_replacing_rows_where_they_stand_is_the_hamming_distance():
     """Rows of one order or key: the number of places at which tables differ, of which one step is one."""
     metric = canonical_metric(IN_ORDER, in_place)
-    apart = [[sum(a != b for a, b in zip(one, other, strict=True)) for other in IN_ORDER] for one in IN_ORDER]
+    apart = [
+        [sum(a != b for a, b in zip(one, other, strict=True)) for other in IN_ORDER]
+        for one in IN_ORDER
+    ]
     assert (metric == np.array(apart)).all()
 
 
@@ -72,7 +78,12 @@ def test_a_class_that_leaves_out_tables_has_longer_ways():
     """The canonical metric of a class is not that of a larger one (GRAN A.2)."""
     few = [(), ("a",), ("a", "b"), ("b",)]
     assert Space.of(few, unbounded).distance((), ("a", "b")) == 2
-    assert Space.of([(), ("a",), ("a", "b"), ("a", "b", "b"), ("b", "b")], unbounded).distance((), ("b", "b")) == 4
+    assert (
+        Space.of([(), ("a",), ("a", "b"), ("a", "b", "b"), ("b", "b")], unbounded).distance(
+            (), ("b", "b")
+        )
+        == 4
+    )
 
 
 def test_iii_4_a_class_that_is_not_connected_is_refused():
@@ -95,7 +106,9 @@ def test_distances_between_notions():
     assert distance_between(unbounded, unbounded, TABLES) == 1
 
 
-@pytest.mark.parametrize("notion", [unbounded, k_rows(2), free_lunch], ids=lambda notion: notion.name)
+@pytest.mark.parametrize(
+    "notion", [unbounded, k_rows(2), free_lunch], ids=lambda notion: notion.name
+)
 def test_the_free_lunch_neighbourhood_implies_all_others(notion):
     """Any two data sets are neighbours: no canonical metric is below (GRAN III-A)."""
     free, other = canonical_metric(TABLES, free_lunch), canonical_metric(TABLES, notion)
@@ -106,7 +119,9 @@ def test_the_free_lunch_neighbourhood_implies_all_others(notion):
 
 
 def triangles(graph):
-    sides = [itertools.combinations(some, 2) for some in itertools.combinations(sorted(graph.nodes), 3)]
+    sides = [
+        itertools.combinations(some, 2) for some in itertools.combinations(sorted(graph.nodes), 3)
+    ]
     return sum(all(frozenset(side) in graph.edges for side in some) for some in sides)
 
 
@@ -117,10 +132,15 @@ def test_edges_and_nodes_of_graphs():
     four = [graph for graph in every if len(graph.nodes) == 4]
     metric = canonical_metric(four, edges)
     assert metric.max() == 6
-    assert all(metric[a, b] == len(four[a].edges ^ four[b].edges) for a, b in itertools.product(range(64), repeat=2))
+    assert all(
+        metric[a, b] == len(four[a].edges ^ four[b].edges)
+        for a, b in itertools.product(range(64), repeat=2)
+    )
     by_node = Space.of(every, nodes)
     assert by_node.distance(Graph("abcd", ["ab", "ac", "ad", "bc"]), Graph("bcd", ["bc"])) == 1
-    assert distance_between(nodes, edges, every) == 2  # take one end of the edge out, and in again without it
+    assert (
+        distance_between(nodes, edges, every) == 2
+    )  # take one end of the edge out, and in again without it
     assert distance_between(edges, nodes, every) == math.inf
     counts = Space(range(5), lambda one, other: float(abs(one - other)))
     assert sensitivity(triangles, Space.of(four, edges), counts) == 2
@@ -136,7 +156,9 @@ def test_sensitivity_of_preprocessing():
         return sum({"a": 0, "b": 2, "c": 5}[row] for row in table)
 
     assert sensitivity(total, of_tables, sums) == sum_sensitivity(0, 5) == 5
-    assert sensitivity(total, Space.of(OF_THREE, bounded), sums) == sum_sensitivity(0, 5, bounded) == 5
+    assert (
+        sensitivity(total, Space.of(OF_THREE, bounded), sums) == sum_sensitivity(0, 5, bounded) == 5
+    )
     halves = Space(range(8), lambda one, other: abs(one - other) / 3)
     half = sensitivity(lambda number: number // 2, sums, halves)
     both = sensitivity(lambda table: total(table) // 2, of_tables, halves)
@@ -226,7 +248,10 @@ def test_what_cannot_be_is_a_misuse(make):
         lambda: pf.granularity.at_distance(pf.Approx(1.0, 1e-5), 13),
         lambda: together(Space([0], lambda *_: 0.0), [Part(str, 0.5)]).promise,
         lambda: (
-            together(Space([0, 1], lambda one, other: abs(one - other) / 2), [Part(str, pf.Approx(1, 0.1))]).promise
+            together(
+                Space([0, 1], lambda one, other: abs(one - other) / 2),
+                [Part(str, pf.Approx(1, 0.1))],
+            ).promise
         ),
     ],
 )

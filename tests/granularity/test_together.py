@@ -27,7 +27,11 @@ from pufferflow.granularity import (
 TABLES = tables("abc", range(4))
 OF_THREE = tables("abc", [3])
 IN_ORDER = list(itertools.product("ab", repeat=3))
-GRAPHS = [Graph("abc", some) for size in range(4) for some in itertools.combinations(["ab", "ac", "bc"], size)]
+GRAPHS = [
+    Graph("abc", some)
+    for size in range(4)
+    for some in itertools.combinations(["ab", "ac", "bc"], size)
+]
 FREE_NODES = [
     *(Graph(some) for some in ("", "a", "b", "c")),
     *(Graph(two, some) for two in ("ab", "ac", "bc") for some in ([], [two])),
@@ -51,7 +55,11 @@ CLASSES = {
     "one row more or less": (TABLES, unbounded, [rows_in("a"), rows_in("bc"), size]),
     "up to two rows": (TABLES, k_rows(2), [rows_in("ab"), rows_in("bc")]),
     "one row replaced": (OF_THREE, bounded, [rows_in("a"), rows_in("b"), rows_in("c")]),
-    "replaced in place": (IN_ORDER, in_place, [lambda rows: rows[0], lambda rows: rows[1:], rows_in("a")]),
+    "replaced in place": (
+        IN_ORDER,
+        in_place,
+        [lambda rows: rows[0], lambda rows: rows[1:], rows_in("a")],
+    ),
     "edges": (GRAPHS, edges, [lambda graph: len(graph.edges), degrees]),
     "nodes": (FREE_NODES, nodes, [lambda graph: len(graph.edges), lambda graph: len(graph.nodes)]),
 }
@@ -87,9 +95,14 @@ def test_pure_losses_on_the_whole_class(name, seed):
         max(log_ratio(law[part[a]], law[part[b]]) for a, b in neighbours_in(space))
         for law, part in zip(laws, parts, strict=True)
     ]
-    found = together(space, [Part(read, epsilon) for read, epsilon in zip(reads, epsilons, strict=True)])
+    found = together(
+        space, [Part(read, epsilon) for read, epsilon in zip(reads, epsilons, strict=True)]
+    )
     for a, b in pairs_of(space):
-        assert log_ratio(joint[a], joint[b]) <= found.loss(space.databases[a], space.databases[b]) + 1e-12
+        assert (
+            log_ratio(joint[a], joint[b])
+            <= found.loss(space.databases[a], space.databases[b]) + 1e-12
+        )
     worst = max(log_ratio(joint[a], joint[b]) for a, b in neighbours_in(space))
     assert worst <= found.promise + 1e-12
     assert found.promise <= sum(epsilons) + 1e-12
@@ -100,9 +113,14 @@ def test_the_loss_of_randomised_response_is_attained():
     space = Space.of(OF_THREE, bounded)
     reads, epsilons = [rows_in(value) for value in "abc"], [0.3, 0.5, 0.7]
     truths = [lambda table, read=read: bool(read(table)) for read in reads]
-    found = together(space, [Part(truth, epsilon) for truth, epsilon in zip(truths, epsilons, strict=True)])
+    found = together(
+        space, [Part(truth, epsilon) for truth, epsilon in zip(truths, epsilons, strict=True)]
+    )
     laws = [
-        {True: np.array([np.exp(e), 1]) / (1 + np.exp(e)), False: np.array([1, np.exp(e)]) / (1 + np.exp(e))}
+        {
+            True: np.array([np.exp(e), 1]) / (1 + np.exp(e)),
+            False: np.array([1, np.exp(e)]) / (1 + np.exp(e)),
+        }
         for e in epsilons
     ]
     joint = [jointly(laws, [truth(table) for truth in truths]) for table in OF_THREE]
@@ -119,13 +137,19 @@ def test_any_metric_of_the_parts(seed):
     laws, parts, joint = laws_of(space, reads, seed)
     spaces = []
     for law in laws:
-        exact = {(p, q): max(log_ratio(law[p], law[q]), log_ratio(law[q], law[p])) for p in law for q in law}
+        exact = {
+            (p, q): max(log_ratio(law[p], law[q]), log_ratio(law[q], law[p]))
+            for p in law
+            for q in law
+        }
         spaces.append(Space(law, lambda p, q, exact=exact: exact[p, q]))
     found = together(space, [Part(read, 1.0, own) for read, own in zip(reads, spaces, strict=True)])
     for a, b in pairs_of(space):
         one, other = space.databases[a], space.databases[b]
         added = sum(own.distance(part[a], part[b]) for own, part in zip(spaces, parts, strict=True))
-        assert log_ratio(joint[a], joint[b]) - 1e-12 <= found.loss(one, other) == pytest.approx(added)
+        assert (
+            log_ratio(joint[a], joint[b]) - 1e-12 <= found.loss(one, other) == pytest.approx(added)
+        )
 
 
 @pytest.mark.parametrize("seed", thinned(range(6), 0.34))
@@ -138,9 +162,13 @@ def test_approximate_losses(name, seed):
     promises = []
     for law, part in zip(laws, parts, strict=True):
         epsilon = 0.6 * max(log_ratio(law[part[a]], law[part[b]]) for a, b in neighbours_in(space))
-        delta = max(hockey_stick(law[part[a]], law[part[b]], epsilon) for a, b in neighbours_in(space))
+        delta = max(
+            hockey_stick(law[part[a]], law[part[b]], epsilon) for a, b in neighbours_in(space)
+        )
         promises.append(pf.Approx(epsilon, delta))
-    found = together(space, [Part(read, promise) for read, promise in zip(reads, promises, strict=True)])
+    found = together(
+        space, [Part(read, promise) for read, promise in zip(reads, promises, strict=True)]
+    )
     for a, b in pairs_of(space):
         try:
             kept = found.loss(space.databases[a], space.databases[b])
@@ -148,7 +176,9 @@ def test_approximate_losses(name, seed):
             continue  # δ has grown to 1
         assert hockey_stick(joint[a], joint[b], kept.epsilon) <= kept.delta + 1e-12
     for a, b in neighbours_in(space):
-        assert hockey_stick(joint[a], joint[b], found.promise.epsilon) <= found.promise.delta + 1e-12
+        assert (
+            hockey_stick(joint[a], joint[b], found.promise.epsilon) <= found.promise.delta + 1e-12
+        )
 
 
 @pytest.mark.parametrize("name", ["one row more or less", "one row replaced", "edges"])
@@ -157,18 +187,27 @@ def test_gaussian_losses_are_attained(name):
     databases, notion, reads = CLASSES[name]
     space = Space.of(databases, notion)
     numbers = [
-        lambda database, read=read: len(made) if isinstance(made := read(database), tuple) else made for read in reads
+        lambda database, read=read: len(made) if isinstance(made := read(database), tuple) else made
+        for read in reads
     ]
     line = Space(range(5), lambda one, other: abs(one - other))
     scales = [0.7, 1.9, 1.1][: len(reads)]
-    mus = together(space, [Part(f, 1 / s, line) for f, s in zip(numbers, scales, strict=True)], "gdp")
-    rhos = together(space, [Part(f, 1 / (2 * s * s), line) for f, s in zip(numbers, scales, strict=True)], "zcdp")
+    mus = together(
+        space, [Part(f, 1 / s, line) for f, s in zip(numbers, scales, strict=True)], "gdp"
+    )
+    rhos = together(
+        space,
+        [Part(f, 1 / (2 * s * s), line) for f, s in zip(numbers, scales, strict=True)],
+        "zcdp",
+    )
     for a, b in pairs_of(space):
         one, other = space.databases[a], space.databases[b]
         square = sum(((f(one) - f(other)) / s) ** 2 for f, s in zip(numbers, scales, strict=True))
         assert mus.loss(one, other) == pytest.approx(math.sqrt(square), rel=1e-12)
         assert rhos.loss(one, other) == pytest.approx(square / 2, rel=1e-12)
-    promised = together(space, [Part(f, pf.Gdp(1 / s), line) for f, s in zip(numbers, scales, strict=True)])
+    promised = together(
+        space, [Part(f, pf.Gdp(1 / s), line) for f, s in zip(numbers, scales, strict=True)]
+    )
     assert promised.promise == pf.Gdp(mus.promise)
 
 
@@ -180,10 +219,16 @@ def test_zero_concentrated_losses(seed):
     reads = CLASSES["one row replaced"][2]
     laws, parts, joint = laws_of(space, reads, seed)
     rhos = [
-        max(renyi(law[part[a]], law[part[b]], alpha) / alpha for a, b in neighbours_in(space) for alpha in orders)
+        max(
+            renyi(law[part[a]], law[part[b]], alpha) / alpha
+            for a, b in neighbours_in(space)
+            for alpha in orders
+        )
         for law, part in zip(laws, parts, strict=True)
     ]
-    found = together(space, [Part(read, rho) for read, rho in zip(reads, rhos, strict=True)], "zcdp")
+    found = together(
+        space, [Part(read, rho) for read, rho in zip(reads, rhos, strict=True)], "zcdp"
+    )
     for a, b in neighbours_in(space):
         kept = found.loss(space.databases[a], space.databases[b])
         assert max(renyi(joint[a], joint[b], alpha) / alpha for alpha in orders) <= kept + 1e-12
@@ -199,7 +244,10 @@ def test_ii_9_parallel_composition_does_not_hold_for_replacements():
     assert found.loss(("a", "b", "b"), ("a", "b", "c")) == 0
     assert found.loss(("a", "b", "b"), ("b", "b", "b")) == math.inf == found.promise
     with pytest.raises(pf.Refused, match="reveal which of two neighbouring data sets"):
-        _ = together(Space.of(OF_THREE, bounded), [Part(part.reads, pf.Pure(0), everything) for part in counts]).promise
+        _ = together(
+            Space.of(OF_THREE, bounded),
+            [Part(part.reads, pf.Pure(0), everything) for part in counts],
+        ).promise
     with pytest.raises(pf.Refused, match="some data sets of the class are not"):
         Space.of(everything.databases, bounded)
 
@@ -208,17 +256,26 @@ def test_ii_9_parallel_composition_does_not_hold_for_replacements():
 def test_iv_2_ambulances_near_hospitals():
     """Two counts and the closest ambulance of two districts: at most d_U + 2·L (IV.2)."""
     districts, hospitals = [(0.0, 1.0, 2.0), (10.0, 11.5, 12.0)], [0.5, 12.0]
-    every = [one + other for one, other in itertools.product(*[tables(places, (1, 2)) for places in districts])]
+    every = [
+        one + other
+        for one, other in itertools.product(*[tables(places, (1, 2)) for places in districts])
+    ]
     space = Space.of(every, unbounded)
     groups = Partition(districts)
     counts = Space.of(tables(districts[0] + districts[1], range(3)), unbounded)
-    line = Space([place for places in districts for place in places], lambda one, other: abs(one - other))
+    line = Space(
+        [place for places in districts for place in places], lambda one, other: abs(one - other)
+    )
 
     def closest(at):
-        return lambda table: min(groups.part(at)(table), key=lambda place: (abs(place - hospitals[at]), place))
+        return lambda table: min(
+            groups.part(at)(table), key=lambda place: (abs(place - hospitals[at]), place)
+        )
 
     found = together(
-        space, [Part(groups.part(at), 1.0, counts) for at in (0, 1)] + [Part(closest(at), 1.0, line) for at in (0, 1)]
+        space,
+        [Part(groups.part(at), 1.0, counts) for at in (0, 1)]
+        + [Part(closest(at), 1.0, line) for at in (0, 1)],
     )
     for one, other in itertools.combinations(every, 2):
         moved = sum(abs(closest(at)(one) - closest(at)(other)) for at in (0, 1))
@@ -239,16 +296,22 @@ def test_iv_5_and_vi_8_ambulances_of_several_hospitals():
     found = together(space, parts)
     assert found.promise == pf.Pure(3.0)
     assert all(
-        found.loss(a, b).epsilon <= 3 * space.distance(a, b) for a, b in itertools.combinations(space.databases, 2)
+        found.loss(a, b).epsilon <= 3 * space.distance(a, b)
+        for a, b in itertools.combinations(space.databases, 2)
     )
     assert pf.granularity.Overlapping(4, most=3).total([pf.Pure(1.0)] * 4) == pf.Pure(3.0)
 
     rows = [(0, 1, 2), (3, 4, 5), (4, 5, 6)]
     space = Space.of(tables(rows, [2]), bounded)
-    found = together(space, [Part(works_for(hospital), pf.Approx(1.0, 1e-5)) for hospital in range(7)])
+    found = together(
+        space, [Part(works_for(hospital), pf.Approx(1.0, 1e-5)) for hospital in range(7)]
+    )
     assert found.promise.epsilon == 6.0
     assert found.promise.delta == pytest.approx(6e-5)
-    assert pf.granularity.Overlapping(7, most=3).total([pf.Approx(1.0, 1e-5)] * 7, bounded) == found.promise
+    assert (
+        pf.granularity.Overlapping(7, most=3).total([pf.Approx(1.0, 1e-5)] * 7, bounded)
+        == found.promise
+    )
 
 
 def test_iv_14_districts_and_replacements():
@@ -274,7 +337,11 @@ def test_iv_15_the_distance_of_what_is_read_is_less_than_printed():
         left, right = seen(one), seen(other)
         gone = sum(max(left.count(row) - right.count(row), 0) for row in "ab")
         came = sum(max(right.count(row) - left.count(row), 0) for row in "ab")
-        assert found.loss(one, other) == max(gone, came) <= min(space.distance(one, other), gone + came)
+        assert (
+            found.loss(one, other)
+            == max(gone, came)
+            <= min(space.distance(one, other), gone + came)
+        )
         smaller += max(gone, came) < min(space.distance(one, other), gone + came)
     everywhere = Space(
         tables("abc", range(4)), bounded.steps
@@ -290,7 +357,9 @@ def test_vi_25_gaussian_distances_of_two_groups():
     found = together(space, [Part(groups.part(at), 1.0, space) for at in (0, 1)], "gdp")
     assert found.loss(("a", "a", "b"), ("a",)) == pytest.approx(math.sqrt(2), rel=1e-15)
     assert found.promise == 1.0
-    assert all(found.loss(a, b) <= space.distance(a, b) for a, b in itertools.combinations(TABLES, 2))
+    assert all(
+        found.loss(a, b) <= space.distance(a, b) for a, b in itertools.combinations(TABLES, 2)
+    )
 
 
 def test_a_4_the_difference_of_tables_commutes_with_every_partition():
@@ -321,8 +390,13 @@ def test_iv_7_and_a_6_partitions_by_place_are_compatible_with_replacements_in_pl
     reads = [lambda rows: rows[:1], lambda rows: rows[1:]]
     assert compatible(space, reads)
     parts = [Space.of({read(rows) for rows in IN_ORDER}, in_place) for read in reads]
-    assert all(pf.granularity.sensitivity(read, space, part) == 1 for read, part in zip(reads, parts, strict=True))
-    found = together(space, [Part(read, e, part) for read, e, part in zip(reads, (0.3, 0.7), parts, strict=True)])
+    assert all(
+        pf.granularity.sensitivity(read, space, part) == 1
+        for read, part in zip(reads, parts, strict=True)
+    )
+    found = together(
+        space, [Part(read, e, part) for read, e, part in zip(reads, (0.3, 0.7), parts, strict=True)]
+    )
     assert found.promise == Partition(2).total([0.3, 0.7], in_place) == 0.7
     assert found.loss(("a", "a", "a"), ("b", "b", "a")) == 1.0
 
@@ -333,11 +407,14 @@ def test_vii_2_and_3_no_mechanism_keeps_less_than_the_whole(seed):
     rng = np.random.default_rng(seed)
     space = Space.of(TABLES, unbounded)
     first = random_laws(rng, [rows_in("a")(table) for table in TABLES])
-    later = [random_laws(rng, [size(table) for table in TABLES]) for _ in range(3)]  # which one, the first output says
+    later = [
+        random_laws(rng, [size(table) for table in TABLES]) for _ in range(3)
+    ]  # which one, the first output says
     for a, b in pairs_of(space):
         p, q = (first[rows_in("a")(TABLES[at])] for at in (a, b))
         whole, other = (
-            np.concatenate([law[s] * later[s][size(TABLES[at])] for s in range(3)]) for law, at in ((p, a), (q, b))
+            np.concatenate([law[s] * later[s][size(TABLES[at])] for s in range(3)])
+            for law, at in ((p, a), (q, b))
         )
         exact = log_ratio(whole, other)
         assert log_ratio(p, q) <= exact + 1e-12

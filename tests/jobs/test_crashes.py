@@ -123,7 +123,11 @@ def test_stopped_at_some_lines(tmp_path):
 def test_stopped_at_some_lines_while_it_is_sent_again(tmp_path):
     """Stopped by Ctrl-C while a folder is mended, a run is ended by the next, which draws nothing."""
     story = Story(tmp_path)
-    places = [place for place in story.places(story.sent_before) if place.startswith(("durable_files.py", "files.py"))]
+    places = [
+        place
+        for place in story.places(story.sent_before)
+        if place.startswith(("durable_files.py", "files.py"))
+    ]
     stopped(story, places[::3], story.sent_before)
 
 
@@ -145,7 +149,9 @@ def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
     for label in jobs.days(2):
         jobs.arrive(job, label)
     whole = pl.read_parquet(tmp_path / "data" / "2025-11-01.parquet")
-    whole.filter(pl.col("hour").dt.hour() < 5).write_parquet(tmp_path / "data" / "2025-11-01.parquet")
+    whole.filter(pl.col("hour").dt.hour() < 5).write_parquet(
+        tmp_path / "data" / "2025-11-01.parquet"
+    )
     with pytest.raises(KeyboardInterrupt), jobs.Tracer(jobs.stop, "publish.py:draw_release"):
         job.run("2025-11-01")
     jobs.arrive(job, "2025-11-01")
@@ -154,7 +160,11 @@ def test_a_cost_that_is_paid_for_rows_that_changed(tmp_path, monkeypatch):
     assert job.run("2025-11-01", revision=2).drawn
     assert list(job.catch_up()) == []
     assert job.missed() == job.missed("2025-11-01") == []
-    assert jobs.states(job) == {"2025-11-01": "reserved", "2025-11-01.2": "committed", "2025-11-02": "committed"}
+    assert jobs.states(job) == {
+        "2025-11-01": "reserved",
+        "2025-11-01.2": "committed",
+        "2025-11-02": "committed",
+    }
 
 
 def stories(place, *changes, again=False, every=1):
@@ -172,7 +182,12 @@ def stories(place, *changes, again=False, every=1):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "every"),
-    [([], 24), ([PAGE], 128), ([CSV], 40), *nightly([([], 8), ([PAGE], 64), ([CSV], 20)], unpack=True)],
+    [
+        ([], 24),
+        ([PAGE], 128),
+        ([CSV], 40),
+        *nightly([([], 8), ([PAGE], 64), ([CSV], 20)], unpack=True),
+    ],
     ids=["", "page", "csv", "more", "page, more", "csv, more"],
 )
 def test_stopped_at_more_lines(tmp_path, changes, every):

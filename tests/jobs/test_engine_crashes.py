@@ -24,9 +24,15 @@ def farm():
 
 def made(place, source, ledger="ledger.db"):
     """Write a job with a source of an engine, and a table of SQLite for its releases."""
-    job = jobs.made(place, (r'function = "job.py:rows"', source), (r'address = "ledger.db"', f'address = "{ledger}"'))
+    job = jobs.made(
+        place,
+        (r'function = "job.py:rows"', source),
+        (r'address = "ledger.db"', f'address = "{ledger}"'),
+    )
     text = job.path.read_text()
-    job.path.write_text(re.sub(r"\[sink\].*?\[schedule\]", lambda _: f"[sink]\n{SINK}", text, flags=re.DOTALL))
+    job.path.write_text(
+        re.sub(r"\[sink\].*?\[schedule\]", lambda _: f"[sink]\n{SINK}", text, flags=re.DOTALL)
+    )
     return Job.read(job.path)
 
 
@@ -44,7 +50,9 @@ def published(job):
     with sa.create_engine(f"sqlite:///{path}", poolclass=sa.NullPool).connect() as connection:
         if not sa.inspect(connection).has_table("meters_releases"):
             return {}
-        entries = dict(connection.execute(sa.text("SELECT release_id, entry FROM meters_releases")).all())
+        entries = dict(
+            connection.execute(sa.text("SELECT release_id, entry FROM meters_releases")).all()
+        )
         rows = connection.execute(
             sa.text('SELECT release_id, district, "load", peaks FROM meters ORDER BY 1, row_number')
         )

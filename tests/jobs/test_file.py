@@ -133,12 +133,19 @@ def test_one_promise(text):
 )
 def test_promises_of_every_kind(table, kind):
     """Which keys there are says which kind of guarantee it is."""
-    assert read_text(changed(("epsilon = 0.5", table)), "job.toml").plan_arguments["guarantee"] == kind
+    assert (
+        read_text(changed(("epsilon = 0.5", table)), "job.toml").plan_arguments["guarantee"] == kind
+    )
 
 
 @pytest.mark.parametrize(
     ("table", "kind"),
-    [("", "Pure"), ("delta = 1e-6", "Approx"), ("alpha = 4", "Renyi"), ("alpha = 4\ndelta = 1e-6", "ApproxRenyi")],
+    [
+        ("", "Pure"),
+        ("delta = 1e-6", "Approx"),
+        ("alpha = 4", "Renyi"),
+        ("alpha = 4\ndelta = 1e-6", "ApproxRenyi"),
+    ],
 )
 def test_accuracies_of_every_kind(table, kind):
     """An accuracy says which kind of guarantee is sought in the same way."""
@@ -151,7 +158,10 @@ def test_accuracies_of_every_kind(table, kind):
 def test_variables_come_from_the_environment(monkeypatch):
     """A password needs not stand in a file; a variable that is not set is named."""
     monkeypatch.setenv("LEDGER_PASSWORD", "s3cret$")
-    assert with_variables("postgresql://me:${LEDGER_PASSWORD}@host/db") == "postgresql://me:s3cret$@host/db"
+    assert (
+        with_variables("postgresql://me:${LEDGER_PASSWORD}@host/db")
+        == "postgresql://me:s3cret$@host/db"
+    )
     monkeypatch.delenv("LEDGER_PASSWORD")
     with pytest.raises(pf.UsageError, match="no variable 'LEDGER_PASSWORD'"):
         with_variables("postgresql://me:${LEDGER_PASSWORD}@host/db")
@@ -172,7 +182,9 @@ def test_the_schema_knows_every_key():
     """Each key of the typed file is in the schema, which forbids all others."""
     found = schema()
     parts = found["$defs"]
-    assert set(parts["JobFile"]["properties"]) == {field.name for field in msgspec.structs.fields(JobFile)}
+    assert set(parts["JobFile"]["properties"]) == {
+        field.name for field in msgspec.structs.fields(JobFile)
+    }
     assert all(part["additionalProperties"] is False for part in parts.values())
     assert json.loads(json.dumps(found)) == found
 

@@ -34,14 +34,20 @@ def folders(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("path", ["data/", "data/**/*.parquet", "data/day=*/region=*/part-*.parquet"])
+@pytest.mark.parametrize(
+    "path", ["data/", "data/**/*.parquet", "data/day=*/region=*/part-*.parquet"]
+)
 def test_folders_are_columns_of_declared_types(path, folders):
     """What the names of folders say are columns, in the types that the file says."""
     found = rows_of(folders, path=path, hive=True, columns=TYPES)
     assert found.collect_schema() == {"level": pl.Int64, "day": pl.Date, "region": pl.String}
-    counts = found.group_by("day", "region").agg(pl.col("level").sum()).sort("day", "region").collect()
+    counts = (
+        found.group_by("day", "region").agg(pl.col("level").sum()).sort("day", "region").collect()
+    )
     assert counts.rows() == [
-        (day, region, number**2) for number, day in enumerate(DAYS, 1) for region in ("north", "south/west")
+        (day, region, number**2)
+        for number, day in enumerate(DAYS, 1)
+        for region in ("north", "south/west")
     ]
     texts = rows_of(folders, path=path, hive=True, columns={"day": "text", "region": "text"})
     assert texts.collect()["day"].unique().sort().to_list() == [str(day) for day in DAYS]
@@ -51,7 +57,9 @@ def test_one_period_reads_its_folder_alone(folders):
     """A path with the period's name, or a form of it, leaves other folders alone."""
     (folders / "data" / part(DAYS[1], "north")).write_bytes(b"no Parquet")
     for path in ("data/day={period}/", "data/day={period:%Y-%m}-{period:%d}/**/*.parquet"):
-        assert rows_of(folders, path=path, hive=True, columns=TYPES).collect()["level"].to_list() == [1, 1]
+        assert rows_of(folders, path=path, hive=True, columns=TYPES).collect()[
+            "level"
+        ].to_list() == [1, 1]
 
 
 def test_forms_of_a_period():
@@ -79,7 +87,9 @@ def test_folders_of_no_value_and_of_another_type(folders):
     none = folders / "data" / part("__HIVE_DEFAULT_PARTITION__", "north")
     none.parent.mkdir(parents=True)
     pl.DataFrame({"level": [3]}).write_parquet(none)
-    assert rows_of(folders, path="data/", hive=True, columns=TYPES).collect()["day"].null_count() == 1
+    assert (
+        rows_of(folders, path="data/", hive=True, columns=TYPES).collect()["day"].null_count() == 1
+    )
     with pytest.raises(pf.SourceError) as caught:
         rows_of(folders, path="data/", hive=True, columns={"day": "integer", "region": "text"})
     assert "2026" not in str(caught.value)
@@ -87,7 +97,9 @@ def test_folders_of_no_value_and_of_another_type(folders):
 
 def test_folders_of_different_kinds(folders):
     """Files in folders of other columns than the rest are refused, instead of read by half."""
-    pl.DataFrame({"level": [3]}).write_parquet(folders / "data" / "day=2026-11-20" / "beside.parquet")
+    pl.DataFrame({"level": [3]}).write_parquet(
+        folders / "data" / "day=2026-11-20" / "beside.parquet"
+    )
     with pytest.raises(pf.UsageError, match="folders of other columns"):
         rows_of(folders, path="data/", hive=True, columns=TYPES)
 
@@ -117,13 +129,27 @@ def bucket():
 
 def test_rows_of_an_object_store(bucket, tmp_path):
     """Rows come from a bucket as from a folder: a period's folder, all of them, and its columns."""
-    found = rows_of(tmp_path, path="s3://meters/data/day={period}/*.parquet", options=bucket.options)
+    found = rows_of(
+        tmp_path, path="s3://meters/data/day={period}/*.parquet", options=bucket.options
+    )
     assert found.collect().rows() == [(1,)]
-    every = rows_of(tmp_path, path="s3://meters/data/", hive=True, columns={"day": "date"}, options=bucket.options)
+    every = rows_of(
+        tmp_path,
+        path="s3://meters/data/",
+        hive=True,
+        columns={"day": "date"},
+        options=bucket.options,
+    )
     assert every.collect_schema() == {"level": pl.Int64, "day": pl.Date}
     assert sorted(every.collect().rows()) == [(1, DAYS[0]), (2, DAYS[1]), (2, DAYS[1])]
     with pytest.raises(pf.UsageError, match="folders are not declared"):
-        rows_of(tmp_path, path="s3://meters/data/", hive=True, columns={"dya": "date"}, options=bucket.options)
+        rows_of(
+            tmp_path,
+            path="s3://meters/data/",
+            hive=True,
+            columns={"dya": "date"},
+            options=bucket.options,
+        )
 
 
 @pytest.mark.parametrize(
@@ -150,7 +176,9 @@ def test_what_an_object_store_says_is_not_told(path, change, bucket, tmp_path):
 @pytest.mark.slow
 def test_credentials_come_from_the_environment_and_stay_there(bucket, tmp_path, monkeypatch):
     """A job reads with credentials that it looks up; no file that it writes, and no text of it, has them."""
-    options = "\n".join(f"{name} = {value!r}" for name, value in bucket.options.items() if "secret" not in name)
+    options = "\n".join(
+        f"{name} = {value!r}" for name, value in bucket.options.items() if "secret" not in name
+    )
     (tmp_path / "job.toml").write_text(
         'name = "s3"\nbuild = "own.py:build"\n[source]\npath = "s3://meters/data/day={period}/*.parquet"\n'
         f"[source.options]\n{options}\naws_secret_access_key = '${{STORE_SECRET}}'\n"
@@ -170,7 +198,13 @@ def test_credentials_come_from_the_environment_and_stay_there(bucket, tmp_path, 
     monkeypatch.setenv("STORE_SECRET", object_store.SECRET)
     plan = job.plan("2026-11-20")
     assert job.run("2026-11-20").state == "released"
-    texts = [repr(job.file), repr(job), str(plan.certificate), plan.request.frame.explain(), repr(plan)]
+    texts = [
+        repr(job.file),
+        repr(job),
+        str(plan.certificate),
+        plan.request.frame.explain(),
+        repr(plan),
+    ]
     assert not any(object_store.SECRET in text or "STORE_SECRET" in text for text in texts)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) >= 6

@@ -23,7 +23,9 @@ def stop(*_):
 
 def entries(job):
     account = job.account()
-    return [] if account is None else [(entry.release_id, entry.state) for entry in account.history()]
+    return (
+        [] if account is None else [(entry.release_id, entry.state) for entry in account.history()]
+    )
 
 
 @pytest.mark.slow
@@ -61,7 +63,9 @@ def test_what_was_released_stays_though_everything_else_is_gone(make):
     """A period that was released is given again without its rows, and without a plan of its own."""
     job = make()
     first = job.run(DAY)
-    gone = make("def rows(period): raise OSError('gone')\ndef build(frame, period): raise OSError('gone')")
+    gone = make(
+        "def rows(period): raise OSError('gone')\ndef build(frame, period): raise OSError('gone')"
+    )
     assert gone.run(DAY).release.to_bytes() == first.release.to_bytes()
 
 
@@ -83,7 +87,11 @@ def test_a_revision_is_a_release_of_its_own(make):
 def test_sinks(form, make):
     """A release is written in the form that is asked for, with its certificate beside it."""
     ran = make(form=form).run(DAY)
-    assert {path.name for path in ran.folder.iterdir()} >= {f"release.{form}", f"intervals.{form}", "certificate.json"}
+    assert {path.name for path in ran.folder.iterdir()} >= {
+        f"release.{form}",
+        f"intervals.{form}",
+        "certificate.json",
+    }
     read = pf.Release.read(ran.folder)
     assert read.frame.equals(ran.release.frame)
     assert read.certificate == ran.release.certificate
@@ -212,7 +220,9 @@ def test_periods_that_are_not_over_or_not_the_jobs(make):
     assert str(job.period(None, now)) == DAY
     assert str(job.period(dt.date(2026, 10, 19), now)) == "2026-10-19"
     assert str(job.period(dt.datetime(2026, 10, 19, 23, tzinfo=dt.UTC), now)) == "2026-10-19"
-    with pytest.raises(pf.UsageError, match="2026-10-21 is not over: it ends at 2026-10-22T00:00:00"):
+    with pytest.raises(
+        pf.UsageError, match="2026-10-21 is not over: it ends at 2026-10-22T00:00:00"
+    ):
         job.period("2026-10-21", now)
     with pytest.raises(pf.UsageError, match="a week in 'UTC'"):
         job.period(pf.Period.read("2026-W40", "week"), now)
@@ -223,7 +233,10 @@ def test_periods_that_are_not_over_or_not_the_jobs(make):
 @pytest.mark.parametrize(
     ("python", "told"),
     [
-        ("def build(frame, period): raise KeyError('4711')", r"build\(\) failed: KeyError in own.py, line \d+"),
+        (
+            "def build(frame, period): raise KeyError('4711')",
+            r"build\(\) failed: KeyError in own.py, line \d+",
+        ),
         ("def build(frame, period): return frame", "returns LazyFrame"),
         ("def build(frame, period): return None", "returns NoneType"),
         ("def build(frame): return None", "failed: TypeError"),
@@ -294,8 +307,12 @@ def test_a_cost_that_is_paid_is_used(make, monkeypatch):
 @pytest.mark.slow
 def test_catching_up_goes_on_past_rows_that_are_missing(make, monkeypatch):
     """A period whose rows cannot be read is told at the end, and holds up none of the others."""
-    job = make("def rows(period, real=rows): return real(period).filter(pl.col('hour').dt.day() != 12)")
-    monkeypatch.setattr(room, "last_complete", lambda every, zone, _: pf.Period.read("2026-10-15", every, zone))
+    job = make(
+        "def rows(period, real=rows): return real(period).filter(pl.col('hour').dt.day() != 12)"
+    )
+    monkeypatch.setattr(
+        room, "last_complete", lambda every, zone, _: pf.Period.read("2026-10-15", every, zone)
+    )
     found = []
     with pytest.raises(pf.SourceError, match="2026-10-12"):
         found.extend(str(ran.period) for ran in job.catch_up("2026-10-10"))
@@ -307,7 +324,11 @@ def test_the_ledger_may_be_named_by_the_environment(make, monkeypatch, tmp_path)
     monkeypatch.setenv("LEDGERS", str(tmp_path / "elsewhere"))
     (tmp_path / "elsewhere").mkdir()
     job = make()
-    text = (tmp_path / "job.toml").read_text().replace("[ledger]", '[ledger]\naddress = "${LEDGERS}/own.db"')
+    text = (
+        (tmp_path / "job.toml")
+        .read_text()
+        .replace("[ledger]", '[ledger]\naddress = "${LEDGERS}/own.db"')
+    )
     (tmp_path / "job.toml").write_text(text)
     pf.Job.read(job.path).run(DAY)
     assert (tmp_path / "elsewhere" / "own.db").exists()
@@ -333,7 +354,9 @@ def test_a_page_that_cannot_be_made_holds_nothing_up(make, monkeypatch):
         broken.setattr(pf.Release, "page", lambda *_, **__: 1 / 0)
         ran = job.run(DAY)
     assert ran.state == "released"
-    assert ran.notes == ("the report could not be written: its making stopped with ZeroDivisionError.",)
+    assert ran.notes == (
+        "the report could not be written: its making stopped with ZeroDivisionError.",
+    )
     assert pl.read_parquet(ran.folder / "release.parquet").equals(ran.release.frame)
     assert job.run(DAY).notes == ()
     assert (ran.folder / PAGE).exists()

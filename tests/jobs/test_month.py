@@ -41,7 +41,9 @@ class Nights:
     def __init__(self, job, farm, seed):
         self.job, self.farm, self.rng = job, farm, random.Random(seed)  # noqa: S311 - when to crash, no noise
         self.seen, self.late = jobs.Seen(job), []
-        self.lines = farm.run(jobs.made(job.folder / "other"), period=FIRST, count=True).words[-1]["lines"]
+        self.lines = farm.run(jobs.made(job.folder / "other"), period=FIRST, count=True).words[-1][
+            "lines"
+        ]
 
     def night(self, label, trouble):
         """Let the rows of a day come, unless they are late; let something happen; look at what is there."""
@@ -63,11 +65,16 @@ class Nights:
         sink = msgspec.structs.replace(self.job.file.sink, report=True)
         job = dataclasses.replace(self.job, file=msgspec.structs.replace(self.job.file, sink=sink))
         assert self.fine(label, job).notes == ()
-        assert jobs.whole(self.job.folder_of(label)) == jobs.WHOLE | {"evidence.json", "report.html"}
+        assert jobs.whole(self.job.folder_of(label)) == jobs.WHOLE | {
+            "evidence.json",
+            "report.html",
+        }
 
     def killed(self, label):
         """Kill the run before any line, then run again."""
-        found = self.farm.run(self.job, period=label, crash="kill", line=self.rng.randint(1, self.lines))
+        found = self.farm.run(
+            self.job, period=label, crash="kill", line=self.rng.randint(1, self.lines)
+        )
         assert found.code in {0, -signal.SIGKILL}
         self.seen.words(found.words)
         self.seen.look(label)
@@ -103,7 +110,10 @@ class Nights:
         numbers = [self.farm.start(self.job, period=label)]
         numbers.append(self.farm.start(self.job, period=label, after=self.rng.uniform(0.1, 0.4)))
         found = []
-        threads = [threading.Thread(target=lambda: found.append(Job.read(self.job.path).run(label))) for _ in range(2)]
+        threads = [
+            threading.Thread(target=lambda: found.append(Job.read(self.job.path).run(label)))
+            for _ in range(2)
+        ]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
@@ -129,7 +139,12 @@ class Nights:
 
         if attempts < self.job.file.retries.attempts:
             ran = self.job.run(label, wait=waited)
-            assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, True, True, attempts)
+            assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (
+                attempts + 1,
+                True,
+                True,
+                attempts,
+            )
             self.seen.gave(label, jobs.digest(ran.release))
             return
         with pytest.raises(pf.SinkError):
@@ -151,7 +166,12 @@ class Nights:
         with mock.patch.object(folder_sink, "send", full):
             if attempts < self.job.file.retries.attempts:
                 ran = self.job.run(label, wait=self.waited)
-                assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (attempts + 1, False, True, attempts)
+                assert (ran.attempts, ran.drawn, ran.sent, len(ran.notes)) == (
+                    attempts + 1,
+                    False,
+                    True,
+                    attempts,
+                )
                 self.seen.gave(label, jobs.digest(ran.release))
                 return
             with pytest.raises(pf.SinkError):
@@ -202,7 +222,9 @@ def forecast_of(job, label):
     plan, charged = job.plan(label), job.file.ledger
     with job.ledger() as ledger:
         limit = charged.limit.guarantee
-        account = ledger.open(charged.account, plan.request.scenario, limit=limit, dataset=charged.dataset)
+        account = ledger.open(
+            charged.account, plan.request.scenario, limit=limit, dataset=charged.dataset
+        )
         return account.forecast(plan, every=job.every, until="30d")
 
 

@@ -53,13 +53,19 @@ def test_the_name_of_gawm_leaves_room_for_noise_with_a_delta_of_its_own():
 
 def test_gawm_without_a_delta_is_refused_with_a_way_on():
     """A guarantee without a delta has none for GAWM to leave out."""
-    with pytest.raises(pf.UsageError, match=r"no δ to leave out(.|\n)*try: pf.Approx\(epsilon, 1e-6\)"):
+    with pytest.raises(
+        pf.UsageError, match=r"no δ to leave out(.|\n)*try: pf.Approx\(epsilon, 1e-6\)"
+    ):
         BATCH.plan(pf.Renyi(4, 1.0), bound="gawm")
 
 
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [({"noise": "cauchi"}, "cauchy"), ({"bound": "gavm"}, "gawm"), ({"bound": ["gwm", "dagvm"]}, "dagwm")],
+    [
+        ({"noise": "cauchi"}, "cauchy"),
+        ({"bound": "gavm"}, "gawm"),
+        ({"bound": ["gwm", "dagvm"]}, "dagwm"),
+    ],
 )
 def test_misspelt_names_are_answered_with_the_nearest(given, meant):
     """An error asks what was meant."""
@@ -73,7 +79,10 @@ def test_tables_of_a_job_file_have_numbers():
     noise = BATCH.plan(GUARANTEE, noise=arguments["noise"]).noises["on_sum"]
     assert isinstance(noise, pf.GeneralizedCauchy)
     assert noise.k == 4
-    assert job('noise = { family = "staircase", epsilon = 2.0, gamma = 0.5 }')["noise"](1.0).gamma == 0.5
+    assert (
+        job('noise = { family = "staircase", epsilon = 2.0, gamma = 0.5 }')["noise"](1.0).gamma
+        == 0.5
+    )
     assert job('noise = { family = "laplace" }')["noise"] is pf.Laplace
     assert job('bound = { name = "gawm", delta = 1e-3 }')["bound"] == pf.GAWM(1e-3)
     assert job('bound = { name = "gawm" }')["bound"] == "gawm"
@@ -103,14 +112,20 @@ def test_mistakes_in_a_job_file_are_answered_with_what_was_meant(line, told):
 def test_editors_know_the_tables():
     """The schema of job files offers a name or a table."""
     tables = schema()["$defs"]["JobFile"]["properties"]
-    assert {kind.get("$ref", "").rpartition("/")[2] for kind in tables["noise"]["anyOf"]} >= {"NoiseTable"}
-    assert {kind.get("$ref", "").rpartition("/")[2] for kind in tables["bound"]["anyOf"]} >= {"BoundTable"}
+    assert {kind.get("$ref", "").rpartition("/")[2] for kind in tables["noise"]["anyOf"]} >= {
+        "NoiseTable"
+    }
+    assert {kind.get("$ref", "").rpartition("/")[2] for kind in tables["bound"]["anyOf"]} >= {
+        "BoundTable"
+    }
 
 
 @pytest.mark.slow
 def test_a_plan_is_compared_with_gawm_by_the_delta_of_the_guarantee():
     """The row of GAWM has the scale that the plan would have by its name; the plan's own bound is always a row."""
-    prior = pf.Table({"ill": [0, 0, 1, 1], "kw": [0, 1, 1, 50], "probability": [0.25, 0.25, 0.495, 0.005]})
+    prior = pf.Table(
+        {"ill": [0, 0, 1, 1], "kw": [0, 1, 1, 50], "probability": [0.25, 0.25, 0.495, 0.005]}
+    )
     scenario = pf.Scenario(pf.Secret("ill", domain=[0, 1]), prior)
     frame = pl.DataFrame({"ill": [0, 1], "kw": [1, 50]})
     asked = pf.protect(frame, scenario).private_sum("kw")
@@ -118,6 +133,8 @@ def test_a_plan_is_compared_with_gawm_by_the_delta_of_the_guarantee():
     plan = asked.plan(guarantee, noise="laplace", row_privacy=False)
     rows = {row["bound"]: row for row in plan.compare().to_dicts()}
     named = asked.plan(guarantee, noise="laplace", bound="gawm", row_privacy=False)
-    assert rows[repr(named.calibration.bound)]["scale"] == pytest.approx(named.noises["kw_sum"].scale)
+    assert rows[repr(named.calibration.bound)]["scale"] == pytest.approx(
+        named.noises["kw_sum"].scale
+    )
     own = asked.plan(guarantee, noise="laplace", bound=pf.GAWM(0.012), row_privacy=False)
     assert repr(pf.GAWM(0.012)) in own.compare()["bound"].to_list()

@@ -71,7 +71,10 @@ ORCHESTRATORS = {
         run="dagster asset materialize -f dagster_daily.py --select published --partition {day}",
     ),
     "prefect": Orchestrator(
-        packages=("prefect==3.8.8", "fastapi==0.150.0"),  # newer ones lack an argument that this server passes
+        packages=(
+            "prefect==3.8.8",
+            "fastapi==0.150.0",
+        ),  # newer ones lack an argument that this server passes
         recipe="prefect_daily.py",
         wait=("retry_delay_seconds=300", "retry_delay_seconds=0"),
         run=f'python -c "{FLOW}"',
@@ -119,10 +122,20 @@ def run(request, tmp_path):
 def installed(orchestrator, place):
     """Return the programs of an environment that has this tree, as its users would install it, and the orchestrator."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", place / "bin" / "python", "--disable-pip-version-check"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        place / "bin" / "python",
+        "--disable-pip-version-check",
+    ]
     wanted = [ROOT, *engines(), *orchestrator.packages]
     result = subprocess.run(
-        [*pip, "install", "--quiet", "--no-compile", *wanted], capture_output=True, text=True, check=False
+        [*pip, "install", "--quiet", "--no-compile", *wanted],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if result.returncode and not os.environ.get("CI"):
         pytest.skip(f"pip could not install {orchestrator.packages[0]}: {result.stderr[-300:]}")
@@ -132,7 +145,9 @@ def installed(orchestrator, place):
 
 def engines():
     """Return our own dependencies in the versions that are tested together; an orchestrator has others of its own."""
-    needs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
     names = {need.partition(">=")[0].lower() for need in needs}
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return [pin for pin in pins if pin.partition("==")[0].lower() in names]
@@ -147,7 +162,9 @@ class Runner:
         dags.mkdir(parents=True)
         recipe = (RECIPES / orchestrator.recipe).read_text(encoding="utf-8")
         assert orchestrator.wait[0] in recipe
-        (dags / orchestrator.recipe).write_text(recipe.replace(*orchestrator.wait), encoding="utf-8")
+        (dags / orchestrator.recipe).write_text(
+            recipe.replace(*orchestrator.wait), encoding="utf-8"
+        )
         (self.home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n", encoding="utf-8")
         if orchestrator.prepare:
             assert self.start(orchestrator.prepare) == 0
@@ -197,7 +214,11 @@ def job_in(folder, failures=0, limit=1.0):
 def states(job, day):
     """Return the states of what a ledger has of a day."""
     account = job.account()
-    return [entry.state for entry in account.history() if entry.release_id == job.id_of(day)] if account else []
+    return (
+        [entry.state for entry in account.history() if entry.release_id == job.id_of(day)]
+        if account
+        else []
+    )
 
 
 def tries(job, day):
@@ -211,7 +232,11 @@ def test_recipe_names_what_is_there_and_says_how_it_runs(recipe):
     assert recipe.name in {orchestrator.recipe for orchestrator in ORCHESTRATORS.values()}
     assert recipe.name in PAGE
     tree = ast.parse(recipe.read_text(encoding="utf-8"))
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_door(node.value)}
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and is_door(node.value)
+    }
     assert all(hasattr(pf, name) for name in used)
     assert used >= {kind.__name__ for kind in AGAIN}
     assert "PostgreSQL" in (ast.get_docstring(tree) or "")
@@ -233,7 +258,11 @@ def test_page_shows_the_recipes_as_they_are():
 def test_page_tries_again_by_the_codes_of_the_command_line():
     """The table has the codes of the errors that may pass; timers and pods give up at those of all others."""
     rows = re.findall(r"^\| (\d+) \| `pf\.(\w+)` \|", PAGE, re.MULTILINE)
-    assert {getattr(pf, name): int(code) for code, name in rows} == {kind: EXITS[kind] for kind in AGAIN}
-    for_good = sorted(code for kind, code in EXITS.items() if kind not in (*AGAIN, KeyboardInterrupt))
+    assert {getattr(pf, name): int(code) for code, name in rows} == {
+        kind: EXITS[kind] for kind in AGAIN
+    }
+    for_good = sorted(
+        code for kind, code in EXITS.items() if kind not in (*AGAIN, KeyboardInterrupt)
+    )
     assert f"RestartPreventExitStatus={' '.join(map(str, for_good))}\n" in PAGE
     assert f"values: {for_good}\n" in PAGE

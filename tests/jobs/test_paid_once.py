@@ -12,7 +12,9 @@ DAY, NEXT = "2026-10-20", "2026-10-21"
 @pytest.fixture
 def today(monkeypatch):
     """The last period that is over is the 22nd of October."""
-    monkeypatch.setattr(room, "last_complete", lambda every, zone, _: pf.Period.read("2026-10-22", every, zone))
+    monkeypatch.setattr(
+        room, "last_complete", lambda every, zone, _: pf.Period.read("2026-10-22", every, zone)
+    )
 
 
 def entries(job):
@@ -38,7 +40,9 @@ def test_a_folder_of_another_ledger_or_job_is_refused_before_anything_is_paid(ma
     ran = job.run(DAY)
     text = job.path.read_text()
     for old, new in (('name = "hours"', 'name = "other"'), ("hours-2026", "another-account")):
-        (tmp_path / "other.toml").write_text(text.replace(old, new).replace("[ledger]", '[ledger]\ndataset = "b"'))
+        (tmp_path / "other.toml").write_text(
+            text.replace(old, new).replace("[ledger]", '[ledger]\ndataset = "b"')
+        )
         other = pf.Job.read(tmp_path / "other.toml")
         with pytest.raises(pf.UsageError, match="does not know"):
             other.run(DAY)
@@ -47,10 +51,14 @@ def test_a_folder_of_another_ledger_or_job_is_refused_before_anything_is_paid(ma
 
 
 @pytest.mark.parametrize("start", thinned(["sqlite:///", "sqlite+pysqlite:///"], 0.5))
-def test_a_ledger_is_where_the_file_says_from_wherever_it_is_run(start, make, tmp_path, monkeypatch):
+def test_a_ledger_is_where_the_file_says_from_wherever_it_is_run(
+    start, make, tmp_path, monkeypatch
+):
     """A relative address is relative to the job file, also as a URL: one account, not one for each folder."""
     job = make()
-    job.path.write_text(job.path.read_text().replace("[ledger]", f'[ledger]\naddress = "{start}own.db"'))
+    job.path.write_text(
+        job.path.read_text().replace("[ledger]", f'[ledger]\naddress = "{start}own.db"')
+    )
     (tmp_path / "away").mkdir()
     for place, day in ((tmp_path, DAY), (tmp_path / "away", NEXT)):
         monkeypatch.chdir(place)
@@ -86,7 +94,8 @@ def test_an_empty_variable_is_no_place(make, monkeypatch):
 def test_a_job_opens_its_account_with_a_part_of_delta_for_keys(make):
     """The account has it from its first release on; a part that is more than there is, is refused."""
     visits = (
-        "scenario = pf.Scenario(pf.Presence('meter', 'on', domain=[0, 1], rows=24), pf.Independent(), public=['hour'])"
+        "scenario = pf.Scenario(pf.Presence('meter', 'on', domain=[0, "
+        "1], rows=24), pf.Independent(), public=['hour'])"
     )
     job = make(visits, limit="3.0, delta = 1e-6")
     text = job.path.read_text()

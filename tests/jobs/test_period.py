@@ -12,7 +12,9 @@ import pufferflow as pf
 from pufferflow.jobs.period import last_complete
 
 KINDS = ["hour", "day", "week", "month"]
-MOMENTS = st.datetimes(dt.datetime.fromisoformat("1950-01-01"), dt.datetime.fromisoformat("2900-01-01"))
+MOMENTS = st.datetimes(
+    dt.datetime.fromisoformat("1950-01-01"), dt.datetime.fromisoformat("2900-01-01")
+)
 
 
 @pytest.mark.parametrize("every", thinned(KINDS, 0.2))
@@ -62,8 +64,22 @@ def test_named_periods(label, every, start, end):
     ("label", "every"),
     [
         *(("2026-11-20", every) for every in ("hour", "week", "month")),
-        *((label, "day") for label in ("2026-13-01", "2026-02-29", "20261120", "2026-1-2", "26-11-20", "", "today")),
-        *((label, "day") for label in ("2026-11-20 ", "2026-11-20\n", "٢٠٢٦-11-20", "0001-01-01", None, 20261120)),
+        *(
+            (label, "day")
+            for label in (
+                "2026-13-01",
+                "2026-02-29",
+                "20261120",
+                "2026-1-2",
+                "26-11-20",
+                "",
+                "today",
+            )
+        ),
+        *(
+            (label, "day")
+            for label in ("2026-11-20 ", "2026-11-20\n", "٢٠٢٦-11-20", "0001-01-01", None, 20261120)
+        ),
         *((label, "week") for label in ("2025-W53", "2026-W00", "2026-W7", "2026-w47")),
         ("2026-11-20T24", "hour"),
     ],
@@ -76,14 +92,19 @@ def test_what_names_no_period_is_refused(label, every):
 
 def test_days_follow_the_clocks_of_their_zone():
     """A day with a change of clocks has 23 or 25 hours, and begins at its own midnight."""
-    spring, autumn = (pf.Period.read(day, "day", "Europe/Berlin") for day in ("2026-03-29", "2026-10-25"))
+    spring, autumn = (
+        pf.Period.read(day, "day", "Europe/Berlin") for day in ("2026-03-29", "2026-10-25")
+    )
     lengths = [
         (day.ends.astimezone(dt.UTC) - day.begins.astimezone(dt.UTC)) / dt.timedelta(hours=1)
         for day in (spring, autumn)
     ]
     assert lengths == [23, 25]
     assert spring.begins.isoformat() == "2026-03-29T00:00:00+01:00"
-    assert pf.Period.holding(dt.datetime(2026, 3, 28, 23, 30, tzinfo=dt.UTC), "day", "Europe/Berlin") == spring
+    assert (
+        pf.Period.holding(dt.datetime(2026, 3, 28, 23, 30, tzinfo=dt.UTC), "day", "Europe/Berlin")
+        == spring
+    )
 
 
 def test_hours_of_local_time_are_refused():
@@ -92,7 +113,9 @@ def test_hours_of_local_time_are_refused():
         pf.Period.read("2026-10-25T02", "hour", "Europe/Berlin")
 
 
-@pytest.mark.parametrize("zone", ["Europe/Atlantis", "", "../etc/passwd", "/etc/passwd", "Europe", None, 3])
+@pytest.mark.parametrize(
+    "zone", ["Europe/Atlantis", "", "../etc/passwd", "/etc/passwd", "Europe", None, 3]
+)
 def test_unknown_zones_are_refused(zone):
     """A zone is a name of the IANA database."""
     with pytest.raises(pf.UsageError, match="time zone"):

@@ -20,7 +20,9 @@ ZONED = '[schedule]\ntimezone = "{}"\n'
 
 def entries(job):
     account = job.account()
-    return [] if account is None else [(entry.release_id, entry.state) for entry in account.history()]
+    return (
+        [] if account is None else [(entry.release_id, entry.state) for entry in account.history()]
+    )
 
 
 def labels(job):
@@ -72,13 +74,16 @@ def test_all_periods_of_a_range_are_known_beforehand(make):
 
 def test_a_failed_attempt_is_logged_with_what_comes_next(make, caplog):
     """The line has the release, the attempt of how many, what failed, and how long until the next."""
-    job = make("def build(frame, period): raise pf.SourceError('The rows have not come.')", attempts=3)
+    job = make(
+        "def build(frame, period): raise pf.SourceError('The rows have not come.')", attempts=3
+    )
     seen = []
     with caplog.at_level(logging.WARNING, "pufferflow"), pytest.raises(pf.SourceError):
         job.run(DAYS[0], wait=lambda _: seen.append(caplog.messages[-1]))
     start = f"hours-{DAYS[0]}: attempt "
     assert seen == [
-        f"{start}{number} of 3 failed: The rows have not come. Waiting 7s before the next." for number in (1, 2)
+        f"{start}{number} of 3 failed: The rows have not come. Waiting 7s before the next."
+        for number in (1, 2)
     ]
     assert caplog.messages == seen
 
@@ -95,7 +100,9 @@ def test_a_wait_is_logged_once_it_lasts(monkeypatch, caplog):
     """A short wait says nothing; a long one says what is awaited, and for how long at most."""
     monkeypatch.setattr(progress, "SAID_AFTER", 0.01)
     said = threading.Event()
-    monkeypatch.setattr(progress._log, "warning", lambda *given: said.set() or caplog.records.append(given))
+    monkeypatch.setattr(
+        progress._log, "warning", lambda *given: said.set() or caplog.records.append(given)
+    )
     with progress.waiting_for("the ledger", 30):
         assert said.wait(10)
     assert caplog.records == [("Waiting for %s%s.", "the ledger", ", for up to 30 s")]
@@ -155,7 +162,9 @@ def test_a_sink_below_a_file_is_found_before_the_charge(make):
     assert entries(job) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
+)
 def test_a_sink_that_may_not_be_written_to_is_found_before_the_charge(make):
     """Permissions are tried, not guessed."""
     job = make()
@@ -175,7 +184,9 @@ def test_a_place_that_is_taken_is_found_before_the_charge(make, what):
         place.write_text("in the way")
     else:
         place.mkdir(parents=True)
-        (place / {"table": "release.parquet", "schema": "schema.json"}[what]).write_text("somebody's")
+        (place / {"table": "release.parquet", "schema": "schema.json"}[what]).write_text(
+            "somebody's"
+        )
     with pytest.raises((pf.SinkError, pf.UsageError), match="Nothing was drawn or charged"):
         job.run(DAYS[0])
     assert entries(job) == []
@@ -200,7 +211,10 @@ def test_the_certificate_names_the_period_and_its_time_zone(make):
     assert (period.name, period.every, period.zone) == (DAYS[0], "day", "Europe/Berlin")
     assert ("period", f"{DAYS[0]}, a day in Europe/Berlin") in ran.release.certificate.rows()
     assert pf.Certificate.from_json(ran.release.certificate.to_json()) == ran.release.certificate
-    assert make(file=ZONED.format("Europe/Berlin")).account().release(ran.id).certificate.period == period
+    assert (
+        make(file=ZONED.format("Europe/Berlin")).account().release(ran.id).certificate.period
+        == period
+    )
 
 
 @pytest.mark.slow
@@ -208,7 +222,10 @@ def test_a_changed_time_zone_is_refused_before_the_charge(make):
     """Some rows would be in two periods, or in none; what was released before comes back, with a note."""
     make(file=ZONED.format("Europe/Berlin"), limit=9.0).run(DAYS[0])
     job = make(file=ZONED.format("America/New_York"), limit=9.0)
-    with pytest.raises(pf.UsageError, match=r"'Europe/Berlin', and the job now has 'America/New_York'.*in two periods"):
+    with pytest.raises(
+        pf.UsageError,
+        match=r"'Europe/Berlin', and the job now has 'America/New_York'.*in two periods",
+    ):
         job.run(DAYS[1])
     assert labels(job) == [DAYS[0]]
     again = job.run(DAYS[0])
@@ -223,7 +240,11 @@ def test_a_job_of_another_name_may_have_another_time_zone(make):
     """The way on: its periods are others, and the account may be the same."""
     make(file=ZONED.format("Europe/Berlin"), limit=9.0).run(DAYS[0])
     job = make(file=ZONED.format("America/New_York"), limit=9.0)
-    text = job.path.read_text().replace('"hours"', '"new-york"').replace("[sink]", '[sink]\npath = "other"')
+    text = (
+        job.path.read_text()
+        .replace('"hours"', '"new-york"')
+        .replace("[sink]", '[sink]\npath = "other"')
+    )
     job.path.write_text(text)
     assert pf.Job.read(job.path).run(DAYS[1]).drawn
 

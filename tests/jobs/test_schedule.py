@@ -137,7 +137,16 @@ def test_it_goes_on_after_a_source_that_failed(fed, watch):
     come = iter([DAYS[3:4], DAYS[2:3], []])
     watch.stop_at, watch.then = 3, lambda: [jobs.arrive(fed, label) for label in next(come)]
     scheduling.schedule(fed, DAYS[2], watch)
-    assert watch.kinds == [pf.SourceError, datetime, pf.SourceError, JobRun, datetime, JobRun, pf.SourceError, datetime]
+    assert watch.kinds == [
+        pf.SourceError,
+        datetime,
+        pf.SourceError,
+        JobRun,
+        datetime,
+        JobRun,
+        pf.SourceError,
+        datetime,
+    ]
     assert watch.periods == [DAYS[3], DAYS[2]]
 
 
@@ -219,7 +228,9 @@ def test_a_job_without_a_line(tmp_path):
 def test_no_two_runs_of_one_period(job, watch):
     """When a run takes longer than the gap, the next waits for it; no period is run twice, or while another is."""
     code, note = job.folder / "job.py", job.folder / "note"
-    code.write_text(code.read_text().replace("def rows(", "def _rows(") + SLOW.format(note=str(note)))
+    code.write_text(
+        code.read_text().replace("def rows(", "def _rows(") + SLOW.format(note=str(note))
+    )
     watch.stop_at = 3
     scheduling.schedule(job, None, watch)
     lines = note.read_text().split()
@@ -230,7 +241,9 @@ def test_no_two_runs_of_one_period(job, watch):
 
 def test_a_long_rest(tmp_path, monkeypatch):
     """However long nobody ran the job, the newest periods are made good, as many as the file says."""
-    job = jobs.made(tmp_path, ('period = "day"', 'period = "hour"'), ("# catch_up = 31", "catch_up = 2"))
+    job = jobs.made(
+        tmp_path, ('period = "day"', 'period = "hour"'), ("# catch_up = 31", "catch_up = 2")
+    )
     job.run("2022-11-01T05")
     monkeypatch.setattr(running, "last_complete", jobs.on(lambda: "2025-11-03"))
     assert [str(period) for period in job.missed()] == ["2025-11-02T22", "2025-11-02T23"]
@@ -363,10 +376,18 @@ def due(line, zone, after, times=1):
         ("0 3 * * 1", "2026-11-20", ["Mon 2026-11-23 03:00"]),
         ("0 3 * * 1-5", "2026-11-20T04:00", ["Mon 2026-11-23 03:00", "Tue 2026-11-24 03:00"]),
         ("0 3 * * MON", "2026-11-20", ["Mon 2026-11-23 03:00"]),
-        ("0 3 1 * 1", "2026-11-24", ["Mon 2026-11-30 03:00", "Tue 2026-12-01 03:00", "Mon 2026-12-07 03:00"]),
+        (
+            "0 3 1 * 1",
+            "2026-11-24",
+            ["Mon 2026-11-30 03:00", "Tue 2026-12-01 03:00", "Mon 2026-12-07 03:00"],
+        ),
         ("0 3 1 * *", "2026-11-24", ["Tue 2026-12-01 03:00", "Fri 2027-01-01 03:00"]),
         ("0 0 29 2 *", "2026-11-20", ["Tue 2028-02-29 00:00", "Sun 2032-02-29 00:00"]),
-        ("59 23 31 * *", "2026-11-20", ["Thu 2026-12-31 23:59", "Sun 2027-01-31 23:59", "Wed 2027-03-31 23:59"]),
+        (
+            "59 23 31 * *",
+            "2026-11-20",
+            ["Thu 2026-12-31 23:59", "Sun 2027-01-31 23:59", "Wed 2027-03-31 23:59"],
+        ),
         ("*/20 * * * *", "2026-11-20T23:30", ["Fri 2026-11-20 23:40", "Sat 2026-11-21 00:00"]),
         ("0 3 * * *", "2026-11-20T03:00", ["Sat 2026-11-21 03:00"]),
     ],
@@ -402,7 +423,12 @@ def test_hourly_lines_over_a_clock_change():
 def test_the_next_turn_begins_at_the_first_period_that_failed():
     """Of several failures the first counts, whatever was released between and behind them."""
     periods = [pf.Period.read(label) for label in DAYS[:4]]
-    outcomes = [pf.SourceError("No."), object.__new__(JobRun), pf.SourceError("No."), object.__new__(JobRun)]
+    outcomes = [
+        pf.SourceError("No."),
+        object.__new__(JobRun),
+        pf.SourceError("No."),
+        object.__new__(JobRun),
+    ]
     pairs = list(zip(periods, outcomes, strict=True))
     stop, heard = scheduling._Stop(), []
     job = types.SimpleNamespace(missed=lambda _: periods, release_each=lambda _, **__: iter(pairs))

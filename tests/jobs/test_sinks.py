@@ -59,7 +59,8 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
     (releases,) = SHELVES.values()
     releases[NEXT] = releases[DAY]
     with pytest.raises(
-        pf.UsageError, match=f"The shelf 'memory:a/{NEXT}' has a release that the account does not know"
+        pf.UsageError,
+        match=f"The shelf 'memory:a/{NEXT}' has a release that the account does not know",
     ):
         job.run(NEXT)
 
@@ -73,7 +74,10 @@ def test_another_sink_is_protected_from_other_ledgers(shelf_job):
         ('kind = "rack"', "job.toml: There is no sink 'rack'"),
         ("kind = 3", "job.toml: The kind is no text"),
         ('kind = "torn"', "'torn' needs 'a_module_that_is_not_there', which is not installed"),
-        ('kind = "gone"', "The entry point of 'gone' names an object that its package does not have"),
+        (
+            'kind = "gone"',
+            "The entry point of 'gone' names an object that its package does not have",
+        ),
         ('kind = "odd"', "What is installed as the sink 'odd' has no keys for [sink]"),
     ],
 )
@@ -89,7 +93,9 @@ def test_a_mistyped_kind_is_told_what_is_installed(shelf_job):
     with pytest.raises(pf.UsageError) as caught:
         shelf_job('kind = "shelv"\nshelf = "a"')
     assert caught.value.instead == "'shelf'"
-    assert {"folder", "shelf"} <= set(caught.value.allowed.removeprefix("an installed one: ").split(", "))
+    assert {"folder", "shelf"} <= set(
+        caught.value.allowed.removeprefix("an installed one: ").split(", ")
+    )
 
 
 def test_a_folder_needs_no_kind(shelf_job, make):
@@ -120,7 +126,13 @@ def test_a_release_is_not_drawn_if_its_sink_could_not_take_it(shelf_job, monkeyp
     import shelf
 
     def prepare(_, columns):
-        assert columns.names() == ["on_sum", "on_sum_low", "on_sum_high", "on_sum_least", "on_sum_most"]
+        assert columns.names() == [
+            "on_sum",
+            "on_sum_low",
+            "on_sum_high",
+            "on_sum_least",
+            "on_sum_most",
+        ]
         raise pf.UsageError("not here", allowed="elsewhere", instead="there")
 
     monkeypatch.setattr(shelf.Shelf, "prepare", prepare)
@@ -139,4 +151,7 @@ def test_any_sink_is_compared_with_a_ledger(shelf_job):
     job.run(NEXT)
     with job.ledger() as ledger, pf.Ledger(job.folder / "older.db") as older:
         assert [one.differs for one in ledger.compare(job.published())] == [(), ()]
-        assert [one.differs for one in older.compare(job.published())] == [(), ("the ledger has no such entry",)]
+        assert [one.differs for one in older.compare(job.published())] == [
+            (),
+            ("the ledger has no such entry",),
+        ]

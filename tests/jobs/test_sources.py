@@ -13,7 +13,12 @@ from pufferflow.jobs.sources import call_safely, frame_of, functions_of, traceba
 DAY = pf.Period.read("2026-11-20")
 HIDDEN = "4711-top-secret"
 ROWS = pl.DataFrame(
-    {"hour": [dt.datetime.fromisoformat("2026-11-20T05:00")] * 2, "meter": [1, 2], "level": [3, 0], "name": ["a", "b"]}
+    {
+        "hour": [dt.datetime.fromisoformat("2026-11-20T05:00")] * 2,
+        "meter": [1, 2],
+        "level": [3, 0],
+        "name": ["a", "b"],
+    }
 )
 TYPES = {"hour": "datetime", "meter": "integer", "level": "integer", "name": "text"}
 WRITE = {
@@ -36,7 +41,11 @@ def test_files_of_every_kind(suffix, tmp_path):
         WRITE[suffix](ROWS, tmp_path / name)
     both = rows_of(tmp_path, path="?-{period}" + suffix, columns=columns).collect()
     assert both.equals(pl.concat([ROWS, ROWS]))
-    assert rows_of(tmp_path, path=str(tmp_path / f"c*{suffix}"), columns=columns).collect().equals(ROWS)
+    assert (
+        rows_of(tmp_path, path=str(tmp_path / f"c*{suffix}"), columns=columns)
+        .collect()
+        .equals(ROWS)
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson"])
@@ -50,7 +59,9 @@ def test_types_are_declared_and_not_guessed(suffix, tmp_path):
 def test_values_of_a_csv_that_are_no_numbers_become_null(tmp_path):
     """What cannot be read as its type is a missing value, and no error that would reveal about it."""
     (tmp_path / "rows.csv").write_text("meter,level\n1,3\n2,oops\n3,2.5\n4,\n")
-    found = rows_of(tmp_path, path="rows.csv", columns={"meter": "integer", "level": "integer"}).collect()
+    found = rows_of(
+        tmp_path, path="rows.csv", columns={"meter": "integer", "level": "integer"}
+    ).collect()
     assert found["level"].to_list() == [3, None, None, None]
 
 
@@ -60,10 +71,17 @@ def test_one_row_of_a_csv_decides_nothing_for_others(first, tmp_path):
     days = ["2026-11-20", "2026-11-21"]
     times = ["2026-11-20T05:00", "2026-11-20 06:30:15.5"]
     lines = [f"{day},{moment},1" for day, moment in zip(days, times, strict=True)]
-    (tmp_path / "rows.csv").write_text("\n".join(["day,at,level", f"{first},{first},1", *lines]) + "\n")
-    found = rows_of(tmp_path, path="rows.csv", columns={"day": "date", "at": "datetime", "level": "integer"}).collect()
+    (tmp_path / "rows.csv").write_text(
+        "\n".join(["day,at,level", f"{first},{first},1", *lines]) + "\n"
+    )
+    found = rows_of(
+        tmp_path, path="rows.csv", columns={"day": "date", "at": "datetime", "level": "integer"}
+    ).collect()
     assert found["day"].cast(pl.String).to_list()[1:] == days
-    assert [moment.isoformat() for moment in found["at"][1:]] == ["2026-11-20T05:00:00", "2026-11-20T06:30:15.500000"]
+    assert [moment.isoformat() for moment in found["at"][1:]] == [
+        "2026-11-20T05:00:00",
+        "2026-11-20T06:30:15.500000",
+    ]
 
 
 def test_missing_files_and_unknown_kinds(tmp_path):
@@ -83,7 +101,9 @@ def test_mistakes_in_a_path_are_not_taken_for_rows_that_are_late(tmp_path):
         rows_of(tmp_path, path="{period}.parqet")
 
 
-@pytest.mark.parametrize(("value", "shown"), [("1", True), ("true", True), ("0", False), ("no", False), ("", False)])
+@pytest.mark.parametrize(
+    ("value", "shown"), [("1", True), ("true", True), ("0", False), ("no", False), ("", False)]
+)
 def test_words_are_quoted_only_when_they_are_asked_for(value, shown, monkeypatch):
     """Switched off is off, in any of the usual ways."""
     monkeypatch.setenv("PUFFERFLOW_TRACEBACK", value)
@@ -93,7 +113,9 @@ def test_words_are_quoted_only_when_they_are_asked_for(value, shown, monkeypatch
 def test_a_function_gives_rows(tmp_path):
     """A function may return a frame of either kind, and is told the period."""
     source = Source(function="a.py:b")
-    found = frame_of(source, lambda period: ROWS.with_columns(day=pl.lit(str(period))), tmp_path, DAY)
+    found = frame_of(
+        source, lambda period: ROWS.with_columns(day=pl.lit(str(period))), tmp_path, DAY
+    )
     assert found.collect()["day"].to_list() == ["2026-11-20"] * 2
     with pytest.raises(pf.UsageError, match="of type dict"):
         frame_of(source, lambda _: {}, tmp_path, DAY)
@@ -107,7 +129,9 @@ def module(tmp_path, body):
 def test_what_a_function_raises_is_told_by_class_and_line_only(tmp_path, monkeypatch):
     """Its words can quote rows; whoever may see rows asks for them with a variable."""
     monkeypatch.delenv("PUFFERFLOW_TRACEBACK", raising=False)
-    folder = module(tmp_path, f"def rows(period):\n    secret = '{HIDDEN}'\n    raise KeyError(secret)\n")
+    folder = module(
+        tmp_path, f"def rows(period):\n    secret = '{HIDDEN}'\n    raise KeyError(secret)\n"
+    )
     with pytest.raises(pf.SourceError) as caught:
         call_safely(functions_of(["own.py:rows"], folder)[0], (DAY,), pf.SourceError)
     assert "rows() failed: KeyError in own.py, line 3" in caught.value.problem
@@ -150,7 +174,9 @@ def test_modules_that_do_not_load(body, told, tmp_path):
 def test_functions_of_files_and_of_modules(tmp_path):
     """A file may import its neighbours, as a script does; a function is also found by a dotted name."""
     (tmp_path / "neighbour_of_own.py").write_text("LEVEL = 3\n")
-    folder = module(tmp_path, "from neighbour_of_own import LEVEL\ndef rows(period): return LEVEL\n")
+    folder = module(
+        tmp_path, "from neighbour_of_own import LEVEL\ndef rows(period): return LEVEL\n"
+    )
     assert functions_of(["own.py:rows"], folder)[0](DAY) == 3
     assert functions_of(["math:sqrt"], folder)[0](4) == 2
     with pytest.raises(pf.UsageError, match="There is no file"):

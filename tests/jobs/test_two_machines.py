@@ -30,12 +30,16 @@ class Machines:
     """Machines with a job file each, and one ledger."""
 
     def __init__(self, server, folder, farm, *, shared=False):
-        self.address = postgres.database(server, f"jobs_{folder.name}_{int(shared)}".replace("-", "_"))
+        self.address = postgres.database(
+            server, f"jobs_{folder.name}_{int(shared)}".replace("-", "_")
+        )
         os.environ["TEST_LEDGER"] = self.address
         changes = [('address = "ledger.db"', 'address = "${TEST_LEDGER}"')]
         if shared:
             changes.append(('path = "published"', f'path = "{folder}/shared"'))
-        self.jobs = [jobs.made(folder / f"machine-{number}", *changes) for number in range(MACHINES)]
+        self.jobs = [
+            jobs.made(folder / f"machine-{number}", *changes) for number in range(MACHINES)
+        ]
         self.farm, self.environment = farm, {"TEST_LEDGER": self.address}
         self.seen = jobs.Seen(self.jobs[0])
 
@@ -103,7 +107,10 @@ def test_machines_that_are_killed(machines, farm, step):
     four, labels = machines(), jobs.days(len(turns))
     for turn, label in zip(turns, labels, strict=True):
         options = {"period": label, "environment": four.environment}
-        numbers = [farm.start(job, after=0.05 * (turn + place), **options) for place, job in enumerate(four.jobs)]
+        numbers = [
+            farm.start(job, after=0.05 * (turn + place), **options)
+            for place, job in enumerate(four.jobs)
+        ]
         for found in farm.wait(*numbers):
             four.seen.words(found.words)
         four.seen.look(label)

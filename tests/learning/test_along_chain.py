@@ -18,7 +18,9 @@ def sequences(chain, length, row, state):
     """All sequences of states with their probabilities, given the state of one row."""
     kernel, (start,) = chain.kernels[0], chain.initial_laws
     all_states = np.array(list(itertools.product(range(len(start)), repeat=length)))
-    weights = start[all_states[:, 0]] * np.prod(kernel[all_states[:, :-1], all_states[:, 1:]], axis=1)
+    weights = start[all_states[:, 0]] * np.prod(
+        kernel[all_states[:, :-1], all_states[:, 1:]], axis=1
+    )
     weights = np.where(all_states[:, row] == state, weights, 0.0)
     return all_states, weights / weights.sum()
 
@@ -35,7 +37,8 @@ def exact_losses(chain, values, descent, alpha, epsilons):
     """
     spread = descent.noise * math.sqrt(descent.iteration.steps)
     counts = np.minimum(
-        descent.batch_size, descent.rows - np.arange(descent.rows) // descent.batch_size * descent.batch_size
+        descent.batch_size,
+        descent.rows - np.arange(descent.rows) // descent.batch_size * descent.batch_size,
     )
     factors = descent.passes * descent.step_size / counts
     reach = 12 * spread + float(np.abs(values).max() * factors.sum())
@@ -49,9 +52,15 @@ def exact_losses(chain, values, descent, alpha, epsilons):
             laws.append(density(at, -(values[states] @ factors), weights, spread))
         for p, q in itertools.permutations(laws, 2):
             inside = q > 1e-250
-            renyi = max(renyi, math.log((p[inside] ** alpha * q[inside] ** (1 - alpha)).sum() * step) / (alpha - 1))
+            renyi = max(
+                renyi,
+                math.log((p[inside] ** alpha * q[inside] ** (1 - alpha)).sum() * step)
+                / (alpha - 1),
+            )
             for name, epsilon in epsilons.items():
-                hockey[name] = max(hockey[name], float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * step))
+                hockey[name] = max(
+                    hockey[name], float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * step)
+                )
     return renyi, hockey
 
 
@@ -78,7 +87,9 @@ THREE = pf.MarkovChain([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
 def test_no_proof_is_below_the_exact_loss_of_a_linear_model(chain, values, noise, batch, passes):
     """Group, coupling, chain order and row by row, each above the exact Rényi loss and hockey stick."""
     values, delta, alpha = np.array(values), 0.01, 2.0
-    descent = learning.Descent(6, 0.5, noise, 10.0, 1e-9, data_lipschitz=1.0, batch_size=batch, passes=passes)
+    descent = learning.Descent(
+        6, 0.5, noise, 10.0, 1e-9, data_lipschitz=1.0, batch_size=batch, passes=passes
+    )
     rows = learning.ChainRows(chain, np.abs(values[:, None] - values), descent)
     approx = learning.iteration_loss(descent.iteration, rows, pf.Approx.of(delta=delta))
     renyi = learning.iteration_loss(descent.iteration, rows, pf.Renyi.of(alpha=alpha))
@@ -92,7 +103,9 @@ def test_no_proof_is_below_the_exact_loss_of_a_linear_model(chain, values, noise
 def test_rows_that_stay_as_they_are_cost_what_the_group_does():
     """A chain that hardly ever moves is one row many times: only the group is left, and the coupling comes to it."""
     descent = learning.Descent(8, 0.5, 1.0, 1.0, 1.0)
-    rows = learning.ChainRows(pf.MarkovChain([[1 - 1e-9, 1e-9], [1e-9, 1 - 1e-9]]), [[0, 1], [1, 0]], descent)
+    rows = learning.ChainRows(
+        pf.MarkovChain([[1 - 1e-9, 1e-9], [1e-9, 1 - 1e-9]]), [[0, 1], [1, 0]], descent
+    )
     found = learning.iteration_loss(descent.iteration, rows, pf.Renyi.of(alpha=2))
     assert found.losses["coupling"] == pytest.approx(found.losses["group"], rel=1e-6)
 

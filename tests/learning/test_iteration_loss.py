@@ -9,7 +9,11 @@ from scipy.stats import norm
 import pufferflow as pf
 
 learning = pf.learning
-iteration_loss, Iteration, Trajectories = learning.iteration_loss, learning.Iteration, learning.Trajectories
+iteration_loss, Iteration, Trajectories = (
+    learning.iteration_loss,
+    learning.Iteration,
+    learning.Trajectories,
+)
 
 
 def renyi(iteration, moved, alpha=2.0):
@@ -53,17 +57,26 @@ def test_laplace_iterations_have_a_pure_loss():
     """Without contraction nothing is hidden of a pure loss: it is the sum of all movements."""
     found = iteration_loss(Iteration(4, pf.Laplace(2.0)), [1, 0, 2, 0], pf.Pure)
     assert found.value == pytest.approx(1.5)
-    assert iteration_loss(Iteration(4, pf.Laplace(2.0)), [1, 0, 2, 0], pf.Approx.of(delta=1e-3)).value < 1.5
+    assert (
+        iteration_loss(Iteration(4, pf.Laplace(2.0)), [1, 0, 2, 0], pf.Approx.of(delta=1e-3)).value
+        < 1.5
+    )
 
 
-@pytest.mark.parametrize(("place", "value"), [(4, 3 * 2 / (4 * 7)), (10, 3 * 2 / 4), (1, 3 * 2 / 40)])
+@pytest.mark.parametrize(
+    ("place", "value"), [(4, 3 * 2 / (4 * 7)), (10, 3 * 2 / 4), (1, 3 * 2 / 40)]
+)
 def test_rpp_lemma_f_1_private_gradient_descent_of_independent_rows(place, value):
     """2αL²/(σ²(T−i+1)) for row i of T = 10, noise ησ: Theorem 23 of Feldman et al."""
     eta = 0.3
-    descent = learning.Descent(rows=10, step_size=eta, noise=2.0 * eta, lipschitz=1.0, smoothness=1.0)
+    descent = learning.Descent(
+        rows=10, step_size=eta, noise=2.0 * eta, lipschitz=1.0, smoothness=1.0
+    )
     moved = descent.displacements_of([([place - 1], [math.inf])])
     assert renyi(descent.iteration, moved, 3.0) == pytest.approx(value, rel=1e-12)
-    assert renyi(descent.iteration, descent.independent_rows(), 3.0) == pytest.approx(3 * 2 / 4, rel=1e-12)
+    assert renyi(descent.iteration, descent.independent_rows(), 3.0) == pytest.approx(
+        3 * 2 / 4, rel=1e-12
+    )
 
 
 def test_rpp_proposition_f_2_falling_displacements():
@@ -81,11 +94,17 @@ def test_linear_gaussian_iterations_are_never_below_the_exact_loss():
     rng, equal = np.random.default_rng(2), 0
     for _ in range(200):
         steps = int(rng.integers(1, 12))
-        s, sigma, c = rng.exponential(size=steps), rng.uniform(0.3, 2, steps), rng.uniform(0.5, 1.1, steps)
+        s, sigma, c = (
+            rng.exponential(size=steps),
+            rng.uniform(0.3, 2, steps),
+            rng.uniform(0.5, 1.1, steps),
+        )
         s[rng.random(steps) < 0.5] = 0
         left = np.append(np.cumprod(c[:0:-1])[::-1], 1.0)
         exact = (s * left).sum() / math.sqrt(((sigma * left) ** 2).sum())
-        found = iteration_loss(Iteration(steps, [pf.Gaussian(x) for x in sigma], c), s, pf.Gdp).value
+        found = iteration_loss(
+            Iteration(steps, [pf.Gaussian(x) for x in sigma], c), s, pf.Gdp
+        ).value
         assert found >= exact * (1 - 1e-14)
         equal += found <= exact * (1 + 1e-12)
     assert 20 < equal < 180
@@ -96,7 +115,9 @@ def test_gaussian_rows_of_which_all_are_correlated_are_never_below_the_exact_los
     rows, eta, sigma, phi = 12, 0.5, 0.4, 0.8
     times = np.arange(rows)
     covariance = phi ** np.abs(times[:, None] - times)
-    descent = learning.Descent(rows, eta, sigma, lipschitz=50.0, smoothness=1e-9, data_lipschitz=1.0)
+    descent = learning.Descent(
+        rows, eta, sigma, lipschitz=50.0, smoothness=1e-9, data_lipschitz=1.0
+    )
     exact = []
     for i in times:
         spread = covariance - np.outer(covariance[i], covariance[i])
@@ -110,11 +131,16 @@ def test_gaussian_rows_of_which_all_are_correlated_are_never_below_the_exact_los
 
 
 @pytest.mark.parametrize(
-    ("phi", "batch", "passes"), [(0.5, 1, 1), (0.9, 7, 2), ((-0.6, 0.8), 1, 2), (0.99, 3, 1), (0.0, 1, 1)]
+    ("phi", "batch", "passes"),
+    [(0.5, 1, 1), (0.9, 7, 2), ((-0.6, 0.8), 1, 2), (0.99, 3, 1), (0.0, 1, 1)],
 )
-def test_the_search_for_the_worst_row_finds_what_trying_all_rows_does(monkeypatch, phi, batch, passes):
+def test_the_search_for_the_worst_row_finds_what_trying_all_rows_does(
+    monkeypatch, phi, batch, passes
+):
     """Branch and bound over secret rows is within a thousandth of the largest loss, and never below it."""
-    descent = learning.Descent(150, 0.1, 2.0, 1.0, 1.0, data_lipschitz=1.0, batch_size=batch, passes=passes)
+    descent = learning.Descent(
+        150, 0.1, 2.0, 1.0, 1.0, data_lipschitz=1.0, batch_size=batch, passes=passes
+    )
     prior = pf.GaussianPrior(pf.AR1(phi))
     every = renyi(descent.iteration, learning.GaussianRows(prior, 1.0, descent))
     monkeypatch.setattr("pufferflow.learning.dependent_rows._DENSE", 1)
@@ -124,23 +150,35 @@ def test_the_search_for_the_worst_row_finds_what_trying_all_rows_does(monkeypatc
 
 @pytest.mark.parametrize(
     ("sigma", "true", "promised"),
-    [((0.3, 0.3), 4.8624233202224545, 11.11111111111111), ((0.5, 0.2), 2.7561394370731698, 25.0), ((1, 1), 0.12, 1.0)],
+    [
+        ((0.3, 0.3), 4.8624233202224545, 11.11111111111111),
+        ((0.5, 0.2), 2.7561394370731698, 25.0),
+        ((1, 1), 0.12, 1.0),
+    ],
 )
 def test_xor_of_a_secret_is_not_hidden_by_its_marginals(sigma, true, promised):
     """X₁ = Z, X₂ = Z ⊕ S: each step has one law under both secrets; that is refused, and trajectories count it."""
     iteration, coin = Iteration(2, [pf.Gaussian(s) for s in sigma]), pf.Law([0, 1], [0.5, 0.5])
     with pytest.raises(pf.Refused, match="single steps"):
         learning.Marginals([coin, coin], [coin, coin], independent_given_secret=False)
-    coupled = iteration_loss(iteration, Trajectories([[0, 1], [0, 1]], [0.5, 0.5]), pf.Renyi.of(alpha=2))
+    coupled = iteration_loss(
+        iteration, Trajectories([[0, 1], [0, 1]], [0.5, 0.5]), pf.Renyi.of(alpha=2)
+    )
     assert true < coupled.value == pytest.approx(promised)
-    laws = learning.TrajectoryLaws(pf.Law([(0, 0), (1, 1)], [0.5, 0.5]), pf.Law([(0, 1), (1, 0)], [0.5, 0.5]))
-    assert true < renyi(iteration, laws) < coupled.value  # to move the first step as well is cheaper
+    laws = learning.TrajectoryLaws(
+        pf.Law([(0, 0), (1, 1)], [0.5, 0.5]), pf.Law([(0, 1), (1, 0)], [0.5, 0.5])
+    )
+    assert (
+        true < renyi(iteration, laws) < coupled.value
+    )  # to move the first step as well is cheaper
 
 
 def test_independent_steps_are_bounded_by_their_marginals():
     """Given the secret both steps are independent: W_∞ of each, times how much a step moves with its input."""
     low, high = pf.Law([0, 1], [0.5, 0.5]), pf.Law([0, 2], [0.5, 0.5])
-    moved = learning.Marginals([low, low], [high, low], independent_given_secret=True, lipschitz=3.0)
+    moved = learning.Marginals(
+        [low, low], [high, low], independent_given_secret=True, lipschitz=3.0
+    )
     assert moved.sizes.tolist() == [3.0, 0.0]
     found = iteration_loss(Iteration(2, pf.Gaussian(1.0)), moved, pf.Zcdp)
     assert (found.proof, found.value) == ("independent steps", pytest.approx(9 / 4))
@@ -171,20 +209,29 @@ def test_projection_after_noise_is_not_what_is_bounded():
     outside = numeric_renyi(density(1, False), density(0, False), out[1] - out[0], 2)
     assert inside == pytest.approx(0, abs=1e-7)
     assert outside == pytest.approx(0.07885, abs=0.02)
-    descent = learning.Descent(2, eta, sigma, lipschitz=0.0, smoothness=1.0)  # on K no gradient depends on the row
+    descent = learning.Descent(
+        2, eta, sigma, lipschitz=0.0, smoothness=1.0
+    )  # on K no gradient depends on the row
     assert renyi(descent.iteration, descent.independent_rows()) == 0
-    assert outside < renyi(Iteration(2, pf.Gaussian(sigma)), [0, eta * 1.0])  # the largest difference anywhere
+    assert outside < renyi(
+        Iteration(2, pf.Gaussian(sigma)), [0, eta * 1.0]
+    )  # the largest difference anywhere
 
 
 def test_likely_pairs_cost_their_mean():
     """A mixture of Gaussian shifts: exact Rényi loss and hockey stick of pairs that are revealed, and never less."""
-    iteration, coupling = Iteration(1, pf.Gaussian(1.0)), Trajectories([[0.0], [1.0], [3.0]], [0.9, 0.09, 0.01])
+    iteration, coupling = (
+        Iteration(1, pf.Gaussian(1.0)),
+        Trajectories([[0.0], [1.0], [3.0]], [0.9, 0.09, 0.01]),
+    )
     shifts, masses = np.array([0, 1, 3.0]), np.array([0.9, 0.09, 0.01])
     found = iteration_loss(iteration, coupling, pf.Renyi.of(alpha=3))
     assert found.value == pytest.approx(math.log((masses * np.exp(3 * shifts**2)).sum()) / 2)
     assert found.value < found.losses["worst pair"] == pytest.approx(13.5)
     approx = iteration_loss(iteration, coupling, pf.Approx.of(delta=1e-3))
-    hockey = 0.09 * pf.Gaussian(1.0).delta(1.0, approx.value) + 0.01 * pf.Gaussian(1.0).delta(3.0, approx.value)
+    hockey = 0.09 * pf.Gaussian(1.0).delta(1.0, approx.value) + 0.01 * pf.Gaussian(1.0).delta(
+        3.0, approx.value
+    )
     assert hockey == pytest.approx(1e-3, rel=1e-6)
     assert approx.proof == "likely pairs"
     assert iteration_loss(iteration, coupling, pf.Zcdp).proof == "worst pair"
@@ -200,12 +247,18 @@ def test_two_laws_of_trajectories_cost_no_more_than_any_coupling_of_them(kind):
     laws = learning.TrajectoryLaws(pf.Law(left.tolist(), p), pf.Law(right.tolist(), q))
     product = np.abs(left[:, None] - right[None]).reshape(-1, 3)
     coupled = Trajectories(product, np.outer(p, q).ravel())
-    assert 0 < iteration_loss(iteration, laws, kind).value <= iteration_loss(iteration, coupled, kind).value
+    assert (
+        0
+        < iteration_loss(iteration, laws, kind).value
+        <= iteration_loss(iteration, coupled, kind).value
+    )
 
 
 def test_batches_and_passes_count_all_rows_that_move():
     """s_t is the mean over the batch of min(2ηL, ηC·distance) over all rows that move, in every pass."""
-    descent = learning.Descent(5, 0.5, 1.0, lipschitz=1.0, smoothness=1.0, data_lipschitz=2.0, batch_size=2, passes=2)
+    descent = learning.Descent(
+        5, 0.5, 1.0, lipschitz=1.0, smoothness=1.0, data_lipschitz=2.0, batch_size=2, passes=2
+    )
     moved = descent.displacements([0.1, 3.0, 0.0, 0.2, 5.0])
     once = [(0.5 * 2 * 0.1 + 1.0) / 2, (0.5 * 2 * 0.2) / 2, 1.0]
     assert moved.at.tolist() == [0, 1, 2, 3, 4, 5]
@@ -217,10 +270,16 @@ def test_batches_and_passes_count_all_rows_that_move():
 def test_convexity_sets_the_contraction():
     """Strong convexity contracts, convexity keeps, and without it steps expand and hide less."""
     shared = {"rows": 20, "noise": 1.0, "lipschitz": 1.0, "smoothness": 2.0}
-    cases = [(0.5, {}, 1.0), (0.5, {"strong_convexity": 0.2}, 0.9), (0.9, {"strong_convexity": 0.2}, 0.82)]
+    cases = [
+        (0.5, {}, 1.0),
+        (0.5, {"strong_convexity": 0.2}, 0.9),
+        (0.9, {"strong_convexity": 0.2}, 0.82),
+    ]
     cases += [(5.0, {"convex": False}, 11.0)]
     for eta, more, contraction in cases:
-        assert learning.Descent(step_size=eta, **shared, **more).contraction == pytest.approx(contraction)
+        assert learning.Descent(step_size=eta, **shared, **more).contraction == pytest.approx(
+            contraction
+        )
     losses = []
     for more in ({"strong_convexity": 0.2}, {}, {"convex": False}):
         descent = learning.Descent(step_size=0.5, **shared, **more)
@@ -250,11 +309,20 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
         (lambda: renyi("steps", [1]), "type str"),
         (lambda: renyi(Iteration(2, pf.Gaussian(1.0)), Trajectories([[1.0]], [1.0])), "1 steps"),
         (lambda: Trajectories([[1, 0], [0, 1]], [0.5, 0.4]), "0.9"),
-        (lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Renyi(2, 1.0)), "with its epsilon"),
+        (
+            lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Renyi(2, 1.0)),
+            "with its epsilon",
+        ),
         (lambda: iteration_loss(Iteration(1, pf.Gaussian(1.0)), [1], pf.Pure), "no pure loss"),
         (lambda: renyi(Iteration(1, pf.Gaussian(1.0)), [math.inf]), "finite"),
-        (lambda: learning.Displacements(np.array([0, 1]), np.array([-1]), np.ones(1)), "do not rise from 0"),
-        (lambda: learning.Marginals([pf.Law.point(0)], [], independent_given_secret=True), "1 steps and of 0"),
+        (
+            lambda: learning.Displacements(np.array([0, 1]), np.array([-1]), np.ones(1)),
+            "do not rise from 0",
+        ),
+        (
+            lambda: learning.Marginals([pf.Law.point(0)], [], independent_given_secret=True),
+            "1 steps and of 0",
+        ),
         (lambda: learning.Descent(**{**DESCENT, "step_size": 2.5}), "above 2/smoothness = 2"),
         (lambda: learning.Descent(**{**DESCENT, "noise": math.nan}), "noise is nan"),
         (lambda: learning.Descent(**{**DESCENT, "rows": 0}), "rows is 0"),
@@ -262,17 +330,33 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
         (lambda: learning.Descent(**DESCENT, convex=False, strong_convexity=0.5), "not convex"),
         (lambda: learning.Descent(**DESCENT).displacements([1.0]), "shape"),
         (lambda: learning.Descent(**DESCENT).displacements_of([([1.5], [1.0])]), "no rows"),
-        (lambda: renyi(Iteration(9, pf.Gaussian(1.0)), learning.Descent(**DESCENT).all_rows()), "step 10"),
+        (
+            lambda: renyi(Iteration(9, pf.Gaussian(1.0)), learning.Descent(**DESCENT).all_rows()),
+            "step 10",
+        ),
         (
             lambda: renyi(
                 Iteration(9, pf.Gaussian(1.0)),
-                learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.5)), 1.0, learning.Descent(**DESCENT)),
+                learning.GaussianRows(
+                    pf.GaussianPrior(pf.AR1(0.5)), 1.0, learning.Descent(**DESCENT)
+                ),
             ),
             "of 9 steps",
         ),
-        (lambda: learning.Descent(**DESCENT).displacements_of([([3, 3], [1.0, 1.0])]), "given once"),
-        (lambda: learning.GaussianRows(pf.AnyCorrelation(), 1.0, learning.Descent(**DESCENT)), "AnyCorrelation"),
-        (lambda: learning.GaussianRows(pf.GaussianPrior(pf.AR1(0.5)), math.nan, learning.Descent(**DESCENT)), "nan"),
+        (
+            lambda: learning.Descent(**DESCENT).displacements_of([([3, 3], [1.0, 1.0])]),
+            "given once",
+        ),
+        (
+            lambda: learning.GaussianRows(pf.AnyCorrelation(), 1.0, learning.Descent(**DESCENT)),
+            "AnyCorrelation",
+        ),
+        (
+            lambda: learning.GaussianRows(
+                pf.GaussianPrior(pf.AR1(0.5)), math.nan, learning.Descent(**DESCENT)
+            ),
+            "nan",
+        ),
         (
             lambda: learning.ChainRows(
                 pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]),
@@ -282,12 +366,17 @@ DESCENT = {"rows": 10, "step_size": 0.5, "noise": 1.0, "lipschitz": 1.0, "smooth
             "ChainsBetween",
         ),
         (
-            lambda: learning.ChainRows(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1]], learning.Descent(**DESCENT)),
+            lambda: learning.ChainRows(
+                pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1]], learning.Descent(**DESCENT)
+            ),
             "shape",
         ),
         (
             lambda: learning.ChainRows(
-                pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), [[0, 1], [1, 0]], learning.Descent(**DESCENT), rows=[0, 10]
+                pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]),
+                [[0, 1], [1, 0]],
+                learning.Descent(**DESCENT),
+                rows=[0, 10],
             ),
             "among the 10 rows",
         ),

@@ -30,7 +30,13 @@ def sums_of(hidden, couplings, promise=PROMISE, order=None):
 
 
 def training_of(objective, order, couplings, hidden=(True, True, True), **settings):
-    given = {"penalty": 0.0, "step_size": 0.1, "batches": 3, "passes": 2, "promise": PROMISE} | settings
+    given = {
+        "penalty": 0.0,
+        "step_size": 0.1,
+        "batches": 3,
+        "passes": 2,
+        "promise": PROMISE,
+    } | settings
     return Training(order, np.array(hidden), beliefs(couplings), objective=objective, **given)
 
 
@@ -59,14 +65,22 @@ def test_products_of_a_row_never_move_farther_than_their_length(norm, hidden):
         for _ in range(120):
             row = rng.choice([rng.uniform(-1, 1, 3), rng.choice([-1.0, 1.0], 3)])
             moved = np.clip(
-                row + np.where(hidden, rng.choice([-1, 1], 3) * 2 * share * rng.choice([1, rng.uniform()]), 0), -1, 1
+                row
+                + np.where(
+                    hidden, rng.choice([-1, 1], 3) * 2 * share * rng.choice([1, rng.uniform()]), 0
+                ),
+                -1,
+                1,
             )
             length = np.linalg.norm(vector(row) - vector(moved), norm)
             assert length <= lengths[_place(np.array([share]))[0]]
             farthest = max(farthest, length / lengths[_place(np.array([share]))[0]])
     corners = [np.array(one, dtype=float) for one in itertools.product([-1, 1], repeat=3)]
     pairs = [
-        (a, b) for a in corners for b in corners if all((x == y) or h for x, y, h in zip(a, b, hidden, strict=True))
+        (a, b)
+        for a in corners
+        for b in corners
+        if all((x == y) or h for x, y, h in zip(a, b, hidden, strict=True))
     ]
     assert max(np.linalg.norm(vector(a) - vector(b), norm) for a, b in pairs) > 0.75 * lengths[0]
     assert (np.diff(lengths) <= 0).all()
@@ -91,14 +105,17 @@ def test_noise_of_sums_is_what_the_promise_asks_and_nine_tenths_are_too_little()
 
 
 @pytest.mark.parametrize(
-    "prior", [pf.AR1(0.7), pf.Exchangeable(0.3), pf.Exchangeable(-0.2), pf.Kernel(lambda d: 1 / (1 + d))]
+    "prior",
+    [pf.AR1(0.7), pf.Exchangeable(0.3), pf.Exchangeable(-0.2), pf.Kernel(lambda d: 1 / (1 + d))],
 )
 def test_steps_move_no_farther_than_displacements_whatever_the_weights(prior):
     # translated rows of a group, clamped, at random weights: gradients of every batch
     rng = np.random.default_rng(1)
     secrets = [pf.Secret(name, pf.Interval(-1, 1)) for name in "abc"]
     ordered = {"order_by": "t"} if prior.ordered else {}
-    scenario = pf.Scenario(secrets, pf.GaussianPrior(prior, across=np.eye(3)), within="g", **ordered)
+    scenario = pf.Scenario(
+        secrets, pf.GaussianPrior(prior, across=np.eye(3)), within="g", **ordered
+    )
     coupling = coupling_of(scenario.priors[0], scenario, "abc")
     order = order_of(5, 3, 5)
     for name, radius, clip in (
@@ -118,16 +135,22 @@ def test_steps_move_no_farther_than_displacements_whatever_the_weights(prior):
             secret = rng.integers(low, high)
             factors = np.array(
                 [
-                    1.0 if r == secret else _correlation(prior, abs(order.positions[r] - order.positions[secret]))
+                    1.0
+                    if r == secret
+                    else _correlation(prior, abs(order.positions[r] - order.positions[secret]))
                     for r in range(low, high)
                 ]
             )
             rows = rng.uniform(-1, 1, (13, 3))
             moved = rows.copy()
-            moved[low:high] = np.clip(rows[low:high] + factors[:, None] * rng.choice([-2.0, 2.0], 3), -1, 1)
+            moved[low:high] = np.clip(
+                rows[low:high] + factors[:, None] * rng.choice([-2.0, 2.0], 3), -1, 1
+            )
             if name == "logistic":
                 rows[:, -1], moved[:, -1] = np.sign(rows[:, -1]), np.sign(moved[:, -1])
-                moved[:, -1] = np.where(np.abs(moved[:, :-1] - rows[:, :-1]).sum(axis=1) > 0, moved[:, -1], rows[:, -1])
+                moved[:, -1] = np.where(
+                    np.abs(moved[:, :-1] - rows[:, :-1]).sum(axis=1) > 0, moved[:, -1], rows[:, -1]
+                )
                 if np.abs(factors).min() < 1:
                     moved[:, -1] = rows[:, -1]
             weights = rng.normal(size=3)
@@ -136,7 +159,9 @@ def test_steps_move_no_farther_than_displacements_whatever_the_weights(prior):
             for step in range(6):
                 chosen = training.step_of == step % 3
                 gradients = [_gradient(objective, part[chosen], weights) for part in (rows, moved)]
-                gap[step] = 0.1 / training._largest_batch * np.linalg.norm(gradients[0] - gradients[1])
+                gap[step] = (
+                    0.1 / training._largest_batch * np.linalg.norm(gradients[0] - gradients[1])
+                )
             assert (gap[None] <= most + 1e-12).all(axis=1).any()
 
 
@@ -148,7 +173,10 @@ def _correlation(prior, lag):
 
 def _gradient(objective, rows, weights):
     features = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
-    return objective.derivatives(features @ weights, rows[:, -1], np.linalg.norm(features, axis=1)) @ features
+    return (
+        objective.derivatives(features @ weights, rows[:, -1], np.linalg.norm(features, axis=1))
+        @ features
+    )
 
 
 @pytest.mark.parametrize("name", ["squared", "huber", "logistic"])
@@ -170,19 +198,28 @@ def test_gradients_that_are_cut_keep_their_constants(name, clip, intercept):
         weights, others = (w * 2 / max(np.linalg.norm(w), 2) for w in (weights, others))
         rows = [np.append(np.ones(int(intercept)), one[:-1]) for one in (first, second)]
         slopes = [
-            objective.derivatives(np.array([z @ w]), np.array([y]), np.array([np.linalg.norm(z)]))[0]
-            for z, w, y in ((rows[0], weights, first[-1]), (rows[1], weights, second[-1]), (rows[0], others, first[-1]))
+            objective.derivatives(np.array([z @ w]), np.array([y]), np.array([np.linalg.norm(z)]))[
+                0
+            ]
+            for z, w, y in (
+                (rows[0], weights, first[-1]),
+                (rows[1], weights, second[-1]),
+                (rows[0], others, first[-1]),
+            )
         ]
         own, moved, elsewhere = slopes[0] * rows[0], slopes[1] * rows[1], slopes[2] * rows[0]
         assert np.linalg.norm(own) <= objective.lipschitz * (1 + 1e-12)
-        bound = objective.moved(np.array([np.linalg.norm(rows[0] - rows[1])]), np.array([abs(first[-1] - second[-1])]))[
-            0
-        ]
+        bound = objective.moved(
+            np.array([np.linalg.norm(rows[0] - rows[1])]), np.array([abs(first[-1] - second[-1])])
+        )[0]
         assert np.linalg.norm(own - moved) <= bound * (1 + 1e-12)
         step = 2 / objective.smoothness
         apart = np.linalg.norm((weights - step * own) - (others - step * elsewhere))
         assert apart <= np.linalg.norm(weights - others) * (1 + 1e-12)
-        most, longest = max(most, np.linalg.norm(own - moved) / bound), max(longest, np.linalg.norm(own))
+        most, longest = (
+            max(most, np.linalg.norm(own - moved) / bound),
+            max(longest, np.linalg.norm(own)),
+        )
     assert longest > 0.5 * objective.lipschitz
     assert most > 0.4
 
@@ -191,11 +228,19 @@ def test_gradients_that_are_cut_keep_their_constants(name, clip, intercept):
 def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batches, passes):
     # features are public, so that squares make a linear iteration: its last iterate is Gaussian, and known exactly
     rng, rows = np.random.default_rng(batches), 12
-    secrets = pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.6)), order_by="t")
+    secrets = pf.Scenario(
+        pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.6)), order_by="t"
+    )
     coupling = coupling_of(secrets.priors[0], secrets, ["x", "y"])
     objective = Objective("squared", np.sqrt(2) * (1 + 1e-12), 1e3)
     training = training_of(
-        objective, order_of(rows), [coupling], (False, True), batches=batches, passes=passes, step_size=0.4
+        objective,
+        order_of(rows),
+        [coupling],
+        (False, True),
+        batches=batches,
+        passes=passes,
+        step_size=0.4,
     )
     features = np.column_stack([np.ones(rows), rng.choice([-1.0, 1.0], rows)])
     factor, exact = 0.4 / training._largest_batch, []
@@ -209,8 +254,12 @@ def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batch
             covariance = pull @ covariance @ pull.T + training.scale**2 * np.eye(2)
         exact.append(np.sqrt(mean @ np.linalg.solve(covariance, mean)))
     assert max(exact) <= training.movement(coupling) <= 1
-    if batches * passes == 1:  # one step, of a row whose gradient moves as far as any: nothing is given away
-        single = replace(training, beliefs=beliefs([Coupling(None, np.ones(2), "one row", single=True)]))
+    if (
+        batches * passes == 1
+    ):  # one step, of a row whose gradient moves as far as any: nothing is given away
+        single = replace(
+            training, beliefs=beliefs([Coupling(None, np.ones(2), "one row", single=True)])
+        )
         assert 0.4 / 12 * 2 * np.sqrt(2) / (0.9 * single.scale) > 1.1
         zeros = stored_rows(rows, 2)
         zeros.put(0, np.zeros((rows, 2)))
@@ -224,9 +273,13 @@ def test_the_last_iterate_of_linear_descent_is_never_farther_than_promised(batch
 
 def test_long_sequences_count_at_least_what_short_ones_do(monkeypatch):
     # rows far away are read last: that never moves less
-    scenario = pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.8)), order_by="t")
+    scenario = pf.Scenario(
+        pf.Secret("y", pf.Interval(-1, 1)), pf.GaussianPrior(pf.AR1(0.8)), order_by="t"
+    )
     coupling = coupling_of(scenario.priors[0], scenario, ["x", "y"])
-    training = training_of(Objective("squared", 1.5, 1.0), order_of(300), [coupling], (False, True), batches=10)
+    training = training_of(
+        Objective("squared", 1.5, 1.0), order_of(300), [coupling], (False, True), batches=10
+    )
     exact = training.movement(coupling)
     monkeypatch.setattr("pufferflow.learning.displacements._MOST_PAIRS", 300 * 40)
     again = replace(training, promise=PROMISE)

@@ -22,7 +22,9 @@ NAMES = ("x0", "x1", "y")
 
 
 def scenario_of(prior=None, **more):
-    return pf.Scenario([pf.Secret(name, pf.Interval(-1, 1)) for name in NAMES], prior or pf.Independent(), **more)
+    return pf.Scenario(
+        [pf.Secret(name, pf.Interval(-1, 1)) for name in NAMES], prior or pf.Independent(), **more
+    )
 
 
 def rows_of(count=3000, seed=0):
@@ -39,7 +41,9 @@ def rows_of(count=3000, seed=0):
         L.PrivateRidge(scenario_of(), pf.Pure(1.0)),
         L.PrivateRidge(scenario_of(), pf.Zcdp(0.5), solver="descent"),
         L.PrivateSGDRegressor(scenario_of(), PROMISE, loss="huber", alpha=0.01),
-        L.PrivateSGDRegressor(scenario_of(), pf.Gdp(1.0), loss="huber", row_norm=1.0, batch_size=200, passes=20),
+        L.PrivateSGDRegressor(
+            scenario_of(), pf.Gdp(1.0), loss="huber", row_norm=1.0, batch_size=200, passes=20
+        ),
     ],
 )
 def test_models_find_the_coefficients(model):
@@ -57,8 +61,13 @@ def test_models_find_the_coefficients(model):
 def test_without_noise_to_speak_of_ridge_is_ordinary_ridge():
     # scaled by bounds and back, of columns in units of their own
     rows = rows_of().with_columns(x0=pl.col("x0") * 30 + 50, y=pl.col("y") * 200 - 7)
-    secrets = [pf.Secret(n, pf.Interval(*e)) for n, e in zip(NAMES, [(20, 80), (-1, 1), (-207, 193)], strict=True)]
-    model = L.PrivateRidge(pf.Scenario(secrets, pf.Independent()), pf.Pure(1e5), alpha=0.0).fit(rows, y="y")
+    secrets = [
+        pf.Secret(n, pf.Interval(*e))
+        for n, e in zip(NAMES, [(20, 80), (-1, 1), (-207, 193)], strict=True)
+    ]
+    model = L.PrivateRidge(pf.Scenario(secrets, pf.Independent()), pf.Pure(1e5), alpha=0.0).fit(
+        rows, y="y"
+    )
     values = np.column_stack([np.ones(rows.height), rows.select("x0", "x1").to_numpy()])
     best = np.linalg.lstsq(values, rows["y"].to_numpy(), rcond=None)[0]
     assert np.append(model.intercept_, model.coef_) == pytest.approx(best, rel=1e-3, abs=1e-3)
@@ -67,8 +76,12 @@ def test_without_noise_to_speak_of_ridge_is_ordinary_ridge():
 def test_public_features_have_no_noise_of_their_own():
     # only sums with the target are noisy, and bounds of public features are declared
     rows = rows_of()
-    scenario = pf.Scenario(pf.Secret("y", pf.Interval(-1, 1)), pf.Independent(), public=["x0", "x1"])
-    model = L.PrivateRidge(scenario, PROMISE, features=["x0", "x1"], bounds={"x0": (-1, 1), "x1": (-1, 1)})
+    scenario = pf.Scenario(
+        pf.Secret("y", pf.Interval(-1, 1)), pf.Independent(), public=["x0", "x1"]
+    )
+    model = L.PrivateRidge(
+        scenario, PROMISE, features=["x0", "x1"], bounds={"x0": (-1, 1), "x1": (-1, 1)}
+    )
     secret = L.PrivateRidge(scenario_of(), PROMISE, solver="sums")
     assert model.plan(rows, "y").expected_error < secret.plan(rows, "y").expected_error
     with pytest.raises(pf.UsageError, match="no declared bounds"):
@@ -98,11 +111,16 @@ def test_ridge_takes_a_descent_where_sums_have_nothing_left_to_tell(monkeypatch)
 def test_dependence_costs_what_it_is():
     # independent < weakly correlated < any correlation; a better prior than none is noted
     rows = rows_of(600).with_columns(g=pl.int_range(600) // 12, t=pl.int_range(600) % 12)
-    beliefs = [pf.Independent(), pf.GaussianPrior(pf.AR1(0.4), across=np.eye(3)), pf.AnyCorrelation()]
+    beliefs = [
+        pf.Independent(),
+        pf.GaussianPrior(pf.AR1(0.4), across=np.eye(3)),
+        pf.AnyCorrelation(),
+    ]
     for model in (L.PrivateRidge(solver="sums"), L.PrivateSGDRegressor(loss="huber")):
         model.set_params(guarantee=pf.Gdp(1.0))
         plans = [
-            model.set_params(scenario=scenario_of(prior, within="g", order_by="t")).plan(rows, "y") for prior in beliefs
+            model.set_params(scenario=scenario_of(prior, within="g", order_by="t")).plan(rows, "y")
+            for prior in beliefs
         ]
         scales = [plan.certificate.sums[0].scale for plan in plans]
         assert scales[0] < scales[1] < scales[2]
@@ -110,7 +128,9 @@ def test_dependence_costs_what_it_is():
     assert (
         "M7"
         not in model.set_params(
-            scenario=scenario_of(pf.GaussianPrior(pf.Exchangeable(0.3), across=np.eye(3)), within="g")
+            scenario=scenario_of(
+                pf.GaussianPrior(pf.Exchangeable(0.3), across=np.eye(3)), within="g"
+            )
         )
         .plan(rows, "y")
         .explain()
@@ -124,13 +144,17 @@ def test_every_fit_is_charged_once_and_a_search_is_refused(tmp_path):
     features, target = rows.select("x0", "x1").to_numpy(), rows["y"].to_numpy()
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("models", scenario, limit=pf.Approx(4.0, 1e-5))
-        model = L.PrivateSGDRegressor(scenario, PROMISE, loss="huber", account=account, warm_start=True)
+        model = L.PrivateSGDRegressor(
+            scenario, PROMISE, loss="huber", account=account, warm_start=True
+        )
         plan = model.plan(rows, "y")
         assert account.remaining(plan) > 5
         first = model.fit(rows, y="y", id="one").coef_
         spent = account.spent()
         assert spent.epsilon == pytest.approx(account.differential_privacy().epsilon, rel=1e-6)
-        again = L.PrivateSGDRegressor(scenario, PROMISE, loss="huber", account=account, warm_start=True)
+        again = L.PrivateSGDRegressor(
+            scenario, PROMISE, loss="huber", account=account, warm_start=True
+        )
         assert (again.fit(rows, y="y", id="one").coef_ == first).all()
         assert account.spent() == spent
         cross_val_score(model, features, target, cv=3)
@@ -151,9 +175,16 @@ def test_classes_are_declared_and_one_of_them_alone_is_fitted_as_any():
     # what labels the rows have is private: a model of one class predicts it
     rng = np.random.default_rng(3)
     rows = rows_of(8000).with_columns(y=pl.Series(rng.choice(["no", "yes"], 8000)))
-    rows = rows.with_columns(y=pl.when(pl.col("x0") > 0).then(pl.lit("yes")).otherwise(pl.lit("no")))
-    secrets = [*(pf.Secret(name, pf.Interval(-1, 1)) for name in NAMES[:2]), pf.Secret("y", ["no", "yes"])]
-    model = L.PrivateSGDClassifier(pf.Scenario(secrets, pf.Independent()), pf.Approx(2.0, 1e-6)).fit(rows, y="y")
+    rows = rows.with_columns(
+        y=pl.when(pl.col("x0") > 0).then(pl.lit("yes")).otherwise(pl.lit("no"))
+    )
+    secrets = [
+        *(pf.Secret(name, pf.Interval(-1, 1)) for name in NAMES[:2]),
+        pf.Secret("y", ["no", "yes"]),
+    ]
+    model = L.PrivateSGDClassifier(
+        pf.Scenario(secrets, pf.Independent()), pf.Approx(2.0, 1e-6)
+    ).fit(rows, y="y")
     assert model.score(rows, "y") > 0.9
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.predict_proba([[0.0, 0.0]]).sum() == pytest.approx(1)
@@ -165,7 +196,9 @@ def test_values_outside_and_missing_are_read_as_declared_and_never_tell():
     # null, NaN and numbers far outside change nothing but what they are read as, and readings say so
     rows = rows_of()
     wild = rows.with_columns(
-        x0=pl.when(pl.int_range(3000) < 3).then(pl.Series([1e300, np.nan, None] * 1000)).otherwise("x0")
+        x0=pl.when(pl.int_range(3000) < 3)
+        .then(pl.Series([1e300, np.nan, None] * 1000))
+        .otherwise("x0")
     )
     model = L.PrivateRidge(scenario_of(), pf.Pure(1e5), alpha=0.0).fit(wild, y="y")
     assert np.abs(model.coef_ - [0.5, -0.3]).max() < 0.02
@@ -176,8 +209,12 @@ def test_twenty_columns_are_hidden_together_and_sums_of_all_of_them_refused():
     # corners of so many columns are not compared; a model needs none
     names = [f"x{place}" for place in range(20)]
     rng = np.random.default_rng(2)
-    rows = pl.DataFrame({name: rng.uniform(-1, 1, 5000) for name in names}).with_columns(y=pl.col("x3") * 0.5)
-    scenario = pf.Scenario([pf.Secret(name, pf.Interval(-1, 1)) for name in (*names, "y")], pf.Independent())
+    rows = pl.DataFrame({name: rng.uniform(-1, 1, 5000) for name in names}).with_columns(
+        y=pl.col("x3") * 0.5
+    )
+    scenario = pf.Scenario(
+        [pf.Secret(name, pf.Interval(-1, 1)) for name in (*names, "y")], pf.Independent()
+    )
     assert pf.Scenario.from_json(scenario.to_json()) == scenario
     model = L.PrivateRidge(scenario, pf.Gdp(3.0)).fit(rows, y="y")
     assert model.coef_.argmax() == 3
@@ -197,7 +234,9 @@ def with_rows(plan, other):
 def test_a_model_has_a_page_and_is_stored_as_any_release(tmp_path):
     model = L.PrivateSGDRegressor(scenario_of(), PROMISE).fit(rows_of(200), y="y")
     assert "M33" in model.release_.report(tmp_path / "model.html").read_text(encoding="utf-8")
-    assert pf.Release.read(model.release_.write_parquet(tmp_path / "model")).frame.equals(model.release_.frame)
+    assert pf.Release.read(model.release_.write_parquet(tmp_path / "model")).frame.equals(
+        model.release_.frame
+    )
     other = model.plan(rows_of(201), "y")
     changed = with_rows(model.plan_, other)
     with pytest.raises(pf.PufferflowError, match="other rows"):
@@ -226,7 +265,13 @@ RIDGE, SGD, CLASSIFIER = L.PrivateRidge, L.PrivateSGDRegressor, L.PrivateSGDClas
         (lambda: RIDGE(scenario_of(), PROMISE, features=["w"]), "y", "features are 'w'"),
         (lambda: CLASSIFIER(scenario_of(), PROMISE), "y", "distinguishes two classes"),
         (lambda: RIDGE(scenario_of(pf.AnyCorrelation(), within="g"), PROMISE), "y", "g"),
-        (lambda: RIDGE(pf.Scenario(pf.Presence("g", "y", [0, 1], rows=1), pf.Independent()), PROMISE), "y", "g"),
+        (
+            lambda: RIDGE(
+                pf.Scenario(pf.Presence("g", "y", [0, 1], rows=1), pf.Independent()), PROMISE
+            ),
+            "y",
+            "g",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_way_out(make, y, said):
@@ -238,14 +283,18 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(make, y, said):
 def test_arrays_have_neither_groups_nor_times():
     rows, features = rows_of(20), rows_of(20).select("x0", "x1").to_numpy()
     with pytest.raises(pf.UsageError, match="neither units nor times"):
-        RIDGE(scenario_of(pf.AnyCorrelation(), within="g"), PROMISE).fit(features, rows["y"].to_numpy())
+        RIDGE(scenario_of(pf.AnyCorrelation(), within="g"), PROMISE).fit(
+            features, rows["y"].to_numpy()
+        )
     with pytest.raises(pf.UsageError, match="without bounds"):
         RIDGE(None, PROMISE).fit(features, rows["y"].to_numpy())
     with pytest.raises(pf.UsageError, match="target_bounds"):
         RIDGE(None, PROMISE, bounds=(-1, 1)).fit(features, rows["y"].to_numpy())
     with pytest.raises(NotFittedError):
         RIDGE(scenario_of(), PROMISE).predict(features)
-    whole = RIDGE(scenario_of(pf.AnyCorrelation()), PROMISE, solver="sums").fit(features, rows["y"].to_numpy())
+    whole = RIDGE(scenario_of(pf.AnyCorrelation()), PROMISE, solver="sums").fit(
+        features, rows["y"].to_numpy()
+    )
     alone = RIDGE(None, PROMISE, bounds=(-1, 1), target_bounds=(-1, 1), solver="sums").fit(
         features, rows["y"].to_numpy()
     )
@@ -282,7 +331,9 @@ EXPECTED = {
 def test_scikit_learn_finds_estimators_but_for_what_noise_and_secrecy_forbid(model):
     results = check_estimator(model, expected_failed_checks=EXPECTED, on_fail=None, on_skip=None)
     failed = {
-        result["check_name"]: repr(result["exception"])[:200] for result in results if result["status"] == "failed"
+        result["check_name"]: repr(result["exception"])[:200]
+        for result in results
+        if result["status"] == "failed"
     }
     assert not failed
     assert len(results) > 40
@@ -295,12 +346,19 @@ def test_steps_that_learn_from_the_rows_are_refused_beside_a_model():
     target = features @ [0.5, -0.2]
     model = L.PrivateRidge(guarantee=PROMISE, bounds=(-1, 1), target_bounds=(-2, 2))
     public = StandardScaler().fit(rng.uniform(-1, 1, (50, 2)))
-    for allowed in (FunctionTransformer(np.tanh), PolynomialFeatures(2, include_bias=False), FrozenEstimator(public)):
+    for allowed in (
+        FunctionTransformer(np.tanh),
+        PolynomialFeatures(2, include_bias=False),
+        FrozenEstimator(public),
+    ):
         assert make_pipeline(allowed, model).fit(features, target).predict(features).shape == (400,)
-    assert TransformedTargetRegressor(model, func=np.tanh, inverse_func=np.arctanh, check_inverse=False).fit(
-        features, target
-    )
-    for steps in (make_pipeline(StandardScaler(), model), TransformedTargetRegressor(model, transformer=public)):
+    assert TransformedTargetRegressor(
+        model, func=np.tanh, inverse_func=np.arctanh, check_inverse=False
+    ).fit(features, target)
+    for steps in (
+        make_pipeline(StandardScaler(), model),
+        TransformedTargetRegressor(model, transformer=public),
+    ):
         with pytest.raises(pf.Refused, match="learns from private rows"):
             steps.fit(features, target)
 

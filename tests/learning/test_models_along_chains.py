@@ -32,7 +32,13 @@ def table(hours, people=1, gap=1):
 
 
 def scenario(prior=CHAIN, **more):
-    return pf.Scenario(pf.Secret("on", domain=[0, 1], **more), prior, order_by="hour", within="person", public=["x"])
+    return pf.Scenario(
+        pf.Secret("on", domain=[0, 1], **more),
+        prior,
+        order_by="hour",
+        within="person",
+        public=["x"],
+    )
 
 
 def planned(frame, promise, model=learning.PrivateSGDRegressor, belief=None, **settings):
@@ -42,14 +48,18 @@ def planned(frame, promise, model=learning.PrivateSGDRegressor, belief=None, **s
 
 def features_of(plan):
     """The public feature of every row, as rows stand by hour."""
-    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, plan.columns.scaled) as rows:
+    with plan.mechanism.table.rows.in_order(
+        plan.mechanism.table.order, None, plan.columns.scaled
+    ) as rows:
         return rows.read(0, plan.mechanism.table.order.rows)[:, 0].copy()
 
 
 def conditioned(weights):
     """Atoms of Σ weights·(±1) and probabilities, for every secret row and state of one person's rows."""
     states = np.array(list(itertools.product(range(2), repeat=len(weights))))
-    masses = np.array([0.6, 0.4])[states[:, 0]] * np.prod(KERNEL[states[:, :-1], states[:, 1:]], axis=1)
+    masses = np.array([0.6, 0.4])[states[:, 0]] * np.prod(
+        KERNEL[states[:, :-1], states[:, 1:]], axis=1
+    )
     atoms = (2 * states - 1) @ weights
     for row in range(len(weights)):
         own = [np.where(states[:, row] == state, masses, 0.0) for state in range(2)]
@@ -73,7 +83,13 @@ def factors_of(training, features):
 def test_the_last_iterate_of_a_linear_descent_keeps_its_promise_exactly(batches, passes):
     # public features and squares: the last iterate is a mixture of Gaussians over all sequences of targets
     frame, delta = table(8), 1e-3
-    settings = {"fit_intercept": False, "clip": None, "batch_size": -(-8 // batches), "passes": passes, "radius": 1e3}
+    settings = {
+        "fit_intercept": False,
+        "clip": None,
+        "batch_size": -(-8 // batches),
+        "passes": passes,
+        "radius": 1e3,
+    }
     for promise in (pf.Approx(0.7, delta), pf.Renyi(3, 0.4)):
         plan = planned(frame, promise, **settings)
         assert plan.certificate.bound in (ROW_BY_ROW, STEP_BY_STEP)
@@ -84,7 +100,9 @@ def test_the_last_iterate_of_a_linear_descent_keeps_its_promise_exactly(batches,
             p, q = (norm.pdf(at[:, None], atoms, spread) @ masses for atoms, masses in laws)
             for one, other in ((p, q), (q, p)):
                 if isinstance(promise, pf.Approx):
-                    worst = max(worst, np.maximum(one - math.exp(0.7) * other, 0).sum() * step / delta)
+                    worst = max(
+                        worst, np.maximum(one - math.exp(0.7) * other, 0).sum() * step / delta
+                    )
                 else:
                     inside = other > 1e-280
                     renyi = math.log((one[inside] ** 3 * other[inside] ** -2).sum() * step) / 2
@@ -138,7 +156,9 @@ def test_a_chain_that_never_changes_counts_as_a_group():
     still = pf.MarkovChain([[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12]])
     for promise in (pf.Approx(1.0, 1e-6), pf.Renyi(2, 0.5)):
         alike = planned(frame, promise, belief=scenario(still)).mechanism.fitting.scale
-        group = planned(frame, promise, belief=scenario(pf.AnyCorrelation())).mechanism.fitting.scale
+        group = planned(
+            frame, promise, belief=scenario(pf.AnyCorrelation())
+        ).mechanism.fitting.scale
         assert alike == pytest.approx(group, rel=1e-3)
         assert alike <= group * (1 + 1e-9)
 
@@ -148,12 +168,18 @@ def test_the_budget_of_a_row_is_used_up_and_nine_tenths_of_the_noise_pass_it(pro
     # calibration ends where a row moves as much as the chain lets it, not below and hardly above
     plan = planned(table(24, people=5), promise, learning.PrivateRidge, solver="sums")
     (belief,) = plan.mechanism.beliefs
-    most = belief.chained.pure_row(pure_of(promise)) if plan.mechanism.pure else belief.chained.deviations(promise)[0]
+    most = (
+        belief.chained.pure_row(pure_of(promise))
+        if plan.mechanism.pure
+        else belief.chained.deviations(promise)[0]
+    )
     moved = plan.mechanism.fitting.movement(belief.single)
     assert 0.999 * most < moved <= most
     quieter = replace(plan.mechanism.fitting, promise=plan.mechanism.fitting.promise)
     object.__setattr__(
-        quieter, "calibrated", plan.mechanism.fitting.calibrated.at(0.9 * plan.mechanism.fitting.calibrated.scale)
+        quieter,
+        "calibrated",
+        plan.mechanism.fitting.calibrated.at(0.9 * plan.mechanism.fitting.calibrated.scale),
     )
     assert quieter.movement(belief.single) > most
 
@@ -176,7 +202,9 @@ def test_every_kind_of_chain_is_carried():
     group = planned(frame, promise, belief=scenario(pf.AnyCorrelation())).mechanism.fitting.scale
     chains = {
         "two matrices in turn": pf.MarkovChain([KERNEL, [[0.5, 0.5], [0.4, 0.6]]], period=2),
-        "a class": pf.MarkovChain.between([[0.75, 0.15], [0.25, 0.65]], [[0.85, 0.25], [0.35, 0.75]]),
+        "a class": pf.MarkovChain.between(
+            [[0.75, 0.15], [0.25, 0.65]], [[0.85, 0.25], [0.35, 0.75]]
+        ),
         "a start": pf.MarkovChain(KERNEL, initial=[0.5, 0.5]),
         "any start": pf.MarkovChain(KERNEL, initial="free"),
     }
@@ -187,7 +215,14 @@ def test_every_kind_of_chain_is_carried():
         assert plan.certificate.bound == ROW_BY_ROW, name
         assert plan.mechanism.fitting.scale < group, name
         assert plan.cost.shape.row_movement > 0, name
-    first = pf.Scenario(pf.Initial("on", domain=[0, 1]), CHAIN, order_by="hour", within="person", public=["x"], start=0)
+    first = pf.Scenario(
+        pf.Initial("on", domain=[0, 1]),
+        CHAIN,
+        order_by="hour",
+        within="person",
+        public=["x"],
+        start=0,
+    )
     assert planned(frame, promise, belief=first).mechanism.fitting.scale < group
 
 
@@ -201,7 +236,9 @@ def test_several_columns_follow_the_chain_of_their_tuples():
     promise, scales = pf.Approx(1.0, 1e-6), {}
     for prior in (pf.MarkovChain.product(CHAIN, three), pf.AnyCorrelation()):
         belief = pf.Scenario(secrets, prior, order_by="hour", within="person")
-        model = learning.PrivateSGDClassifier(belief, promise, features=["level"]).fit(frame, y="on")
+        model = learning.PrivateSGDClassifier(belief, promise, features=["level"]).fit(
+            frame, y="on"
+        )
         assert model.predict_proba([[1.0]]).shape == (1, 2)
         scales[type(prior)] = model.plan_.mechanism.fitting.scale
     assert scales[pf.MarkovChain] < 0.8 * scales[pf.AnyCorrelation]

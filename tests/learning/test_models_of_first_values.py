@@ -20,11 +20,15 @@ def test_first_values_that_are_neighbours_stay_hidden_where_rows_begin_a_step_la
     prior = pf.MarkovChain([kernel.tolist() for kernel in kernels], initial=[1 / 3] * 3)
     scenario = pf.Scenario(secret, prior, order_by="hour", within="home", public=["x"], start=0)
     frame = pl.DataFrame({"home": 0, "hour": np.arange(1, hours + 1), "on": 0, "x": 1.0})
-    ridge = pf.learning.PrivateRidge(scenario, pf.Pure(epsilon), features=["x"], bounds={"x": (-1, 1)}, solver="sums")
+    ridge = pf.learning.PrivateRidge(
+        scenario, pf.Pure(epsilon), features=["x"], bounds={"x": (-1, 1)}, solver="sums"
+    )
     scale = ridge.plan(frame, y="on").mechanism.fitting.calibrated.scale
     states = np.array(list(itertools.product(range(3), repeat=hours + 1)))
     masses = np.prod([kernels[at][states[:, at], states[:, at + 1]] for at in range(hours)], axis=0)
     both_sums = 2 * (states[:, 1:] - 1).sum(axis=1) / scale  # Σ y and Σ x·y are equal: x is 1
     weighed = [masses * np.exp(sign * both_sums) for sign in (1, -1)]
-    tails = np.array([[of_sign[states[:, 0] == first].sum() for first in range(3)] for of_sign in weighed])
+    tails = np.array(
+        [[of_sign[states[:, 0] == first].sum() for first in range(3)] for of_sign in weighed]
+    )
     assert np.abs(np.diff(np.log(tails), axis=1)).max() <= epsilon

@@ -48,7 +48,14 @@ def test_reference_allocations(s, sigma, c, value):
 def test_the_minorant_of_the_mathematics():
     """s = (0, 2, 0, 1, 3, .5) is hidden by a = (0, 1, 1, 1, 1.75, 1.75)."""
     moved = Displacements.of([0, 2, 0, 1, 3, 0.5], 6)
-    assert allocations(Iteration(6, pf.Gaussian(1.0)), moved)[0].tolist() == [0, 1, 1, 1, 1.75, 1.75]
+    assert allocations(Iteration(6, pf.Gaussian(1.0)), moved)[0].tolist() == [
+        0,
+        1,
+        1,
+        1,
+        1.75,
+        1.75,
+    ]
 
 
 def test_sixty_random_allocations_are_those_of_a_solver():

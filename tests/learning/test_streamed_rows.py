@@ -49,7 +49,9 @@ def plan_of(rows, belief="independent", **settings):
 
 
 def numbers_in_order(plan, visits=None):
-    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, visits, plan.columns.scaled) as stored:
+    with plan.mechanism.table.rows.in_order(
+        plan.mechanism.table.order, visits, plan.columns.scaled
+    ) as stored:
         return stored.read(0, stored.rows).copy()
 
 
@@ -72,7 +74,9 @@ def without_chance(monkeypatch):
     """Let the operating system's randomness and all noise be the same each time."""
     monkeypatch.setattr(os, "urandom", lambda size: np.random.default_rng(size).bytes(size))
     monkeypatch.setattr(
-        training.Training, "_noise", lambda self, weights: np.random.default_rng(1).normal(size=(self._steps, weights))
+        training.Training,
+        "_noise",
+        lambda self, weights: np.random.default_rng(1).normal(size=(self._steps, weights)),
     )
 
 
@@ -95,7 +99,9 @@ def source_of(tables):
 
 
 @pytest.mark.parametrize("belief", PRIORS)
-def test_a_descent_from_a_file_ends_exactly_where_one_from_memory_does(belief, monkeypatch, tmp_path):
+def test_a_descent_from_a_file_ends_exactly_where_one_from_memory_does(
+    belief, monkeypatch, tmp_path
+):
     # to the last bit, for every kind of order, with one pass or several
     without_chance(monkeypatch)
     in_parts(monkeypatch)
@@ -117,7 +123,9 @@ def test_steps_read_all_rows_of_their_batches_some_at_a_time(loss, monkeypatch, 
     # without noise the iterate is that of whole batches, of sizes that differ by one at most
     del in_file
     without_chance(monkeypatch)
-    monkeypatch.setattr(training.Training, "_noise", lambda self, weights: np.zeros((self._steps, weights)))
+    monkeypatch.setattr(
+        training.Training, "_noise", lambda self, weights: np.zeros((self._steps, weights))
+    )
     plan = plan_of(rows_of(101), "groups in time", loss=loss, batch_size=17, alpha=0.1)
     known, weights = plan.mechanism.fitting, np.zeros(2)
     rows = numbers_in_order(plan)
@@ -129,7 +137,9 @@ def test_steps_read_all_rows_of_their_batches_some_at_a_time(loss, monkeypatch, 
         slopes = known.objective.derivatives(batch[:, 0] * here[1] + here[0], batch[:, 1], lengths)
         gradient = np.array([slopes.sum(), slopes @ batch[:, 0]]) / known._largest_batch
         weights = here - known.step_size * (gradient + known.penalty * np.array([0, here[1]]))
-    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, known.visits, plan.columns.scaled) as stored:
+    with plan.mechanism.table.rows.in_order(
+        plan.mechanism.table.order, known.visits, plan.columns.scaled
+    ) as stored:
         found = known.last_iterate(stored, None)
     assert found == pytest.approx(known._projected(weights), abs=known._steps * float(known._grid))
 
@@ -143,7 +153,10 @@ def test_rows_stand_in_public_order_whatever_their_order_in_the_source(belief):
     visits = np.random.default_rng(5).permutation(400)
     found = numbers_in_order(plan, visits)[visits]
     assert sorted(map(tuple, found)) == sorted(rows.select(NAMES).rows())
-    place = {row: facts for row, *facts in zip(rows.select(NAMES).rows(), rows["g"], rows["t"], strict=True)}
+    place = {
+        row: facts
+        for row, *facts in zip(rows.select(NAMES).rows(), rows["g"], rows["t"], strict=True)
+    }
     facts = [place[tuple(row)] for row in found]
     if "groups" in belief:
         groups = [group for group, _ in facts]
@@ -162,7 +175,9 @@ def test_rows_that_nothing_public_tells_apart_stand_in_any_order_equally_often(b
     plan, times = plan_of(rows, belief, batch_size=4), 1200
 
     def look(_turn):
-        drawn = collections.Counter(tuple(numbers_in_order(plan)[:, 0].tolist()) for _ in range(times))
+        drawn = collections.Counter(
+            tuple(numbers_in_order(plan)[:, 0].tolist()) for _ in range(times)
+        )
         counts = np.array([drawn[order] for order in itertools.permutations(rows["x"].to_list())])
         assert counts.sum() == times
         return ((counts - times / 24) ** 2 / (times / 24)).sum() >= 60
@@ -181,7 +196,10 @@ def test_sums_are_those_of_whole_numbers_however_rows_come(columns, monkeypatch)
     once.add(scaled)
     for some in np.array_split(np.asfortranarray(scaled[rng.permutation(1500)]), [1, 7, 7, 900]):
         twice.add(some)
-    first = [sum(int(a) * int(b) for a, b in zip(steps[:, 0], steps[:, place], strict=True)) for place in (0, -1)]
+    first = [
+        sum(int(a) * int(b) for a, b in zip(steps[:, 0], steps[:, place], strict=True))
+        for place in (0, -1)
+    ]
     assert (once.total == twice.total).all()
     assert (once.total == steps.T @ steps).all()
     assert [once.total[0, 0], once.total[0, -1]] == first
@@ -202,7 +220,11 @@ def test_sums_of_every_kind_of_source_are_those_of_its_rows(kind, belief, monkey
     # many batches; null, NaN and numbers outside are read as declared
     in_parts(monkeypatch)
     rows = rows_of().with_columns(
-        x=pl.when(pl.col("t") == 3).then(None).when(pl.col("t") == 4).then(float("nan")).otherwise(pl.col("x") * 3)
+        x=pl.when(pl.col("t") == 3)
+        .then(None)
+        .when(pl.col("t") == 4)
+        .then(float("nan"))
+        .otherwise(pl.col("x") * 3)
     )
     rows.write_parquet(tmp_path / "rows.parquet", row_group_size=90)
     source = {
@@ -213,8 +235,13 @@ def test_sums_of_every_kind_of_source_are_those_of_its_rows(kind, belief, monkey
     }[kind]
     plan = L.PrivateRidge(scenario_of(belief), PROMISE, solver="sums").plan(source, "y")
     found = ExactSums(2)
-    plan.mechanism.table.rows.each(plan.mechanism.table.order, lambda numbers: found.add(plan.columns.scaled(numbers)))
-    read = rows["x"].fill_nan(None).fill_null(plan.columns.read[0].missing).clip(-1, 1).to_numpy(), rows["y"].to_numpy()
+    plan.mechanism.table.rows.each(
+        plan.mechanism.table.order, lambda numbers: found.add(plan.columns.scaled(numbers))
+    )
+    read = (
+        rows["x"].fill_nan(None).fill_null(plan.columns.read[0].missing).clip(-1, 1).to_numpy(),
+        rows["y"].to_numpy(),
+    )
     steps = np.rint(np.column_stack([np.ones(400), *read]) * STEPS).astype(np.int64)
     assert (found.total == steps.T @ steps).all()
 
@@ -224,13 +251,18 @@ def test_labels_and_classes_are_read_in_every_batch():
     # enums, texts and bins become the same numbers in memory and in many batches
     rng = np.random.default_rng(2)
     rows = pl.DataFrame({"b": rng.uniform(0, 30, 300), "y": rng.choice(["no", "yes", "?"], 300)})
-    secrets = [pf.Secret("b", pf.Bins([0, 10, 20, 30], values=[2, 7, 29])), pf.Secret("y", ["no", "yes"])]
+    secrets = [
+        pf.Secret("b", pf.Bins([0, 10, 20, 30], values=[2, 7, 29])),
+        pf.Secret("y", ["no", "yes"]),
+    ]
     model = L.PrivateSGDClassifier(pf.Scenario(secrets, pf.Independent()), PROMISE)
     for target in (pl.col("y"), pl.col("y").cast(pl.Categorical)):
         plan = model.plan(rows.with_columns(target), "y")
         found = sorted(map(tuple, numbers_in_order(plan).tolist()))
         numbers = plan.columns.read[0].numbers
-        scaled = (numbers[(rows["b"].to_numpy() // 10).astype(int)] - plan.columns.middle[0]) / plan.columns.half[0]
+        scaled = (
+            numbers[(rows["b"].to_numpy() // 10).astype(int)] - plan.columns.middle[0]
+        ) / plan.columns.half[0]
         labels = np.where(rows["y"].to_numpy() == "yes", 1.0, -1.0)
         truth = sorted(zip(scaled.tolist(), labels.tolist(), strict=True))
         assert np.array(found) == pytest.approx(np.array(truth))
@@ -251,7 +283,9 @@ def test_a_source_that_changed_since_the_plan_is_refused(model, belief, change, 
             "more": pl.concat([rows, rows]),
             "fewer": rows.head(399),
             "none": rows.clear(),
-            "other groups": rows.with_columns(g=pl.when(pl.int_range(400) == 399).then(77).otherwise("g")),
+            "other groups": rows.with_columns(
+                g=pl.when(pl.int_range(400) == 399).then(77).otherwise("g")
+            ),
         }[change]
     )
     if change == "other groups" and "groups" not in belief:
@@ -284,19 +318,25 @@ def test_a_source_that_never_ends_is_left_as_soon_as_it_has_a_row_too_many(belie
     ends[0] = False
     came = []
     with pytest.raises(pf.SourceError, match="has other rows"):
-        plan.mechanism.table.rows.each(plan.mechanism.table.order, lambda numbers: came.append(len(numbers)))
+        plan.mechanism.table.rows.each(
+            plan.mechanism.table.order, lambda numbers: came.append(len(numbers))
+        )
     assert sum(came) <= 400
     with pytest.raises(pf.SourceError, match="has other rows"):
         plan.release()
     assert not list(in_file.iterdir())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the file has a name until it is closed")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the file has a name until it is closed"
+)
 @pytest.mark.parametrize("belief", ["independent", "groups"])
 def test_the_file_has_no_name_is_its_owners_alone_and_goes_with_the_fit(belief, in_file):
     # while rows are in it nobody finds it, and afterwards it is closed, after an error and after Ctrl-C too
     plan = plan_of(rows_of(), belief)
-    with plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, plan.columns.scaled) as stored:
+    with plan.mechanism.table.rows.in_order(
+        plan.mechanism.table.order, None, plan.columns.scaled
+    ) as stored:
         assert not list(in_file.iterdir())
         assert stat.S_IMODE(os.fstat(stored._file.fileno()).st_mode) == 0o600
         assert open_files(in_file)
@@ -310,7 +350,10 @@ def test_the_file_has_no_name_is_its_owners_alone_and_goes_with_the_fit(belief, 
                 raise error
             return numbers
 
-        with pytest.raises(error), plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, change):
+        with (
+            pytest.raises(error),
+            plan.mechanism.table.rows.in_order(plan.mechanism.table.order, None, change),
+        ):
             pass
         assert min(came) > 0
         assert not open_files(in_file)
@@ -319,7 +362,9 @@ def test_the_file_has_no_name_is_its_owners_alone_and_goes_with_the_fit(belief, 
 
 @pytest.mark.parametrize("belief", ["independent", "groups"])
 @pytest.mark.parametrize("broken", ["open", "write", "read"])
-def test_a_folder_without_room_is_an_error_that_names_it_and_no_value(belief, broken, monkeypatch, in_file):
+def test_a_folder_without_room_is_an_error_that_names_it_and_no_value(
+    belief, broken, monkeypatch, in_file
+):
     # a full disk, a folder that is not there, a file that is cut short
     plan, kind = plan_of(rows_of(), belief), stored_rows._InFile
     if broken == "open":
@@ -333,7 +378,9 @@ def test_a_folder_without_room_is_an_error_that_names_it_and_no_value(belief, br
     if broken == "read":
         settle = stored_rows.Places.settle
         monkeypatch.setattr(
-            stored_rows.Places, "settle", lambda self: (self.stored._file.truncate(1000), settle(self))[1]
+            stored_rows.Places,
+            "settle",
+            lambda self: (self.stored._file.truncate(1000), settle(self))[1],
         )
     with pytest.raises(pf.SourceError, match="temporary files") as caught:
         plan.release()
@@ -370,7 +417,9 @@ def test_an_engine_that_fails_half_way_tells_no_value(solver, in_file):
     # the text that it could not read stands in its own message, which is not passed on
     path = in_file / "rows.csv"
     rows_of(3000).with_columns(x=pl.col("x").cast(pl.String)).write_csv(path)
-    source = pl.scan_csv(path, schema_overrides={"x": pl.String}).with_columns(pl.col("x").cast(pl.Float64))
+    source = pl.scan_csv(path, schema_overrides={"x": pl.String}).with_columns(
+        pl.col("x").cast(pl.Float64)
+    )
     plan = L.PrivateRidge(scenario_of(), PROMISE, solver=solver).plan(source, "y")
     lines = path.read_text().splitlines()
     lines[2500] = "1,1,hidden,0.5"

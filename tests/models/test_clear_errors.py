@@ -28,7 +28,12 @@ def test_a_ledger_that_was_not_opened_has_a_text():
 
 @pytest.mark.parametrize(
     "condition",
-    [pl.col("b") > False, pl.col("b") < True, pl.col("b") >= True, pl.col("b").is_between(False, True)],
+    [
+        pl.col("b") > False,
+        pl.col("b") < True,
+        pl.col("b") >= True,
+        pl.col("b").is_between(False, True),
+    ],
     ids=["above", "below", "at least", "between"],
 )
 def test_orders_of_booleans_filter_and_are_charged(condition, tmp_path):

@@ -15,7 +15,9 @@ from pufferflow.models.reference import Reference
 CHAINS = {
     "a chain that stays": 0.9 * np.eye(3) + 0.1 / 3,
     "a chain that turns back": np.array([[0.05, 0.95], [0.9, 0.1]]),
-    "a chain that goes round": np.array([[0.02, 0.97, 0.01], [0.01, 0.02, 0.97], [0.97, 0.01, 0.02]]),
+    "a chain that goes round": np.array(
+        [[0.02, 0.97, 0.01], [0.01, 0.02, 0.97], [0.97, 0.01, 0.02]]
+    ),
     "rare states": np.array([[0.9995, 0.0005], [0.2, 0.8]]),
     "rare bursts": np.array([[0.999, 0.0005, 0.0005], [0.05, 0.05, 0.9], [0.05, 0.9, 0.05]]),
     "a slow chain": np.array([[0.995, 0.005], [0.005, 0.995]]),
@@ -30,7 +32,9 @@ def simulated(kernels, rows, sequences=1, seed=0, start=None):
     found = np.empty((sequences, rows), dtype=int)
     for t in range(rows):
         found[:, t] = state
-        state = np.minimum((rng.random((sequences, 1)) > steps[t % len(steps)][state]).sum(axis=1), states - 1)
+        state = np.minimum(
+            (rng.random((sequences, 1)) > steps[t % len(steps)][state]).sum(axis=1), states - 1
+        )
     return found
 
 
@@ -38,7 +42,11 @@ def table(states):
     """States as a reference, hour by hour."""
     units, rows = states.shape
     return pl.DataFrame(
-        {"unit": np.repeat(np.arange(units), rows), "hour": np.tile(np.arange(rows), units), "state": states.ravel()}
+        {
+            "unit": np.repeat(np.arange(units), rows),
+            "hour": np.tile(np.arange(rows), units),
+            "state": states.ravel(),
+        }
     )
 
 
@@ -66,7 +74,8 @@ def test_a_chain_raises_no_alarm(chain, rows, sequences, start):
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize(
-    ("rows", "sequences"), nightly([(300, 1), (30_000, 1), (400, 20), (30, 500)], but=0.5, unpack=True)
+    ("rows", "sequences"),
+    nightly([(300, 1), (30_000, 1), (400, 20), (30, 500)], but=0.5, unpack=True),
 )
 def test_alarms_are_rare(chain, rows, sequences):
     """In 20 references there is at most one alarm."""
@@ -86,10 +95,14 @@ def test_a_daily_cycle_is_reported_and_a_period_mends_it():
     assert "a one-step chain misses a cycle: at lag 24 " in plain.text
     assert "; try period=24 " in plain.text
     assert plain.text in fit(frame).provenance.notes
-    assert fit(frame, period=12).diagnosis.text.startswith("a chain of period 12 misses a cycle: at lag 24 ")
+    assert fit(frame, period=12).diagnosis.text.startswith(
+        "a chain of period 12 misses a cycle: at lag 24 "
+    )
     periodic = fit(frame, period=24)
     assert periodic.diagnosis.misses == ()
-    assert periodic.diagnosis.text.startswith("a chain of period 24 reproduces the autocorrelation at lags 1 to 336")
+    assert periodic.diagnosis.text.startswith(
+        "a chain of period 24 reproduces the autocorrelation at lags 1 to 336"
+    )
     assert periodic.diagnosis.text not in periodic.provenance.notes
 
 
@@ -106,7 +119,9 @@ def test_a_cycle_of_labels_is_reported():
 def test_a_cycle_shows_through_gaps():
     """A tenth of the hours is missing, and a month: the cycle is found by position, not by row."""
     rng = np.random.default_rng(5)
-    frame = table(day(24 * 200)).filter(pl.Series(rng.random(24 * 200) < 0.9), ~pl.col("hour").is_between(999, 1700))
+    frame = table(day(24 * 200)).filter(
+        pl.Series(rng.random(24 * 200) < 0.9), ~pl.col("hour").is_between(999, 1700)
+    )
     moment = pl.lit(dt.datetime(2024, 1, 1)) + pl.duration(hours="hour")  # noqa: DTZ001
     frame = frame.with_columns(moment.alias("moment")).sample(fraction=1, shuffle=True, seed=1)
     fitted = fit_chain(Reference("r", frame), "state", "moment", "unit", step="1h")
@@ -115,9 +130,13 @@ def test_a_cycle_shows_through_gaps():
 
 def test_lasting_levels_are_reported():
     """Half of the sequences are often on and half seldom: correlation stays above the chain's at all lags."""
-    states = np.vstack([simulated([[0.3, 0.7]] * 2, 500, 6, 1), simulated([[0.7, 0.3]] * 2, 500, 6, 2)])
+    states = np.vstack(
+        [simulated([[0.3, 0.7]] * 2, 500, 6, 1), simulated([[0.7, 0.3]] * 2, 500, 6, 2)]
+    )
     fitted = fit(table(states))
-    assert fitted.diagnosis.text.startswith("a one-step chain misses lasting differences of level: ")
+    assert fitted.diagnosis.text.startswith(
+        "a one-step chain misses lasting differences of level: "
+    )
 
 
 def test_a_second_step_is_reported():
@@ -129,7 +148,8 @@ def test_a_second_step_is_reported():
     assert fitted.second_step.chance < 1e-9
     assert fitted.second_step.effect == pytest.approx(0.15, abs=0.02)
     assert any(
-        note.startswith("the next state depends on more than the last one; ") for note in fitted.provenance.notes
+        note.startswith("the next state depends on more than the last one; ")
+        for note in fitted.provenance.notes
     )
     assert 2 in fitted.diagnosis.misses
 
@@ -148,11 +168,14 @@ def test_figures_are_those_of_the_definition():
     fitted = fit(frame)
     numbers = states - np.nanmean(states)
     observed = [np.nanmean(numbers[lag:] * numbers[:-lag]) for lag in fitted.diagnosis.lags]
-    assert np.allclose(fitted.diagnosis.observed, np.array(observed) / np.nanmean(numbers**2), atol=1e-12)
+    assert np.allclose(
+        fitted.diagnosis.observed, np.array(observed) / np.nanmean(numbers**2), atol=1e-12
+    )
     seen = np.bincount(states[~np.isnan(states)].astype(int)) / (~np.isnan(states)).sum()
     values = np.arange(3) - seen @ np.arange(3)
     implied = [
-        (seen * values) @ np.linalg.matrix_power(fitted.transitions[0], lag) @ values for lag in fitted.diagnosis.lags
+        (seen * values) @ np.linalg.matrix_power(fitted.transitions[0], lag) @ values
+        for lag in fitted.diagnosis.lags
     ]
     assert np.allclose(fitted.diagnosis.implied, np.array(implied) / (seen @ values**2), atol=0.01)
 
@@ -181,7 +204,9 @@ def test_too_little_is_said_to_be_too_little():
 def household(tables, **options):
     frame = pl.read_parquet(tables / "household_power_hourly.parquet")
     domain = Bins([0.34, 0.8, 1.58], values=[0, 1, 2, 3])
-    return fit_chain(Reference("a house", frame), "active_power_kw", "time", domain=domain, step="1h", **options)
+    return fit_chain(
+        Reference("a house", frame), "active_power_kw", "time", domain=domain, step="1h", **options
+    )
 
 
 def test_the_household_has_a_daily_cycle(tables):

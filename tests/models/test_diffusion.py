@@ -16,7 +16,9 @@ REFERENCE = {0.1: 1.7214159528501156, 0.5: 0.9447331054820294, 1.0: 0.4462603202
 
 
 def laws(prior, positions, weights=None, domain=None):
-    statistic = pf.Statistic(np.ones(len(positions)) if weights is None else weights, positions=positions)
+    statistic = pf.Statistic(
+        np.ones(len(positions)) if weights is None else weights, positions=positions
+    )
     return implied(prior, statistic, pf.Initial("x", domain=domain or pf.Interval(0, 2)))
 
 
@@ -33,14 +35,23 @@ def test_an_ornstein_uhlenbeck_process_moves_so_far():
     """The quadratic potential attains the bound: its two laws at t differ by the whole movement."""
     contraction, time, start = 1.5, 0.5, 2.0
     variance = (1 - math.exp(-2 * contraction * time)) / contraction
-    pair = pf.GaussianLaw(0.0, variance), pf.GaussianLaw(start * math.exp(-contraction * time), variance)
+    pair = (
+        pf.GaussianLaw(0.0, variance),
+        pf.GaussianLaw(start * math.exp(-contraction * time), variance),
+    )
     found = laws(Diffusion(contraction), [time])
     noise, asked = pf.Gaussian(0.3), pf.Renyi.of(alpha=4.0)
     assert pf.winf(*pair) <= found.winf(2).length
     assert pf.winf(*pair) > start * math.exp(-2 * contraction * time)
-    assert pf.loss([pair], noise, asked, bound=pf.Exact()) == pytest.approx(2.9363422330285633, rel=1e-9)
-    assert pf.loss(found, noise, asked, bound=pf.GWM()) == pytest.approx(19.83379201319376, rel=1e-9)
-    assert pf.loss(found, noise, asked, bound=pf.Exact()) == pytest.approx(19.83379201319376, rel=1e-9)
+    assert pf.loss([pair], noise, asked, bound=pf.Exact()) == pytest.approx(
+        2.9363422330285633, rel=1e-9
+    )
+    assert pf.loss(found, noise, asked, bound=pf.GWM()) == pytest.approx(
+        19.83379201319376, rel=1e-9
+    )
+    assert pf.loss(found, noise, asked, bound=pf.Exact()) == pytest.approx(
+        19.83379201319376, rel=1e-9
+    )
 
 
 def test_paths_together_stay_as_near_as_their_sum_says():

@@ -20,7 +20,9 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
-@pytest.mark.parametrize("ends", [(0, 99), (0, 1), (99, 0), (0.5, 2), (np.float64(0), 3), (Decimal(0), Decimal(9))])
+@pytest.mark.parametrize(
+    "ends", [(0, 99), (0, 1), (99, 0), (0.5, 2), (np.float64(0), 3), (Decimal(0), Decimal(9))]
+)
 def test_a_tuple_of_two_numbers_is_refused_with_both_readings(make, ends):
     """Other libraries read (0, 99) as bounds, Python as two values; the error offers both, and both work when typed."""
     with pytest.raises(pf.UsageError, match="tuple of two numbers") as refused:
@@ -33,7 +35,15 @@ def test_a_tuple_of_two_numbers_is_refused_with_both_readings(make, ends):
 
 @pytest.mark.parametrize(
     "domain",
-    [[0, 99], [0.0, 99.0], range(0, 100, 99), np.array([0, 99]), (0, 50, 99), ("low", "high"), (False, True)],
+    [
+        [0, 99],
+        [0.0, 99.0],
+        range(0, 100, 99),
+        np.array([0, 99]),
+        (0, 50, 99),
+        ("low", "high"),
+        (False, True),
+    ],
     ids=str,
 )
 def test_what_can_only_be_values_is_a_list_of_values(domain):

@@ -34,7 +34,11 @@ def test_rows_without_a_value_are_left_out_and_noted():
     prior = Empirical(Reference("pupils", PUPILS), **ASKED)
     assert prior.provenance.rows == 3
     assert prior.provenance.notes == ("2 rows without paid or grade were left out",)
-    assert dict(zip(prior.pairs, prior.counts, strict=True)) == {("no", 8.0): 1, ("no", 9.0): 1, ("yes", 9.0): 1}
+    assert dict(zip(prior.pairs, prior.counts, strict=True)) == {
+        ("no", 8.0): 1,
+        ("no", 9.0): 1,
+        ("yes", 9.0): 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -78,10 +82,17 @@ def test_a_reference_reads_only_what_is_asked():
     """Frames of any kind give the same rows and digest; the digest tells values, nulls and names apart."""
     lazy, eager = Reference("a", pl.LazyFrame(PUPILS)), Reference("b", pl.DataFrame(PUPILS))
     assert lazy.read(["grade"]).columns == ["grade"]
-    assert lazy.digest(["paid"]) == eager.digest(["paid"]) == Reference("c", PUPILS).digest(["paid"])
+    assert (
+        lazy.digest(["paid"]) == eager.digest(["paid"]) == Reference("c", PUPILS).digest(["paid"])
+    )
     digests = {
         Reference("d", {name: column}).digest([name])
-        for name, column in (("x", ["a", None]), ("x", ["a", ""]), ("x", ["a", "b"]), ("y", ["a", "b"]))
+        for name, column in (
+            ("x", ["a", None]),
+            ("x", ["a", ""]),
+            ("x", ["a", "b"]),
+            ("y", ["a", "b"]),
+        )
     }
     assert len(digests) == 4
 

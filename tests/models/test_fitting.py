@@ -32,7 +32,10 @@ def messy(seed=0, sequences=5, rows=40):
 def counted(columns, period, states):
     """The transitions of sequences, one after the other."""
     found = np.zeros((period, states, states))
-    values = {(u, t): s for u, t, s in zip(columns["unit"], columns["time"], columns["state"], strict=True)}
+    values = {
+        (u, t): s
+        for u, t, s in zip(columns["unit"], columns["time"], columns["state"], strict=True)
+    }
     for (unit, time), state in values.items():
         following = values.get((unit, time + 1))
         if state is not None and following is not None:
@@ -45,7 +48,13 @@ def test_transitions_are_those_counted_one_after_the_other(period, smoothing):
     """Gaps, missing values and other sequences never make a transition, and phases follow the position."""
     columns = messy()
     fitted = fit_chain(
-        reference(**columns), "state", "time", "unit", domain=[0, 1, 2], period=period, smoothing=smoothing
+        reference(**columns),
+        "state",
+        "time",
+        "unit",
+        domain=[0, 1, 2],
+        period=period,
+        smoothing=smoothing,
     )
     counts = counted(columns, period, 3) + smoothing
     assert np.allclose(fitted.transitions, counts / counts.sum(axis=2, keepdims=True), rtol=1e-14)
@@ -79,7 +88,10 @@ HOURS = {
     "numbers by tens": (lambda t: [10 * x + 3 for x in t], 10),
     "fractions": (lambda t: [0.1 * x + 0.7 * x + 0.2 * x for x in t], 1),
     "datetimes": (lambda t: [dt.datetime(1970, 1, 1) + dt.timedelta(hours=x) for x in t], "1h"),  # noqa: DTZ001
-    "late in the hour": (lambda t: [dt.datetime(1970, 1, 1, 0, 59) + dt.timedelta(hours=x) for x in t], "60m"),  # noqa: DTZ001
+    "late in the hour": (
+        lambda t: [dt.datetime(1970, 1, 1, 0, 59) + dt.timedelta(hours=x) for x in t],  # noqa: DTZ001
+        "60m",
+    ),
     "with a time zone": (
         lambda t: pl.Series(
             [dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=x) for x in t]
@@ -98,7 +110,14 @@ def test_any_kind_of_order_gives_the_same_chain(kind):
     convert, step = HOURS[kind]
     other = {**columns, "time": convert(columns["time"])}
     plain, same = (
-        fit_chain(Reference("r", pl.DataFrame(table, strict=False)), "state", "time", "unit", period=4, step=size)
+        fit_chain(
+            Reference("r", pl.DataFrame(table, strict=False)),
+            "state",
+            "time",
+            "unit",
+            period=4,
+            step=size,
+        )
         for table, size in ((columns, 1), (other, step))
     )
     assert np.array_equal(plain.transitions, same.transitions)
@@ -128,7 +147,9 @@ def test_the_state_before_is_known_only_without_a_gap():
     """Transitions are told apart by the state before, and −1 stands where a gap or a missing value hides it."""
     frame = pl.DataFrame({"time": [0, 1, 2, 4, 5, 6, 7], "state": [0, 1, 0, 1, 1, 0, None]})
     counts = read_sequences(frame, "state", "time", []).counts
-    found = zip(counts.before.tolist(), counts.here.tolist(), counts.following.tolist(), strict=True)
+    found = zip(
+        counts.before.tolist(), counts.here.tolist(), counts.following.tolist(), strict=True
+    )
     assert sorted(found) == [(-1, 0, 1), (-1, 1, 1), (0, 1, 0), (1, 1, 0)]
     assert counts.times.tolist() == [1] * 4
 
@@ -136,8 +157,16 @@ def test_the_state_before_is_known_only_without_a_gap():
 @pytest.mark.parametrize(
     ("values", "domain", "places"),
     [
-        ([0.0, 0.9, 1.0, 4.9, 5.0, -3, 99], Bins([0, 1, 5], values=[0.5, 3]), [0, 0, 1, 1, 1, 0, 1]),
-        ([0.0, 0.9, 1.0, 4.9, 5.0, -3, 99], Bins([1, 5], values=["low", "mid", "top"]), [0, 0, 1, 1, 2, 0, 2]),
+        (
+            [0.0, 0.9, 1.0, 4.9, 5.0, -3, 99],
+            Bins([0, 1, 5], values=[0.5, 3]),
+            [0, 0, 1, 1, 1, 0, 1],
+        ),
+        (
+            [0.0, 0.9, 1.0, 4.9, 5.0, -3, 99],
+            Bins([1, 5], values=["low", "mid", "top"]),
+            [0, 0, 1, 1, 2, 0, 2],
+        ),
         ([0, 4, 5, 6, 11, -2, 10], [10, 0], [1, 1, 1, 0, 0, 1, 0]),
         (["b", "a", "x", None, "b", "b", "a"], ["b", "a"], [0, 1, None, None, 0, 0, 1]),
         ([3.5, 1.5, float("nan"), 2.5, 3.5, 1.5, 1.5], None, [2, 0, None, 1, 2, 0, 0]),
@@ -160,7 +189,9 @@ def test_categories_are_labels():
     """Categories and enumerations are read as their texts."""
     values = ["b", "a", "a", "b", "a"]
     for kind in (pl.String, pl.Categorical, pl.Enum(["b", "a"])):
-        fitted = fit_chain(reference(time=range(5), value=pl.Series(values, dtype=kind)), "value", "time")
+        fitted = fit_chain(
+            reference(time=range(5), value=pl.Series(values, dtype=kind)), "value", "time"
+        )
         assert fitted.points == ("a", "b")
         assert np.allclose(fitted.transitions, [[[0.5, 0.5], [5 / 6, 1 / 6]]])
 
@@ -175,10 +206,22 @@ WRONG = {
     "no name": (GOOD, {"column": ""}, "column is ''"),
     "an interval": (GOOD, {"domain": Interval(0, 1)}, "A chain of states"),
     "labels for numbers": (GOOD, {"domain": ["a", "b"]}, "the domain has labels"),
-    "numbers for labels": ({**GOOD, "state": list("abab")}, {"domain": [0, 1]}, "the domain has numbers"),
+    "numbers for labels": (
+        {**GOOD, "state": list("abab")},
+        {"domain": [0, 1]},
+        "the domain has numbers",
+    ),
     "one value": ({**GOOD, "state": [1, 1, 1, 1]}, {}, "1 different values"),
-    "many values": ({"unit": [1] * 60, "time": range(60), "state": range(60)}, {}, "60 different values"),
-    "never left": (GOOD, {"domain": [0, 1, 2], "smoothing": 0}, "nothing is known of 1 of 3 states"),
+    "many values": (
+        {"unit": [1] * 60, "time": range(60), "state": range(60)},
+        {},
+        "60 different values",
+    ),
+    "never left": (
+        GOOD,
+        {"domain": [0, 1, 2], "smoothing": 0},
+        "nothing is known of 1 of 3 states",
+    ),
     "half known": (GOOD, {"period": 2, "smoothing": 0}, "nothing is known of 2 of 4 pairs"),
     "negative smoothing": (GOOD, {"smoothing": -1}, "smoothing"),
     "endless smoothing": (GOOD, {"smoothing": float("inf")}, "smoothing"),
@@ -186,7 +229,11 @@ WRONG = {
     "half a period": (GOOD, {"period": 1.5}, "period is 1.5"),
     "far too long a period": (GOOD, {"period": 10**7}, "too many transitions"),
     "a duration for numbers": (GOOD, {"step": "1h"}, "order_by is a column of type"),
-    "a number for times": ({**GOOD, "time": [dt.date(2020, 1, d) for d in (1, 2, 3, 1)]}, {}, "order_by is a column"),
+    "a number for times": (
+        {**GOOD, "time": [dt.date(2020, 1, d) for d in (1, 2, 3, 1)]},
+        {},
+        "order_by is a column",
+    ),
     "texts for times": ({**GOOD, "time": list("abca")}, {}, "order_by is a column"),
     "a month": (GOOD, {"step": "1mo"}, "step is '1mo'"),
     "no step": (GOOD, {"step": 0}, "step is 0"),
@@ -216,7 +263,9 @@ def test_a_bare_frame_is_no_reference():
 def test_nothing_is_estimated_as_impossible():
     """By default a transition that was never seen keeps half a count, and without smoothing it has none."""
     table = {"time": range(100), "state": [0, 1] * 50}
-    assert fit_chain(reference(**table), "state", "time").transitions.min() == pytest.approx(0.5 / 51)
+    assert fit_chain(reference(**table), "state", "time").transitions.min() == pytest.approx(
+        0.5 / 51
+    )
     assert fit_chain(reference(**table), "state", "time", smoothing=0).transitions.min() == 0
 
 
@@ -233,13 +282,17 @@ def test_slack_widens_to_both_sides():
 def test_confident_bounds_are_clopper_and_pearsons():
     """Each cell has the exact binomial interval, at a level divided by the number of cells, and holds the estimate."""
     columns = messy(2)
-    fitted = fit_chain(reference(**columns), "state", "time", "unit", period=2, slack="confidence", confidence=0.9)
+    fitted = fit_chain(
+        reference(**columns), "state", "time", "unit", period=2, slack="confidence", confidence=0.9
+    )
     counts, tail = counted(columns, 2, 3), 0.1 / 18 / 2
     others = counts.sum(axis=2, keepdims=True) - counts
     low, high = beta.ppf(tail, counts, others + 1), beta.ppf(1 - tail, counts + 1, others)
     assert np.allclose(fitted.low, np.where(counts > 0, low, 0), rtol=1e-9)
     assert np.allclose(fitted.high, np.where(others > 0, high, 1), rtol=1e-9)
-    never = fit_chain(reference(**GOOD), "state", "time", "unit", domain=[0, 1, 2], slack="confidence")
+    never = fit_chain(
+        reference(**GOOD), "state", "time", "unit", domain=[0, 1, 2], slack="confidence"
+    )
     assert never.low[0, 2].max() == 0
     assert never.high[0, 2].min() == 1
     assert ((never.low <= never.transitions) & (never.transitions <= never.high)).all()
@@ -262,7 +315,9 @@ def test_confident_bounds_hold_the_truth_as_often_as_promised():
         states = [0]
         for uniform in rng.random(300):
             states.append(int(uniform < truth[states[-1], 1]))
-        fitted = fit_chain(reference(time=range(301), state=states), "state", "time", slack="confidence")
+        fitted = fit_chain(
+            reference(time=range(301), state=states), "state", "time", slack="confidence"
+        )
         missed += not ((fitted.low <= truth) & (truth <= fitted.high)).all()
         middle, half = (fitted.low + fitted.high) / 2, (fitted.high - fitted.low) / 2
         narrow += not (np.abs(middle - truth) <= half / 2).all()
@@ -282,9 +337,16 @@ def test_the_initial_law_is_stationary():
 
 def test_states_out_of_proportion_are_noted():
     """Short sequences that all begin in one state are not in the chain's stationary proportions, and that is said."""
-    rows = {"unit": np.repeat(np.arange(500), 3), "time": np.tile(np.arange(3), 500), "state": np.tile([0, 0, 1], 500)}
+    rows = {
+        "unit": np.repeat(np.arange(500), 3),
+        "time": np.tile(np.arange(3), 500),
+        "state": np.tile([0, 0, 1], 500),
+    }
     notes = fit_chain(reference(**rows), "state", "time", "unit").provenance.notes
-    assert any(note.startswith("states are not seen in the chain's stationary proportions") for note in notes)
+    assert any(
+        note.startswith("states are not seen in the chain's stationary proportions")
+        for note in notes
+    )
 
 
 def test_provenance_names_the_reference_and_what_was_read():
@@ -298,4 +360,6 @@ def test_provenance_names_the_reference_and_what_was_read():
         fitted.provenance.notes,
     )
     assert provenance.digest == digest_of(pl.DataFrame(columns).select("unit", "time", "state"))
-    assert provenance.describe().startswith("fitted on 180 rows of the public reference 'a study'; ")
+    assert provenance.describe().startswith(
+        "fitted on 180 rows of the public reference 'a study'; "
+    )

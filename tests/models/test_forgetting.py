@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.models.priors.memory import forgotten_after, longest_memory, measure_of_memory, memory_after
+from pufferflow.models.priors.memory import (
+    forgotten_after,
+    longest_memory,
+    measure_of_memory,
+    memory_after,
+)
 
 
 def enumerated(kernels, starts, steps):
@@ -16,9 +21,14 @@ def enumerated(kernels, starts, steps):
     for start in starts:
         laws = np.zeros((states, states))
         for path in itertools.product(range(states), repeat=steps + 1):
-            moves = [kernels[(start + at) % len(kernels)][a][b] for at, (a, b) in enumerate(itertools.pairwise(path))]
+            moves = [
+                kernels[(start + at) % len(kernels)][a][b]
+                for at, (a, b) in enumerate(itertools.pairwise(path))
+            ]
             laws[path[0], path[-1]] += np.prod(moves)
-        largest = max(largest, *(np.abs(a - b).sum() / 2 for a, b in itertools.combinations(laws, 2)))
+        largest = max(
+            largest, *(np.abs(a - b).sum() / 2 for a, b in itertools.combinations(laws, 2))
+        )
     return largest
 
 
@@ -32,7 +42,9 @@ def test_memory_is_that_of_all_paths(seed, steps):
     listed = pf.MarkovChain(list(kernels), initial="free")
     assert memory_after(one, steps) == pytest.approx(enumerated(kernels[:1], [0], steps))
     assert memory_after(turns, steps) == pytest.approx(enumerated(kernels[:3], range(3), steps))
-    assert memory_after(listed, steps) == pytest.approx(enumerated(kernels, range(7 - steps), steps))
+    assert memory_after(listed, steps) == pytest.approx(
+        enumerated(kernels, range(7 - steps), steps)
+    )
     assert memory_after(listed, 7) is None
 
 
@@ -68,4 +80,8 @@ def test_autoregression_forgets_as_its_powers():
     between = pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]])
     exchangeable = pf.GaussianPrior(pf.Exchangeable(0.4), 4.0, 5.0)
     for other in (pf.Independent(), pf.AnyCorrelation(), between, exchangeable):
-        assert (measure_of_memory(other), memory_after(other, 1), forgotten_after(other)) == (None, None, None)
+        assert (measure_of_memory(other), memory_after(other, 1), forgotten_after(other)) == (
+            None,
+            None,
+            None,
+        )

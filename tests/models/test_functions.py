@@ -54,7 +54,10 @@ def draws(shift):
         (bent(1025), bent(5000)),
         (bent(3), bent(2000)),
         (falling(2.0), falling(3.0)),
-        (lambda lag: np.cos(np.pi * lag * 0.3) * np.exp(-lag), lambda lag: np.cos(np.pi * lag * 0.3) * np.exp(-lag)),
+        (
+            lambda lag: np.cos(np.pi * lag * 0.3) * np.exp(-lag),
+            lambda lag: np.cos(np.pi * lag * 0.3) * np.exp(-lag),
+        ),
     ],
 )
 def test_two_kernels_known_by_a_function_never_share_a_fingerprint(one, other):
@@ -103,7 +106,11 @@ def test_a_kernel_whose_function_changes_is_refused():
 def test_copies_and_pickles_are_the_same_belief_in_one_process():
     """A copy has the same function, so it has its fingerprint."""
     scenario = with_kernel(smooth)
-    for again in (copy.copy(scenario), copy.deepcopy(scenario), pickle.loads(pickle.dumps(scenario))):
+    for again in (
+        copy.copy(scenario),
+        copy.deepcopy(scenario),
+        pickle.loads(pickle.dumps(scenario)),
+    ):
         assert again == scenario
         assert again.fingerprint == scenario.fingerprint
 
@@ -128,13 +135,18 @@ def test_what_is_stored_refuses_a_function_and_says_what_to_write_instead(tmp_pa
         listed = eval(refused.value.instead, {"pf": pf, "np": np, "function": smooth})  # noqa: S307
         stored = pf.Scenario(SECRET, pf.GaussianPrior(listed), order_by="at")
         account = ledger.open("levels", stored, limit=pf.Pure(3.0))
-        plans = [pf.protect(FRAME, one).private_sum("x").plan(epsilon=1.0) for one in (scenario, stored)]
+        plans = [
+            pf.protect(FRAME, one).private_sum("x").plan(epsilon=1.0) for one in (scenario, stored)
+        ]
         assert plans[0].noises["x_sum"].scale == plans[1].noises["x_sum"].scale
         plans[1].release(account, id="today")
         with pytest.raises(pf.UsageError, match="another scenario"):
             plans[0].release(account, id="tomorrow")
     simulated = pf.Scenario(CAUSE, pf.Simulator(draws(0.1)))
-    with pf.Ledger(tmp_path / "ledger.db") as ledger, pytest.raises(pf.Refused, match="cannot be written down"):
+    with (
+        pf.Ledger(tmp_path / "ledger.db") as ledger,
+        pytest.raises(pf.Refused, match="cannot be written down"),
+    ):
         ledger.open("causes", simulated, limit=pf.Pure(3.0))
 
 

@@ -30,7 +30,9 @@ COVARIANCES = {
     "kernel of both signs": WAVES,
     "kernel listed": Kernel([1, 0.5, 0.2]),
 }
-every_covariance = pytest.mark.parametrize("covariance", COVARIANCES.values(), ids=COVARIANCES.keys())
+every_covariance = pytest.mark.parametrize(
+    "covariance", COVARIANCES.values(), ids=COVARIANCES.keys()
+)
 
 
 def sequence(seed, answers=2):
@@ -72,14 +74,19 @@ def test_secret_rows_that_are_not_asked_about_are_covered(covariance):
         everywhere = np.arange(-40.0, positions[-1] + 40)
         absent = everywhere[~np.isin(everywhere, positions)]
         if covariance.known:
-            own = np.array([weights[0][positions == place].sum() for place in covariance.places(positions)])
+            own = np.array(
+                [weights[0][positions == place].sum() for place in covariance.places(positions)]
+            )
             up, down = (side[0] for side in covariance.sides(positions, weights, 1.0))
             most = np.maximum(up + np.maximum(own, 0), down + np.maximum(-own, 0)).max()
             far = np.maximum(*covariance.sides_at(absent, positions, weights, 1.0)).max()
             assert far <= most * (1 + 1e-12)
         for level in (0.0, 0.2, 0.5):
             heights = np.abs(weights)
-            known = covariance.reached(positions, heights, level), covariance.between(positions, heights, level)
+            known = (
+                covariance.reached(positions, heights, level),
+                covariance.between(positions, heights, level),
+            )
             far = covariance.reached_at(absent, positions, heights, level).max()
             assert far <= np.concatenate(known, axis=1).max() * (1 + 1e-12)
 
@@ -197,8 +204,14 @@ def test_singular_covariances_are_taken():
         (lambda: Kernel(lambda lag: np.cos(2 * np.pi * lag / 24)), "correlation at lag 12 is -1:"),
         (lambda: Kernel(lambda lag: np.exp(-lag / 1e30)), "correlation at lag 1 is 1:"),
         (lambda: Matrix([[1.0, 1.0], [1.0, 1.0]]), "rows at positions 0 and 1 is 1:"),
-        (lambda: Matrix(np.outer([0.7, 0.1, 0.3], [0.7, 0.1, 0.3])), "rows at positions . and . is 1:"),
-        (lambda: Matrix([[2, 0, 0], [0, 3, -(6**0.5)], [0, -(6**0.5), 2]]), "rows at positions 1 and 2 is -1:"),
+        (
+            lambda: Matrix(np.outer([0.7, 0.1, 0.3], [0.7, 0.1, 0.3])),
+            "rows at positions . and . is 1:",
+        ),
+        (
+            lambda: Matrix([[2, 0, 0], [0, 3, -(6**0.5)], [0, -(6**0.5), 2]]),
+            "rows at positions 1 and 2 is -1:",
+        ),
         (lambda: Matrix([[1.0, 0.0], [0.0, 0.0]]), "row at position 1 has the variance 0:"),
         (lambda: Matrix([[0.0]]), "row at position 0 has the variance 0:"),
         (lambda: GaussianPrior(AR1(0.5), variance=0), "variance is 0:"),
@@ -208,13 +221,18 @@ def test_what_fixes_a_row_is_refused_with_its_place(make, says):
     """A variance of 0 and a correlation of 1 or -1 leave a row one value: the error names value, place and remedy."""
     with pytest.raises(pf.UsageError, match=says) as refused:
         make()
-    assert any(way in refused.value.instead for way in ("pf.AnyCorrelation()", "above 0", "variance=1.0"))
+    assert any(
+        way in refused.value.instead for way in ("pf.AnyCorrelation()", "above 0", "variance=1.0")
+    )
 
 
 def test_the_remedies_for_fixed_rows_lead_somewhere():
     """Rows that fix each other are AnyCorrelation's; a row that no other depends on may have any variance."""
     secret = pf.Secret("x", domain=pf.Interval(0, 4))
-    assert pf.laws(pf.Scenario(secret, pf.AnyCorrelation()), pf.Statistic.total(3)).winf(1).length == 3 * 4
+    assert (
+        pf.laws(pf.Scenario(secret, pf.AnyCorrelation()), pf.Statistic.total(3)).winf(1).length
+        == 3 * 4
+    )
     small, large = (GaussianPrior([[1.0, 0.0], [0.0, size]]) for size in (1e-6, 1e6))
     scenario = [pf.Scenario(secret, prior, order_by="at") for prior in (small, large)]
     assert len({pf.laws(one, pf.Statistic.total(2)).winf(1).length for one in scenario}) == 1
@@ -242,7 +260,9 @@ squares = st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=
 priors = st.one_of(
     st.builds(
         GaussianPrior,
-        st.builds(Exchangeable, spans) | st.builds(AR1, spans) | st.builds(lambda c: Kernel([1.0, c]), correlations),
+        st.builds(Exchangeable, spans)
+        | st.builds(AR1, spans)
+        | st.builds(lambda c: Kernel([1.0, c]), correlations),
         st.none() | st.floats(1e-3, 1e3),
         st.floats(-100, 100),
     ),
@@ -281,8 +301,12 @@ def test_unread_laws_have_the_losses_of_the_reference():
     prior = GaussianPrior([[2.0, 0.6], [0.6, 1.0]])
     pair = prior.conditional([0, 1], [0, 1], 0, 3.0, 0.0)
     asked = pf.Renyi.of(alpha=8.0)
-    assert pf.loss([pair], pf.Gaussian(0.5), asked, bound=pf.Exact()) == pytest.approx(3.028037383177569, rel=1e-12)
-    assert pf.loss([pair], pf.Gaussian(0.5), asked, bound=pf.GWM()) == pytest.approx(12.96, rel=1e-9)
+    assert pf.loss([pair], pf.Gaussian(0.5), asked, bound=pf.Exact()) == pytest.approx(
+        3.028037383177569, rel=1e-12
+    )
+    assert pf.loss([pair], pf.Gaussian(0.5), asked, bound=pf.GWM()) == pytest.approx(
+        12.96, rel=1e-9
+    )
 
 
 @every_covariance

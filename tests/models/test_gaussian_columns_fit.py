@@ -17,7 +17,9 @@ def sequences(rng, phis, groups, length):
     values = np.empty((groups, length, 2))
     values[:, 0] = rng.normal(size=(groups, 2)) @ root.T
     for step in range(1, length):
-        values[:, step] = phis * values[:, step - 1] + np.sqrt(1 - phis**2) * (rng.normal(size=(groups, 2)) @ root.T)
+        values[:, step] = phis * values[:, step - 1] + np.sqrt(1 - phis**2) * (
+            rng.normal(size=(groups, 2)) @ root.T
+        )
     return table(values)
 
 
@@ -79,9 +81,13 @@ def test_what_does_not_look_like_products_is_noted():
     rng = np.random.default_rng(3)
     notes = fit(sequences(rng, [0.9, 0.2], 60, 20), "ar1").provenance.notes
     assert any("more closely correlated in 'load'" in note for note in notes)
-    frame = sequences(rng, [0.1, 0.1], 60, 20).with_columns(temp=pl.col("load").shift(1).over("g").fill_null(0.0))
+    frame = sequences(rng, [0.1, 0.1], 60, 20).with_columns(
+        temp=pl.col("load").shift(1).over("g").fill_null(0.0)
+    )
     assert any("row before" in note for note in fit(frame, "ar1").provenance.notes)
-    assert not any("row" in note for note in fit(sequences(rng, [0.5, 0.5], 60, 20), "ar1").provenance.notes)
+    assert not any(
+        "row" in note for note in fit(sequences(rng, [0.5, 0.5], 60, 20), "ar1").provenance.notes
+    )
 
 
 def test_bad_references_are_refused():
@@ -98,4 +104,6 @@ def test_bad_references_are_refused():
     with pytest.raises(pf.UsageError, match="groups"):
         fit(frame.filter(pl.col("g") < 3), "matrix")
     gaps = frame.with_columns(pl.when(pl.col("t") == 1).then(None).otherwise("temp").alias("temp"))
-    assert any("30 rows without" in note for note in fit(gaps, "exchangeable", slack=0.1).provenance.notes)
+    assert any(
+        "30 rows without" in note for note in fit(gaps, "exchangeable", slack=0.1).provenance.notes
+    )

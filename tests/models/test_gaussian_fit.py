@@ -51,11 +51,15 @@ def test_intervals_of_groups_of_one_size_are_those_of_the_analysis_of_variance()
     """With equal sizes Wald's interval is the well-known one through F."""
     from scipy.stats import f
 
-    values = np.random.default_rng(1).normal(size=(12, 4)) + np.random.default_rng(2).normal(size=(12, 1))
+    values = np.random.default_rng(1).normal(size=(12, 4)) + np.random.default_rng(2).normal(
+        size=(12, 1)
+    )
     between = 4 * values.mean(axis=1).var(ddof=1)
     ratio = between / values.var(axis=1, ddof=1).mean()
     low, high = Groups(values.ravel(), np.repeat(np.arange(12), 4)).exchangeable(0.05)
-    expected = [(ratio / f.ppf(p, 11, 36) - 1) / (ratio / f.ppf(p, 11, 36) + 3) for p in (0.975, 0.025)]
+    expected = [
+        (ratio / f.ppf(p, 11, 36) - 1) / (ratio / f.ppf(p, 11, 36) + 3) for p in (0.975, 0.025)
+    ]
     assert [low, high] == pytest.approx(expected, rel=1e-9)
 
 
@@ -80,7 +84,9 @@ def test_intervals_of_factors_are_those_of_a_regression():
     low, high = Places(values).factors(0.05)
     fit = linregress(values[:, 0], values[:, 1])
     width = t.ppf(1 - 0.05 / 4, 7) * fit.stderr
-    assert [low[0, 1], high[0, 1]] == pytest.approx([fit.slope - width, fit.slope + width], rel=1e-9)
+    assert [low[0, 1], high[0, 1]] == pytest.approx(
+        [fit.slope - width, fit.slope + width], rel=1e-9
+    )
     assert (low.diagonal() == 1).all()
     assert (high.diagonal() == 1).all()
 
@@ -91,7 +97,9 @@ def test_intervals_of_factors_are_those_of_a_regression():
 def test_intervals_of_an_autoregression_hold_it_as_often_as_said(phi, groups, steps):
     """φ lies outside in 10 of 100 references, to chance, for one sequence and for many short ones."""
     rng = np.random.default_rng(5)
-    spans = np.array([autoregression(rng, phi, groups, steps).autoregressive(0.1) for _ in range(60)])
+    spans = np.array(
+        [autoregression(rng, phi, groups, steps).autoregressive(0.1) for _ in range(60)]
+    )
     outside = (spans[:, 0] > phi) | (spans[:, 1] < phi)
     assert outside.mean() <= 0.2
     middle, half = spans.mean(axis=1), np.ptp(spans, axis=1) / 2
@@ -118,7 +126,12 @@ def test_long_sequences_agree_with_draws():
 def reference(seed=0, **more):
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(50, 3)) @ np.linalg.cholesky(COVARIANCE).T
-    table = {"unit": np.repeat(np.arange(50), 3), "hour": np.tile(np.arange(3), 50), "x": values.ravel(), **more}
+    table = {
+        "unit": np.repeat(np.arange(50), 3),
+        "hour": np.tile(np.arange(3), 50),
+        "x": values.ravel(),
+        **more,
+    }
     return pf.Reference("a study", pl.DataFrame(table))
 
 
@@ -136,7 +149,10 @@ def test_slack_makes_a_class_around_the_estimate(kind):
     single = GaussianPrior.fit(reference(), "x", "unit", covariance=kind, **options)
     assert single.covariance.known
     assert single.provenance.notes[-1] == "estimated, with no allowance for chance"
-    for slack, words in (("confidence", "joint 95 % confidence intervals"), (0.05, "factors may be 0.05 off")):
+    for slack, words in (
+        ("confidence", "joint 95 % confidence intervals"),
+        (0.05, "factors may be 0.05 off"),
+    ):
         near = GaussianPrior.fit(reference(), "x", "unit", covariance=kind, slack=slack, **options)
         assert isinstance(near.covariance, of)
         assert not near.covariance.known
@@ -144,7 +160,10 @@ def test_slack_makes_a_class_around_the_estimate(kind):
         assert "'a study'" in near.describe()
         assert GaussianPrior.restored(json.loads(json.dumps(near.stored()))) == near
         places = np.arange(3.0)
-        wide, narrow = near.covariance.toward(places, places), single.covariance.toward(places, places)
+        wide, narrow = (
+            near.covariance.toward(places, places),
+            single.covariance.toward(places, places),
+        )
         assert (wide[0] >= narrow[0] - 1e-12).all()
         assert (wide[1] >= narrow[1] - 1e-12).all()
 
@@ -169,14 +188,29 @@ def test_what_does_not_look_so_is_noted():
     rng = np.random.default_rng(8)
     rows = {"unit": [1] * 600, "hour": range(600), "x": np.exp(rng.normal(size=600)).tolist()}
     rows["x"][3] = None
-    notes = GaussianPrior.fit(pf.Reference("r", rows), "x", "unit", covariance="ar1", order_by="hour").provenance.notes
+    notes = GaussianPrior.fit(
+        pf.Reference("r", rows), "x", "unit", covariance="ar1", order_by="hour"
+    ).provenance.notes
     assert "1 rows without a value, a group or a place were left out" in notes
     assert any(note.startswith("values are no Gaussian's (skewness") for note in notes)
-    wave = {"hour": range(600), "x": (np.sin(np.arange(600) * np.pi / 12) + rng.normal(size=600) / 4).tolist()}
-    notes = GaussianPrior.fit(pf.Reference("r", wave), "x", covariance="ar1", order_by="hour").provenance.notes
-    assert any(note.startswith("at lag 12 the reference has the correlation -0.8") for note in notes)
-    whole = {"unit": [1, 1, 2, 2, 3, 3, 4], "hour": [0, 1] * 3 + [0], "x": [1.0, 2, 3, 5, 2, 2.5, 7]}
-    prior = GaussianPrior.fit(pf.Reference("r", whole), "x", "unit", covariance="matrix", order_by="hour")
+    wave = {
+        "hour": range(600),
+        "x": (np.sin(np.arange(600) * np.pi / 12) + rng.normal(size=600) / 4).tolist(),
+    }
+    notes = GaussianPrior.fit(
+        pf.Reference("r", wave), "x", covariance="ar1", order_by="hour"
+    ).provenance.notes
+    assert any(
+        note.startswith("at lag 12 the reference has the correlation -0.8") for note in notes
+    )
+    whole = {
+        "unit": [1, 1, 2, 2, 3, 3, 4],
+        "hour": [0, 1] * 3 + [0],
+        "x": [1.0, 2, 3, 5, 2, 2.5, 7],
+    }
+    prior = GaussianPrior.fit(
+        pf.Reference("r", whole), "x", "unit", covariance="matrix", order_by="hour"
+    )
     assert "1 groups without a row at every place were left out" in prior.provenance.notes
 
 
@@ -197,7 +231,11 @@ WRONG = {
         "positions -1 to 2",
     ),
     "no whole group": (
-        {"reference": reference(hour=[0, 1, 2] * 2 + [3, 4, 5] * 48), "covariance": "matrix", "order_by": "hour"},
+        {
+            "reference": reference(hour=[0, 1, 2] * 2 + [3, 4, 5] * 48),
+            "covariance": "matrix",
+            "order_by": "hour",
+        },
         "groups of 'a study' have a row at every position",
     ),
     "too much slack": ({"slack": 2}, "slack is 2"),
@@ -218,12 +256,16 @@ def test_the_private_frame_is_no_reference():
     """A covariance fitted on the very frame that is protected is refused."""
     frame = pl.DataFrame({"unit": [1, 1, 2, 2], "x": [1.0, 2.0, 4.0, 3.0]})
     prior = GaussianPrior.fit(pf.Reference("own", frame), "x", "unit", slack="confidence")
-    scenario = pf.Scenario(secret=pf.Secret("x", domain=pf.Interval(0, 9)), prior=prior, within="unit")
+    scenario = pf.Scenario(
+        secret=pf.Secret("x", domain=pf.Interval(0, 9)), prior=prior, within="unit"
+    )
     with pytest.raises(UsageError, match="private frame itself"):
         pf.protect(frame, scenario)
 
 
-@pytest.mark.parametrize(("low", "high"), [([[1]], [[1, 2]]), ([[0.9]], [[1]]), ([[1, 2], [0, 1]], [[1, 1], [0, 1]])])
+@pytest.mark.parametrize(
+    ("low", "high"), [([[1]], [[1, 2]]), ([[0.9]], [[1]]), ([[1, 2], [0, 1]], [[1, 1], [0, 1]])]
+)
 def test_bounds_that_hold_no_factors_are_refused(low, high):
     """Bounds of other shapes, without 1 on the diagonal or crossed are no class."""
     with pytest.raises(UsageError, match="Bounds on factors"):
@@ -238,7 +280,9 @@ def test_a_fitted_class_serves_groups_larger_than_the_reference_has():
     low, high = prior.covariance.rho
     assert low < -1 / 11 < high
     scenario = pf.Scenario(
-        secret=pf.Secret("x", domain=pf.Interval(0, 100), pairs=[(0, 1)]), prior=prior, within="unit"
+        secret=pf.Secret("x", domain=pf.Interval(0, 100), pairs=[(0, 1)]),
+        prior=prior,
+        within="unit",
     )
     found = pf.calibrate(pf.laws(scenario, pf.Statistic.total(12)), pf.Pure(1.0)).noise.scale
     assert found == pytest.approx(1 + 11 * high, rel=1e-9)

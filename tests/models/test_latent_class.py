@@ -17,7 +17,10 @@ from pufferflow.models.secret import Derived, Initial, Presence, Secret
 HALF = Fraction(1, 2)
 
 
-@given(st.lists(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3), min_size=1, max_size=4), st.booleans())
+@given(
+    st.lists(st.lists(st.floats(0.01, 1.0), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.booleans(),
+)
 def test_a_latent_class_comes_back_from_json(parts, rational):
     """What is stored as JSON restores an equal prior, rational or not."""
     rows = [[Fraction(x) for x in row] if rational else row for row in parts]
@@ -65,7 +68,10 @@ def test_what_is_no_law_is_refused(weights, rows):
         (Secret("x", [0, 1, 2]), "never produces x = 2"),
         (Derived("class"), "names no column"),
         (Initial("x", [0, 1, 2]), "no first one"),
-        (Derived("class", ["a", "b", "c"], column="x", domain=[0, 1, 2]), "3 values, and the prior 2 classes"),
+        (
+            Derived("class", ["a", "b", "c"], column="x", domain=[0, 1, 2]),
+            "3 values, and the prior 2 classes",
+        ),
         (Presence("home", "x", [0, 1, 2]), "pf.Presence"),
     ],
 )

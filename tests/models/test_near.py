@@ -18,13 +18,19 @@ def reference(**columns):
     return pf.Reference("a study", pl.DataFrame(columns))
 
 
-PUPILS = {"paid": ["no", "no", "yes", "yes", "no", None], "grade": [1, 2, 2, 2, 1, 1], "age": [9, 9, 8, 8, 8, 8]}
+PUPILS = {
+    "paid": ["no", "no", "yes", "yes", "no", None],
+    "grade": [1, 2, 2, 2, 1, 1],
+    "age": [9, 9, 8, 8, 8, 8],
+}
 
 
 def test_a_table_has_every_combination_with_half_a_draw_more():
     """Counts are those of rows with a value everywhere, what was never seen keeps half a draw, and all is rational."""
     table = pf.Table.fit(reference(**PUPILS), ["paid", "grade"])
-    assert dict(zip(zip(*table.cells, strict=True), map(str, table.probabilities), strict=True)) == {
+    assert dict(
+        zip(zip(*table.cells, strict=True), map(str, table.probabilities), strict=True)
+    ) == {
         ("no", 1): "5/14",
         ("no", 2): "3/14",
         ("yes", 1): "1/14",
@@ -58,7 +64,9 @@ def test_regions_of_a_table_are_exact_intervals_and_balls():
     assert both[0] == (1, "no")
     assert joint.centre.shape == (2, 4)
     single = table.given("age", ["grade"])[1].centre
-    assert np.allclose(joint.centre.reshape(2, 2, 2).sum(axis=2), single, atol=0.15)  # smoothed cell by cell
+    assert np.allclose(
+        joint.centre.reshape(2, 2, 2).sum(axis=2), single, atol=0.15
+    )  # smoothed cell by cell
 
 
 def test_what_several_columns_allow_is_what_all_others_do():
@@ -75,7 +83,11 @@ def test_what_several_columns_allow_is_what_all_others_do():
     assert (part.low <= part.centre).all()
 
 
-ROWS = {"house": [1, 1, 2, 2, 3, 3, 3, 4], "tariff": list("aabbaaab"), "on": [0, 0, 1, 1, 0, 1, 0, None]}
+ROWS = {
+    "house": [1, 1, 2, 2, 3, 3, 3, 4],
+    "tariff": list("aabbaaab"),
+    "on": [0, 0, 1, 1, 0, 1, 0, None],
+}
 
 
 def test_classes_are_counted_by_group_and_rows_by_class():
@@ -85,7 +97,9 @@ def test_classes_are_counted_by_group_and_rows_by_class():
     assert np.allclose(prior.rows, [[4.5 / 6, 1.5 / 6], [0.5 / 3, 2.5 / 3]])
     assert prior.provenance.rows == 7
     assert "less than 30 groups reveal about 2 of 2 classes" in prior.provenance.notes
-    turned = pf.LatentClass.fit(reference(**ROWS), "on", "tariff", "house", classes=["b", "a"], domain=[1, 0])
+    turned = pf.LatentClass.fit(
+        reference(**ROWS), "on", "tariff", "house", classes=["b", "a"], domain=[1, 0]
+    )
     assert turned.weights == prior.weights[::-1]
     assert np.allclose(turned.rows, np.array(prior.rows)[::-1, ::-1])
     assert pf.LatentClass.restored(json.loads(json.dumps(prior.stored()))) == prior
@@ -99,7 +113,9 @@ def test_rows_that_are_more_alike_than_their_class_says_are_noted():
     together = alone + np.repeat(rng.normal(size=400), 4)
     bins = pf.Bins([-1, 0, 1, 2], values=[-1.5, -0.5, 0.5, 1.5, 2.5])
     notes = [
-        pf.LatentClass.fit(reference(house=house, kind=kind, x=x), "x", "kind", "house", domain=bins).provenance.notes
+        pf.LatentClass.fit(
+            reference(house=house, kind=kind, x=x), "x", "kind", "house", domain=bins
+        ).provenance.notes
         for x in (alone, together)
     ]
     assert not any("beyond what their class explains" in note for note in notes[0])
@@ -140,7 +156,10 @@ WRONG_TABLES = {
     "too much slack": ({"slack": 2}, "slack is 2"),
     "some slack": ({"slack": "some"}, "slack is 'some'"),
     "too confident": ({"slack": "confidence", "confidence": 1}, "confidence is 1"),
-    "no rows": ({"reference": reference(paid=["no", None], grade=[None, 2])}, "fewer|no row|1 different"),
+    "no rows": (
+        {"reference": reference(paid=["no", None], grade=[None, 2])},
+        "fewer|no row|1 different",
+    ),
 }
 
 
@@ -163,7 +182,10 @@ WRONG_CLASSES = {
     "one column twice": ({"within": "tariff"}, "same column"),
     "no group": ({"within": None}, "within is"),
     "an interval": ({"domain": pf.Interval(0, 1)}, "single values"),
-    "no rows": ({"reference": reference(**{**ROWS, "house": pl.Series([None] * 8, dtype=pl.Int64)})}, "no row"),
+    "no rows": (
+        {"reference": reference(**{**ROWS, "house": pl.Series([None] * 8, dtype=pl.Int64)})},
+        "no row",
+    ),
     "too much slack": ({"slack": -1}, "slack is -1"),
 }
 
@@ -172,7 +194,13 @@ WRONG_CLASSES = {
 def test_classes_that_cannot_be_fitted_are_refused(case):
     """Each mistake is named, with what is allowed."""
     changed, says = WRONG_CLASSES[case]
-    asked = {"reference": reference(**ROWS), "column": "on", "group_class": "tariff", "within": "house", **changed}
+    asked = {
+        "reference": reference(**ROWS),
+        "column": "on",
+        "group_class": "tariff",
+        "within": "house",
+        **changed,
+    }
     with pytest.raises(UsageError, match=says) as caught:
         pf.LatentClass.fit(**asked)
     assert caught.value.allowed
@@ -182,7 +210,10 @@ def test_the_private_frame_is_no_reference():
     """A class of priors fitted on the very frame that is protected is refused before any row is read."""
     frame = pl.DataFrame(ROWS).drop_nulls()
     for prior, secret in (
-        (pf.LatentClass.fit(pf.Reference("own", frame), "on", "tariff", "house", slack=0.1), pf.Secret("on", [0, 1])),
+        (
+            pf.LatentClass.fit(pf.Reference("own", frame), "on", "tariff", "house", slack=0.1),
+            pf.Secret("on", [0, 1]),
+        ),
         (
             pf.Table.fit(pf.Reference("own", frame), ["tariff", "on"], slack=0.1),
             pf.Derived("tariff", column="on", domain=[0, 1]),
@@ -216,7 +247,9 @@ def _lost(counted, truth, chance, factor=1.0):
         drawn = counts.sum(axis=1, keepdims=True)
         shares = counts / drawn
         low, high = (shares + factor * (part - shares) for part in (regions.low, regions.high))
-        balls = np.array([_ball(int(n), counts.shape[1], family[0] / (2 * family[2])) for n in drawn[:, 0]])
+        balls = np.array(
+            [_ball(int(n), counts.shape[1], family[0] / (2 * family[2])) for n in drawn[:, 0]]
+        )
         moved = np.abs(shares - laws).sum(axis=1) / 2
         lost |= not ((low <= laws) & (laws <= high)).all() or bool((moved > factor * balls).any())
     return lost

@@ -28,7 +28,10 @@ def test_supports_are_those_of_the_marginals(seed):
     """States are possible exactly where the law of a long walk gives them a probability."""
     rng = np.random.default_rng(seed)
     states, turns = int(rng.integers(2, 6)), int(rng.integers(1, 4))
-    kernels, law = random_chain(rng, states, turns), rng.dirichlet(np.ones(states)) * (rng.random(states) < 0.5)
+    kernels, law = (
+        random_chain(rng, states, turns),
+        rng.dirichlet(np.ones(states)) * (rng.random(states) < 0.5),
+    )
     law = law / law.sum() if law.any() else np.eye(states)[0]
     laws = [law]
     for step in range(400):
@@ -82,7 +85,11 @@ def test_a_class_may_stay_where_its_members_may():
     [
         (pf.MarkovChain(WEARS), SECRET, "working"),
         (pf.MarkovChain(WEARS, initial=[0, 1, 0]), SECRET, "working"),
-        (pf.MarkovChain([WEARS] * 2, initial=[1, 0, 0]), pf.Secret("state", [*VALUES[:2], "scrapped"]), None),
+        (
+            pf.MarkovChain([WEARS] * 2, initial=[1, 0, 0]),
+            pf.Secret("state", [*VALUES[:2], "scrapped"]),
+            None,
+        ),
         (pf.MarkovChain([WEARS], initial=[1, 0, 0]), SECRET, "failed"),
         (pf.MarkovChain(WEARS, initial=[0.5, 0.5, 0]), pf.Initial("state", VALUES), "failed"),
         (pf.MarkovChain([WEARS, np.eye(3)], period=2), SECRET, "working"),

@@ -19,7 +19,14 @@ SECRET = pf.Secret("level", domain=[0, 1])
 
 
 def _scenario(**changes):
-    parts = {"secret": SECRET, "prior": CHAIN, "order_by": "hour", "step": "1h", "within": "meter", "public": ["day"]}
+    parts = {
+        "secret": SECRET,
+        "prior": CHAIN,
+        "order_by": "hour",
+        "step": "1h",
+        "within": "meter",
+        "public": ["day"],
+    }
     return pf.Scenario(**{**parts, **changes})
 
 
@@ -32,10 +39,21 @@ def test_public_columns_include_what_orders_and_groups():
 def test_it_says_in_plain_words_what_is_hidden():
     """describe names secret, prior, independence, order and public columns."""
     text = _scenario(prior=[CHAIN, pf.AnyCorrelation()]).describe()
-    for part in ("'level'", "Markov chain of 2 states", "any way", "'meter'", "1h", "independent", "'day'"):
+    for part in (
+        "'level'",
+        "Markov chain of 2 states",
+        "any way",
+        "'meter'",
+        "1h",
+        "independent",
+        "'day'",
+    ):
         assert part in text
     assert "Presence" not in text
-    assert "which rows there are" not in pf.Scenario(secret=pf.Presence("person"), prior=pf.Independent()).describe()
+    assert (
+        "which rows there are"
+        not in pf.Scenario(secret=pf.Presence("person"), prior=pf.Independent()).describe()
+    )
 
 
 def test_equal_scenarios_share_a_fingerprint_and_others_do_not():
@@ -63,16 +81,33 @@ def test_the_fingerprint_is_the_same_in_every_process():
         "prior=pf.MarkovChain([[.9, .1], [.2, .8]]), order_by='hour', step='1h', within='meter',"
         "public=['day']).fingerprint)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert found == _scenario().fingerprint == "pf1-492a055795008f3aff531d701ea9c55a"
 
 
 STORED = [
-    _scenario(prior=[pf.AnyCorrelation(), pf.Independent(), pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])]),
+    _scenario(
+        prior=[
+            pf.AnyCorrelation(),
+            pf.Independent(),
+            pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]),
+        ]
+    ),
     _scenario(prior=pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]])),
-    pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="t"),
-    pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 1)), pf.GaussianPrior(pf.Exchangeable(0.5)), within="family"),
-    pf.Scenario(pf.Derived("ill"), pf.Table({"ill": ["no", "yes"], "bmi": [0, 1], "probability": [0.9, 0.1]})),
+    pf.Scenario(
+        pf.Secret("x", domain=pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="t"
+    ),
+    pf.Scenario(
+        pf.Secret("x", domain=pf.Interval(0, 1)),
+        pf.GaussianPrior(pf.Exchangeable(0.5)),
+        within="family",
+    ),
+    pf.Scenario(
+        pf.Derived("ill"),
+        pf.Table({"ill": ["no", "yes"], "bmi": [0, 1], "probability": [0.9, 0.1]}),
+    ),
     pf.Scenario(pf.Presence("person"), pf.Independent()),
 ]
 
@@ -80,7 +115,12 @@ STORED = [
 @pytest.mark.slow
 def test_a_process_that_has_made_nothing_reads_every_kind():
     """Stored scenarios, guarantees and noises are read back, whichever of their modules were loaded before."""
-    guarantees = [pf.Gdp(0.5), pf.Zcdp(0.1), pf.TradeOff(0.5, 1e-6, 0.2), pf.ApproxRenyi(4, 0.3, 1e-3)]
+    guarantees = [
+        pf.Gdp(0.5),
+        pf.Zcdp(0.1),
+        pf.TradeOff(0.5, 1e-6, 0.2),
+        pf.ApproxRenyi(4, 0.3, 1e-3),
+    ]
     code = (
         "import json, sys, pufferflow as pf\nstored = json.load(sys.stdin)\n"
         "print([pf.Scenario.from_json(text).fingerprint for text in stored[0]])\n"
@@ -91,9 +131,13 @@ def test_a_process_that_has_made_nothing_reads_every_kind():
     noises = ["Laplace", "Gaussian", "GeneralizedCauchy", "Staircase"]
     stored = [[one.to_json() for one in STORED], [one.to_json() for one in guarantees], noises]
     command = [sys.executable, "-c", code]
-    out = subprocess.run(command, input=json.dumps(stored), capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        command, input=json.dumps(stored), capture_output=True, text=True, check=True
+    ).stdout
     public = [getattr(pf, name) for name in dir(pf)]
-    kinds = {one.kind for one in public if isinstance(one, type) and issubclass(one, pf.Prior)} - {""}
+    kinds = {one.kind for one in public if isinstance(one, type) and issubclass(one, pf.Prior)} - {
+        ""
+    }
     own = [str([one.fingerprint for one in STORED]), str(guarantees), str(noises)]
     assert out.splitlines()[:3] == own
     assert kinds <= set(ast.literal_eval(out.splitlines()[3]))
@@ -111,7 +155,12 @@ EVENING = datetime(2026, 1, 1, 18, 30, tzinfo=UTC)
         ("1h", EVENING.astimezone(timezone(timedelta(hours=-5))), EVENING, 490914.5),
         ("1d", date(1970, 1, 3), datetime(1970, 1, 3, tzinfo=UTC), 2.0),
         ("1d", "1969-12-31", datetime(1969, 12, 31, tzinfo=UTC), -1.0),
-        ("1ns", "2026-01-01T18:30:00.000001", EVENING.replace(microsecond=1), 1767292200000001000.0),
+        (
+            "1ns",
+            "2026-01-01T18:30:00.000001",
+            EVENING.replace(microsecond=1),
+            1767292200000001000.0,
+        ),
         (1, 5, 5, 5.0),
         (2, 5.0, 5, 2.5),
         (1, -0.5, -0.5, -0.5),
@@ -143,7 +192,9 @@ def test_a_start_that_nobody_named():
     assert _scenario(step=1, start=0).fingerprint == _scenario(step=1).fingerprint
     starts = ["2026-01-01", "2026-01-02", "1970-01-01", None]
     assert len({_scenario(start=start).fingerprint for start in starts}) == 4
-    assert "began where 'hour' is 2026-01-01 00:00:00 UTC." in _scenario(start="2026-01-01").describe()
+    assert (
+        "began where 'hour' is 2026-01-01 00:00:00 UTC." in _scenario(start="2026-01-01").describe()
+    )
     assert "began where 'hour' is 5." in _scenario(step=1, start=5).describe()
 
 
@@ -163,7 +214,9 @@ def test_json_gives_the_scenario_back():
         _scenario(),
         _scenario(prior=[pf.Independent(), pf.AnyCorrelation()], order_by=None, step=1),
         pf.Scenario(secret=pf.Presence("person"), prior=pf.Independent()),
-        _scenario(prior=pf.MarkovChain([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.4, 0.6]]], period=2)),
+        _scenario(
+            prior=pf.MarkovChain([[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.4, 0.6]]], period=2)
+        ),
         _scenario(prior=pf.MarkovChain([[[0.9, 0.1], [0.2, 0.8]]] * 2, initial="free")),
     ):
         again = pf.Scenario.from_json(scenario.to_json())
@@ -172,7 +225,8 @@ def test_json_gives_the_scenario_back():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"version": 1}', '{"version": 99}', "null", '{"version": 1, "secret": 3}']
+    "text",
+    ["", "{}", "[]", '{"version": 1}', '{"version": 99}', "null", '{"version": 1, "secret": 3}'],
 )
 def test_other_json_is_a_misuse(text):
     """Text that no scenario wrote is named as such."""
@@ -180,7 +234,9 @@ def test_other_json_is_a_misuse(text):
         pf.Scenario.from_json(text)
 
 
-BOTH = pf.Scenario([pf.Secret("a", [0, 1], missing=1), pf.Secret("b", pf.Interval(2, 5))], pf.Independent())
+BOTH = pf.Scenario(
+    [pf.Secret("a", [0, 1], missing=1), pf.Secret("b", pf.Interval(2, 5))], pf.Independent()
+)
 DAMAGED = {
     "another name": lambda secret: secret.update(column="level"),
     "another missing tuple": lambda secret: secret.update(missing="a = 0, b = 5.0"),
@@ -267,7 +323,12 @@ def test_a_frame_is_checked_by_its_schema_alone():
     for column in SCHEMA:
         with pytest.raises(pf.UsageError, match=column):
             _scenario().check_schema(pl.Schema({k: v for k, v in SCHEMA.items() if k != column}))
-    for changed in ({"level": pl.String}, {"hour": pl.Int64}, {"level": pl.List(pl.Int64)}, {"hour": pl.String}):
+    for changed in (
+        {"level": pl.String},
+        {"hour": pl.Int64},
+        {"level": pl.List(pl.Int64)},
+        {"hour": pl.String},
+    ):
         with pytest.raises(pf.UsageError):
             _scenario().check_schema(pl.Schema({**SCHEMA, **changed}))
     labels = _scenario(secret=pf.Secret("level", domain=["a", "b"]))
@@ -288,7 +349,11 @@ def test_a_prior_fitted_on_the_private_frame_is_refused(tmp_path):
         return pf.Scenario(secret=SECRET, prior=prior, order_by="hour", within="meter")
 
     private = pl.scan_parquet(tmp_path / "private.parquet")
-    for reference, frame in ((rows, rows), (private, private), (private, private.filter(pl.col("hour") > 3))):
+    for reference, frame in (
+        (rows, rows),
+        (private, private),
+        (private, private.filter(pl.col("hour") > 3)),
+    ):
         with pytest.raises(pf.UsageError, match="private frame"):
             fitted(reference).check_frame(frame)
     fitted(pl.scan_parquet(tmp_path / "public.parquet")).check_frame(private)
@@ -328,7 +393,8 @@ def test_zero_transitions_are_priced_or_refused():
     with pytest.raises(pf.Refused):
         pf.calibrate(
             pf.laws(
-                _scenario(prior=pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5])), pf.Statistic.total(10**6)
+                _scenario(prior=pf.MarkovChain([[1.0, 0.0], [0.0, 1.0]], initial=[0.5, 0.5])),
+                pf.Statistic.total(10**6),
             ),
             pf.Pure(1.0),
             bound=pf.Quilt(approximate=True),
@@ -356,7 +422,10 @@ def test_errors_name_the_type_and_not_the_data():
 
 def test_equal_numbers_are_one_domain():
     """Whole numbers as ints or floats, and both zeros, give one fingerprint."""
-    prints = {_scenario(secret=pf.Secret("level", domain=domain)).fingerprint for domain in ([0, 1], [0.0, 1.0])}
+    prints = {
+        _scenario(secret=pf.Secret("level", domain=domain)).fingerprint
+        for domain in ([0, 1], [0.0, 1.0])
+    }
     assert len(prints) == 1
     assert pf.Interval(0.0, 1).stored() == pf.Interval(-0.0, 1).stored()
 

@@ -145,7 +145,10 @@ def test_most_rows_of_a_unit():
         "domain": None,
         "missing": None,
     }
-    prints = {pf.Scenario(pf.Presence("person", rows=rows), pf.Independent()).fingerprint for rows in (None, 1, 2)}
+    prints = {
+        pf.Scenario(pf.Presence("person", rows=rows), pf.Independent()).fingerprint
+        for rows in (None, 1, 2)
+    }
     assert len(prints) == 3
     scenario = pf.Scenario(few, pf.Independent())
     assert pf.Scenario.from_json(scenario.to_json()) == scenario

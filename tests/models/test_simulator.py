@@ -38,7 +38,12 @@ def test_secrets_without_values_are_refused():
     prior = Simulator(heights)
     prior.check(Derived("cause", [0, 1]))
     prior.check(Secret("x", [0, 1]))
-    for secret in (Derived("cause"), Secret("x", Interval(0, 1)), Initial("x", [0, 1]), Presence("home")):
+    for secret in (
+        Derived("cause"),
+        Secret("x", Interval(0, 1)),
+        Initial("x", [0, 1]),
+        Presence("home"),
+    ):
         with pytest.raises(pf.UsageError):
             prior.check(secret)
 
@@ -66,6 +71,10 @@ def test_a_function_is_no_json_but_has_a_fingerprint():
     with pytest.raises(pf.Refused, match="cannot be written down"):
         prior.stored()
     assert prior.fingerprint() == Simulator(heights, draws=100).fingerprint()
-    others = [Simulator(lambda *_: 0, draws=100), Simulator(heights, draws=101), Simulator(np.zeros, draws=100)]
+    others = [
+        Simulator(lambda *_: 0, draws=100),
+        Simulator(heights, draws=101),
+        Simulator(np.zeros, draws=100),
+    ]
     assert len({str(one.fingerprint()) for one in [prior, *others]}) == 4
     assert "0.999" in prior.describe()

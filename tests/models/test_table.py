@@ -26,7 +26,13 @@ labels = st.one_of(
 
 @pytest.mark.slow
 @settings(max_examples=20)
-@given(labels, labels, st.lists(st.integers(1, 50), min_size=3, max_size=3), st.booleans(), st.sampled_from(["a", ()]))
+@given(
+    labels,
+    labels,
+    st.lists(st.integers(1, 50), min_size=3, max_size=3),
+    st.booleans(),
+    st.sampled_from(["a", ()]),
+)
 def test_a_table_comes_back_from_json(first, second, parts, rational, shared):
     """What is stored as JSON restores an equal table, rational or not."""
     masses = [Fraction(part, sum(parts)) for part in parts]
@@ -39,8 +45,18 @@ def test_a_table_comes_back_from_json(first, second, parts, rational, shared):
 
 def test_the_order_of_rows_does_not_matter():
     """Equal rows add up, rows that never occur are left out, and tables in another order are equal."""
-    table = Table({"ill": ["yes", "no", "no", "no"], "score": [1, 0, 1, 1], "probability": [0.25, 0.5, 0.125, 0.125]})
-    assert table == Table(pl.DataFrame(FRAME)) == Table({**FRAME, "probability": np.array(FRAME["probability"])})
+    table = Table(
+        {
+            "ill": ["yes", "no", "no", "no"],
+            "score": [1, 0, 1, 1],
+            "probability": [0.25, 0.5, 0.125, 0.125],
+        }
+    )
+    assert (
+        table
+        == Table(pl.DataFrame(FRAME))
+        == Table({**FRAME, "probability": np.array(FRAME["probability"])})
+    )
     never = Table({"ill": ["no", "yes", "so"], "score": [0, 1, 1], "probability": [0.5, 0.5, 0.0]})
     assert never.values("ill") == ("no", "yes")
 

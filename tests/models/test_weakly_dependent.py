@@ -30,8 +30,12 @@ def moved(distance, weights, domain, pairs="all", values=None):
 def test_twice_the_distance_is_needed():
     """Each conditional law lies within 1 of independent rows, and the sum moves by 1 + 2·1: λ + Δ would not do."""
     together = pf.Law.mixture([law(LOW), law(HIGH)], [0.5, 0.5])
-    assert max(pf.winf(law(one), together) for one in (LOW, HIGH)) == 1  # given X_1, which is fixed, X_2 moves by 1
-    assert pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law.point(0)) == 1  # given X_2, X_1 moves by 1 at most
+    assert (
+        max(pf.winf(law(one), together) for one in (LOW, HIGH)) == 1
+    )  # given X_1, which is fixed, X_2 moves by 1
+    assert (
+        pf.winf(pf.Law([0, 1], [0.5, 0.5]), pf.Law.point(0)) == 1
+    )  # given X_2, X_1 moves by 1 at most
     true = pf.winf(law(LOW), law({1 + value: mass for value, mass in HIGH.items()}))
     assert true == 3
     found = moved(1.0, [1, 1], [0, 1, 2], pairs=[(0, 1)]).winf(1)
@@ -51,7 +55,9 @@ def test_the_steepest_row_carries_the_distance():
     """Own movement, and twice the distance times the largest |weight| times the largest slope of φ."""
     assert moved(0.25, [1, -3], pf.Interval(0, 10)).winf(1).length == 30 + 2 * 0.25 * 3
     assert moved(0.25, [1, 1, 1], [0, 1, 3], values=[0, 5, 6]).winf(1).length == 6 + 2 * 0.25 * 5
-    assert moved(0.25, [1, 1, 1], pf.Interval(0, 4), values=[8, 0]).winf(1).length == 8 + 2 * 0.25 * 2
+    assert (
+        moved(0.25, [1, 1, 1], pf.Interval(0, 4), values=[8, 0]).winf(1).length == 8 + 2 * 0.25 * 2
+    )
 
 
 def test_no_more_than_all_rows_move():
@@ -66,15 +72,22 @@ def test_rows_within_the_distance_never_move_an_answer_farther():
     rng = np.random.default_rng(0)
     domain = np.array([0.0, 1.0, 2.0, 4.0])
     for norm, distance in itertools.product((1, 2, np.inf), (1.0, 2.0)):
-        weights, values = rng.integers(-2, 3, (2, 3)).astype(float), rng.integers(0, 5, (2, 4)).astype(float)
+        weights, values = (
+            rng.integers(-2, 3, (2, 3)).astype(float),
+            rng.integers(0, 5, (2, 4)).astype(float),
+        )
         worst = 0.0
         sets = list(itertools.product(range(4), repeat=3))
         for x, y in itertools.product(sets, sets):
             apart = np.abs(domain[list(x)] - domain[list(y)])
-            if (apart.sum() - apart.max()) <= 2 * distance:  # the row with the largest change is the secret's
+            if (
+                apart.sum() - apart.max()
+            ) <= 2 * distance:  # the row with the largest change is the secret's
                 step = sum(weights[:, r] * (values[:, x[r]] - values[:, y[r]]) for r in range(3))
                 worst = max(worst, float(np.linalg.norm(step, norm)))
-        assert worst <= moved(distance, weights, [0, 1, 2, 4], values=values).winf(norm).length * (1 + 1e-12)
+        assert worst <= moved(distance, weights, [0, 1, 2, 4], values=values).winf(norm).length * (
+            1 + 1e-12
+        )
 
 
 @pytest.mark.parametrize("distance", [-1.0, math.nan, math.inf, "1", None])
@@ -84,7 +97,9 @@ def test_bad_distances_are_refused(distance):
         WeaklyDependent(distance)
 
 
-@pytest.mark.parametrize("secret", [pf.Presence("p"), pf.Derived("d"), pf.Secret("x", domain=["a", "b"])])
+@pytest.mark.parametrize(
+    "secret", [pf.Presence("p"), pf.Derived("d"), pf.Secret("x", domain=["a", "b"])]
+)
 def test_other_secrets_are_refused(secret):
     """The distance is between rows of numbers, given the value of one of them."""
     with pytest.raises(pf.UsageError):

@@ -32,12 +32,17 @@ class Mutant:
         """Return the source of the file with the bug in it."""
         source = self.source(root)
         if source.count(self.old) != 1:
-            raise ValueError(f"{self.name}: its text occurs {source.count(self.old)} times in {self.file}.")
+            raise ValueError(
+                f"{self.name}: its text occurs {source.count(self.old)} times in {self.file}."
+            )
         return source.replace(self.old, self.new)
 
 
 def mutants() -> list[Mutant]:
     """Return all planted bugs, by file and name."""
-    tables = (tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("planted_*.toml")))
+    tables = (
+        tomllib.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(FOLDER.glob("planted_*.toml"))
+    )
     found = [Mutant(**entry) for table in tables for entry in table["mutant"]]
     return sorted(found, key=lambda mutant: (mutant.file, mutant.name))

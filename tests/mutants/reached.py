@@ -43,13 +43,22 @@ def plant_probes(mutants: list[Mutant], folder: Path) -> list[str]:
 def with_probes(source: str, mutants: list[Mutant]) -> tuple[str, list[str]]:
     """Return a source with a probe at the start of each function with a bug, and the bugs outside of functions."""
     functions = [
-        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     at: dict[int, list[str]] = collections.defaultdict(list)
     outside: list[str] = []
     for mutant in mutants:
-        line = source[: source.index(mutant.old) + len(mutant.old) - len(mutant.old.lstrip())].count("\n") + 1
-        around = [node for node in functions if node.body[0].lineno <= line <= (node.end_lineno or 0)]
+        line = (
+            source[: source.index(mutant.old) + len(mutant.old) - len(mutant.old.lstrip())].count(
+                "\n"
+            )
+            + 1
+        )
+        around = [
+            node for node in functions if node.body[0].lineno <= line <= (node.end_lineno or 0)
+        ]
         if around:
             at[first_line(max(around, key=lambda node: node.lineno))].append(mutant.name)
         else:

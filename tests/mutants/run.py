@@ -65,20 +65,38 @@ class Copy:
         """Return the first test that fails; "" if none does, or if they take too long."""
         run = self.run(suite, ["-x", *(f"--deselect={test}" for test in left_out), *tests])
         found = self.folder / "first-failure.txt"
-        if run is not None and (run.returncode not in (0, 1, 2, 5) or (run.returncode in (1, 2)) != found.exists()):
+        if run is not None and (
+            run.returncode not in (0, 1, 2, 5) or (run.returncode in (1, 2)) != found.exists()
+        ):
             raise RuntimeError(run.stdout[-2000:] + run.stderr[-2000:])
         return found.read_text(encoding="utf-8") if found.exists() else ""
 
-    def run(self, suite: str, arguments: list[str], **variables: str) -> subprocess.CompletedProcess[str] | None:
+    def run(
+        self, suite: str, arguments: list[str], **variables: str
+    ) -> subprocess.CompletedProcess[str] | None:
         """Run tests of a suite here; None if they take too long."""
         found = self.folder / "first-failure.txt"
         found.unlink(missing_ok=True)
         plugins = ["-p", "no:cacheprovider", "-p", "first_failure"]
-        paths = os.pathsep.join(str(self.folder / name) for name in (".", "connectors", "tests/mutants"))
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        paths = os.pathsep.join(
+            str(self.folder / name) for name in (".", "connectors", "tests/mutants")
+        )
+        inherited = {
+            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
         try:
             return subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "--tb=no", *plugins, "-m", MARKS[suite], *arguments],
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "--tb=no",
+                    *plugins,
+                    "-m",
+                    MARKS[suite],
+                    *arguments,
+                ],
                 cwd=self.folder,
                 env={**inherited, "PYTHONPATH": paths, "FIRST_FAILURE": str(found), **variables},
                 text=True,
@@ -90,16 +108,25 @@ class Copy:
             return None
 
 
-def reaching(suite: str, planted: list[Mutant], folder: Path, workers: int) -> dict[str, list[str] | None]:
+def reaching(
+    suite: str, planted: list[Mutant], folder: Path, workers: int
+) -> dict[str, list[str] | None]:
     """Return the tests of a suite that reach each planted bug, the quickest first; None for every test."""
-    probed, reached, seconds = Copy(folder / f"probed-{suite}"), folder / f"reached-{suite}", folder / f"took-{suite}"
+    probed, reached, seconds = (
+        Copy(folder / f"probed-{suite}"),
+        folder / f"reached-{suite}",
+        folder / f"took-{suite}",
+    )
     reached.touch()
     seconds.touch()
     without = plant_probes(planted, probed.folder)
     side_by_side = ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
     probed.run(suite, side_by_side, REACHED=str(reached), SECONDS=str(seconds))
     found = read_reached(reached, seconds)
-    return {mutant.name: None if mutant.name in without else found.get(mutant.name, []) for mutant in planted}
+    return {
+        mutant.name: None if mutant.name in without else found.get(mutant.name, [])
+        for mutant in planted
+    }
 
 
 def quickest(tests: list[str] | None) -> list[list[str]]:
@@ -148,7 +175,10 @@ class Net:
             left = self._left(chosen)
             tests = reaching(suite, left, self.folder, self.workers) if left else {}
             for stage in (quickest, files_of):
-                runs = {mutant.name: [(suite, run) for run in stage(tests[mutant.name])] for mutant in left}
+                runs = {
+                    mutant.name: [(suite, run) for run in stage(tests[mutant.name])]
+                    for mutant in left
+                }
                 self._try(self._left(left), lambda mutant, runs=runs: runs[mutant.name])
         for mutant in self._left(chosen):
             self._keep(mutant, Result("survived", "", 0.0))
@@ -166,7 +196,9 @@ class Net:
             return []
         return [(suite, [known.test]) for suite in MARKS]
 
-    def _try(self, planted: list[Mutant], runs: Callable[[Mutant], list[tuple[str, list[str]]]]) -> None:
+    def _try(
+        self, planted: list[Mutant], runs: Callable[[Mutant], list[tuple[str, list[str]]]]
+    ) -> None:
         def attempt(mutant: Mutant) -> None:
             begun = time.monotonic()
             copy, control = self._copies.get()
@@ -187,13 +219,18 @@ class Net:
         with self._writing:
             self.found[mutant.name] = result
             write_results({**self.known, **self.found})
-            print(f"{result.caught:>9} {result.seconds:7.1f} s  {mutant.name}  {result.test}", flush=True)  # noqa: T201
+            print(  # noqa: T201
+                f"{result.caught:>9} {result.seconds:7.1f} s  {mutant.name}  {result.test}",
+                flush=True,
+            )
 
 
 def read_results() -> dict[str, Result]:
     """Return what was found before of the bugs that are still planted."""
     stored = tomllib.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    return {mutant.name: Result(**stored[mutant.name]) for mutant in mutants() if mutant.name in stored}
+    return {
+        mutant.name: Result(**stored[mutant.name]) for mutant in mutants() if mutant.name in stored
+    }
 
 
 def write_results(results: dict[str, Result]) -> None:
@@ -212,9 +249,18 @@ def table(results: dict[str, Result]) -> str:
     for mutant in planted:
         rows[mutant.package][results[mutant.name].caught] += 1
     lines = [f"{'package':<16}{'planted':>8}" + "".join(f"{outcome:>10}" for outcome in OUTCOMES)]
-    for package, counts in [*sorted(rows.items()), ("all", sum(rows.values(), collections.Counter()))]:
-        lines.append(f"{package:<16}{counts.total():>8}" + "".join(f"{counts[one]:>10}" for one in OUTCOMES))
-    lines += [f"survived: {m.name} ({m.file}): {m.harm}" for m in planted if results[m.name].caught == "survived"]
+    for package, counts in [
+        *sorted(rows.items()),
+        ("all", sum(rows.values(), collections.Counter())),
+    ]:
+        lines.append(
+            f"{package:<16}{counts.total():>8}" + "".join(f"{counts[one]:>10}" for one in OUTCOMES)
+        )
+    lines += [
+        f"survived: {m.name} ({m.file}): {m.harm}"
+        for m in planted
+        if results[m.name].caught == "survived"
+    ]
     return "\n".join(lines)
 
 
@@ -222,13 +268,21 @@ def main() -> int:
     """Try the planted bugs that are named, print the table, and fail if one survives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="names of planted bugs, or parts of names")
-    parser.add_argument("--afresh", action="store_true", help="forget which tests are known to fail")
     parser.add_argument(
-        "--known", action="store_true", help="try these tests only; fail if one of them catches nothing"
+        "--afresh", action="store_true", help="forget which tests are known to fail"
     )
-    parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8), help="copies tried side by side")
+    parser.add_argument(
+        "--known",
+        action="store_true",
+        help="try these tests only; fail if one of them catches nothing",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=min(os.cpu_count() or 1, 8), help="copies tried side by side"
+    )
     given = parser.parse_args()
-    chosen = [m for m in mutants() if not given.names or any(name in m.name for name in given.names)]
+    chosen = [
+        m for m in mutants() if not given.names or any(name in m.name for name in given.names)
+    ]
     forgotten = {m.name for m in chosen} if given.afresh else set[str]()
     known = {name: result for name, result in read_results().items() if name not in forgotten}
     with tempfile.TemporaryDirectory() as folder:

@@ -28,7 +28,12 @@ def planted(name, old):
 
 
 def test_a_probe_stands_at_the_start_of_the_innermost_function():
-    bugs = [planted("one", "x + 1"), planted("two", "y * 2"), planted("three", "if x:"), planted("four", "LIMIT = 3")]
+    bugs = [
+        planted("one", "x + 1"),
+        planted("two", "y * 2"),
+        planted("three", "if x:"),
+        planted("four", "LIMIT = 3"),
+    ]
     probed, without = with_probes(SOURCE, bugs)
     compile(probed, "a.py", "exec")
     lines = [line.strip() for line in probed.splitlines()]
@@ -40,5 +45,10 @@ def test_a_probe_stands_at_the_start_of_the_innermost_function():
 def test_the_quickest_tests_come_first(tmp_path):
     reached, took = tmp_path / "reached", tmp_path / "took"
     reached.write_text("one two\tb.py::slow\none\ta.py::quick\ntwo\tgone.py::test\n")
-    took.write_text("".join(json.dumps(line) + "\n" for line in (["b.py::slow", 3.0], ["a.py::quick", 0.1])))
-    assert read_reached(reached, took) == {"one": ["a.py::quick", "b.py::slow"], "two": ["b.py::slow"]}
+    took.write_text(
+        "".join(json.dumps(line) + "\n" for line in (["b.py::slow", 3.0], ["a.py::quick", 0.1]))
+    )
+    assert read_reached(reached, took) == {
+        "one": ["a.py::quick", "b.py::slow"],
+        "two": ["b.py::slow"],
+    }

@@ -26,7 +26,10 @@ SLOW = {"cauchy k=1.4", "cauchy k=3"}
 """Their divergences are integrals that take seconds each; k = 4.7 and k = 2 stand for them where tests are quick."""
 every_noise = pytest.mark.parametrize(
     "family",
-    [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in NOISES.items()],
+    [
+        pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ())
+        for name, one in NOISES.items()
+    ],
 )
 SHIFTS = [0.0, 0.01, 0.3, 1.0, 1.7, 2.0, 4.5]
 ORDERS = [1.05, 1.5, 2.0, 3.3, 8.0]
@@ -49,7 +52,11 @@ def test_losses_are_the_divergences_rounded_up(family, scale, shift):
         assert noise.renyi(shift, alpha) >= truth - 1e-10
     for epsilon in EPSILONS:
         truth = noisy.delta(point(shift), point(0), noise, epsilon)
-        exact = {"rel": 1e-3, "abs": 2e-5} if isinstance(noise, pf.Staircase) else {"rel": 1e-8, "abs": 1e-11}
+        exact = (
+            {"rel": 1e-3, "abs": 2e-5}
+            if isinstance(noise, pf.Staircase)
+            else {"rel": 1e-8, "abs": 1e-11}
+        )
         assert noise.delta(shift, epsilon) == pytest.approx(truth, **exact)
         assert noise.delta(shift, epsilon) >= truth - exact["abs"]
 
@@ -132,7 +139,9 @@ def test_balls_hold_every_shift_in_them(family, radius):
 
 @pytest.mark.parametrize(
     "noise",
-    thinned([pf.Laplace(1), pf.Gaussian(1), pf.GeneralizedCauchy(1), pf.GeneralizedCauchy(1, k=4)], 0.25),
+    thinned(
+        [pf.Laplace(1), pf.Gaussian(1), pf.GeneralizedCauchy(1), pf.GeneralizedCauchy(1, k=4)], 0.25
+    ),
     ids=repr,
 )
 @pytest.mark.parametrize("dimension", [2, 3, 7])
@@ -144,7 +153,9 @@ def test_balls_of_vectors_hold_every_vector_in_them(noise, dimension):
     for alpha in (2.0, 4.0):
         for move in moves * 2:
             radius = float(np.linalg.norm(move, noise.norm))
-            assert noise.renyi_within(radius, alpha, dimension) >= noise.renyi(move, alpha).sum() * (1 - 1e-12)
+            assert noise.renyi_within(radius, alpha, dimension) >= noise.renyi(
+                move, alpha
+            ).sum() * (1 - 1e-12)
             if not isinstance(noise, pf.Gaussian):
                 assert noise.pure_within(radius, dimension) >= noise.pure(move).sum() * (1 - 1e-12)
 
@@ -209,7 +220,9 @@ def test_the_best_staircase_is_better_than_laplace():
     """M12: for one sensitivity, staircase noise has the least expected error, with γ = 1/(1 + e^{ε/2})."""
     for epsilon in (0.1, 1.0, 4.0):
         best = pf.Staircase(1.0, epsilon)
-        others = [pf.Staircase(1.0, epsilon, gamma).expected_error for gamma in np.linspace(0, 1, 21)]
+        others = [
+            pf.Staircase(1.0, epsilon, gamma).expected_error for gamma in np.linspace(0, 1, 21)
+        ]
         assert best.expected_error <= min(others)
         assert best.expected_error < pf.Laplace(1 / epsilon).expected_error
 
@@ -221,7 +234,9 @@ def test_staircase_total_variation(epsilon, gamma):
     fall = math.exp(-epsilon)
     width = gamma + fall * (1 - gamma)
     rise = 2 * gamma * (1 - fall) + fall if gamma <= 0.5 else 1.0
-    assert pf.Staircase(3.0, epsilon, gamma).tv(3.0) == pytest.approx((1 - fall) * rise / (2 * width), rel=1e-9)
+    assert pf.Staircase(3.0, epsilon, gamma).tv(3.0) == pytest.approx(
+        (1 - fall) * rise / (2 * width), rel=1e-9
+    )
 
 
 def test_staircase_reference():
@@ -235,7 +250,12 @@ def test_extreme_shifts_give_honest_losses(family, shift):
     """No shift, however small or large, gives NaN, and none that is above 0 is free."""
     for scale in (1.0, 1e-5, 1e5):
         noise = family(scale)
-        for loss in (noise.renyi(shift, 2), noise.renyi(shift, 1.7), noise.pure(shift), noise.tv(shift)):
+        for loss in (
+            noise.renyi(shift, 2),
+            noise.renyi(shift, 1.7),
+            noise.pure(shift),
+            noise.tv(shift),
+        ):
             assert loss > 0
         assert noise.delta(shift, 1.0) >= 0
         assert noise.renyi(shift, 3) <= noise.pure(shift)
@@ -255,7 +275,9 @@ def test_arrays_and_single_numbers_agree(family):
         (noise.tail(table), noise.tail),
     ):
         assert whole.shape == table.shape
-        assert [type(one(x)) for x in (1, 0.5, Fraction(1, 3), Decimal("0.1"), np.float32(2))] == [float] * 5
+        assert [type(one(x)) for x in (1, 0.5, Fraction(1, 3), Decimal("0.1"), np.float32(2))] == [
+            float
+        ] * 5
         assert whole[0, 1] == one(1) == one(Fraction(1))
     assert noise.renyi([1, 2], [2.0, 3.0]).tolist() == [noise.renyi(1, 2), noise.renyi(2, 3)]
     assert noise.delta(1.0, [0.0, 1.0]).tolist() == [noise.delta(1, 0), noise.delta(1, 1)]
@@ -275,7 +297,12 @@ def test_exact_shifts_are_not_rounded_down():
 def test_no_noise_hides_nothing(family):
     """At scale 0 any movement tells everything; the noise is 0."""
     noise = family(0.0)
-    assert (noise.renyi(1e-300, 2), noise.pure(1.0), noise.delta(1.0, 5.0), noise.tv(1.0)) == (math.inf, math.inf, 1, 1)
+    assert (noise.renyi(1e-300, 2), noise.pure(1.0), noise.delta(1.0, 5.0), noise.tv(1.0)) == (
+        math.inf,
+        math.inf,
+        1,
+        1,
+    )
     assert noise.sample(4).tolist() == [0, 0, 0, 0]
     assert (noise.interval(0.95), noise.expected_error, noise.variance) == ((0, 0), 0, 0)
     assert noise.release([3, 0.1]).values.tolist() == [3, 0.1]

@@ -25,7 +25,10 @@ NOISES = {
 SLOW = {"cauchy k=4.5", "cauchy k=1.3"}
 every_noise = pytest.mark.parametrize(
     "family",
-    [pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ()) for name, one in NOISES.items()],
+    [
+        pytest.param(one, id=name, marks=pytest.mark.slow if name in SLOW else ())
+        for name, one in NOISES.items()
+    ],
 )
 LIGHT = ["laplace", "gaussian", "cauchy", "staircase"]  # the others' quantiles take long
 every_light_noise = pytest.mark.parametrize("family", [NOISES[name] for name in LIGHT], ids=LIGHT)
@@ -95,7 +98,9 @@ def test_neighbouring_answers_look_alike_as_promised(family, scale):
     noise = family(1.0)
     grid = float(drawing.grid_of(1.0))
     for shift in (grid, 1.0):
-        drawn = noise.at(scale).release(np.full(DRAWS // 20, shift), np.random.default_rng(21)).values
+        drawn = (
+            noise.at(scale).release(np.full(DRAWS // 20, shift), np.random.default_rng(21)).values
+        )
         assert (fit(drawn, noise, shift) > ALARM) == (scale == 1.0)
 
 
@@ -103,10 +108,15 @@ def test_draws_do_not_repeat():
     """Two releases of one answer share no noise, and one seed gives one result."""
     noise = pf.Laplace(1.0)
     assert (noise.sample(1000) != noise.sample(1000)).any()
-    assert noise.sample(5, np.random.default_rng(1)).tolist() == noise.sample(5, np.random.default_rng(1)).tolist()
+    assert (
+        noise.sample(5, np.random.default_rng(1)).tolist()
+        == noise.sample(5, np.random.default_rng(1)).tolist()
+    )
 
 
-@pytest.mark.parametrize("answers", [(0.0, 0.1), (3, 10**15), (-1e-9, 1e6), (Fraction(1, 3), Fraction(2, 3))])
+@pytest.mark.parametrize(
+    "answers", [(0.0, 0.1), (3, 10**15), (-1e-9, 1e6), (Fraction(1, 3), Fraction(2, 3))]
+)
 def test_possible_outputs_do_not_depend_on_the_answer(answers):
     """Every output is a multiple of one grid, which the scale alone decides; dtype and shape are the same too."""
     noise = pf.Laplace(5.0)
@@ -125,7 +135,10 @@ def test_large_answers_keep_their_noise():
     noise = pf.Laplace(1.0)
     noisy = noise.release([10**18] * 200)
     assert len(set(noisy.steps.tolist())) > 150
-    assert all(float(step * noisy.grid) == value for step, value in zip(noisy.steps, noisy.values, strict=True))
+    assert all(
+        float(step * noisy.grid) == value
+        for step, value in zip(noisy.steps, noisy.values, strict=True)
+    )
 
 
 def test_answers_are_rounded_to_the_grid():
@@ -141,7 +154,9 @@ def test_a_given_grid_is_used():
     """Any rational width up to scale/1024 will do, so that answers that are multiples of it cost nothing."""
     noisy = pf.Laplace(200.0).release([Fraction(7, 10), 3], grid=Fraction(1, 10))
     assert noisy.grid == Fraction(1, 10)
-    assert [Fraction(step, 10) for step in noisy.steps] == [Fraction(repr(value)) for value in noisy.values.tolist()]
+    assert [Fraction(step, 10) for step in noisy.steps] == [
+        Fraction(repr(value)) for value in noisy.values.tolist()
+    ]
     for grid in (0, -1, "fine", None.__class__):
         with pytest.raises(pf.UsageError):
             pf.Laplace(1.0).release(0, grid=grid)
@@ -181,7 +196,15 @@ def test_what_a_mask_hides_is_not_released():
 
 @every_array
 @pytest.mark.parametrize(
-    "width", [Fraction(2), Fraction(1, 10), Fraction(12, 7), Fraction(1, 2**61), Fraction(1, 2**1000), Fraction(2**80)]
+    "width",
+    [
+        Fraction(2),
+        Fraction(1, 10),
+        Fraction(12, 7),
+        Fraction(1, 2**61),
+        Fraction(1, 2**1000),
+        Fraction(2**80),
+    ],
 )
 def test_answers_move_to_the_nearest_step_exactly(answers, width):
     """Where int64 is too short Python's integers take over; halves go to the even step either way."""
@@ -193,10 +216,14 @@ def test_answers_move_to_the_nearest_step_exactly(answers, width):
     assert drawing._add_steps(plain, moves.astype(object), width).ravel().tolist() == exact
 
 
-@pytest.mark.parametrize("width", [Fraction(1, 1024), Fraction(2), Fraction(1, 2**1074), Fraction(2**1000)], ids=str)
+@pytest.mark.parametrize(
+    "width", [Fraction(1, 1024), Fraction(2), Fraction(1, 2**1074), Fraction(2**1000)], ids=str
+)
 def test_steps_become_floats_in_one_rounding(width):
     """Whole numbers of steps, as long as int64 goes, show as the nearest float of the exact product."""
-    steps = np.concatenate([np.random.default_rng(6).integers(-(2**63), 2**63 - 1, 200), [2**53 + 1, -(2**54) - 2, 0]])
+    steps = np.concatenate(
+        [np.random.default_rng(6).integers(-(2**63), 2**63 - 1, 200), [2**53 + 1, -(2**54) - 2, 0]]
+    )
     exact = [drawing._as_float(step * width) for step in steps.tolist()]
     assert drawing._floats(steps, width).tolist() == exact
     assert drawing._floats(steps.astype(object), width).tolist() == exact
@@ -239,7 +266,9 @@ def test_the_slow_path_agrees_with_the_fast_one(family):
     step = drawing.grid_of(1.0)
     words = np.random.default_rng(2).integers(1 << 60, 1 << 64, 40, dtype=np.uint64)
     words = np.concatenate([words, np.array([2**63, 2**57 + 12345, 2**64 - 1], dtype=np.uint64)])
-    fast = drawing._draw_chunk(noise, len(words), step, Stream(words.astype("<u8").tobytes() + bytes(8)))
+    fast = drawing._draw_chunk(
+        noise, len(words), step, Stream(words.astype("<u8").tobytes() + bytes(8))
+    )
     slow = [drawing._draw_precisely(noise, int(word), step, HALF, Stream(b"")) for word in words]
     assert fast.tolist() == slow
 
@@ -253,7 +282,10 @@ def test_the_farthest_tail_is_drawn_too(family):
     sizes = {drawing._draw_precisely(noise, 0, step, HALF, Stream(b"")) for _ in range(6)}
     assert len(sizes) > 1
     assert min(sizes) * float(step) >= end * 0.999
-    (deep,) = {drawing._draw_precisely(noise, 0, step, HALF, Stream(bytes(7) + b"\x01" + bytes(200))) for _ in range(2)}
+    (deep,) = {
+        drawing._draw_precisely(noise, 0, step, HALF, Stream(bytes(7) + b"\x01" + bytes(200)))
+        for _ in range(2)
+    }
     assert noise.precise_tail(deep * step, __import__("mpmath").mp) < 2.0**-66
 
 
@@ -274,7 +306,9 @@ def test_sizes_that_are_drawn_range_by_range_have_the_law(noise, monkeypatch):
     """Ranges of 16 or 32 sizes, within which chances fall by half: many proposals are put back."""
     monkeypatch.setattr(drawing, "_COARSE_BITS", 1)
     monkeypatch.setattr(drawing, "_MOST_EXTRA", 0)
-    drawn = drawing._draw(noise, 6_000, Fraction(1), np.random.default_rng(2).bytes).astype(np.int64)
+    drawn = drawing._draw(noise, 6_000, Fraction(1), np.random.default_rng(2).bytes).astype(
+        np.int64
+    )
     edges = np.arange(-60, 60, 5)
     inside = [np.sum((drawn >= low) & (drawn < low + 5)) for low in edges]
     tails = noise.tail(np.append(edges, 60) - 0.5)
@@ -292,7 +326,9 @@ def test_a_grid_far_below_the_floats_is_drawn_by_floats(family, monkeypatch):
     """Draws on steps of 2^-70 scales: hardly one needs mpmath, and the last bits are those of chance."""
     asked = []
     precisely = drawing._draw_precisely
-    monkeypatch.setattr(drawing, "_draw_precisely", lambda *given: asked.append(0) or precisely(*given))
+    monkeypatch.setattr(
+        drawing, "_draw_precisely", lambda *given: asked.append(0) or precisely(*given)
+    )
     noise = family(2.0**70)
     drawn = drawing._draw(noise, 20_000, Fraction(1), np.random.default_rng(3).bytes)
     assert len(asked) < 200

@@ -51,7 +51,9 @@ def test_calibration_uses_the_noise_s_own_numbers():
         assert loss(noise, 2.0) <= promise.loss < loss(noise.at(0.999 * noise.scale), 2.0)
         assert not promise.follows_from(pf.Pure(noise.pure(2.0)))
         corners = [(pf.Law.point((0, 0)), pf.Law.point(end)) for end in ((2, 0), (1, 1))]
-        assert pf.calibrate(corners, promise, noise=pf.Laplace).noise.scale == pytest.approx(noise.scale, rel=1e-6)
+        assert pf.calibrate(corners, promise, noise=pf.Laplace).noise.scale == pytest.approx(
+            noise.scale, rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("loss", [pf.Laplace.zcdp, lambda noise, shift: noise.gdp(shift) ** 2])

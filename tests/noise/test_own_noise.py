@@ -80,7 +80,12 @@ def test_it_is_released_and_stored(tmp_path):
     again = pf.Ledger(tmp_path / "ledger.db").account("power")
     assert again.spent().epsilon == pytest.approx(1.0)
     assert again.release("monday").frame.equals(released.frame)
-    assert batch().plan(pf.Pure(1.0), noise=Steep).release(again, "monday").frame.equals(released.frame)
+    assert (
+        batch()
+        .plan(pf.Pure(1.0), noise=Steep)
+        .release(again, "monday")
+        .frame.equals(released.frame)
+    )
 
 
 @pytest.mark.slow
@@ -88,7 +93,9 @@ def test_it_is_shown(tmp_path):
     """Words name it, and a page draws it."""
     plan = batch().plan(pf.Pure(1.0), noise=Steep)
     assert "Steep noise on every sum" in plan.explain()
-    assert "cannot be drawn here" not in plan.report(tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "cannot be drawn here" not in plan.report(tmp_path / "plan.html").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("noise", EVERY_NOISE, ids=repr)
@@ -112,11 +119,23 @@ def test_bytes_of_stored_noises():
 def test_pages_draw_what_they_name(noise):
     """Name, scale and shape are enough, but for the gamma of a staircase, which is then the best one."""
     point = Atoms((0.0,), (1.0,))
-    assert noise_of(WorstPair("load", "0", "3", point, point, type(noise).__name__, noise.scale, noise.shape)) == noise
-    assert noise_of(WorstPair("load", "0", "3", point, point, "Nameless", noise.scale, noise.shape)) is None
+    assert (
+        noise_of(
+            WorstPair(
+                "load", "0", "3", point, point, type(noise).__name__, noise.scale, noise.shape
+            )
+        )
+        == noise
+    )
+    assert (
+        noise_of(WorstPair("load", "0", "3", point, point, "Nameless", noise.scale, noise.shape))
+        is None
+    )
 
 
-@pytest.mark.parametrize("stored", [{"family": "Unheard", "scale": 1.0}, {"family": "Laplace", "scale": 1.0, "k": 2.0}])
+@pytest.mark.parametrize(
+    "stored", [{"family": "Unheard", "scale": 1.0}, {"family": "Laplace", "scale": 1.0, "k": 2.0}]
+)
 def test_a_noise_that_is_not_known_is_not_guessed(stored):
     """A ledger of a newer version, or of somebody else's noise, adds up nothing here."""
     with pytest.raises(pf.InternalError, match="a newer pufferflow"):

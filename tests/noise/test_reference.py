@@ -9,7 +9,9 @@ import pytest
 
 import pufferflow as pf
 
-CASES = json.loads((Path(__file__).parents[1] / "reference" / "calibration.json").read_text(encoding="utf-8"))
+CASES = json.loads(
+    (Path(__file__).parents[1] / "reference" / "calibration.json").read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("case", CASES["cauchy"], ids=lambda case: case["id"])
@@ -28,7 +30,9 @@ def test_cauchy_of_order_two(shift, value):
 
 def test_generalized_cauchy_density_constant():
     """β_4 = Γ(2)/(√π Γ(3/2))."""
-    assert math.exp(pf.GeneralizedCauchy(1.0, k=4).logpdf(0.0)) == pytest.approx(0.6366197723675814, abs=1e-9)
+    assert math.exp(pf.GeneralizedCauchy(1.0, k=4).logpdf(0.0)) == pytest.approx(
+        0.6366197723675814, abs=1e-9
+    )
 
 
 def test_generalized_cauchy_in_three_dimensions():
@@ -48,7 +52,11 @@ def test_generalized_cauchy_pure_scale(k, shift, epsilon):
 
 @pytest.mark.parametrize(
     ("shift", "scale", "alpha", "value"),
-    [(1, 1, 2, 0.6191236299985928), (1, 2, 8, 0.4102678817622915), (3, 1.5, 1.5, 1.4368091584145997)],
+    [
+        (1, 1, 2, 0.6191236299985928),
+        (1, 2, 8, 0.4102678817622915),
+        (3, 1.5, 1.5, 1.4368091584145997),
+    ],
 )
 def test_laplace(shift, scale, alpha, value):
     """M9."""

@@ -86,7 +86,9 @@ def test_pure_conversions_hold_for_random_laws(part):
     for p, q in random_pairs(part):
         promise = pf.Pure(float(np.abs(np.log(p / q)).max()))
         for alpha in (1.01, 2, 7, 60):
-            assert max(renyi(p, q, alpha), renyi(q, p, alpha)) <= promise.renyi_epsilon(alpha) + 1e-9
+            assert (
+                max(renyi(p, q, alpha), renyi(q, p, alpha)) <= promise.renyi_epsilon(alpha) + 1e-9
+            )
         for delta in (1e-6, 1e-2, 0.3):
             epsilon = promise.to_approx(delta).epsilon
             assert hockey_stick(p, q, epsilon) <= delta + 1e-12
@@ -183,11 +185,17 @@ def test_promise_round_trips(promise):
         (lambda: pf.TradeOff(1, 1, 1), "both 1"),
         (lambda: pf.Tv(1), "eta is 1.0"),
         (lambda: pf.Tv("0.1"), "eta is of type str"),
-        (lambda: pf.loss([(pf.Law.point(0), pf.Law.point(1))], pf.Laplace(1.0), pf.Tv), "kind is Tv"),
+        (
+            lambda: pf.loss([(pf.Law.point(0), pf.Law.point(1))], pf.Laplace(1.0), pf.Tv),
+            "kind is Tv",
+        ),
         (lambda: pf.Pure(1).to_approx(1), "delta is 1.0"),
         (lambda: pf.Guarantee.from_json("{}"), "no stored guarantee"),
         (lambda: pf.Guarantee.from_json("not json"), "no stored guarantee"),
-        (lambda: pf.Guarantee.from_json('{"promise":"Pure","epsilon":-3}'), "no stored guarantee: epsilon is -3"),
+        (
+            lambda: pf.Guarantee.from_json('{"promise":"Pure","epsilon":-3}'),
+            "no stored guarantee: epsilon is -3",
+        ),
         (lambda: pf.Approx.from_json(pf.Pure(1).to_json()), "kind Pure"),
     ],
 )
@@ -257,7 +265,9 @@ def test_curves_take_any_sequence():
 
 
 @pytest.mark.parametrize(
-    "promise", [pf.Approx(1, 0.6), pf.ApproxRenyi(2, 1, 0.6), pf.RenyiCurve.of(lambda a: a / 8)], ids=repr
+    "promise",
+    [pf.Approx(1, 0.6), pf.ApproxRenyi(2, 1, 0.6), pf.RenyiCurve.of(lambda a: a / 8)],
+    ids=repr,
 )
 def test_suggested_deltas_work(promise):
     """The call that a refusal suggests can be typed, and the refusal is short."""
@@ -275,7 +285,10 @@ ORDERS = 1 + np.logspace(-4, 3, 400)[:, None]
 
 def concentrated(p, q):
     """Return the largest D_α/α of both directions over many orders: what zCDP's ρ has to be at least."""
-    sums = [logsumexp(ORDERS * np.log(a) + (1 - ORDERS) * np.log(b), axis=1) for a, b in ((p, q), (q, p))]
+    sums = [
+        logsumexp(ORDERS * np.log(a) + (1 - ORDERS) * np.log(b), axis=1)
+        for a, b in ((p, q), (q, p))
+    ]
     return float((np.maximum(*sums) / ((ORDERS - 1) * ORDERS)[:, 0]).max())
 
 
@@ -361,11 +374,15 @@ def test_gaussian_privacy_is_what_two_normal_laws_keep(mu):
 def dominating(epsilon, delta, tv):
     """Return M26's pair of laws with (ε, δ) and total variation tv, which all others are worked out of."""
     share = (tv - delta) / math.expm1(epsilon)
-    p = np.array([delta, share * math.exp(epsilon), 1 - delta - share * (1 + math.exp(epsilon)), share, 0.0])
+    p = np.array(
+        [delta, share * math.exp(epsilon), 1 - delta - share * (1 + math.exp(epsilon)), share, 0.0]
+    )
     return p, p[::-1]
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "tv"), [(1.0, 0.0, 0.32348), (0.2, 1e-3, 0.05), (3.0, 0.1, 0.6)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "tv"), [(1.0, 0.0, 0.32348), (0.2, 1e-3, 0.05), (3.0, 0.1, 0.6)]
+)
 def test_trade_off_conversions_are_those_of_the_dominating_pair(epsilon, delta, tv):
     """Hockey sticks of the pair with three pieces are attained at every δ, its Rényi divergences at every order."""
     promise, (p, q) = pf.TradeOff(epsilon, delta, tv), dominating(epsilon, delta, tv)
@@ -394,7 +411,10 @@ def test_trade_off_conversions_hold_for_random_laws(part):
         promise = pf.TradeOff(epsilon, delta, hockey_stick(p, q, 0.0) + 1e-15)
         for wanted in (delta, 0.2, 0.5):
             found = promise.approx_epsilon(max(wanted, promise.delta))
-            assert max(hockey_stick(p, q, found), hockey_stick(q, p, found)) <= max(wanted, delta) + 1e-12
+            assert (
+                max(hockey_stick(p, q, found), hockey_stick(q, p, found))
+                <= max(wanted, delta) + 1e-12
+            )
 
 
 def test_trade_off_numbers_are_cut_to_what_they_can_be():
@@ -450,7 +470,11 @@ def test_a_stretched_rho_is_never_rounded_down():
     """(√ρ + √Δ)² + Δ in exact numbers: what is left of a float result squares to at least 4ρΔ."""
     rng = np.random.default_rng(0)
     for rho, ratio in 10.0 ** rng.uniform([-300, -250], [1, 0], (2000, 2)):
-        left = Fraction(pf.Zcdp(rho).under_model_error(ratio).rho) - Fraction(rho) - 2 * Fraction(ratio)
+        left = (
+            Fraction(pf.Zcdp(rho).under_model_error(ratio).rho)
+            - Fraction(rho)
+            - 2 * Fraction(ratio)
+        )
         assert left >= 0
         assert left**2 >= 4 * Fraction(rho) * Fraction(ratio)
 

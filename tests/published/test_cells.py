@@ -78,7 +78,10 @@ def test_declared_keys_keep_their_order(kind, data):
     """Exactly the declared keys, those that the data does not have with no rows, whatever else the data has."""
     dtype, values = KEYS[kind]
     places = st.sampled_from(range(len(values)))
-    order, asked = data.draw(st.lists(places, max_size=8)), data.draw(st.lists(places, min_size=1, unique=True))
+    order, asked = (
+        data.draw(st.lists(places, max_size=8)),
+        data.draw(st.lists(places, min_size=1, unique=True)),
+    )
     keys = pl.DataFrame([pl.Series("key", [values[place] for place in asked], dtype=dtype)])
     found = read(frame_of(kind, order), ("key",), keys)
     assert found.keys.equals(keys.cast({"key": text(dtype)}))
@@ -95,9 +98,9 @@ def test_a_key_that_does_not_equal_itself_is_found():
         assert found.rows.tolist() == [len(zeros)]
         assert math.copysign(1, found.keys["key"].item()) == 1
         two = pl.DataFrame({"key": zeros, "other": range(len(zeros)), "x": [1] * len(zeros)})
-        assert read(pl.concat([two, two.with_columns(-pl.col("key"))]), ("key", "other")).rows.tolist() == [2] * len(
-            zeros
-        )
+        assert read(
+            pl.concat([two, two.with_columns(-pl.col("key"))]), ("key", "other")
+        ).rows.tolist() == [2] * len(zeros)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,11 @@ def test_a_key_that_does_not_equal_itself_is_found():
         (pl.Categorical(), ["a long, long label", None, "b"], pl.String()),
         (pl.List(pl.Categorical()), [["b"], None, ["a", None]], pl.List(pl.String())),
         (pl.Array(pl.Categorical(), 1), [["b"], None, [None]], pl.Array(pl.String(), 1)),
-        (pl.Struct({"of": pl.Categorical()}), [{"of": "b"}, {"of": None}], pl.Struct({"of": pl.String()})),
+        (
+            pl.Struct({"of": pl.Categorical()}),
+            [{"of": "b"}, {"of": None}],
+            pl.Struct({"of": pl.String()}),
+        ),
     ],
 )
 def test_published_keys_say_nothing_of_other_labels(dtype, values, published):
@@ -115,13 +122,19 @@ def test_published_keys_say_nothing_of_other_labels(dtype, values, published):
     keys = pl.DataFrame({"key": pl.Series(values, dtype=dtype)})
     found = cells.published(keys)["key"]
     assert (found.dtype, found.to_list()) == (published, values)
-    assert all(b"secret" not in bytes(buffer) for buffer in found.to_arrow().buffers() if buffer is not None)
+    assert all(
+        b"secret" not in bytes(buffer)
+        for buffer in found.to_arrow().buffers()
+        if buffer is not None
+    )
     assert secret.len() == 2  # the store is kept until here
 
 
 def test_published_keys_are_not_said_to_be_sorted():
     """Who reads an answer may filter it."""
-    found = read(pl.DataFrame({"key": [1, 2], "x": [0, 1]}), ("key",), pl.Series([2, 1]).set_sorted())
+    found = read(
+        pl.DataFrame({"key": [1, 2], "x": [0, 1]}), ("key",), pl.Series([2, 1]).set_sorted()
+    )
     assert found.keys["key"].to_list() == [2, 1]
     assert not found.keys["key"].flags["SORTED_ASC"]
 
@@ -173,12 +186,20 @@ def test_declared_keys_of_another_dtype_are_read(dtype, keys):
 
 @pytest.mark.parametrize(
     ("dtype", "keys"),
-    [(pl.Int8, [1, 300]), (pl.Int8, [1.5]), (pl.Enum(["a"]), ["b"]), (pl.Date, ["soon"]), (pl.List(pl.Int8), [1])],
+    [
+        (pl.Int8, [1, 300]),
+        (pl.Int8, [1.5]),
+        (pl.Enum(["a"]), ["b"]),
+        (pl.Date, ["soon"]),
+        (pl.List(pl.Int8), [1]),
+    ],
 )
 def test_declared_keys_that_no_column_can_have_are_refused(dtype, keys):
     """They are public, so this may be said; they would else be taken for null."""
     with pytest.raises(UsageError, match="keys of 'key'"):
-        read(pl.DataFrame(schema={"key": dtype, "x": pl.Int8}), ("key",), pl.DataFrame({"key": keys}))
+        read(
+            pl.DataFrame(schema={"key": dtype, "x": pl.Int8}), ("key",), pl.DataFrame({"key": keys})
+        )
 
 
 @pytest.mark.parametrize("keys", [[1, 2, 1], [0.0, -0.0], [None, None]])

@@ -16,9 +16,16 @@ FORMATS = ["parquet", "csv", "ndjson"]
 
 def batch(scenario=None, keys=("a", "b", "empty")):
     """A batch of every kind of query."""
-    scenario = scenario or pf.Scenario(pf.Secret("level", domain=LEVELS), pf.Independent(), public=["key"])
+    scenario = scenario or pf.Scenario(
+        pf.Secret("level", domain=LEVELS), pf.Independent(), public=["key"]
+    )
     asked = pf.protect(FRAME, scenario).group_by("key", keys=list(keys))
-    asked = asked.private_sum("level").private_mean("level").private_variance("level").private_quantile("level", 0.5)
+    asked = (
+        asked.private_sum("level")
+        .private_mean("level")
+        .private_variance("level")
+        .private_quantile("level", 0.5)
+    )
     return asked.private_count(pl.col("level") > 0, name="high").private_histogram("level")
 
 
@@ -44,13 +51,21 @@ PRIVATE = {
 }
 
 
-@pytest.mark.parametrize(("scenario", "expected"), [(None, PUBLIC), (present(), PRIVATE)], ids=["public", "private"])
+@pytest.mark.parametrize(
+    ("scenario", "expected"), [(None, PUBLIC), (present(), PRIVATE)], ids=["public", "private"]
+)
 def test_what_is_possible(scenario, expected):
     """The range of what is asked times public numbers of rows; where these are private, the range alone."""
     release = batch(scenario).release(epsilon=1.0)
     for name, ends in expected.items():
-        assert list(zip(release.limits[f"{name}_least"], release.limits[f"{name}_most"], strict=True)) == ends, name
-    assert release.limits.columns == ["key", *(f"{name}_{end}" for name in expected for end in ("least", "most"))]
+        assert (
+            list(zip(release.limits[f"{name}_least"], release.limits[f"{name}_most"], strict=True))
+            == ends
+        ), name
+    assert release.limits.columns == [
+        "key",
+        *(f"{name}_{end}" for name in expected for end in ("least", "most")),
+    ]
     assert release.limits["key"].equals(release.frame["key"])
 
 
@@ -60,12 +75,21 @@ def test_numbers_and_bars_are_possible(scenario):
     for epsilon in (1e-5, 1e-2, 1.0):
         release = batch(scenario).release(epsilon=epsilon)
         cut = release.clipped()
-        assert (cut.frame.columns, cut.intervals.columns) == (release.frame.columns, release.intervals.columns)
+        assert (cut.frame.columns, cut.intervals.columns) == (
+            release.frame.columns,
+            release.intervals.columns,
+        )
         assert all(cut.frame[name].dtype == pl.Int64 for name in COUNTS)
-        assert all(column.dtype in (pl.Int64, pl.Float64) for column in cut.intervals.get_columns()[1:])
+        assert all(
+            column.dtype in (pl.Int64, pl.Float64) for column in cut.intervals.get_columns()[1:]
+        )
         for name in release.frame.columns[1:]:
             least, most = (release.limits[f"{name}_{end}"] for end in ("least", "most"))
-            for column in (cut.frame[name], cut.intervals[f"{name}_low"], cut.intervals[f"{name}_high"]):
+            for column in (
+                cut.frame[name],
+                cut.intervals[f"{name}_low"],
+                cut.intervals[f"{name}_high"],
+            ):
                 inside = (column >= least) & (column <= most)
                 assert inside.drop_nulls().all(), (name, epsilon)
         assert all(release.frame[name].dtype == pl.Float64 for name in COUNTS)
@@ -86,7 +110,11 @@ def test_a_public_empty_group():
     """A mean rests on nothing where everybody knows that there are no rows: that is said, and all is possible."""
     release = batch().release(epsilon=1.0)
     cut = release.clipped()
-    for name, ends in {"level_mean": (-1, 3), "level_variance": (0, 4), "level_quantile_0.5": (-1, 3)}.items():
+    for name, ends in {
+        "level_mean": (-1, 3),
+        "level_variance": (0, 4),
+        "level_quantile_0.5": (-1, 3),
+    }.items():
         assert cut.frame[name].is_null().to_list() == [False, False, True]
         for bars in (release.intervals, cut.intervals):
             assert (bars[f"{name}_low"][2], bars[f"{name}_high"][2]) == ends
@@ -94,8 +122,12 @@ def test_a_public_empty_group():
     assert np.isfinite(release.frame.drop("key").to_numpy()).all()
     (note,) = [note for note in release.certificate.notes if "no rows" in note]
     assert note.startswith("there are no rows in 1 of 3 groups: ")
-    assert "the value of level_mean, level_variance, level_quantile_0.5 there is noise alone" in note
-    assert not any("no rows" in note for note in batch(keys=["a", "b"]).release(epsilon=1.0).certificate.notes)
+    assert (
+        "the value of level_mean, level_variance, level_quantile_0.5 there is noise alone" in note
+    )
+    assert not any(
+        "no rows" in note for note in batch(keys=["a", "b"]).release(epsilon=1.0).certificate.notes
+    )
 
 
 def test_where_sizes_are_private_nobody_is_told_of_empty_groups():
@@ -103,7 +135,10 @@ def test_where_sizes_are_private_nobody_is_told_of_empty_groups():
     release = batch(present()).release(epsilon=1e5)
     assert not any("no rows" in note for note in release.certificate.notes)
     assert release.clipped().frame.null_count().sum_horizontal().item() == 0
-    assert (release.intervals["level_mean_low"][2], release.intervals["level_mean_high"][2]) == (-1, 3)
+    assert (release.intervals["level_mean_low"][2], release.intervals["level_mean_high"][2]) == (
+        -1,
+        3,
+    )
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -112,7 +147,9 @@ def test_limits_are_kept(tmp_path, form):
     release = batch().release(epsilon=0.1)
     back = pf.Release.read(getattr(release, f"write_{form}")(tmp_path / "x"))
     stored = pf.Release.from_bytes(release.to_bytes())
-    assert sorted(path.stem for path in (tmp_path / "x").iterdir() if path.suffix == f".{form}") == [
+    assert sorted(
+        path.stem for path in (tmp_path / "x").iterdir() if path.suffix == f".{form}"
+    ) == [
         "intervals",
         "release",
     ]
@@ -145,9 +182,18 @@ def test_names_that_look_like_ends():
     frame = pl.DataFrame({"n": [1], "n_low": [2], "x": [1]})
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), public=["n", "n_low"])
     grouped = pf.protect(frame, scenario).group_by("n", "n_low")
-    release = grouped.private_sum("x", name="a").private_count(pl.col("x") > 0, name="a_low").release(epsilon=0.01)
+    release = (
+        grouped.private_sum("x", name="a")
+        .private_count(pl.col("x") > 0, name="a_low")
+        .release(epsilon=0.01)
+    )
     cut = release.clipped()
-    assert cut.frame.schema == {"n": pl.Int64, "n_low": pl.Int64, "a": pl.Float64, "a_low": pl.Int64}
+    assert cut.frame.schema == {
+        "n": pl.Int64,
+        "n_low": pl.Int64,
+        "a": pl.Float64,
+        "a_low": pl.Int64,
+    }
     assert cut.frame.row(0)[:2] == (1, 2)
     assert 0 <= cut.frame["a"][0] <= 1
     assert cut.frame["a_low"][0] in (0, 1)
@@ -156,7 +202,9 @@ def test_names_that_look_like_ends():
 def test_keys_that_look_like_limits():
     """A key called as the column of a limit is refused before anything is read."""
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), public=["n_most"])
-    grouped = pf.protect(pl.LazyFrame(schema={"n_most": pl.Int64, "x": pl.Int64}), scenario).group_by("n_most")
+    grouped = pf.protect(
+        pl.LazyFrame(schema={"n_most": pl.Int64, "x": pl.Int64}), scenario
+    ).group_by("n_most")
     with pytest.raises(pf.UsageError, match="two columns 'n_most'"):
         grouped.private_sum("x", name="n")
 
@@ -166,7 +214,9 @@ def test_pages_show_bars_that_are_possible():
     """The page of a release has cut bars, and says why a number can lie outside its own."""
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.Independent())
     frame = pl.DataFrame({"on": [0, 0, 0, 0]})
-    release = pf.protect(frame, scenario).private_count(pl.col("on") > 0, name="n").release(epsilon=1e-3)
+    release = (
+        pf.protect(frame, scenario).private_count(pl.col("on") > 0, name="n").release(epsilon=1e-3)
+    )
     page = release.page()
     low, high = release.clipped().intervals.row(0)
     assert f"{low} to {high}" in page

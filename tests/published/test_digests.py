@@ -32,10 +32,16 @@ SECRETS = {
 def plan(name, *, equal_sums=False):
     secret, bins, _ = SECRETS[name]
     x, keys = pl.col("x"), [1, 2] if isinstance(secret, pf.Presence) else None
-    batch = pf.protect(FRAME, pf.Scenario(secret, pf.Independent(), public=["k"])).group_by("k", keys=keys)
+    batch = pf.protect(FRAME, pf.Scenario(secret, pf.Independent(), public=["k"])).group_by(
+        "k", keys=keys
+    )
     if equal_sums:
         batch = batch.private_sum("x").private_mean("x").private_count(x > 1).private_variance("x")
-        return batch.private_quantile("x", 0.5, bins=bins).private_histogram("x", bins=bins).plan(pf.Pure(1.0))
+        return (
+            batch.private_quantile("x", 0.5, bins=bins)
+            .private_histogram("x", bins=bins)
+            .plan(pf.Pure(1.0))
+        )
     batch = batch.private_mean("x").private_count(x > 0).private_variance("x")
     return batch.private_quantile("x", 0.5, bins=bins).plan(pf.Pure(1.0))
 
@@ -49,7 +55,9 @@ def test_digests_of_plans(name):
 @pytest.mark.parametrize("name", ["a_list", "presence"])
 def test_older_certificates_of_equal_sums_are_known(name):
     """The first version made noise for every name of a sum; `older` holds certificates that it wrote of such plans."""
-    older = pf.Certificate.from_json((Path(__file__).parent / "older" / f"{name}.json").read_text(encoding="utf-8"))
+    older = pf.Certificate.from_json(
+        (Path(__file__).parent / "older" / f"{name}.json").read_text(encoding="utf-8")
+    )
     same = plan(name.replace("_", " "), equal_sums=True).certificate
     assert len(older.sums) > len(same.sums)
     assert older.asks_as(same)
@@ -66,7 +74,17 @@ def test_older_certificates_of_equal_sums_are_known(name):
 def test_older_certificates_are_written_as_they_were(name):
     """One without what was added later is read, and written again, to the byte."""
     fields = msgspec.to_builtins(plan(name).certificate)
-    for later in ("readings", "ordinary", "sources", "engine", "quieter", "keys", "correlations", "answered", "period"):
+    for later in (
+        "readings",
+        "ordinary",
+        "sources",
+        "engine",
+        "quieter",
+        "keys",
+        "correlations",
+        "answered",
+        "period",
+    ):
         del fields[later]
     written = msgspec.json.encode(fields).decode()
     assert pf.Certificate.from_json(written).to_json() == written

@@ -44,13 +44,21 @@ def made(entry=ENTRY):
     release = ledgers.drawn(ledgers.ready(), entry)
     keys = pl.Series("day", ["Ä", "", None, 'x,"\n'])
     frame = pl.DataFrame([keys, pl.Series("load", [0.1, math.nan, -math.inf, 5e-324])])
-    bars = pl.DataFrame([keys, pl.Series("load_low", [-math.inf, 0, None, 1]), pl.Series("load_high", [math.inf] * 4)])
+    bars = pl.DataFrame(
+        [
+            keys,
+            pl.Series("load_low", [-math.inf, 0, None, 1]),
+            pl.Series("load_high", [math.inf] * 4),
+        ]
+    )
     return pf.Release(frame, bars, release.certificate)
 
 
 def same(one, other):
     tables = [(one.frame, other.frame), (one.intervals, other.intervals)]
-    return one.certificate == other.certificate and all(a.equals(b) and a.schema == b.schema for a, b in tables)
+    return one.certificate == other.certificate and all(
+        a.equals(b) and a.schema == b.schema for a, b in tables
+    )
 
 
 def names(place):
@@ -58,7 +66,11 @@ def names(place):
 
 
 def other_numbers(release):
-    return pf.Release(release.frame.with_columns(pl.lit(2.5).alias("load")), release.intervals, release.certificate)
+    return pf.Release(
+        release.frame.with_columns(pl.lit(2.5).alias("load")),
+        release.intervals,
+        release.certificate,
+    )
 
 
 @pytest.fixture(params=FORMATS)
@@ -83,7 +95,9 @@ def test_a_release_is_read_back(tmp_path, form):
     assert same(pf.Release.read(place), release)
     assert names(tmp_path / "a" / "b") == ["monday"]
     schema = [] if form == "parquet" else ["schema.json"]
-    assert names(place) == sorted([f"release.{form}", f"intervals.{form}", "certificate.json", *schema])
+    assert names(place) == sorted(
+        [f"release.{form}", f"intervals.{form}", "certificate.json", *schema]
+    )
 
 
 def test_a_release_without_keys_is_read_back(tmp_path, form):
@@ -158,7 +172,9 @@ def test_another_entry_is_refused(tmp_path, form):
         with pytest.raises(pf.UsageError) as caught:
             folder.send(made(), place, form)
         assert "entry meters/7" in caught.value.problem
-        assert ("entry meters/6" if theirs else "a release without an entry") in caught.value.problem
+        assert (
+            "entry meters/6" if theirs else "a release without an entry"
+        ) in caught.value.problem
         assert "revision" in caught.value.instead
         assert "sink" in caught.value.instead
         assert {path: path.read_bytes() for path in place.iterdir()} == before
@@ -235,7 +251,11 @@ def test_a_file_of_that_name_that_is_no_release_stays(tmp_path, form, name):
 def test_what_cannot_be_written_is_refused_before(tmp_path, form):
     """No folder is made; an unknown format is refused too."""
     release = made()
-    lists = pf.Release(release.frame.with_columns(pl.lit(b"x").alias("day")), release.intervals, release.certificate)
+    lists = pf.Release(
+        release.frame.with_columns(pl.lit(b"x").alias("day")),
+        release.intervals,
+        release.certificate,
+    )
     for bad in (folder.send, write):
         with pytest.raises(pf.UsageError, match="column 'day'"):
             bad(lists, tmp_path / "1", form)
@@ -320,7 +340,10 @@ def test_everything_is_on_the_disk_before_it_is_named(tmp_path, monkeypatch):
     steps = []
 
     def recorded(what):
-        return lambda first, *rest: (steps.append((what, inode(first))), moves.get(what, nothing)(first, *rest))[1]
+        return lambda first, *rest: (
+            steps.append((what, inode(first))),
+            moves.get(what, nothing)(first, *rest),
+        )[1]
 
     def inode(of):
         return (os.fstat(of) if isinstance(of, int) else of.stat()).st_ino
@@ -370,7 +393,10 @@ def test_stopped_at_any_step(tmp_path, monkeypatch, start):
     """By a full disk or a person: no name is left behind, a new folder is whole or not there, and a next run mends."""
     form, reached = "csv", 0
     for at in range(1, 60):
-        error, told = [(OSError(errno.ENOSPC, "x"), pf.SinkError), (KeyboardInterrupt(), KeyboardInterrupt)][at % 2]
+        error, told = [
+            (OSError(errno.ENOSPC, "x"), pf.SinkError),
+            (KeyboardInterrupt(), KeyboardInterrupt),
+        ][at % 2]
         place = prepared(tmp_path / str(at), start)
         with monkeypatch.context() as patch:
             stopping = Stopping(patch, at, error)
@@ -459,10 +485,14 @@ def test_killed_at_any_step(tmp_path, there):
         place = tmp_path / f"{at}" / "monday"
         (place if there else place.parent).mkdir(parents=True)
         arguments = [durable.__file__, tmp_path / "whole", place, at, *order]
-        ended = subprocess.run([sys.executable, "-ISc", KILLED, *map(str, arguments)], check=False).returncode
+        ended = subprocess.run(
+            [sys.executable, "-ISc", KILLED, *map(str, arguments)], check=False
+        ).returncode
         if place.exists():
             found = [path for path in place.iterdir() if not path.name.startswith(".pufferflow")]
-            assert all(path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes() for path in found)
+            assert all(
+                path.read_bytes() == (tmp_path / "whole" / path.name).read_bytes() for path in found
+            )
             assert there or len(found) == len(order)
         assert folder.send(made(), place, "csv") in ((False, True) if place.exists() else (True,))
         assert same(pf.Release.read(place), made())
@@ -517,9 +547,13 @@ for number in range(int(sys.argv[3])):
 def told_by_processes(root, count):
     """Start processes that send one release to the same folders, and return what each was told."""
     (root / "release.bin").write_bytes(made().to_bytes())
-    commands = [[sys.executable, "-c", RACING, str(root), str(me), str(count)] for me in range(CHILDREN)]
+    commands = [
+        [sys.executable, "-c", RACING, str(root), str(me), str(count)] for me in range(CHILDREN)
+    ]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    while len(list(root.glob("ready-*"))) < CHILDREN and all(child.poll() is None for child in started):
+    while len(list(root.glob("ready-*"))) < CHILDREN and all(
+        child.poll() is None for child in started
+    ):
         time.sleep(0.01)
     (root / "go").touch()
     return list(zip(*(child.communicate(timeout=60)[0].split() for child in started), strict=True))
@@ -542,7 +576,9 @@ def told_by_threads(root, count):
 
     def one(_):
         barrier.wait()
-        return [str(folder.send(made(), root / "sent" / str(number), "csv")) for number in range(count)]
+        return [
+            str(folder.send(made(), root / "sent" / str(number), "csv")) for number in range(count)
+        ]
 
     with ThreadPoolExecutor(CHILDREN) as pool:
         return list(zip(*pool.map(one, range(CHILDREN)), strict=True))
@@ -591,7 +627,8 @@ def test_killed_at_any_time(tmp_path):
     rng = np.random.default_rng(0)
     for me in range(30):
         child = subprocess.Popen(
-            [sys.executable, "-c", RACING, str(tmp_path), str(me), "1000"], stdout=subprocess.DEVNULL
+            [sys.executable, "-c", RACING, str(tmp_path), str(me), "1000"],
+            stdout=subprocess.DEVNULL,
         )
         while not (tmp_path / f"ready-{me}").exists():
             time.sleep(0.01)

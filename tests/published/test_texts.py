@@ -19,7 +19,9 @@ from pufferflow.published.files import READERS, WRITERS, TextTable
 
 FORMS = sorted(WRITERS)
 UNITS = st.sampled_from(["ms", "us", "ns"])
-ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Africa/Monrovia"])
+ZONES = st.sampled_from(
+    ["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Africa/Monrovia"]
+)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(
     [
         "",
@@ -55,7 +57,9 @@ def floating(width):
 @st.composite
 def from_whole(draw, dtype, limit):
     """A column of times, made of whole numbers of their unit."""
-    values = draw(st.lists(st.none() | st.integers(-limit, limit) | st.integers(-2000, 2000), max_size=5))
+    values = draw(
+        st.lists(st.none() | st.integers(-limit, limit) | st.integers(-2000, 2000), max_size=5)
+    )
     return pl.Series(values, dtype=pl.Int64).cast(dtype)
 
 
@@ -67,9 +71,18 @@ def of_values(draw, dtype, values):
 @st.composite
 def decimals(draw):
     scale = draw(st.integers(0, 30))
-    digits = draw(st.lists(st.none() | st.integers(-(10**37) + 1, 10**37 - 1) | st.integers(-9, 9), max_size=5))
-    texts = [None if n is None else str(Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale))) for n in digits]
-    return pl.Series([t and f"{Decimal(t):f}" for t in texts], dtype=pl.String).str.to_decimal(scale=scale)
+    digits = draw(
+        st.lists(
+            st.none() | st.integers(-(10**37) + 1, 10**37 - 1) | st.integers(-9, 9), max_size=5
+        )
+    )
+    texts = [
+        None if n is None else str(Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)))
+        for n in digits
+    ]
+    return pl.Series([t and f"{Decimal(t):f}" for t in texts], dtype=pl.String).str.to_decimal(
+        scale=scale
+    )
 
 
 @st.composite
@@ -117,7 +130,11 @@ def frames(draw):
 @settings(max_examples=25, deadline=None)
 @given(frame=frames())
 @example(frame=pl.DataFrame({"": ["", None]}))
-@example(frame=pl.DataFrame({"\ufeffa": [None, "\ufeff", '"', "a\r\nb"], "^.*$": [1.5, math.nan, None, -math.inf]}))
+@example(
+    frame=pl.DataFrame(
+        {"\ufeffa": [None, "\ufeff", '"', "a\r\nb"], "^.*$": [1.5, math.nan, None, -math.inf]}
+    )
+)
 def test_every_table_is_read_back(form, frame):
     """Names, dtypes, order, and every value: NaN, null, the empty text, either of two equal hours, and all digits."""
     table = TextTable.of(frame)
@@ -142,13 +159,17 @@ def test_old_clocks_are_read_back(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_with_line_ends_in_their_texts_are_read_in_parts(form):
     """A table that is long enough to be read by several threads."""
-    frame = pl.DataFrame({"key": [f'{n}\n"{n % 7}"\r\n' for n in range(60_000)], "x": [n / 7 for n in range(60_000)]})
+    frame = pl.DataFrame(
+        {"key": [f'{n}\n"{n % 7}"\r\n' for n in range(60_000)], "x": [n / 7 for n in range(60_000)]}
+    )
     assert READERS[form](WRITERS[form](frame), TextTable.of(frame)).equals(frame)
 
 
 def test_json_has_its_own_words_where_it_has_any():
     """Numbers, booleans and null are JSON's; what it has no number for, or few readers hold, is text."""
-    frame = pl.DataFrame({"a": [1, None], "b": [True, False], "c": [math.inf, 0.25], "d": [dt.timedelta(1), None]})
+    frame = pl.DataFrame(
+        {"a": [1, None], "b": [True, False], "c": [math.inf, 0.25], "d": [dt.timedelta(1), None]}
+    )
     wide = pl.Series("e", [2**100, None], dtype=pl.Int128)
     assert json.loads(WRITERS["ndjson"](wide.to_frame()).splitlines()[0]) == {"e": str(2**100)}
     lines = [json.loads(line) for line in WRITERS["ndjson"](frame).splitlines()]
@@ -159,7 +180,8 @@ def test_json_has_its_own_words_where_it_has_any():
 
 
 @pytest.mark.parametrize(
-    "dtype", [pl.Binary, pl.List(pl.Int8), pl.Array(pl.Int8, 2), pl.Struct({"a": pl.Int8}), pl.Object]
+    "dtype",
+    [pl.Binary, pl.List(pl.Int8), pl.Array(pl.Int8, 2), pl.Struct({"a": pl.Int8}), pl.Object],
 )
 def test_what_text_has_no_form_for_is_refused(dtype):
     """The column is named, and the format that has one."""
@@ -174,7 +196,9 @@ def test_what_text_has_no_form_for_is_refused(dtype):
 def test_years_beyond_four_digits_are_refused(form, dtype, whole):
     """The engine would stop in the middle of a line."""
     a_day = 1 if dtype == pl.Date else 86_400_000
-    values = pl.Series("key", [0, whole * a_day], dtype=pl.Int64).cast(pl.Int32 if dtype == pl.Date else pl.Int64)
+    values = pl.Series("key", [0, whole * a_day], dtype=pl.Int64).cast(
+        pl.Int32 if dtype == pl.Date else pl.Int64
+    )
     if dtype == pl.Datetime("us", "Europe/Berlin"):
         values = values * 30
     with pytest.raises(UsageError, match="four digits"):
@@ -186,12 +210,15 @@ OTHERS = ["'", "'=1", "''=1", "north", "1=1", None, "", "a-b"]
 
 
 @pytest.mark.parametrize(
-    "dtype", [pl.String, pl.Categorical, pl.Enum([one for one in FORMULAS + OTHERS if one is not None])]
+    "dtype",
+    [pl.String, pl.Categorical, pl.Enum([one for one in FORMULAS + OTHERS if one is not None])],
 )
 def test_a_spreadsheet_runs_no_text_of_a_csv_file(dtype):
     """Nor a name; numbers below 0 stay numbers, and all is read back as it was."""
     keys = pl.Series("=key", FORMULAS + OTHERS, dtype=dtype)
-    frame = pl.DataFrame([keys, pl.Series("-2", [-1.5] * len(keys)), pl.Series("north", ["-1"] * len(keys))])
+    frame = pl.DataFrame(
+        [keys, pl.Series("-2", [-1.5] * len(keys)), pl.Series("north", ["-1"] * len(keys))]
+    )
     body = WRITERS["csv"](frame)
     for row in csv.reader(io.StringIO(body.decode(), newline="")):
         assert not row[0].lstrip().startswith(("=", "+", "-", "@", "＝"))

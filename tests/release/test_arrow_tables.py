@@ -31,13 +31,17 @@ class Once:
 
 
 def scenario(domain=(0, 1, 2, 3), public=("day",), **options):
-    return pf.Scenario(pf.Secret("level", domain=list(domain)), pf.Independent(), public=list(public), **options)
+    return pf.Scenario(
+        pf.Secret("level", domain=list(domain)), pf.Independent(), public=list(public), **options
+    )
 
 
 def sums(table, **options):
     """The sums by day, with next to no noise."""
     batch = pf.protect(table, scenario(**options)).group_by("day").private_sum("level")
-    return dict(batch.release(epsilon=1e6).frame.with_columns(pl.col("level_sum").round()).iter_rows())
+    return dict(
+        batch.release(epsilon=1e6).frame.with_columns(pl.col("level_sum").round()).iter_rows()
+    )
 
 
 @pytest.fixture
@@ -72,7 +76,12 @@ def test_no_rows():
 
 def test_a_stream_is_read_once_and_released_twice():
     """Plans and releases read several times what was taken over."""
-    plan = pf.protect(Once(TABLE), scenario(order_by=None)).group_by("day").private_sum("level").plan(epsilon=1e6)
+    plan = (
+        pf.protect(Once(TABLE), scenario(order_by=None))
+        .group_by("day")
+        .private_sum("level")
+        .plan(epsilon=1e6)
+    )
     first, second = (plan.release().frame["level_sum"].round().to_list() for _ in range(2))
     assert first == second == [3, 2]
 
@@ -115,7 +124,9 @@ def test_types_without_a_meaning(kind, column):
     assert sums(TABLE.append_column("further", values)) == {"a": 3, "b": 2}
 
 
-@pytest.mark.parametrize(("kind", "told"), [(pa.list_(pa.int64()), "List"), (pa.duration("s"), "Duration")])
+@pytest.mark.parametrize(
+    ("kind", "told"), [(pa.list_(pa.int64()), "List"), (pa.duration("s"), "Duration")]
+)
 def test_types_that_are_no_numbers(kind, told):
     """A secret of a type that Polars has, and that is no number, is refused as in a Polars frame."""
     table = TABLE.set_column(1, "level", pa.nulls(3, kind))
@@ -147,10 +158,19 @@ def test_what_is_no_table():
 def test_a_prior_of_the_private_table_itself(library, request):
     """A prior that was fitted on the same table is refused, whichever library the table is of."""
     rows = {"day": [0, 1, 2, 3], "level": [0, 1, 2, 3]}
-    table = pa.table(rows) if library == "pyarrow" else request.getfixturevalue("pd").DataFrame(rows)
-    fitted = pf.MarkovChain.fit(pf.Reference("mine", table), "level", order_by="day", domain=[0, 1, 2, 3])
+    table = (
+        pa.table(rows) if library == "pyarrow" else request.getfixturevalue("pd").DataFrame(rows)
+    )
+    fitted = pf.MarkovChain.fit(
+        pf.Reference("mine", table), "level", order_by="day", domain=[0, 1, 2, 3]
+    )
     with pytest.raises(pf.UsageError, match="which is the private frame itself"):
-        pf.protect(table, pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), fitted, order_by="day", public=["day"]))
+        pf.protect(
+            table,
+            pf.Scenario(
+                pf.Secret("level", domain=[0, 1, 2, 3]), fitted, order_by="day", public=["day"]
+            ),
+        )
 
 
 # pandas
@@ -173,7 +193,10 @@ def test_what_is_done_to_a_table_afterwards_changes_nothing(pd):
     batch = pf.protect(frame, scenario()).group_by("day").private_sum("level")
     frame.loc[0, "level"] = 3
     frame["day"] = "c"
-    assert batch.release(epsilon=1e6).frame.with_columns(pl.col("level_sum").round()).rows() == [("a", 3), ("b", 2)]
+    assert batch.release(epsilon=1e6).frame.with_columns(pl.col("level_sum").round()).rows() == [
+        ("a", 3),
+        ("b", 2),
+    ]
 
 
 def test_levels_of_an_index_that_have_a_name_are_columns(pd):
@@ -181,7 +204,11 @@ def test_levels_of_an_index_that_have_a_name_are_columns(pd):
     frame = pd.DataFrame(ROWS)
     assert sums(frame.set_index("day")) == {"a": 3, "b": 2}
     assert sums(frame.assign(hour=[1, 2, 3]).set_index(["hour", "day"])) == {"a": 3, "b": 2}
-    assert sums(pd.DataFrame({"level": [0, 3, 2]}, index=pd.RangeIndex(3, name="day"))) == {0: 0, 1: 3, 2: 2}
+    assert sums(pd.DataFrame({"level": [0, 3, 2]}, index=pd.RangeIndex(3, name="day"))) == {
+        0: 0,
+        1: 3,
+        2: 2,
+    }
     both = frame.set_index(pd.Index(["x", "y", "z"], name="day"))
     assert sums(both) == {"a": 3, "b": 2}
     assert "index" not in str(pf.protect(frame, scenario()).request.frame.collect_schema())
@@ -189,14 +216,21 @@ def test_levels_of_an_index_that_have_a_name_are_columns(pd):
 
 def test_columns_without_a_type_of_their_own(pd):
     """Objects are refused where they are needed, with a cast that helps; what they are is never guessed from rows."""
-    for column, values in (("level", [0, 3, HIDDEN]), ("level", [0, 3, 2]), ("day", ["a", "a", "b"])):
+    for column, values in (
+        ("level", [0, 3, HIDDEN]),
+        ("level", [0, 3, 2]),
+        ("day", ["a", "a", "b"]),
+    ):
         frame = pd.DataFrame(ROWS).assign(**{column: pd.Series(values, dtype=object)})
         with pytest.raises(pf.UsageError, match=f"'{column}' is object") as caught:
             pf.protect(frame, scenario())
         assert HIDDEN not in str(caught.value)
         if HIDDEN not in values:
             assert sums(eval(caught.value.instead, {"frame": frame})) == {"a": 3, "b": 2}  # noqa: S307 - our own words
-    assert sums(pd.DataFrame(ROWS).assign(further=pd.Series([1, "a", None], dtype=object))) == {"a": 3, "b": 2}
+    assert sums(pd.DataFrame(ROWS).assign(further=pd.Series([1, "a", None], dtype=object))) == {
+        "a": 3,
+        "b": 2,
+    }
 
 
 def test_types_of_pandas_alone(pd):
@@ -216,8 +250,13 @@ def test_types_of_pandas_alone(pd):
 
 def test_types_do_not_follow_from_rows(pd):
     """The types of a batch are those of the table without its rows."""
-    frames = [pd.DataFrame(ROWS).assign(level=pd.Series(values, dtype="Int64")) for values in ([1, 2, 3], [None] * 3)]
-    schemas = {str(pf.protect(frame, scenario()).request.frame.collect_schema()) for frame in frames}
+    frames = [
+        pd.DataFrame(ROWS).assign(level=pd.Series(values, dtype="Int64"))
+        for values in ([1, 2, 3], [None] * 3)
+    ]
+    schemas = {
+        str(pf.protect(frame, scenario()).request.frame.collect_schema()) for frame in frames
+    }
     assert len(schemas) == 1
 
 
@@ -242,8 +281,15 @@ def test_a_survey_in_pandas(pd, tables):
     secret = pf.Secret("education_num", domain=pf.Interval(0, 16))
     survey = pf.Scenario(secret, pf.Independent(), public=["sex", "race"])
     answers = [
-        pf.protect(frame, survey).group_by("sex", "race").private_sum("education_num").release(epsilon=1e6).frame
-        for frame in (pl.scan_parquet(tables / "adult_train.parquet"), pd.read_parquet(tables / "adult_train.parquet"))
+        pf.protect(frame, survey)
+        .group_by("sex", "race")
+        .private_sum("education_num")
+        .release(epsilon=1e6)
+        .frame
+        for frame in (
+            pl.scan_parquet(tables / "adult_train.parquet"),
+            pd.read_parquet(tables / "adult_train.parquet"),
+        )
     ]
     first, second = (answer.with_columns(pl.col("education_num_sum").round()) for answer in answers)
     assert first.equals(second)

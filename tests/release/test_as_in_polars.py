@@ -32,8 +32,14 @@ def batch(secret=None, prior=None):
 
 
 SAME = {
-    "a list of groups": (lambda b: b.group_by(["region", "district"]), lambda b: b.group_by("region", "district")),
-    "a tuple of groups": (lambda b: b.group_by(("region", "district")), lambda b: b.group_by("region", "district")),
+    "a list of groups": (
+        lambda b: b.group_by(["region", "district"]),
+        lambda b: b.group_by("region", "district"),
+    ),
+    "a tuple of groups": (
+        lambda b: b.group_by(("region", "district")),
+        lambda b: b.group_by("region", "district"),
+    ),
     "groups as expressions": (
         lambda b: b.group_by(pl.col("region"), pl.col("district")),
         lambda b: b.group_by("region", "district"),
@@ -42,7 +48,10 @@ SAME = {
         lambda b: b.group_by(pl.col("region", "district")),
         lambda b: b.group_by("region", "district"),
     ),
-    "groups by a selector": (lambda b: b.group_by(cs.by_name("region")), lambda b: b.group_by("region")),
+    "groups by a selector": (
+        lambda b: b.group_by(cs.by_name("region")),
+        lambda b: b.group_by("region"),
+    ),
     "groups by type, of public columns": (
         lambda b: b.group_by(cs.string()),
         lambda b: b.group_by("region", "district"),
@@ -55,7 +64,10 @@ SAME = {
         lambda b: b.group_by("region", day=pl.col("hour") // 24),
         lambda b: b.with_columns(day=pl.col("hour") // 24).group_by("region", "day"),
     ),
-    "a constraint": (lambda b: b.filter(region="north"), lambda b: b.filter(pl.col("region") == "north")),
+    "a constraint": (
+        lambda b: b.filter(region="north"),
+        lambda b: b.filter(pl.col("region") == "north"),
+    ),
     "two constraints and a predicate": (
         lambda b: b.filter(pl.col("hour") > 0, region="north", meter=1),
         lambda b: b.filter(pl.col("hour") > 0, pl.col("region") == "north", pl.col("meter") == 1),
@@ -92,7 +104,9 @@ def test_two_ways_to_say_the_same(name):
 
 def test_a_named_group_names_the_key():
     """A named expression is a key column of this name, with the keys that are listed."""
-    found = batch().group_by("region", day=pl.col("hour") // 24, keys=[("north", 0), ("north", 1), ("west", 1)])
+    found = batch().group_by(
+        "region", day=pl.col("hour") // 24, keys=[("north", 0), ("north", 1), ("west", 1)]
+    )
     frame = found.private_sum("level").release(epsilon=1.0).frame
     assert frame.columns == ["region", "day", "level_sum"]
     assert frame.select("region", "day").rows() == [("north", 0), ("north", 1), ("west", 1)]
@@ -100,7 +114,9 @@ def test_a_named_group_names_the_key():
 
 def test_a_median_of_an_interval_takes_bins():
     """The median of an interval is a point in a class of its bins, under the name it is given."""
-    found = batch(pf.Secret("kwh", domain=pf.Interval(0, 4))).private_median("kwh", "middle", bins=[1, 2, 3])
+    found = batch(pf.Secret("kwh", domain=pf.Interval(0, 4))).private_median(
+        "kwh", "middle", bins=[1, 2, 3]
+    )
     assert found.request.outputs == ("middle",)
     assert 0 <= found.release(epsilon=50.0).frame.item() <= 4
 
@@ -128,7 +144,9 @@ def test_one_table_of_names_of_noises():
     assert JobFile.__struct_fields__.index("noise") >= 0
 
 
-CHAIN = pf.MarkovChain([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
+CHAIN = pf.MarkovChain(
+    [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]]
+)
 
 
 @pytest.mark.slow
@@ -151,7 +169,11 @@ def test_names_of_bounds(name):
 def test_every_bound_has_a_name():
     """The table of names lacks no bound that `pf` offers."""
     kinds = [getattr(pf, name) for name in pf.__all__]
-    bounds = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, pf.Bound) and kind is not pf.Bound]
+    bounds = [
+        kind
+        for kind in kinds
+        if isinstance(kind, type) and issubclass(kind, pf.Bound) and kind is not pf.Bound
+    ]
     assert set(bounds) == set(BOUNDS.values())
     assert all(bound.__name__.lower() == name for name, bound in BOUNDS.items())
 
@@ -181,7 +203,12 @@ def test_batches_plans_and_releases_stay_values():
         assert type(copy.copy(value)) is type(value)
         assert not hasattr(value, "collect")
         assert getattr(value, "__length_hint__", None) is None
-        for probe in ("_repr_svg_", "_ipython_display_", "_ipython_canary_method_should_not_exist_", "__wrapped__"):
+        for probe in (
+            "_repr_svg_",
+            "_ipython_display_",
+            "_ipython_canary_method_should_not_exist_",
+            "__wrapped__",
+        ):
             assert not hasattr(value, probe)
         with pytest.raises(TypeError):
             len(value)
@@ -213,9 +240,12 @@ def test_the_namespace_protects_all_rows(lazy):
     """`frame.puffer.protect` is `pf.protect`: rows with a null count too, so that no public number depends on nulls."""
     rows = pl.DataFrame({"hour": [0, 1, 2, 3], "on": [0, None, 1, 1]})
     rows = rows.lazy() if lazy else rows
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), pf.Independent(), order_by="hour")
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1], missing=0), pf.Independent(), order_by="hour"
+    )
     plans = [
-        one.private_mean("on").plan(pf.Pure(1.0)) for one in (rows.puffer.protect(scenario), pf.protect(rows, scenario))
+        one.private_mean("on").plan(pf.Pure(1.0))
+        for one in (rows.puffer.protect(scenario), pf.protect(rows, scenario))
     ]
     assert plans[0].noises == plans[1].noises
     assert plans[0].summary().equals(plans[1].summary())
@@ -224,7 +254,9 @@ def test_the_namespace_protects_all_rows(lazy):
 def test_a_release_in_one_go_trusts_no_estimate_by_itself(monkeypatch):
     """Whether noise may rest on an estimate is handed on as it was given, and is no if it was left out."""
     handed = []
-    monkeypatch.setattr(pf.Plan, "release", lambda *_, **options: handed.append(options["estimates"]))
+    monkeypatch.setattr(
+        pf.Plan, "release", lambda *_, **options: handed.append(options["estimates"])
+    )
     asked = batch().private_sum("level")
     asked.release(epsilon=1.0)
     asked.release(epsilon=1.0, estimates=True)

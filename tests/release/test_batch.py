@@ -23,7 +23,13 @@ CHAIN = pf.MarkovChain([[0.7, 0.1, 0.1, 0.1]] * 4)
 
 
 def scenario(**options):
-    given = {"order_by": "hour", "step": "1h", "within": "meter", "public": ["district"], "prior": CHAIN}
+    given = {
+        "order_by": "hour",
+        "step": "1h",
+        "within": "meter",
+        "public": ["district"],
+        "prior": CHAIN,
+    }
     return pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), **(given | options))
 
 
@@ -33,7 +39,11 @@ def batch(rows=ROWS, **options):
 
 def test_all_three_ways_in_are_one():
     """The function, the sugar on lazy frames and the sugar on frames give the same plan."""
-    ways = [pf.protect(ROWS, scenario()), ROWS.puffer.protect(scenario()), ROWS.lazy().puffer.protect(scenario())]
+    ways = [
+        pf.protect(ROWS, scenario()),
+        ROWS.puffer.protect(scenario()),
+        ROWS.lazy().puffer.protect(scenario()),
+    ]
     plans = [way.private_sum("level").plan(pf.Pure(1.0)) for way in ways]
     assert len({repr(plan.noises) for plan in plans}) == 1
 
@@ -50,7 +60,17 @@ def test_a_batch_never_changes():
 
 def test_a_batch_is_no_way_to_the_rows():
     """A batch has no method of a frame beyond those that ask."""
-    for name in ("collect", "select", "head", "sink_parquet", "fetch", "join", "map_batches", "explain", "columns"):
+    for name in (
+        "collect",
+        "select",
+        "head",
+        "sink_parquet",
+        "fetch",
+        "join",
+        "map_batches",
+        "explain",
+        "columns",
+    ):
         assert not hasattr(batch(), name)
 
 
@@ -74,7 +94,12 @@ def test_default_names(name):
 def test_a_histogram_has_a_column_for_each_value():
     """The columns of a histogram are named after the values."""
     names = batch().private_histogram("level").request.outputs
-    assert names == ("level_histogram_0", "level_histogram_1", "level_histogram_2", "level_histogram_3")
+    assert names == (
+        "level_histogram_0",
+        "level_histogram_1",
+        "level_histogram_2",
+        "level_histogram_3",
+    )
 
 
 REFUSED = {
@@ -82,11 +107,20 @@ REFUSED = {
     "sum of a column that is not there": (lambda b: b.private_sum("nothing"), "nothing"),
     "two columns": (lambda b: b.private_sum(pl.col("level") + pl.col("salary")), "salary"),
     "less its mean": (lambda b: b.private_sum(pl.col("level") - pl.col("level").mean()), "mean"),
-    "clipped to its maximum": (lambda b: b.private_sum(pl.col("level").clip(0, pl.col("level").max())), "max"),
-    "filled with its mean": (lambda b: b.private_sum(pl.col("level").fill_null(pl.col("level").mean())), "mean"),
+    "clipped to its maximum": (
+        lambda b: b.private_sum(pl.col("level").clip(0, pl.col("level").max())),
+        "max",
+    ),
+    "filled with its mean": (
+        lambda b: b.private_sum(pl.col("level").fill_null(pl.col("level").mean())),
+        "mean",
+    ),
     "window": (lambda b: b.private_sum(pl.col("level").sum().over("level")), "over"),
     "shift": (lambda b: b.private_sum(pl.col("level").shift(1)), "shift"),
-    "python": (lambda b: b.private_sum(pl.col("level").map_elements(abs, return_dtype=pl.Int64)), "Python"),
+    "python": (
+        lambda b: b.private_sum(pl.col("level").map_elements(abs, return_dtype=pl.Int64)),
+        "Python",
+    ),
     "no predicate": (lambda b: b.private_count(pl.col("level") + 1), "predicate"),
     "count of all": (lambda b: b.private_count(), "public"),
     "filter on the secret": (lambda b: b.filter(pl.col("level") > 1), "level"),
@@ -101,7 +135,10 @@ REFUSED = {
     "group twice": (lambda b: b.group_by("meter").group_by("district"), "second time"),
     "one column twice": (lambda b: b.group_by("meter", "meter"), "twice"),
     "the same name": (lambda b: b.private_sum("level").private_sum("level"), "level_sum"),
-    "the name of a key": (lambda b: b.group_by("meter").private_sum("level", name="meter"), "meter"),
+    "the name of a key": (
+        lambda b: b.group_by("meter").private_sum("level", name="meter"),
+        "meter",
+    ),
     "filter after asking": (lambda b: b.private_sum("level").filter(pl.col("meter") > 1), "filter"),
     "group after asking": (lambda b: b.private_sum("level").group_by("meter"), "group_by"),
     "a name that cannot be written": (lambda b: b.private_sum("level", name="\ud800"), "name"),
@@ -122,16 +159,31 @@ REFUSED = {
     "NaN epsilon": (lambda b: b.private_sum("level").release(epsilon=math.nan), "epsilon"),
     "negative epsilon": (lambda b: b.private_sum("level").release(epsilon=-1.0), "epsilon"),
     "infinite epsilon": (lambda b: b.private_sum("level").release(epsilon=math.inf), "epsilon"),
-    "an id without an account": (lambda b: b.private_sum("level").release(epsilon=1.0, id="a"), "account"),
-    "shares of others": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"x": 1}), "shares"),
-    "a share of 0": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"level_sum": 0}), "share"),
-    "no name of a noise": (lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise="laplce"), "noise"),
+    "an id without an account": (
+        lambda b: b.private_sum("level").release(epsilon=1.0, id="a"),
+        "account",
+    ),
+    "shares of others": (
+        lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"x": 1}),
+        "shares",
+    ),
+    "a share of 0": (
+        lambda b: b.private_sum("level").plan(pf.Pure(1.0), shares={"level_sum": 0}),
+        "share",
+    ),
+    "no name of a noise": (
+        lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise="laplce"),
+        "noise",
+    ),
     "Gaussian noise for a pure guarantee": (
         lambda b: b.private_sum("level").plan(pf.Pure(1.0), noise=pf.Gaussian),
         "Gaussian",
     ),
     "a number for an accuracy": (lambda b: b.private_sum("level").plan(accuracy=5), "accuracy"),
-    "an accuracy of a variance": (lambda b: b.private_variance("level").plan(accuracy=pf.Within(5)), "variance"),
+    "an accuracy of a variance": (
+        lambda b: b.private_variance("level").plan(accuracy=pf.Within(5)),
+        "variance",
+    ),
 }
 
 
@@ -161,13 +213,22 @@ def test_the_scenario_is_checked_against_the_frame():
 
 def test_keys_may_be_values_tuples_or_a_frame():
     """Keys given in any of these ways are the keys of the answer, in their order."""
-    one = batch().group_by("district", keys=["west", "north"]).private_sum("level").release(epsilon=1.0)
+    one = (
+        batch()
+        .group_by("district", keys=["west", "north"])
+        .private_sum("level")
+        .release(epsilon=1.0)
+    )
     assert one.frame["district"].to_list() == ["west", "north"]
     given = [("south", 2), ("north", 1), ("north", 2)]
-    two = batch().group_by("district", "meter", keys=given).private_sum("level").release(epsilon=1.0)
+    two = (
+        batch().group_by("district", "meter", keys=given).private_sum("level").release(epsilon=1.0)
+    )
     assert two.frame.select("district", "meter").rows() == given
     frame = pl.DataFrame(given, schema=["district", "meter"], orient="row")
-    three = batch().group_by("district", "meter", keys=frame).private_sum("level").release(epsilon=1.0)
+    three = (
+        batch().group_by("district", "meter", keys=frame).private_sum("level").release(epsilon=1.0)
+    )
     assert three.frame.select("district", "meter").rows() == given
 
 
@@ -182,7 +243,12 @@ def test_public_columns_can_be_derived():
         .release(epsilon=1.0)
     )
     assert found.frame["day"].to_list() == [date(2026, 1, 1)]
-    grouped = batch().group_by(pl.col("hour").dt.hour().alias("of_day")).private_sum("level").release(epsilon=1.0)
+    grouped = (
+        batch()
+        .group_by(pl.col("hour").dt.hour().alias("of_day"))
+        .private_sum("level")
+        .release(epsilon=1.0)
+    )
     assert grouped.frame["of_day"].to_list() == [0, 1]
 
 

@@ -9,7 +9,15 @@ import pytest
 import pufferflow as pf
 
 FRAME = pl.DataFrame({"p": range(6), "a": [0.0] * 6, "g": ["x"] * 3 + ["y"] * 3})
-KINDS = ("all", "near", "list", "near in a list", "neighbours in a list", "presence", "any correlation")
+KINDS = (
+    "all",
+    "near",
+    "list",
+    "near in a list",
+    "neighbours in a list",
+    "presence",
+    "any correlation",
+)
 PROMISES = (pf.Pure(1.0), pf.Renyi(4, 1.0), pf.Zcdp(0.5))
 
 
@@ -19,7 +27,9 @@ def scenario_of(rng, kind):
     if "list" in kind:
         values = sorted(rng.sample(range(-200, 200), rng.choice([20, 70, 120])))
         pairs = {"list": "all", "near in a list": pf.WithinDistance(40)}.get(kind, "adjacent")
-        return pf.Scenario(pf.Secret("a", domain=values, pairs=pairs, missing=values[0]), pf.Independent())
+        return pf.Scenario(
+            pf.Secret("a", domain=values, pairs=pairs, missing=values[0]), pf.Independent()
+        )
     if kind == "presence":
         return pf.Scenario(pf.Presence("p", "a", whole, rows=rng.choice([1, 3])), pf.Independent())
     if kind == "any correlation":
@@ -40,7 +50,9 @@ def batch_of(rng, scenario):
         bins = {} if listed else {"bins": np.linspace(low, high, rng.choice([3, 8, 40, 200]) + 1)}
         asked = rng.choice(["sum", "count", "histogram", "median", "variance", "distance"])
         if asked == "count":
-            batch = batch.private_count(rng.choice([x > start, x.is_between(start, start + (high - low) / 4)]), name)
+            batch = batch.private_count(
+                rng.choice([x > start, x.is_between(start, start + (high - low) / 4)]), name
+            )
         elif asked == "distance":
             batch = batch.private_sum((x - (low + high) / 2).abs(), name)
         elif asked in ("histogram", "median"):
@@ -58,19 +70,28 @@ def steps_at(measure, xs):
     if hasattr(values, "steps"):
         place = {point: at for at, point in enumerate(values.domain.points)}
         return np.array([values.steps[place[x]] for x in xs], dtype=float)
-    return pl.DataFrame({"x": np.array(xs, dtype=float)}).select(values.read(pl.col("x"))).to_series().to_numpy()
+    return (
+        pl.DataFrame({"x": np.array(xs, dtype=float)})
+        .select(values.read(pl.col("x")))
+        .to_series()
+        .to_numpy()
+    )
 
 
 def movements(rng, scenario, table, xs):
     """How far pairs of rows, or rows that come and go, move all sums: of shape (sums, movements)."""
     secret, many = scenario.secret, len(xs)
     if isinstance(secret, pf.Presence):
-        drawn = [table[:, [rng.randrange(many) for _ in range(secret.rows)]].sum(axis=1) for _ in range(100)]
+        drawn = [
+            table[:, [rng.randrange(many) for _ in range(secret.rows)]].sum(axis=1)
+            for _ in range(100)
+        ]
         return np.concatenate([table * secret.rows, np.array(drawn).T], axis=1)
     first, second = np.triu_indices(many, 1)
     if scenario.within:
         drawn = [
-            sum(table[:, rng.randrange(many)] - table[:, rng.randrange(many)] for _ in range(3)) for _ in range(100)
+            sum(table[:, rng.randrange(many)] - table[:, rng.randrange(many)] for _ in range(3))
+            for _ in range(100)
         ]
         return np.concatenate([3 * (table[:, first] - table[:, second]), np.array(drawn).T], axis=1)
     numbers = np.array(xs, dtype=float)
@@ -86,22 +107,30 @@ def largest_share(seed):
     """The largest loss of any movement over the guaranteed one."""
     rng = random.Random(seed)  # noqa: S311 - which cases are tried
     scenario, promise = scenario_of(rng, KINDS[seed % len(KINDS)]), rng.choice(PROMISES)
-    noise = "auto" if isinstance(promise, pf.Pure) else rng.choice(["auto", pf.Laplace, pf.Gaussian])
+    noise = (
+        "auto" if isinstance(promise, pf.Pure) else rng.choice(["auto", pf.Laplace, pf.Gaussian])
+    )
     decision = batch_of(rng, scenario).plan(promise, noise=noise).mechanism.noise
     (domain,) = scenario.secret.columns.values()
     low, high = min(domain.points), max(domain.points)
     ends = [low + (high - low) * place / 8 for place in range(9)]
-    inside = [rng.uniform(low, high) for _ in range(30)] + [float(np.nextafter(end, 1e9)) for end in ends[:-1]]
+    inside = [rng.uniform(low, high) for _ in range(30)] + [
+        float(np.nextafter(end, 1e9)) for end in ends[:-1]
+    ]
     xs = list(domain.points) if domain.finite else sorted({*inside, *map(float, ends)})
     table = np.array([steps_at(measure, xs) for measure in decision.request.measures], dtype=float)
     losses = 0.0
-    for moved, own in zip(np.abs(movements(rng, scenario, table, xs)), decision.noises, strict=True):
+    for moved, own in zip(
+        np.abs(movements(rng, scenario, table, xs)), decision.noises, strict=True
+    ):
         if own.scale == 0:
             assert not moved.any(), "what moves has noise"
         elif isinstance(promise, pf.Pure):
             losses = losses + own.pure(moved)
         else:
-            losses = losses + (own.renyi(moved, 4.0) if isinstance(promise, pf.Renyi) else own.zcdp(moved))
+            losses = losses + (
+                own.renyi(moved, 4.0) if isinstance(promise, pf.Renyi) else own.zcdp(moved)
+            )
     return float(np.max(losses, initial=0.0)) / promise.loss
 
 

@@ -21,7 +21,12 @@ SECRETS = {"each": pf.Secret("level", domain=[0, 1]), "first": pf.Initial("level
 PROMISES = {"pure": pf.Pure(1.0), "approx": pf.Approx(1.0, 1e-6), "gdp": pf.Gdp(0.5)}
 
 
-CORRELATED = [[1.0, 0.9, 0.0, 0.0], [0.9, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+CORRELATED = [
+    [1.0, 0.9, 0.0, 0.0],
+    [0.9, 1.0, 0.0, 0.0],
+    [0.0, 0.0, 1.0, 0.0],
+    [0.0, 0.0, 0.0, 1.0],
+]
 VALUES = {
     "each": pf.Secret("level", domain=pf.Interval(0, 1)),
     "first": pf.Initial("level", domain=pf.Interval(0, 1)),
@@ -50,16 +55,26 @@ def test_a_start_below_zero_is_a_start(prior, secret, promise):
 
 
 @pytest.mark.parametrize("secret", VALUES.values(), ids=VALUES)
-@pytest.mark.parametrize("covariance", [pf.AR1(0.5), pf.AR1(-0.5), pf.Kernel([1.0, 0.5, 0.2])], ids=repr)
+@pytest.mark.parametrize(
+    "covariance", [pf.AR1(0.5), pf.AR1(-0.5), pf.Kernel([1.0, 0.5, 0.2])], ids=repr
+)
 def test_correlations_depend_on_how_far_rows_lie_apart(covariance, secret):
     """Correlations that are known by the time between rows are the same on both sides of 0."""
     prior, promise = pf.GaussianPrior(covariance), PROMISES["pure"]
-    assert noises(secret, prior, promise, [-3, -2, 0], -3) == noises(secret, prior, promise, [3, 4, 6], 3)
+    assert noises(secret, prior, promise, [-3, -2, 0], -3) == noises(
+        secret, prior, promise, [3, 4, 6], 3
+    )
 
 
 @pytest.mark.parametrize(
     ("secret", "start", "times"),
-    [("each", -4, [-4, -3]), ("each", -1, [-1, 0]), ("first", -2, [-2, 0]), ("first", -2, [0, 1]), ("first", -9, [0])],
+    [
+        ("each", -4, [-4, -3]),
+        ("each", -1, [-1, 0]),
+        ("first", -2, [-2, 0]),
+        ("first", -2, [0, 1]),
+        ("first", -9, [0]),
+    ],
 )
 @pytest.mark.parametrize("known", [True, False])
 def test_a_matrix_has_no_rows_below_zero(known, secret, start, times):

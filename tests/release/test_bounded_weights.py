@@ -27,9 +27,9 @@ QUERIES = {
         .private_sum((level - 1) * rate.clip(-3, 4) / 2, name="t")
         .private_sum("level", name="u")
     ),
-    "a mean that shares its sum": lambda batch: batch.private_mean("level", weights=rate.clip(0, 4)).private_sum(
-        level * rate.clip(0, 4), name="s"
-    ),
+    "a mean that shares its sum": lambda batch: batch.private_mean(
+        "level", weights=rate.clip(0, 4)
+    ).private_sum(level * rate.clip(0, 4), name="s"),
     "weights of both signs of a rising and a falling function": lambda batch: batch.private_sum(
         level * price.clip(-1, 1), name="s"
     ).private_sum((2 - level) * price.clip(-1, 1), name="t"),
@@ -39,7 +39,9 @@ QUERIES = {
 def batch(frame, prior=INDEPENDENT, domain=LISTED, rows=2):
     secret = pf.Presence("unit", "level", domain, rows=rows)
     within = "unit" if prior is ANY else ()
-    return pf.protect(frame, pf.Scenario(secret, prior, within=within, public=["row", "price", "rate"]))
+    return pf.protect(
+        frame, pf.Scenario(secret, prior, within=within, public=["row", "price", "rate"])
+    )
 
 
 def world():
@@ -62,12 +64,16 @@ def added(asked, domain):
     measures = [one for one in request.measures if one is not None]
     tally = weighted_tally(request.engine, request.selection, measures, {})
     counted = iter(tally.sums.T)
-    return np.stack([tally.rows if one is None else next(counted) for one in request.measures], 1).astype(float)
+    return np.stack(
+        [tally.rows if one is None else next(counted) for one in request.measures], 1
+    ).astype(float)
 
 
 def lost(moves, scales, prior):
     """The largest loss between a unit of two rows and none, or between any two of them where rows are replaced too."""
-    pairs = np.array([a + b for a, b in itertools.product(moves, repeat=2)] + [*moves, 0 * moves[0]])
+    pairs = np.array(
+        [a + b for a, b in itertools.product(moves, repeat=2)] + [*moves, 0 * moves[0]]
+    )
     noisy = pairs[:, scales > 0] / scales[scales > 0]
     if prior is INDEPENDENT:
         return np.abs(noisy).sum(axis=1).max()
@@ -94,11 +100,19 @@ def test_a_weight_of_one_costs_nothing(prior, domain):
     """A weight that is always 1 needs the noise of the same question without it, a mean as well as a sum."""
     frame = world()
     for asked, plain in (
-        (lambda b: b.private_sum(level * price.clip(1, 1), name="it"), lambda b: b.private_sum("level", name="it")),
-        (lambda b: b.private_mean("level", weights=price.clip(1, 1)), lambda b: b.private_mean("level")),
+        (
+            lambda b: b.private_sum(level * price.clip(1, 1), name="it"),
+            lambda b: b.private_sum("level", name="it"),
+        ),
+        (
+            lambda b: b.private_mean("level", weights=price.clip(1, 1)),
+            lambda b: b.private_mean("level"),
+        ),
     ):
         plans = [ask(batch(frame, prior, domain)).plan(pf.Pure(1.0)) for ask in (asked, plain)]
-        own, other = ([noise.scale for noise in plan.mechanism.noise.noises_in_units] for plan in plans)
+        own, other = (
+            [noise.scale for noise in plan.mechanism.noise.noises_in_units] for plan in plans
+        )
         assert own == pytest.approx(other, rel=1e-3)
 
 
@@ -115,7 +129,9 @@ def test_sums_and_means_are_of_weights_as_they_are_read():
     )
     asked = batch(frame).group_by("row", keys=[0, 1, 7])
     asked = asked.private_sum(level * price.clip(-2, 3) / rate.clip(1, 4), name="s")
-    asked = asked.private_sum(level * (rate > 1), name="t").private_mean("level", weights=price.clip(0.1, 3), name="m")
+    asked = asked.private_sum(level * (rate > 1), name="t").private_mean(
+        "level", weights=price.clip(0.1, 3), name="m"
+    )
     plan = asked.plan(pf.Pure(1e8))
     sums = [2 * 0.5 + 2 * 3 / 2 + 2 / 4, 0.0, 0.0]
     means = [(2 * 0.5 + 2 * 3 - 0.1) / 3.6, 0.0, 0.5]
@@ -125,7 +141,8 @@ def test_sums_and_means_are_of_weights_as_they_are_read():
     assert released.frame["m"].to_list() == pytest.approx(means, abs=1e-2)
     assert released.intervals.row(2, named=True)["m_low"] == -1.0
     assert (
-        "price.clip(-2, 3) / rate.clip(1, 4) is a weight from -2 to 3, and 0 where it is null or NaN" in plan.explain()
+        "price.clip(-2, 3) / rate.clip(1, 4) is a weight from -2 to 3, and 0 where it is null or NaN"
+        in plan.explain()
     )
     assert released.clipped().frame.height == 3
 
@@ -164,7 +181,9 @@ def test_bounds_are_those_that_are_written_down(name):
         return
     found = world().select(it=expression.cast(pl.Float64))["it"].drop_nulls().drop_nans()
     assert found.is_between(expected[0] - 1e-9, expected[1] + 1e-9).all()
-    assert asked.private_sum(level * expression).request.measures[0].values.weight.bounds == expected
+    assert (
+        asked.private_sum(level * expression).request.measures[0].values.weight.bounds == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,7 +193,12 @@ def test_bounds_are_those_that_are_written_down(name):
         (lambda b: b.private_mean("level", weights=price.clip(-1, 1)), "are -1 and 1"),
         (lambda b: b.private_mean("level", weights=price.clip(0, 0)), "are 0 and 0"),
         (lambda b: b.private_sum(level * price.clip(0, 1e200)), "beyond 2"),
-        (lambda b: b.private_sum(level * pl.col("unit").cast(pl.String).str.len_chars().clip(0, 9)), "unit"),
+        (
+            lambda b: b.private_sum(
+                level * pl.col("unit").cast(pl.String).str.len_chars().clip(0, 9)
+            ),
+            "unit",
+        ),
         (lambda b: b.private_sum(level * price.clip(0, 1) + 1), "is no product"),
     ],
 )
@@ -187,28 +211,41 @@ def test_what_is_no_weight_is_refused(ask, words):
 def test_accounts_count_sums_of_weights(tmp_path):
     """Two releases of other weights add up, and what is published names the weight."""
     asked = batch(world())
-    plans = [asked.private_sum(level * one.clip(0, 1), name="it").plan(pf.Pure(0.5)) for one in (price, rate)]
+    plans = [
+        asked.private_sum(level * one.clip(0, 1), name="it").plan(pf.Pure(0.5))
+        for one in (price, rate)
+    ]
     with pf.Ledger(str(tmp_path / "ledger.db")) as ledger:
         account = ledger.open("cost", asked.request.scenario, limit=pf.Pure(1.0))
         certificates = [plan.release(account).certificate for plan in plans]
         assert account.spent().epsilon == pytest.approx(1.0)
     assert certificates[1].sums[0].sum == "level * rate.clip(0, 1)"
     assert len({plan.request.digest for plan in plans}) == 2
-    approximate = asked.private_sum(level * price.clip(0, 1), name="it").plan(pf.Approx(1.0, 1e-6), noise=pf.Gaussian)
+    approximate = asked.private_sum(level * price.clip(0, 1), name="it").plan(
+        pf.Approx(1.0, 1e-6), noise=pf.Gaussian
+    )
     assert approximate.noises["it"].scale > 4.0
 
 
 def test_survey_weights_of_real_people(tables):
     """Hours by sex weighted to the population, nobody known to be there: bars cover the truth, errors are small."""
-    adult = pl.read_parquet(tables / "adult_train.parquet").rename(lambda name: name.replace("-", "_"))
-    adult = adult.with_row_index("person").with_columns(pl.col("hours_per_week", "fnlwgt").cast(pl.Int64))
+    adult = pl.read_parquet(tables / "adult_train.parquet").rename(
+        lambda name: name.replace("-", "_")
+    )
+    adult = adult.with_row_index("person").with_columns(
+        pl.col("hours_per_week", "fnlwgt").cast(pl.Int64)
+    )
     secret = pf.Presence("person", "hours_per_week", pf.Interval(0, 99), rows=1)
     scenario = pf.Scenario(secret, INDEPENDENT, public=["sex", "fnlwgt"])
     keys = sorted(adult["sex"].unique())
     asked = pf.protect(adult, scenario).group_by("sex", keys=keys)
     weight = pl.col("fnlwgt").clip(0, 500_000)
     release = asked.private_mean("hours_per_week", weights=weight, name="it").release(epsilon=1.0)
-    truth = adult.group_by("sex").agg(it=(pl.col("hours_per_week") * weight).sum() / weight.sum()).sort("sex")["it"]
+    truth = (
+        adult.group_by("sex")
+        .agg(it=(pl.col("hours_per_week") * weight).sum() / weight.sum())
+        .sort("sex")["it"]
+    )
     low, high = release.intervals["it_low"], release.intervals["it_high"]
     assert (release.frame["it"] - truth).abs().max() < 0.5
     assert ((low - 0.5 <= truth) & (truth <= high + 0.5)).all()

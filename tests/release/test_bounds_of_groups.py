@@ -23,26 +23,35 @@ OF_STEPS = (["a", "b", "c", "b", "a", "b", "c"], [1, 1, 1, 1, 2, 2, 2])
 
 def rows(groups, houses):
     hours = [sum(other == house for other in houses[:place]) for place, house in enumerate(houses)]
-    return pl.DataFrame({"grade": groups, "house": houses, "hour": hours, "level": [LEVELS[0]] * len(groups)})
+    return pl.DataFrame(
+        {"grade": groups, "house": houses, "hour": hours, "level": [LEVELS[0]] * len(groups)}
+    )
 
 
 def batch(frame, prior=INDEPENDENT, domain=LEVELS, *, ordered=False, **grouping):
     order = {"order_by": "hour"} if ordered else {}
-    scenario = pf.Scenario(pf.Secret("level", domain), prior, within="house", public=["grade"], **order)
+    scenario = pf.Scenario(
+        pf.Secret("level", domain), prior, within="house", public=["grade"], **order
+    )
     return pf.protect(frame, scenario).group_by("grade", **grouping)
 
 
 def scale_of(plan, name="level_sum"):
     """Return the scale of each group's noise."""
     own = plan.summary().filter(pl.col("query") == name)
-    return {group.removeprefix("grade="): scale for group, scale in own.select("group", "scale").rows()}
+    return {
+        group.removeprefix("grade="): scale for group, scale in own.select("group", "scale").rows()
+    }
 
 
 def worlds(prior, count):
     """Yield all values of a unit's rows, by their places in the domain, with their probability."""
     for path in itertools.product(range(len(LEVELS)), repeat=count):
         if isinstance(prior, str) and prior == "class":
-            yield path, float((WEIGHTS * np.prod([CLASSES[:, state] for state in path], axis=0)).sum())
+            yield (
+                path,
+                float((WEIGHTS * np.prod([CLASSES[:, state] for state in path], axis=0)).sum()),
+            )
         else:
             steps = STAY if isinstance(prior, str) else prior
             start = np.linalg.matrix_power(steps, 300)[0]
@@ -52,9 +61,13 @@ def worlds(prior, count):
 def contributions(paths, groups, bounds):
     """Return what a unit adds to the sum of each of its groups, for all values of its rows."""
     values = np.array(LEVELS, dtype=float)[np.array(paths)]
-    clipped = np.stack([np.clip(values[:, row], *bounds[group]) for row, group in enumerate(groups)], axis=1)
+    clipped = np.stack(
+        [np.clip(values[:, row], *bounds[group]) for row, group in enumerate(groups)], axis=1
+    )
     named = sorted(set(groups))
-    return named, np.stack([clipped[:, [own == group for own in groups]].sum(axis=1) for group in named], axis=1)
+    return named, np.stack(
+        [clipped[:, [own == group for own in groups]].sum(axis=1) for group in named], axis=1
+    )
 
 
 def true_loss(prior, groups, bounds, scales):
@@ -68,15 +81,23 @@ def true_loss(prior, groups, bounds, scales):
     worst = 0.0
     for row in range(len(groups)):
         given = [states[:, row] == state for state in range(len(LEVELS))]
-        logs = [logsumexp(near[:, own] + masses[own], axis=1) - logsumexp(masses[own]) for own in given]
+        logs = [
+            logsumexp(near[:, own] + masses[own], axis=1) - logsumexp(masses[own]) for own in given
+        ]
         worst = max(worst, *(float((a - b).max()) for a, b in itertools.permutations(logs, 2)))
     return worst
 
 
 def free_loss(groups, bounds, scales):
     """Return the largest loss between any two data sets of a unit."""
-    named, atoms = contributions(list(itertools.product(range(3), repeat=len(groups))), groups, bounds)
-    return float((np.abs(atoms[:, None] - atoms[None]) / [scales[group] for group in named]).sum(axis=2).max())
+    named, atoms = contributions(
+        list(itertools.product(range(3), repeat=len(groups))), groups, bounds
+    )
+    return float(
+        (np.abs(atoms[:, None] - atoms[None]) / [scales[group] for group in named])
+        .sum(axis=2)
+        .max()
+    )
 
 
 def units(groups, houses):
@@ -102,19 +123,27 @@ def test_dependent_rows_lose_no_more_than_is_promised(kind, table):
     The loss of the published vector is what is guaranteed, more with a tenth less noise.
     """
     prior, ordered = PRIORS[kind]
-    plan = batch(rows(*TABLES[table]), prior, ordered=ordered).private_sum("level", bounds=BOUNDS).plan(pf.Pure(1.0))
+    plan = (
+        batch(rows(*TABLES[table]), prior, ordered=ordered)
+        .private_sum("level", bounds=BOUNDS)
+        .plan(pf.Pure(1.0))
+    )
     worst = worst_loss(kind, TABLES[table], scale_of(plan))
     assert worst <= 1.0
     if (kind, table) != ("chain", "crossing"):  # there every step counts with the rows of all kinds
         assert worst_loss(kind, TABLES[table], scale_of(plan), 0.9) > 1.0
     two = pf.compose([plan, plan], plan.request.scenario).total
-    assert worst_loss(kind, TABLES[table], scale_of(plan), 0.5) <= two < math.inf  # seen at equal answers
+    assert (
+        worst_loss(kind, TABLES[table], scale_of(plan), 0.5) <= two < math.inf
+    )  # seen at equal answers
 
 
 def worst_loss(kind, table, scales, factor=1.0):
     scales = {group: scale * factor for group, scale in scales.items()}
     return max(
-        free_loss(groups, BOUNDS, scales) if kind == "any" else true_loss(kind, groups, BOUNDS, scales)
+        free_loss(groups, BOUNDS, scales)
+        if kind == "any"
+        else true_loss(kind, groups, BOUNDS, scales)
         for groups in units(*table)
     )
 
@@ -125,7 +154,9 @@ def test_units_that_look_like_those_of_one_kind_are_hidden_too():
     steps = np.array([[0.9, 0.05, 0.05], [0.05, 0.475, 0.475], [0.05, 0.475, 0.475]])
     bounds = {"a": (0, 1), "b": (1, 3), "c": (1, 3)}
     table = ["b", "c", "b", "a"], [1, 1, 2, 2]
-    asked = batch(rows(*table), pf.MarkovChain(steps), ordered=True).private_sum("level", bounds=bounds)
+    asked = batch(rows(*table), pf.MarkovChain(steps), ordered=True).private_sum(
+        "level", bounds=bounds
+    )
     scales = scale_of(asked.plan(pf.Pure(1.0)))
     assert max(true_loss(steps, groups, bounds, scales) for groups in units(*table)) <= 1.0
     assert scales["b"] > 1.02 * scale_of(first_unit(table, steps, bounds))["b"]
@@ -135,17 +166,31 @@ def first_unit(table, steps, bounds):
     """Return the plan for the first two rows alone."""
     own = rows(table[0][:2], table[1][:2])
     asked = batch(own, pf.MarkovChain(steps), ordered=True)
-    return asked.private_sum("level", bounds={group: bounds[group] for group in "bc"}).plan(pf.Pure(1.0))
+    return asked.private_sum("level", bounds={group: bounds[group] for group in "bc"}).plan(
+        pf.Pure(1.0)
+    )
 
 
-@pytest.mark.parametrize("prior", thinned([ANY, pf.LatentClass(WEIGHTS, CLASSES)], 0.5), ids=["any", "class"])
+@pytest.mark.parametrize(
+    "prior", thinned([ANY, pf.LatentClass(WEIGHTS, CLASSES)], 0.5), ids=["any", "class"]
+)
 def test_very_different_units_are_covered(prior):
     """More than 64 kinds of units, across groups: no more is lost than is guaranteed by any of them."""
-    sizes = [unit for size in range(1, 7) for unit in itertools.combinations_with_replacement("abc", size)]
-    frame = rows([group for unit in sizes for group in unit], [place for place, unit in enumerate(sizes) for _ in unit])
+    sizes = [
+        unit
+        for size in range(1, 7)
+        for unit in itertools.combinations_with_replacement("abc", size)
+    ]
+    frame = rows(
+        [group for unit in sizes for group in unit],
+        [place for place, unit in enumerate(sizes) for _ in unit],
+    )
     scales = scale_of(batch(frame, prior).private_sum("level", bounds=BOUNDS).plan(pf.Pure(1.0)))
     if prior == ANY:
-        widths = [sum((BOUNDS[group][1] - BOUNDS[group][0]) / scales[group] for group in unit) for unit in sizes]
+        widths = [
+            sum((BOUNDS[group][1] - BOUNDS[group][0]) / scales[group] for group in unit)
+            for unit in sizes
+        ]
         assert 0.999 < max(widths) <= 1.0
     else:
         assert max(true_loss("class", unit, BOUNDS, scales) for unit in sizes[9:19:3]) <= 1.0
@@ -162,7 +207,9 @@ def test_units_of_one_kind_need_what_they_need_alone(kind):
         assert scale == pytest.approx(needed.noises["level_sum"].scale, rel=2e-3)
 
 
-@pytest.mark.parametrize("domain", thinned([LEVELS, pf.Interval(0, 3)], 0.5), ids=["list", "interval"])
+@pytest.mark.parametrize(
+    "domain", thinned([LEVELS, pf.Interval(0, 3)], 0.5), ids=["list", "interval"]
+)
 @pytest.mark.parametrize(
     ("noise", "promise"),
     [
@@ -201,7 +248,9 @@ def test_gaussian_rows_move_each_group_within_its_bounds(kind, table):
         "exchangeable": (pf.Exchangeable(0.4), 0.4 + 0.6 * (lags == 0)),
     }[kind]
     ordered = kind != "exchangeable"
-    asked = batch(rows(*TABLES[table]), pf.GaussianPrior(covariance), pf.Interval(0, 3), ordered=ordered)
+    asked = batch(
+        rows(*TABLES[table]), pf.GaussianPrior(covariance), pf.Interval(0, 3), ordered=ordered
+    )
     scales = scale_of(asked.private_sum("level", bounds=BOUNDS).plan(pf.Pure(1.0)))
     worst = max(moved(groups, factors, scales) for groups in units(*TABLES[table]))
     assert worst <= 1.0
@@ -215,8 +264,12 @@ def moved(groups, factors, scales):
     farthest = 0.0
     for own in factors[: len(groups), : len(groups)]:
         steps = np.sign(own) * np.minimum(np.abs(own) * 3, widths)
-        parts = [steps[[other == group for other in groups]] / scales[group] for group in set(groups)]
-        farthest = max(farthest, sum(max(part[part > 0].sum(), -part[part < 0].sum()) for part in parts))
+        parts = [
+            steps[[other == group for other in groups]] / scales[group] for group in set(groups)
+        ]
+        farthest = max(
+            farthest, sum(max(part[part > 0].sum(), -part[part < 0].sum()) for part in parts)
+        )
     return farthest
 
 
@@ -232,7 +285,9 @@ def test_several_queries_share_the_budget_once():
     for group, scale in scale_of(plan).items():
         values = [(level, np.clip(level, *BOUNDS[group])) for level in LEVELS]
         pairs = itertools.permutations(values, 2)
-        loss = max(abs(a[1] - b[1]) / scale + ((a[0] > 0) != (b[0] > 0)) / counts[group] for a, b in pairs)
+        loss = max(
+            abs(a[1] - b[1]) / scale + ((a[0] > 0) != (b[0] > 0)) / counts[group] for a, b in pairs
+        )
         assert 0.9 < loss <= 1.0
         assert scale == pytest.approx(2 * alone[group], rel=1e-3)  # an equal share, not one of four
     close = asked.plan(accuracy=pf.Within(5)).summary()
@@ -251,12 +306,21 @@ def test_answers_bars_and_limits_are_those_of_each_group():
     assert released.frame["s"].to_list() == pytest.approx([3, 1, 0, 4], abs=1e-3)
     assert released.frame["m"].to_list()[:2] == pytest.approx([3, 0.5], abs=1e-3)
     assert released.limits.select("s_least", "s_most").rows() == [(0, 3), (0, 1), (0, 0), (2, 4)]
-    assert released.limits.select("m_least", "m_most").rows() == [(0, 3), (0, 0.5), (None, None), (1, 2)]
+    assert released.limits.select("m_least", "m_most").rows() == [
+        (0, 3),
+        (0, 0.5),
+        (None, None),
+        (1, 2),
+    ]
     assert released.intervals.row(2)[-2:] == (0.5, 2.5)
-    default = asked.private_sum("level", bounds={"a": (0, 0.5)}, otherwise=(0, 1)).release(epsilon=1e6)
+    default = asked.private_sum("level", bounds={"a": (0, 0.5)}, otherwise=(0, 1)).release(
+        epsilon=1e6
+    )
     assert default.frame["level_sum"].to_list() == pytest.approx([1, 1, 0, 2], abs=1e-3)
     wide = both.plan(pf.Pure(1.0))
-    halves = dict(wide.summary().filter(pl.col("query") == "s").select("group", "interval_95").rows())
+    halves = dict(
+        wide.summary().filter(pl.col("query") == "s").select("group", "interval_95").rows()
+    )
     bars = wide.release().intervals
     widths = (bars["s_high"] - bars["s_low"]).to_list()
     assert widths == pytest.approx([2 * halves[f"grade={group}"] for group in bars["grade"]])
@@ -275,7 +339,12 @@ def test_labels_are_tuples_or_those_of_one_column():
     by_one = asked.private_sum("level", bounds={"house": {1: (0, 1)}})
     assert by_both.release(epsilon=1e6).frame["level_sum"].round(2).to_list() == [2, 3, 6, 3, 3]
     assert by_one.release(epsilon=1e6).frame["level_sum"].round(2).to_list() == [2, 3, 2, 3, 3]
-    others = [by_both, by_one, asked.private_sum("level", bounds={("a", 1): (1, 3)}), asked.private_sum("level")]
+    others = [
+        by_both,
+        by_one,
+        asked.private_sum("level", bounds={("a", 1): (1, 3)}),
+        asked.private_sum("level"),
+    ]
     assert len({one.request.digest for one in others}) == len(others)
     again = asked.private_sum("level", bounds={("a", 1): (0, 1)})
     assert again.request.digest == by_both.request.digest
@@ -288,7 +357,11 @@ def test_units_of_other_kinds_after_the_plan_are_refused(kind):
     grades = np.array([0, 0, 0, 1, 1, 1, 2])
     frame = rows(*OF_UNITS).with_columns(pl.Series("grade", grades), level=pl.lit(0))
     bounds = {0: (0, 1), 1: (0, 3), 2: (1, 3)}
-    plan = batch(frame, prior, ordered=ordered, keys=[0, 1, 2]).private_sum("level", bounds=bounds).plan(pf.Pure(1.0))
+    plan = (
+        batch(frame, prior, ordered=ordered, keys=[0, 1, 2])
+        .private_sum("level", bounds=bounds)
+        .plan(pf.Pure(1.0))
+    )
     assert plan.release().frame.height == 3
     grades[:] = [2, 2, 2, 1, 1, 1, 0]
     with pytest.raises(pf.PufferflowError, match="other rows"):
@@ -316,7 +389,9 @@ def test_units_of_other_kinds_after_the_plan_are_refused(kind):
 def test_bounds_that_are_none_are_refused(bounds, words):
     """Bounds, labels and columns that do not fit are named, before anything is read."""
     with pytest.raises(pf.UsageError, match=words):
-        batch(rows(*CROSSING), keys=["a", "b", "c"]).private_sum("level", bounds=bounds, otherwise=(0, 1))
+        batch(rows(*CROSSING), keys=["a", "b", "c"]).private_sum(
+            "level", bounds=bounds, otherwise=(0, 1)
+        )
 
 
 def test_what_has_no_bounds_by_group_is_refused():
@@ -336,6 +411,12 @@ def test_what_has_no_bounds_by_group_is_refused():
 def test_a_label_that_no_row_has_makes_no_noise():
     """The sum of its kind is 0 everywhere: noise is that of the other groups alone."""
     frame = pl.DataFrame({"grade": ["a", "b"] * 4, "pay": [1.0] * 8})
-    scenario = pf.Scenario(pf.Secret("pay", domain=pf.Interval(0, 100)), pf.Independent(), public=["grade"])
-    batch = pf.protect(frame, scenario).group_by("grade").private_sum("pay", bounds={"A": (0, 90)}, otherwise=(0, 5))
+    scenario = pf.Scenario(
+        pf.Secret("pay", domain=pf.Interval(0, 100)), pf.Independent(), public=["grade"]
+    )
+    batch = (
+        pf.protect(frame, scenario)
+        .group_by("grade")
+        .private_sum("pay", bounds={"A": (0, 90)}, otherwise=(0, 5))
+    )
     assert batch.plan(pf.Pure(1.0)).summary()["scale"].to_list() == pytest.approx([5, 5], rel=1e-3)

@@ -22,12 +22,16 @@ LEVELS = list(range(5))
 
 def asked(prior=None, secret=None, frame=HOMES, **facts):
     secret = pf.Secret("level", domain=LEVELS, missing=0) if secret is None else secret
-    scenario = pf.Scenario(secret, pf.Independent() if prior is None else prior, public=["town"], **facts)
+    scenario = pf.Scenario(
+        secret, pf.Independent() if prior is None else prior, public=["town"], **facts
+    )
     return pf.protect(frame, scenario)
 
 
 def sum_and_count(batch, least=3):
-    return batch.private_sum("level", name="total").private_count(pl.col("level") >= least, name="high")
+    return batch.private_sum("level", name="total").private_count(
+        pl.col("level") >= least, name="high"
+    )
 
 
 def covariance(plan):
@@ -70,7 +74,11 @@ def test_every_reachable_shift_is_hidden(seed):
             steps = steps + value * (pl.col("level") == level).cast(pl.Int64)
         batch = batch.private_sum(steps, name=f"sum {place}")
     plan = batch.plan(promise, noise="joint")
-    noise = covariance(plan) if plan.certificate.correlations else np.diag([n.scale**2 for n in plan.noises.values()])
+    noise = (
+        covariance(plan)
+        if plan.certificate.correlations
+        else np.diag([n.scale**2 for n in plan.noises.values()])
+    )
     moves = [np.array(one) for one in {tuple(a - b) for a in tables.T for b in tables.T}]
     cell = np.eye(2 if by_town else 1)
     places = [cell[0], cell[0], cell[-1]] if together else [cell[0]]
@@ -86,12 +94,24 @@ def test_every_reachable_shift_is_hidden(seed):
 @pytest.mark.parametrize(
     ("ask", "share"),
     [
-        (lambda b: b.private_count(pl.col("level") >= 1, name="a").private_count(pl.col("level") < 4, name="b"), None),
         (
-            lambda b: b.private_count(pl.col("level") >= 2, name="a").private_count(pl.col("level") >= 3, name="b"),
+            lambda b: b.private_count(pl.col("level") >= 1, name="a").private_count(
+                pl.col("level") < 4, name="b"
+            ),
+            None,
+        ),
+        (
+            lambda b: b.private_count(pl.col("level") >= 2, name="a").private_count(
+                pl.col("level") >= 3, name="b"
+            ),
             0.8165,
         ),
-        (lambda b: b.private_count(pl.col("level") >= 2, name="a").private_count(pl.col("level") < 2, name="b"), 0.71),
+        (
+            lambda b: b.private_count(pl.col("level") >= 2, name="a").private_count(
+                pl.col("level") < 2, name="b"
+            ),
+            0.71,
+        ),
         (lambda b: b.private_histogram("level"), 0.895),
         (sum_and_count, 0.776),
     ],
@@ -189,7 +209,9 @@ def test_it_is_asked_for_by_name(name):
 def test_an_accuracy_gives_a_stronger_promise():
     """With the same errors allowed, correlated noise keeps a smaller μ, and each answer stays within its error."""
     plans = [
-        sum_and_count(asked()).plan(pf.Gdp, accuracy=pf.Within(20.0), shares={"total": 1, "high": 1}, noise=noise)
+        sum_and_count(asked()).plan(
+            pf.Gdp, accuracy=pf.Within(20.0), shares={"total": 1, "high": 1}, noise=noise
+        )
         for noise in ("gaussian", "auto")
     ]
     assert plans[1].guarantee.mu < 0.9 * plans[0].guarantee.mu

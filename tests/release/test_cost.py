@@ -11,7 +11,9 @@ SECRET = pf.Secret("on", [0, 1])
 
 
 def scenario(prior, **options):
-    return pf.Scenario(SECRET, prior, order_by="hour", within="house", public=["day", "part"], **options)
+    return pf.Scenario(
+        SECRET, prior, order_by="hour", within="house", public=["day", "part"], **options
+    )
 
 
 def frame(hours_of):
@@ -19,7 +21,13 @@ def frame(hours_of):
     houses = [house for house, hours in hours_of.items() for _ in hours]
     hours = np.concatenate([list(hours) for hours in hours_of.values()])
     return pl.DataFrame(
-        {"house": houses, "hour": hours, "day": hours // 24, "part": hours % 2, "on": np.zeros(len(hours), int)}
+        {
+            "house": houses,
+            "hour": hours,
+            "day": hours // 24,
+            "part": hours % 2,
+            "on": np.zeros(len(hours), int),
+        }
     )
 
 
@@ -34,7 +42,9 @@ def cost_of(data, chosen, *filters, by=()):
 def test_windows_of_a_schedule_share_a_shape():
     """The same window a day later has the same shape, at another place."""
     chosen = scenario(pf.MarkovChain(STAY))
-    first, second = (cost_of(frame({"a": range(24 * day, 24 * day + 24)}), chosen) for day in (3, 4))
+    first, second = (
+        cost_of(frame({"a": range(24 * day, 24 * day + 24)}), chosen) for day in (3, 4)
+    )
     assert first.shape == second.shape
     assert first.shape.digest == second.shape.digest
     assert (second.offset - first.offset, first.offset) == (24, 72)
@@ -69,15 +79,23 @@ def test_groups_that_differ_are_covered():
 def test_exposures_are_what_one_row_tells():
     """ℓ(e, f) is the movement of one row over the scale of the noise, in both orders."""
     chosen = scenario(pf.MarkovChain(STAY))
-    batch = pf.protect(frame({"a": range(24)}), chosen).private_sum("on").private_count(pl.col("on") == 0, name="n")
+    batch = (
+        pf.protect(frame({"a": range(24)}), chosen)
+        .private_sum("on")
+        .private_count(pl.col("on") == 0, name="n")
+    )
     plan = batch.plan(pf.Pure(1.0))
     exposure = 1 / plan.noises["on_sum"].scale + 1 / plan.noises["n"].scale
-    assert plan.cost.shape.exposure == pytest.approx(np.array([[0, exposure], [exposure, 0]]), rel=1e-9)
+    assert plan.cost.shape.exposure == pytest.approx(
+        np.array([[0, exposure], [exposure, 0]]), rel=1e-9
+    )
 
 
 def test_unordered_groups_tell_how_many_rows_they_have():
     """Without an order the largest numbers of rows count."""
-    found = cost_of(frame({"a": range(5), "b": range(2)}), scenario(pf.AnyCorrelation()), pl.col("part") == 0)
+    found = cost_of(
+        frame({"a": range(5), "b": range(2)}), scenario(pf.AnyCorrelation()), pl.col("part") == 0
+    )
     assert (found.shape.rows.selected, found.shape.rows.others) == (3, 2)
     assert found.shape.rows.runs is None
     assert found.shape.group_movement == pytest.approx(3 * np.ptp(found.shape.table))
@@ -96,8 +114,14 @@ def test_filters_that_meet_are_narrowed():
     """Two filters of one column leave what both do, and keys name places as well."""
     chosen = scenario(pf.AnyCorrelation())
     found = cost_of(frame({"a": range(5)}), chosen, pl.col("day") >= 0, pl.col("day") < 3)
-    assert (found.regions["day"].low, found.regions["day"].high, found.regions["day"].high_open) == (0, 3, True)
-    batch = pf.protect(frame({"a": range(5)}), chosen).group_by("day", keys=[0, 1]).private_sum("on")
+    assert (
+        found.regions["day"].low,
+        found.regions["day"].high,
+        found.regions["day"].high_open,
+    ) == (0, 3, True)
+    batch = (
+        pf.protect(frame({"a": range(5)}), chosen).group_by("day", keys=[0, 1]).private_sum("on")
+    )
     assert batch.plan(pf.Pure(1.0)).cost.regions["day"].labels == (0, 1)
 
 
@@ -113,7 +137,11 @@ def test_costs_survive_being_stored():
 
 def test_releases_survive_being_stored():
     """The bytes of a release give it back; other bytes are refused."""
-    release = pf.protect(frame({"a": range(24)}), scenario(pf.MarkovChain(STAY))).private_sum("on").release(epsilon=1.0)
+    release = (
+        pf.protect(frame({"a": range(24)}), scenario(pf.MarkovChain(STAY)))
+        .private_sum("on")
+        .release(epsilon=1.0)
+    )
     again = pf.Release.from_bytes(release.to_bytes())
     assert again.frame.equals(release.frame)
     assert again.intervals.equals(release.intervals)

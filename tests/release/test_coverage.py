@@ -38,9 +38,17 @@ def asked(values, domain, *, presence=False):
     """A batch of the worlds: rows of values, one group a world."""
     rows = values.shape[1]
     frame = pl.DataFrame(
-        {"world": np.repeat(np.arange(WORLDS), rows), "x": values.ravel(), "row": np.arange(values.size)}
+        {
+            "world": np.repeat(np.arange(WORLDS), rows),
+            "x": values.ravel(),
+            "row": np.arange(values.size),
+        }
     )
-    secret = pf.Presence("row", column="x", domain=domain, rows=1) if presence else pf.Secret("x", domain=domain)
+    secret = (
+        pf.Presence("row", column="x", domain=domain, rows=1)
+        if presence
+        else pf.Secret("x", domain=domain)
+    )
     scenario = pf.Scenario(secret, pf.Independent(), public=["world"])
     return pf.protect(frame, scenario).group_by("world", keys=list(range(WORLDS)))
 
@@ -57,14 +65,21 @@ def held(release, name, truth, bars=None):
     return ((low <= truth) & (truth <= high)).mean()
 
 
-@pytest.mark.parametrize("presence", thinned([False, True], 0.33), ids=["public sizes", "private sizes"])
+@pytest.mark.parametrize(
+    "presence", thinned([False, True], 0.33), ids=["public sizes", "private sizes"]
+)
 @pytest.mark.parametrize("kind", NOISES)
 def test_bars_of_one_batch(kind, presence):
     """Sums, means, counts, variances and quantiles asked together, under every noise, as they are and cut."""
     values = drawn(6, "skewed", 40)
     noise, promise = NOISES[kind]
     batch = asked(values, list(range(6)), presence=presence)
-    batch = batch.private_sum("x").private_mean("x").private_variance("x").private_count(pl.col("x") > 1)
+    batch = (
+        batch.private_sum("x")
+        .private_mean("x")
+        .private_variance("x")
+        .private_count(pl.col("x") > 1)
+    )
     for q in SHARES:
         batch = batch.private_quantile("x", q)
     plan = batch.plan(promise, noise=noise)
@@ -100,7 +115,9 @@ def test_bars_that_are_too_short_are_found():
     assert alarms_twice(look)
 
 
-@pytest.mark.parametrize("presence", thinned([False, True], 0.22), ids=["public sizes", "private sizes"])
+@pytest.mark.parametrize(
+    "presence", thinned([False, True], 0.22), ids=["public sizes", "private sizes"]
+)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", thinned([2, 5, 50], 0.34))
 def test_bars_of_quantiles(count, shape, presence):
@@ -150,7 +167,9 @@ def test_a_rank_is_a_whole_number():
     assert query.finish(np.array([[7.0, 90.0, 3.0]]), np.array([100.0])).item() == 1.0
 
 
-@pytest.mark.parametrize("noise", [pf.Laplace(1), pf.Gaussian(1), pf.GeneralizedCauchy(1, k=4), pf.Staircase(1, 1.0)])
+@pytest.mark.parametrize(
+    "noise", [pf.Laplace(1), pf.Gaussian(1), pf.GeneralizedCauchy(1, k=4), pf.Staircase(1, 1.0)]
+)
 def test_widths_of_running_sums(noise):
     """Each running sum less its share of the total is within its width in 95 of 100 cases, and hardly in 97."""
     scales = np.array([1.0, 3.0, 0.5, 2.0])
@@ -158,7 +177,10 @@ def test_widths_of_running_sums(noise):
         widths = running_widths([noise.at(scale) for scale in scales.tolist()], shares, 0.95)
         rng = np.random.default_rng(5)
         draws = 40_000
-        parts = [noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1, 1], draws) * scale for scale in scales]
+        parts = [
+            noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1, 1], draws) * scale
+            for scale in scales
+        ]
         sums = np.cumsum(parts, axis=0)
         moves = np.vstack([sums - shares[:, None] * sums[-1], sums[-1:]])
         inside = (np.abs(moves) <= widths[:, None]).mean(axis=1)
@@ -176,8 +198,14 @@ def test_bars_of_means_that_may_rest_on_no_rows():
         release = batch.release(epsilon=0.5)
         assert not any("no rows" in note for note in release.certificate.notes)
         ends = {"x_mean": (0, 5), "x_variance": (0, 6.25), "x_quantile_0.5": (0, 5)}
-        bars = {name: (release.intervals[f"{name}_low"], release.intervals[f"{name}_high"]) for name in ends}
-        whole = {name: (low == ends[name][0]) & (high == ends[name][1]) for name, (low, high) in bars.items()}
+        bars = {
+            name: (release.intervals[f"{name}_low"], release.intervals[f"{name}_high"])
+            for name in ends
+        }
+        whole = {
+            name: (low == ends[name][0]) & (high == ends[name][1])
+            for name, (low, high) in bars.items()
+        }
         return [name for name, cells in whole.items() if cells.mean() <= LEAST]
 
     assert not alarms_twice(look)
@@ -186,7 +214,9 @@ def test_bars_of_means_that_may_rest_on_no_rows():
 @pytest.mark.parametrize("sums", [1, 2, 3, 7])
 def test_bars_of_several_sums_share_what_may_miss(sums):
     """Sums of which an output is no linear function are all within their widths with the confidence of the output."""
-    variance = pf.protect(pl.DataFrame({"x": [0, 1]}), pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent()))
+    variance = pf.protect(
+        pl.DataFrame({"x": [0, 1]}), pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent())
+    )
     (query,) = variance.private_variance("x").request.queries
     assert not query.linear
     assert sums * (1 - confidence_of_sum(query, sums)) == pytest.approx(0.05)

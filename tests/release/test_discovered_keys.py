@@ -10,7 +10,9 @@ from thinned import thinned
 import pufferflow as pf
 
 SCENARIO = pf.Scenario(
-    pf.Presence("person", "hours", pf.Interval(0, 99), rows=2), pf.Independent(), public=["town", "at"]
+    pf.Presence("person", "hours", pf.Interval(0, 99), rows=2),
+    pf.Independent(),
+    public=["town", "at"],
 )
 PROMISE = pf.Approx(1.0, 1e-6)
 LOUD = pf.Approx(1e6, 1e-6)
@@ -21,7 +23,8 @@ def people(*towns, rows=20, dtype=None):
     """So many people in each of some towns, with a row each, and one person alone elsewhere."""
     names = [*towns * rows, HIDDEN]
     return pl.DataFrame(
-        {"person": range(len(names)), "town": pl.Series(names, dtype=dtype), "at": 0, "hours": 8.0}, strict=False
+        {"person": range(len(names)), "town": pl.Series(names, dtype=dtype), "at": 0, "hours": 8.0},
+        strict=False,
     )
 
 
@@ -33,7 +36,9 @@ def test_keys_with_enough_rows_appear_in_growing_order():
     """Null is a key like others; the number of rows by which keys appear is a column of the answer."""
     plan = batch(people("c", None, "a")).private_sum("hours").plan(LOUD, noise=pf.Gaussian)
     release = plan.release()
-    assert release.frame.columns == ["town", "hours_sum", "rows"] == [plan.request.by[0], *plan.noises]
+    assert (
+        release.frame.columns == ["town", "hours_sum", "rows"] == [plan.request.by[0], *plan.noises]
+    )
     assert release.frame["town"].to_list() == [None, "a", "c"]
     assert release.frame["rows"].round().to_list() == [20, 20, 20]
     assert plan.guarantee == release.certificate.promise == LOUD
@@ -49,8 +54,17 @@ def test_keys_with_enough_rows_appear_in_growing_order():
 @pytest.mark.parametrize("kind", ["enum", "categorical", "text"])
 def test_nothing_tells_of_keys_that_do_not_appear(kind, tmp_path):
     """Neither their names nor their number, in files, certificate and pages; labels are texts in their order."""
-    dtype = {"enum": pl.Enum([HIDDEN, "c", "a"]), "categorical": pl.Categorical(), "text": pl.String()}[kind]
-    plan = batch(people("c", "a", dtype=dtype)).private_mean("hours").private_count().plan(PROMISE, noise=pf.Gaussian)
+    dtype = {
+        "enum": pl.Enum([HIDDEN, "c", "a"]),
+        "categorical": pl.Categorical(),
+        "text": pl.String(),
+    }[kind]
+    plan = (
+        batch(people("c", "a", dtype=dtype))
+        .private_mean("hours")
+        .private_count()
+        .plan(PROMISE, noise=pf.Gaussian)
+    )
     many = batch(people("c", "a", dtype=dtype, rows=200)).private_mean("hours").private_count()
     release = many.release(PROMISE, noise=pf.Gaussian)
     assert release.frame.schema["town"] == release.intervals.schema["town"] == pl.String
@@ -58,14 +72,20 @@ def test_nothing_tells_of_keys_that_do_not_appear(kind, tmp_path):
     release.write_parquet(tmp_path / "parquet")
     release.report(tmp_path / "release.html")
     told = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
-    told += [release.to_bytes(), str((plan, plan.explain(), plan.summary(), plan.compare(), release)).encode()]
+    told += [
+        release.to_bytes(),
+        str((plan, plan.explain(), plan.summary(), plan.compare(), release)).encode(),
+    ]
     assert not any(HIDDEN.encode() in text for text in told)
 
 
 def test_plans_and_costs_know_nothing_of_the_rows():
     """No row is read before the release: without any, plan and cost are the same, and an empty answer is one."""
     full, empty = (
-        batch(frame).private_mean("hours").private_variance("hours").private_median("hours", bins=[0, 50, 99])
+        batch(frame)
+        .private_mean("hours")
+        .private_variance("hours")
+        .private_median("hours", bins=[0, 50, 99])
         for frame in (people("a", "b"), people("a", "b").clear())
     )
     plans = [one.plan(PROMISE, noise=pf.Gaussian) for one in (full, empty)]
@@ -92,11 +112,17 @@ def test_keys_of_one_unit_appear_as_rarely_as_promised():
 def test_units_with_rows_in_several_groups_have_keys_of_their_own_as_rarely(by):
     """All their rows count: a row in each of three days may be three keys, or all may be in one, which is seldomer."""
     people = pl.int_range(20_000, eager=True)
-    frame = pl.DataFrame({"person": people, "hours": 8.0}).join(pl.DataFrame({"at": [0, 1, 2]}), how="cross")
+    frame = pl.DataFrame({"person": people, "hours": 8.0}).join(
+        pl.DataFrame({"at": [0, 1, 2]}), how="cross"
+    )
     frame = frame.with_columns(town="person")
     secret = pf.Presence("person", rows=1, groups=3, by="at")
     scenario = pf.Scenario(secret, pf.Independent(), public=["town", "at"])
-    release = batch(frame, *by, scenario=scenario).private_count().release(pf.Approx(0.5, 0.1), noise=pf.Laplace)
+    release = (
+        batch(frame, *by, scenario=scenario)
+        .private_count()
+        .release(pf.Approx(0.5, 0.1), noise=pf.Laplace)
+    )
     expected = 1000 if "at" in by else 1000 * math.exp(2 / 6) / 3
     assert abs(release.frame["town"].n_unique() - expected) < 5.5 * math.sqrt(expected)
 
@@ -110,16 +136,33 @@ def test_keys_of_other_types_are_keys_as_they_are():
     assert str(found["town"].to_list()) == "[None, 0.0, 0.5, nan]"
     assert found["at"].to_list() == [date(2026, 1, day) for day in (2, 1, 3, 2)]
     assert found["count"].round().to_list() == [8, 16, 8, 8]
-    derived = pf.protect(frame, SCENARIO).group_by(late=pl.col("at") > date(2026, 1, 1), keys="discover")
-    assert derived.private_count().release(LOUD, noise=pf.Gaussian).frame["late"].to_list() == [False, True]
+    derived = pf.protect(frame, SCENARIO).group_by(
+        late=pl.col("at") > date(2026, 1, 1), keys="discover"
+    )
+    assert derived.private_count().release(LOUD, noise=pf.Gaussian).frame["late"].to_list() == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.slow
 def test_more_rows_of_a_unit_or_less_delta_raise_the_threshold_and_renyi_promises_have_one():
     found = {}
-    for rows, promise in [(2, PROMISE), (3, PROMISE), (2, pf.Approx(1.0, 1e-9)), (2, pf.ApproxRenyi(4, 1.0, 1e-6))]:
-        scenario = pf.Scenario(pf.Presence("person", rows=rows), pf.AnyCorrelation(), within="person", public=["town"])
-        certificate = batch(people("a"), scenario=scenario).private_count().plan(promise, noise=pf.Laplace).certificate
+    for rows, promise in [
+        (2, PROMISE),
+        (3, PROMISE),
+        (2, pf.Approx(1.0, 1e-9)),
+        (2, pf.ApproxRenyi(4, 1.0, 1e-6)),
+    ]:
+        scenario = pf.Scenario(
+            pf.Presence("person", rows=rows), pf.AnyCorrelation(), within="person", public=["town"]
+        )
+        certificate = (
+            batch(people("a"), scenario=scenario)
+            .private_count()
+            .plan(promise, noise=pf.Laplace)
+            .certificate
+        )
         found[rows, promise] = certificate.keys.above
         assert certificate.promise == promise
     least, *others = found.values()
@@ -136,7 +179,11 @@ BAD = {
     ),
     "all orders": (lambda one: one.plan(pf.Zcdp(1.0)), pf.Refused, "with a delta"),
     "hardly a delta": (lambda one: one.plan(pf.Approx(1.0, 1e-300)), pf.UsageError, "delta 1e-300"),
-    "other noise": (lambda one: one.plan(PROMISE, noise=pf.Staircase), pf.Refused, r"noise=pf\.Laplace"),
+    "other noise": (
+        lambda one: one.plan(PROMISE, noise=pf.Staircase),
+        pf.Refused,
+        r"noise=pf\.Laplace",
+    ),
 }
 
 
@@ -190,14 +237,24 @@ def test_accounts_charge_the_delta_of_keys(tmp_path):
         with pytest.raises(pf.LimitReached, match=r"limit=pf\.Approx"):
             plan.release(pure)
         with pytest.raises(pf.Refused, match="reserved"):
-            ledger.open("reserved", SCENARIO, limit=pf.Approx(5.0, 1e-5), dataset="third", reserve=[(plan, 3)])
+            ledger.open(
+                "reserved",
+                SCENARIO,
+                limit=pf.Approx(5.0, 1e-5),
+                dataset="third",
+                reserve=[(plan, 3)],
+            )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_totals_are_those_of_listed_keys_with_what_is_left_of_delta(times):
     """Of each release κ is for its keys; the rest of δ is for the noise of all. Beyond δ there is no total."""
-    discovered = batch(people("a")).private_count().plan(pf.Approx(0.5, 2**-10), noise=pf.Laplace, bound=pf.GWM())
+    discovered = (
+        batch(people("a"))
+        .private_count()
+        .plan(pf.Approx(0.5, 2**-10), noise=pf.Laplace, bound=pf.GWM())
+    )
     listed = pf.protect(people("a"), SCENARIO).group_by("town", keys=["a", "b"]).private_count()
     listed = listed.plan(pf.Approx(0.5, 2**-11), noise=pf.Laplace, bound=pf.GWM())
     assert discovered.noises == listed.noises
@@ -225,7 +282,9 @@ def test_what_is_left_if_beliefs_are_off_has_the_delta_of_keys():
 
 def test_the_number_of_rows_has_noise_of_its_own():
     """Sums of which noise could be correlated (M28) have independent noise where keys rest on that of the rows."""
-    scenario = pf.Scenario(pf.Presence("person", "hours", [0, 8], rows=1), pf.Independent(), public=["town"])
+    scenario = pf.Scenario(
+        pf.Presence("person", "hours", [0, 8], rows=1), pf.Independent(), public=["town"]
+    )
     asked = batch(people("a"), scenario=scenario).private_sum("hours")
     plans = [asked.plan(PROMISE, noise=noise, bound=pf.GWM()) for noise in (pf.Gaussian, "joint")]
     assert plans[0].noises == plans[1].noises

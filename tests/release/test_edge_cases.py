@@ -35,7 +35,9 @@ def test_presence_hides_all_that_hangs_together():
         pf.protect(frame, scenario).private_count().plan(epsilon=1.0)
 
 
-@pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation()], ids=["independent", "any"])
+@pytest.mark.parametrize(
+    "prior", [pf.Independent(), pf.AnyCorrelation()], ids=["independent", "any"]
+)
 def test_presence_on_an_interval_moves_all_sums_at_once(prior):
     """A row of −10 that comes moves the sum of x and that of |x| by 10 each."""
     scenario = pf.Scenario(pf.Presence("p", "x", pf.Interval(-10, 0), rows=1), prior)
@@ -55,7 +57,11 @@ def test_functions_that_rise_and_fall_move_with_every_correlation():
 def test_priors_know_the_same_values():
     """Two tables with different scores give one sum two meanings."""
     tables = [
-        pf.Table(pl.DataFrame({"ill": ["a", "b", "a"], "score": scores, "probability": [0.25, 0.5, 0.25]}))
+        pf.Table(
+            pl.DataFrame(
+                {"ill": ["a", "b", "a"], "score": scores, "probability": [0.25, 0.5, 0.25]}
+            )
+        )
         for scores in ([0, 1, 10], [0, 9, 10])
     ]
     with pytest.raises(pf.UsageError, match="different values"):
@@ -67,7 +73,11 @@ def test_distances_of_decimals():
     secret = pf.Secret("x", [0, 0.1, 0.7, 0.8], pairs=pf.WithinDistance(0.1))
     assert secret.value_pairs() == [(0, 0.1), (0.7, 0.8)]
     frame = pl.DataFrame({"x": [0.7, 0.8]})
-    plan = pf.protect(frame, pf.Scenario(secret, pf.Independent())).private_count(pl.col("x") >= 0.75).plan(epsilon=1.0)
+    plan = (
+        pf.protect(frame, pf.Scenario(secret, pf.Independent()))
+        .private_count(pl.col("x") >= 0.75)
+        .plan(epsilon=1.0)
+    )
     assert plan.noises["x_count"].scale >= 1
 
 
@@ -92,7 +102,14 @@ def test_no_share_switches_noise_off(shares):
     """Shares of any size are shares."""
     frame = pl.DataFrame({"level": [0, 1]})
     given = dict(zip(("q0", "q1"), shares, strict=True))
-    found = scales(frame, pf.Scenario(LEVEL, pf.Independent()), "level", pl.col("level") * 3, epsilon=1.0, shares=given)
+    found = scales(
+        frame,
+        pf.Scenario(LEVEL, pf.Independent()),
+        "level",
+        pl.col("level") * 3,
+        epsilon=1.0,
+        shares=given,
+    )
     assert found == [pytest.approx(2, rel=0.1), pytest.approx(6, rel=0.1)]
 
 
@@ -108,7 +125,9 @@ PRIORS = {
 @pytest.mark.parametrize("prior", thinned(PRIORS, 0.2))
 def test_groups_may_touch_different_numbers_of_cells(prior):
     """One meter has a day more than the other."""
-    frame = pl.DataFrame({"meter": [1, 1, 2], "hour": [0, 24, 0], "day": [0, 1, 0], "level": [0, 1, 1]})
+    frame = pl.DataFrame(
+        {"meter": [1, 1, 2], "hour": [0, 24, 0], "day": [0, 1, 0], "level": [0, 1, 1]}
+    )
     scenario = pf.Scenario(LEVEL, PRIORS[prior], order_by="hour", within="meter", public=["day"])
     for promise in (pf.Pure(1.0), pf.Renyi(4, 1.0)):
         plan = pf.protect(frame, scenario).group_by("day").private_sum("level").plan(promise)
@@ -119,7 +138,11 @@ def test_groups_may_touch_different_numbers_of_cells(prior):
 def test_rows_can_be_counted_where_a_column_is_declared():
     """Presence with a column still counts rows."""
     scenario = pf.Scenario(pf.Presence("p", "level", [0, 1, 2, 3], rows=2), pf.Independent())
-    plan = pf.protect(pl.DataFrame({"p": [1, 2], "level": [0, 1]}), scenario).private_count().plan(epsilon=1.0)
+    plan = (
+        pf.protect(pl.DataFrame({"p": [1, 2], "level": [0, 1]}), scenario)
+        .private_count()
+        .plan(epsilon=1.0)
+    )
     assert plan.noises["count"].scale == pytest.approx(2)
     assert plan.compare().height > 3
 
@@ -127,7 +150,13 @@ def test_rows_can_be_counted_where_a_column_is_declared():
 def test_secrets_behind_the_data_need_no_column():
     """An illness that only the prior knows is no column of the frame, and measurements may be asked about."""
     table = pf.Table(
-        pl.DataFrame({"ill": ["no", "no", "yes", "yes"], "fever": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.1, 0.4]})
+        pl.DataFrame(
+            {
+                "ill": ["no", "no", "yes", "yes"],
+                "fever": [0, 1, 0, 1],
+                "probability": [0.4, 0.1, 0.1, 0.4],
+            }
+        )
     )
     scenario = pf.Scenario(pf.Derived("ill"), table, public=["ward"])
     frame = pl.DataFrame({"ward": [1, 1, 2], "fever": [0, 1, 1]})
@@ -148,12 +177,18 @@ def test_keys_that_no_group_can_have(keys):
         batch.group_by("key", keys=keys)
 
 
-@pytest.mark.parametrize("name", ["__asked", "__known", "__row", "^level$", "*", "^.*$", "asked_right", "len"])
+@pytest.mark.parametrize(
+    "name", ["__asked", "__known", "__row", "^level$", "*", "^.*$", "asked_right", "len"]
+)
 def test_public_columns_of_any_name(name):
     """No name of a public column stands for another column, nor for one of our own."""
     frame = pl.DataFrame({name: [False] * 6, "level": [0, 1] * 3})
     scenario = pf.Scenario(LEVEL, pf.AnyCorrelation(), public=[name])
-    batch = pf.protect(frame, scenario).group_by(name, keys=[False, True]).private_sum("level", name="q")
+    batch = (
+        pf.protect(frame, scenario)
+        .group_by(name, keys=[False, True])
+        .private_sum("level", name="q")
+    )
     plan = batch.plan(epsilon=1.0)
     assert plan.noises["q"].scale == pytest.approx(6)
     assert plan.release().frame.columns == [name, "q"]
@@ -162,7 +197,9 @@ def test_public_columns_of_any_name(name):
 def test_bars_need_names_too():
     """A key cannot have the name of an end of an error bar."""
     frame = pl.DataFrame({"q_low": [1, 2], "level": [0, 1]})
-    batch = pf.protect(frame, pf.Scenario(LEVEL, pf.Independent(), public=["q_low"])).group_by("q_low")
+    batch = pf.protect(frame, pf.Scenario(LEVEL, pf.Independent(), public=["q_low"])).group_by(
+        "q_low"
+    )
     with pytest.raises(pf.UsageError, match="q_low"):
         batch.private_sum("level", name="q")
 
@@ -192,14 +229,18 @@ def test_a_class_of_error_tells_nothing():
 
     source = pl.io.plugins.register_io_source(rows, schema={"level": pl.Int64})
     with pytest.raises(pf.SourceError) as caught:
-        pf.protect(source, pf.Scenario(LEVEL, pf.Independent())).private_sum("level").release(epsilon=1.0)
+        pf.protect(source, pf.Scenario(LEVEL, pf.Independent())).private_sum("level").release(
+            epsilon=1.0
+        )
     assert "123456789" not in str(caught.value)
 
 
 def test_a_chain_that_never_moves():
     """A chain whose rows are all alike costs what the group costs."""
     frame = pl.DataFrame({"hour": np.arange(60), "level": 0})
-    (scale,) = scales(frame, pf.Scenario(LEVEL, pf.MarkovChain(np.eye(2), [0.5, 0.5]), order_by="hour"), "level")
+    (scale,) = scales(
+        frame, pf.Scenario(LEVEL, pf.MarkovChain(np.eye(2), [0.5, 0.5]), order_by="hour"), "level"
+    )
     assert scale == pytest.approx(60, rel=1e-5)
     assert scale >= 60
 
@@ -233,7 +274,9 @@ def test_nothing_stops_at_one_row_where_rows_are_secret():
     """Expressions that fail at some value are refused under presence; dates and numbers can still filter and group."""
     days = pl.date_range(pl.date(2026, 1, 1), pl.date(2026, 1, 9), "1d", eager=True)
     frame = pl.DataFrame({"p": range(9), "day": days, "age": range(20, 29), "name": ["a"] * 9})
-    scenario = pf.Scenario(pf.Presence("p", rows=1), pf.Independent(), public=["day", "age", "name"])
+    scenario = pf.Scenario(
+        pf.Presence("p", rows=1), pf.Independent(), public=["day", "age", "name"]
+    )
     batch = pf.protect(frame, scenario)
     for stops in (
         pl.col("day").dt.add_business_days(1) > pl.date(2026, 1, 5),
@@ -284,12 +327,18 @@ def test_very_many_corners_under_presence():
     assert 10 / plan.noises["x"].scale + 10 / plan.noises["a"].scale <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation(), pf.GaussianPrior(pf.Exchangeable(0.2), 1.0)])
+@pytest.mark.parametrize(
+    "prior", [pf.Independent(), pf.AnyCorrelation(), pf.GaussianPrior(pf.Exchangeable(0.2), 1.0)]
+)
 def test_functions_that_are_the_same_everywhere(prior):
     """What no value changes may be asked, and needs no noise."""
     scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 10)), prior)
     batch = pf.protect(pl.DataFrame({"x": [1.0, 2.0]}), scenario)
-    plan = batch.private_sum((pl.col("x") >= 0).cast(pl.Float64), name="all").private_sum("x").plan(epsilon=1.0)
+    plan = (
+        batch.private_sum((pl.col("x") >= 0).cast(pl.Float64), name="all")
+        .private_sum("x")
+        .plan(epsilon=1.0)
+    )
     assert plan.noises["all"].scale == 0
     assert plan.release().frame["all"][0] == 2
     alone = batch.private_sum(pl.col("x") * 0.0 + 3, name="all").release(epsilon=1.0)
@@ -298,9 +347,13 @@ def test_functions_that_are_the_same_everywhere(prior):
 
 def test_what_stands_in_for_the_answers_is_not_exact():
     """A bound that was worked out for other functions says that it is one."""
-    scenario = pf.Scenario(pf.Secret("x", pf.Interval(0, 10), pairs=pf.WithinDistance(1)), pf.Independent())
+    scenario = pf.Scenario(
+        pf.Secret("x", pf.Interval(0, 10), pairs=pf.WithinDistance(1)), pf.Independent()
+    )
     batch = pf.protect(pl.DataFrame({"x": [1.0, 2.0]}), scenario)
     line = batch.private_sum("x").plan(epsilon=1.0)
-    clips = batch.private_sum(pl.col("x").clip(0, 5), name="a").private_sum(pl.col("x").clip(5, 10), name="b")
+    clips = batch.private_sum(pl.col("x").clip(0, 5), name="a").private_sum(
+        pl.col("x").clip(5, 10), name="b"
+    )
     assert line.calibration.certainty.value == "exact"
     assert clips.plan(epsilon=1.0).calibration.certainty.value == "upper_bound"

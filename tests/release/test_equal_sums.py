@@ -23,7 +23,9 @@ def batch_of(domain, secret=None, values=(0, 1, 1)):
     """Return a batch about a few rows."""
     chosen = pf.Secret("x", domain) if secret is None else secret
     frame = pl.DataFrame({"x": values, "unit": range(len(values))})
-    return pf.protect(frame, pf.Scenario(chosen, pf.Independent(), public="day" if "day" in frame.columns else ()))
+    return pf.protect(
+        frame, pf.Scenario(chosen, pf.Independent(), public="day" if "day" in frame.columns else ())
+    )
 
 
 def presence(domain):
@@ -67,11 +69,17 @@ def test_what_differs_at_one_value_is_not_one_sum(domain):
     """Ones are counted apart from what is added up wherever a row may have another value; so are ones and twos."""
     batch = batch_of(domain, values=[0.5] if isinstance(domain, pf.Interval) else domain)
     one = batch.private_count(domain[1] == X if isinstance(domain, list) else X >= 1)
-    two = one.private_count(domain[1] != X, name="other") if domain == ["0", "1"] else one.private_sum("x")
+    two = (
+        one.private_count(domain[1] != X, name="other")
+        if domain == ["0", "1"]
+        else one.private_sum("x")
+    )
     assert len(two.plan(pf.Pure(1.0)).certificate.sums) == 2
 
 
-@pytest.mark.parametrize(("scaled", "sums"), [(X * 2, 2), (X + 1, 2), (-X, 2), (X.clip(0, 1), 1)], ids=str)
+@pytest.mark.parametrize(
+    ("scaled", "sums"), [(X * 2, 2), (X + 1, 2), (-X, 2), (X.clip(0, 1), 1)], ids=str
+)
 def test_multiples_are_sums_of_their_own(scaled, sums):
     """Functions are compared with their unit, as they are."""
     plan = batch_of([0, 1]).private_sum("x").private_sum(scaled, name="other").plan(pf.Pure(1.0))
@@ -80,30 +88,51 @@ def test_multiples_are_sums_of_their_own(scaled, sums):
 
 def test_bars_that_are_counts():
     """A bar of a histogram is the count of its value, on an interval that of its class."""
-    listed = batch_of([0, 1, 2]).private_histogram("x").private_count(X == 2).private_count(X.is_in([2]), name="two")
+    listed = (
+        batch_of([0, 1, 2])
+        .private_histogram("x")
+        .private_count(X == 2)
+        .private_count(X.is_in([2]), name="two")
+    )
     assert len(listed.plan(pf.Pure(1.0)).certificate.sums) == 3
-    classes = batch_of(pf.Interval(0, 4)).private_histogram("x", bins=[0, 1, 4]).private_count(X >= 1)
+    classes = (
+        batch_of(pf.Interval(0, 4)).private_histogram("x", bins=[0, 1, 4]).private_count(X >= 1)
+    )
     assert len(classes.plan(pf.Pure(1.0)).certificate.sums) == 2
 
 
 def test_booleans():
     """The sum of a Boolean column counts what is true."""
     batch = batch_of([False, True], values=[True, False, True])
-    plan = batch.private_mean("x").private_count(X, name="n").private_count(X.not_().not_(), name="m").plan(pf.Pure(1))
+    plan = (
+        batch.private_mean("x")
+        .private_count(X, name="n")
+        .private_count(X.not_().not_(), name="m")
+        .plan(pf.Pure(1))
+    )
     assert len(plan.certificate.sums) == 1
 
 
-@pytest.mark.parametrize("domain", thinned([[0, 1], [-1, 0, 3], pf.Interval(-1, 1), pf.Interval(0, 9)], 0.25), ids=str)
+@pytest.mark.parametrize(
+    "domain", thinned([[0, 1], [-1, 0, 3], pf.Interval(-1, 1), pf.Interval(0, 9)], 0.25), ids=str
+)
 @pytest.mark.parametrize("names", [("sum", "mean"), ("mean", "sum")])
 def test_mean_and_sum_where_the_number_of_rows_is_private(domain, names):
     """The mean is made of the sum that is asked for as well, and of the number of rows."""
     batch = batch_of(domain, presence(domain))
     plan = planned(batch, *names)
     assert len(plan.certificate.sums) == 2
-    assert plan.noises["a"].scale < planned(batch.private_variance("x", name="v"), *names).noises["a"].scale
-    counted = ASKED["mean"](ASKED["sum"](batch)).private_count(name="n").plan(pf.Pure(1.0)).release()
+    assert (
+        plan.noises["a"].scale
+        < planned(batch.private_variance("x", name="v"), *names).noises["a"].scale
+    )
+    counted = (
+        ASKED["mean"](ASKED["sum"](batch)).private_count(name="n").plan(pf.Pure(1.0)).release()
+    )
     total, mean, rows = counted.frame.row(0)
-    least, most = (domain.low, domain.high) if isinstance(domain, pf.Interval) else (min(domain), max(domain))
+    least, most = (
+        (domain.low, domain.high) if isinstance(domain, pf.Interval) else (min(domain), max(domain))
+    )
     assert mean == pytest.approx(min(max(total / max(rows, 1), least), most))
 
 
@@ -118,7 +147,9 @@ def test_a_property_of_every_row_is_the_number_of_rows():
     batch = batch_of([0, 1], presence([0, 1]), values=[0, None, 1])
     plan = batch.private_count(X >= 0, name="all").private_count(name="n").plan(pf.Pure(1.0))
     assert len(plan.certificate.sums) == 1
-    assert plan.noises["n"].scale == batch.private_count(name="n").plan(pf.Pure(1.0)).noises["n"].scale
+    assert (
+        plan.noises["n"].scale == batch.private_count(name="n").plan(pf.Pure(1.0)).noises["n"].scale
+    )
     found = plan.release().frame.row(0)
     assert found[0] == found[1]
 

@@ -33,7 +33,9 @@ def sums(known, values, size):
     covariance, mean = np.kron(PHI**lags, ACROSS), np.tile((LOWS + HIGHS) / 2, ROWS)
     rest = [place for place in range(2 * ROWS) if place not in known]
     toward = covariance[np.ix_(rest, known)] @ np.linalg.inv(covariance[np.ix_(known, known)])
-    root = np.linalg.cholesky(covariance[np.ix_(rest, rest)] - toward @ covariance[np.ix_(known, rest)])
+    root = np.linalg.cholesky(
+        covariance[np.ix_(rest, rest)] - toward @ covariance[np.ix_(known, rest)]
+    )
     normals = np.array(list(itertools.product(np.linspace(-6, 6, size), repeat=len(rest))))
     rows = np.empty((len(normals), 2 * ROWS))
     rows[:, known] = values
@@ -49,7 +51,9 @@ def log_densities(known, values, scales, size):
         for low, high in zip(LOWS, HIGHS, strict=True)
     ]
     at = np.array(list(itertools.product(*places)))
-    return np.array([logsumexp(weights - (np.abs(total - place) / scales).sum(axis=1)) for place in at])
+    return np.array(
+        [logsumexp(weights - (np.abs(total - place) / scales).sum(axis=1)) for place in at]
+    )
 
 
 def true_loss(secret, scales):
@@ -68,7 +72,9 @@ def scenario_of(secret=SECRETS, prior=PRIOR):
 
 
 def batch(secret=SECRETS, prior=PRIOR, rows=ROWS, first=0):
-    frame = pl.DataFrame({"t": range(first, first + rows), "load": [1.0] * rows, "temp": [0.0] * rows})
+    frame = pl.DataFrame(
+        {"t": range(first, first + rows), "load": [1.0] * rows, "temp": [0.0] * rows}
+    )
     return pf.protect(frame, scenario_of(secret, prior))
 
 
@@ -116,9 +122,15 @@ def test_accounts_forget_rows_that_are_far_away(secret):
 def test_functions_with_limits_and_jumps():
     """What bends moves by its steepest slope; a count jumps, so all rows may move; columns hide together in groups."""
     asked = batch(prior=pf.GaussianPrior(pf.AR1(0.3), across=ACROSS), rows=8)
-    bent = asked.private_sum(pl.col("load").clip(2, 8), name="clipped").private_sum("temp").plan(pf.Pure(1.0))
+    bent = (
+        asked.private_sum(pl.col("load").clip(2, 8), name="clipped")
+        .private_sum("temp")
+        .plan(pf.Pure(1.0))
+    )
     plain = asked.private_sum("load").private_sum("temp").plan(pf.Pure(1.0))
-    assert (scales(plain) / 2 / scales(bent)).sum() == pytest.approx(1.0, rel=1e-3)  # halves: both have equal shares
+    assert (scales(plain) / 2 / scales(bent)).sum() == pytest.approx(
+        1.0, rel=1e-3
+    )  # halves: both have equal shares
     counted = asked.private_count(pl.col("temp") > 30).plan(pf.Pure(1.0))
     assert scales(counted)[0] == pytest.approx(8, rel=1e-3)
     assert any("jumps" in line for line in counted.explain().splitlines())
@@ -131,19 +143,35 @@ def test_bad_beliefs_and_secrets_are_refused():
     ar1, more = pf.AR1(0.5), np.eye(3)
     cases = [
         (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1), order_by="t"), "2 secret columns"),
-        (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1, across=more), order_by="t"), "across is of 3 columns"),
-        (lambda: pf.Scenario(SECRETS, pf.GaussianPrior(np.eye(5)), order_by="t"), "2 secret columns"),
+        (
+            lambda: pf.Scenario(SECRETS, pf.GaussianPrior(ar1, across=more), order_by="t"),
+            "across is of 3 columns",
+        ),
+        (
+            lambda: pf.Scenario(SECRETS, pf.GaussianPrior(np.eye(5)), order_by="t"),
+            "2 secret columns",
+        ),
         (lambda: pf.Scenario(SECRETS[0], PRIOR, order_by="t"), "the secret has one column"),
         (lambda: pf.Scenario([SECRETS[0], bins], PRIOR, order_by="t"), "'temp' has"),
         (lambda: pf.Scenario(listed, PRIOR, order_by="t"), "pf.Derived"),
-        (lambda: pf.GaussianPrior(ar1, across=[[1, 0, 1], [0, 1, 1], [1, 1, 2]]), "determine each other"),
+        (
+            lambda: pf.GaussianPrior(ar1, across=[[1, 0, 1], [0, 1, 1], [1, 1, 2]]),
+            "determine each other",
+        ),
         (lambda: pf.GaussianPrior(ar1, across=[[1, 0.5], [0.4, 1]]), "not symmetric"),
         (lambda: pf.GaussianPrior(ar1, across=[[1, math.nan], [math.nan, 1]]), "NaN"),
         (lambda: pf.GaussianPrior(ar1, across="temp"), "no matrix"),
         (lambda: pf.GaussianPrior(ar1, across=ar1), "across is of type AR1"),
         (lambda: pf.GaussianPrior(ar1, variance=2.0, across=ACROSS), "beside across"),
         (lambda: PRIOR.conditional([0, 1], [0, 1], 0, 1, 0), "covariance of several"),
-        (lambda: batch(prior=pf.GaussianPrior(np.eye(4)), rows=3).private_sum("load").plan(pf.Pure(1)), "position 2"),
+        (
+            lambda: (
+                batch(prior=pf.GaussianPrior(np.eye(4)), rows=3)
+                .private_sum("load")
+                .plan(pf.Pure(1))
+            ),
+            "position 2",
+        ),
     ]
     for make, words in cases:
         with pytest.raises(pf.PufferflowError, match=words):

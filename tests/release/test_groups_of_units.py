@@ -28,21 +28,37 @@ def batch(frame, name, rows=2, groups=2, prior=None, where=None, **options):
     secret = pf.Presence("unit", "level", LEVELS, rows=rows, groups=groups, by="day", **options)
     scenario = pf.Scenario(secret, prior, order_by="time", public=["half"], within="unit")
     by, keys = KEYS[name]
-    found = pf.protect(frame, scenario) if where is None else pf.protect(frame, scenario).filter(where)
+    found = (
+        pf.protect(frame, scenario) if where is None else pf.protect(frame, scenario).filter(where)
+    )
     return found.group_by(*by, keys=keys) if by else found
 
 
 def table(rows):
-    types = {"unit": pl.Int64, "time": pl.Int64, "day": pl.Int64, "half": pl.String, "level": pl.Int64}
+    types = {
+        "unit": pl.Int64,
+        "time": pl.Int64,
+        "day": pl.Int64,
+        "half": pl.String,
+        "level": pl.Int64,
+    }
     return pl.DataFrame(rows, schema=types, orient="row")
 
 
 def moved(units, name, rows, groups):
     """What each unit adds to all sums and counts, as the engine reads it: of shape (units, sums and counts)."""
-    listed = [(number, time, *row) for number, unit in enumerate(units) for time, row in enumerate(unit)]
+    listed = [
+        (number, time, *row) for number, unit in enumerate(units) for time, row in enumerate(unit)
+    ]
     by, keys = KEYS[name]
-    cells = [(unit, *(key if isinstance(key, tuple) else (key,))) for unit in range(len(units)) for key in keys or [()]]
-    asked = batch(table(listed), "nothing", rows, groups).group_by("unit", *by, keys=cells if by else range(len(units)))
+    cells = [
+        (unit, *(key if isinstance(key, tuple) else (key,)))
+        for unit in range(len(units))
+        for key in keys or [()]
+    ]
+    asked = batch(table(listed), "nothing", rows, groups).group_by(
+        "unit", *by, keys=cells if by else range(len(units))
+    )
     request = asked.private_sum("level").request
     tally = request.engine.tally(request.selection, request.measures)
     parts = [part.reshape(len(units), -1) for part in (tally.sums, tally.rows)]
@@ -53,17 +69,29 @@ def all_units(most, seed, count=150):
     """Units of up to so many rows on days and halves of days, those with the largest levels among them."""
     places = list(itertools.product(DAYS, "ab", [-1, 2]))
     rng = np.random.default_rng(seed)
-    some = [[places[place] for place in rng.integers(0, len(places), rng.integers(1, most + 1))] for _ in range(count)]
-    far = [list(itertools.product(days, half, [2])) for days in itertools.product(DAYS, repeat=most) for half in "ab"]
+    some = [
+        [places[place] for place in rng.integers(0, len(places), rng.integers(1, most + 1))]
+        for _ in range(count)
+    ]
+    far = [
+        list(itertools.product(days, half, [2]))
+        for days in itertools.product(DAYS, repeat=most)
+        for half in "ab"
+    ]
     return some + far
 
 
 @pytest.mark.parametrize("name", thinned(KEYS, 0.4))
-@pytest.mark.parametrize(("rows", "groups"), thinned([(1, 2), (2, 2), (2, 3), (3, 1)], 0.5, unpack=True))
+@pytest.mark.parametrize(
+    ("rows", "groups"), thinned([(1, 2), (2, 2), (2, 3), (3, 1)], 0.5, unpack=True)
+)
 def test_noise_is_for_the_rows_that_a_unit_may_have_in_cells(name, rows, groups):
     """By all units: no sum and count together move farther, in either norm, and some unit moves as far as is said."""
     plans = {
-        norm: batch(table([]), name, rows, groups).private_sum("level").private_count().plan(promise, noise=noise)
+        norm: batch(table([]), name, rows, groups)
+        .private_sum("level")
+        .private_count()
+        .plan(promise, noise=noise)
         for norm, promise, noise in ((1, pf.Pure(1.0), pf.Laplace), (2, pf.Zcdp(0.5), pf.Gaussian))
     }
     found = moved(all_units(rows * groups, rows), name, rows, groups)
@@ -82,7 +110,9 @@ def test_a_row_in_each_of_some_groups_needs_the_noise_of_their_root():
     four = pf.Presence("unit", "level", LEVELS, rows=4)
     each = pf.Presence("unit", "level", LEVELS, rows=1, groups=4, by="day")
     scales = {
-        (secret.groups, noise): pf.protect(frame, pf.Scenario(secret, pf.Independent(), public=["day"]))
+        (secret.groups, noise): pf.protect(
+            frame, pf.Scenario(secret, pf.Independent(), public=["day"])
+        )
         .group_by(*days[0], keys=days[1])
         .private_sum("level")
         .plan(promise, noise=noise)
@@ -136,9 +166,13 @@ def test_the_first_rows_of_the_first_groups_are_read(seed):
     rows = [(int(rng.integers(4)), time, days[rng.integers(len(days))]) for time in range(60)]
     units = [(None if unit == 3 else unit, time, day) for unit, time, day in rows]
     shuffled = [units[place] for place in rng.permutation(60)]
-    frame = pl.DataFrame(shuffled, schema={"unit": pl.Int64, "time": pl.Int64, "day": pl.Float64}, orient="row")
+    frame = pl.DataFrame(
+        shuffled, schema={"unit": pl.Int64, "time": pl.Int64, "day": pl.Float64}, orient="row"
+    )
     limit = UnitLimit("unit", int(rng.integers(1, 4)), ("time",), ("day",), int(rng.integers(1, 5)))
-    assert sorted(at_most(frame.lazy(), limit).collect()["time"].to_list()) == reference(units, limit)
+    assert sorted(at_most(frame.lazy(), limit).collect()["time"].to_list()) == reference(
+        units, limit
+    )
     flagged = frame.lazy().with_columns(pl.col("day").set_sorted())
     assert sorted(at_most(flagged, limit).collect()["time"].to_list()) == reference(units, limit)
 
@@ -148,14 +182,20 @@ def test_accounts_add_releases_of_units_in_several_groups():
     frame = table([(1, 0, 1, "a", 2), (1, 1, 2, "a", 2), (2, 0, 1, "b", 0)])
     for options in ({}, {"once": True}):
         plans = [
-            batch(frame, "nothing", 1, 2, where=pl.col("day") == day, **options).private_sum("level") for day in (1, 2)
+            batch(frame, "nothing", 1, 2, where=pl.col("day") == day, **options).private_sum(
+                "level"
+            )
+            for day in (1, 2)
         ]
         plans = [one.plan(pf.Pure(0.5)) for one in plans]
         assert [plan.noises["level_sum"].scale for plan in plans] == pytest.approx([4.0, 4.0])
         scenario = plans[0].request.scenario
         assert pf.compose(plans, scenario).total == pytest.approx(1.0)
         assert pf.Scenario.from_json(scenario.to_json()) == scenario
-        assert scenario.fingerprint != batch(frame, "nothing", 1, 3, **options).request.scenario.fingerprint
+        assert (
+            scenario.fingerprint
+            != batch(frame, "nothing", 1, 3, **options).request.scenario.fingerprint
+        )
     assert "at most 1 row each in each of at most 2 groups of equal 'day'" in plans[0].explain()
     assert "in each of its first 2 groups by" in plans[0].explain()
 

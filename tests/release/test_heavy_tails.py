@@ -8,7 +8,11 @@ from thinned import thinned
 
 import pufferflow as pf
 
-TABLE = {"ill": [0, 0, 1, 1, 1], "kw": [0, 1, 0, 1, 50], "probability": [0.25, 0.25, 0.2, 0.2985, 0.0015]}
+TABLE = {
+    "ill": [0, 0, 1, 1, 1],
+    "kw": [0, 1, 0, 1, 50],
+    "probability": [0.25, 0.25, 0.2, 0.2985, 0.0015],
+}
 FRAME = pl.DataFrame({"ill": [0, 1], "kw": [1, 50]})
 C4 = pf.GeneralizedCauchy.of(k=4)
 
@@ -38,18 +42,22 @@ def test_its_loss_is_that_of_the_exact_laws_or_more():
 
 
 @pytest.mark.parametrize(
-    "guarantee", thinned([pf.Renyi(4, 1.0), pf.Renyi(2, 0.5), pf.Renyi(2.5, 2.0), pf.Renyi(16, 1.0)], 0.5)
+    "guarantee",
+    thinned([pf.Renyi(4, 1.0), pf.Renyi(2, 0.5), pf.Renyi(2.5, 2.0), pf.Renyi(16, 1.0)], 0.5),
 )
 def test_auto_is_never_above_the_families_it_tries(guarantee):
     """The expected error is the least of Laplace, Gaussian and Cauchy noise."""
     errors = [
-        asked().plan(guarantee, noise=noise).summary()["expected_error"][0] for noise in ("laplace", "gaussian", C4)
+        asked().plan(guarantee, noise=noise).summary()["expected_error"][0]
+        for noise in ("laplace", "gaussian", C4)
     ]
     found = asked().plan(guarantee).summary()["expected_error"][0]
     assert found == pytest.approx(min(errors), rel=1e-9)
 
 
-@pytest.mark.parametrize("guarantee", [pf.Pure(1.0), pf.Approx(1.0, 1e-3), pf.Zcdp(0.5), pf.Gdp(1.0)])
+@pytest.mark.parametrize(
+    "guarantee", [pf.Pure(1.0), pf.Approx(1.0, 1e-3), pf.Zcdp(0.5), pf.Gdp(1.0)]
+)
 def test_other_guarantees_are_planned_as_before(guarantee):
     """Under guarantees of all orders or of (ε, δ) the tails win nothing."""
     assert not isinstance(asked().plan(guarantee).noises["kw_sum"], pf.GeneralizedCauchy)

@@ -15,7 +15,9 @@ KINDS = {
 
 
 def protected(column):
-    scenario = pf.Scenario(pf.Secret("x", domain=pf.Interval(0, 9)), pf.Independent(), public=["at"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=pf.Interval(0, 9)), pf.Independent(), public=["at"]
+    )
     return pf.protect(pl.DataFrame({"at": column, "x": [1.0] * len(column)}), scenario)
 
 
@@ -24,7 +26,10 @@ def digests(column):
     batch = protected(column)
     one_by_one = [column[place : place + 1] for place in range(len(column))]
     keyed = [batch.group_by("at", keys=one).private_sum("x").request.digest for one in one_by_one]
-    filtered = [batch.filter(pl.col("at").is_in(one.implode())).private_sum("x").request.digest for one in one_by_one]
+    filtered = [
+        batch.filter(pl.col("at").is_in(one.implode())).private_sum("x").request.digest
+        for one in one_by_one
+    ]
     return keyed, filtered
 
 
@@ -38,10 +43,14 @@ def test_questions_that_differ_by_a_nanosecond_are_told_apart(dtype):
 def test_nested_keys_that_differ_by_a_nanosecond_are_told_apart():
     """In lists and structs too."""
     moments = NANOSECONDS.cast(pl.Datetime("ns"))
-    for column in (moments.reshape((3, 1)).arr.to_list(), pl.DataFrame({"from": moments}).to_struct("at")):
+    for column in (
+        moments.reshape((3, 1)).arr.to_list(),
+        pl.DataFrame({"from": moments}).to_struct("at"),
+    ):
         batch = protected(column)
         found = {
-            batch.group_by("at", keys=column[place : place + 1]).private_sum("x").request.digest for place in range(3)
+            batch.group_by("at", keys=column[place : place + 1]).private_sum("x").request.digest
+            for place in range(3)
         }
         assert len(found) == 3
 
@@ -57,7 +66,9 @@ def test_both_hours_of_a_night_are_told_apart():
 def test_whole_microseconds_keep_the_digest_they_had():
     """A release that is kept under an id is found again by whoever asks the same with this version."""
     moments = pl.Series(["2026-01-01T00:00", "2026-01-02T00:00"]).str.to_datetime()
-    assert digests(moments.cast(pl.Datetime("ns")))[0] == digests(moments.cast(pl.Datetime("us")))[0]
+    assert (
+        digests(moments.cast(pl.Datetime("ns")))[0] == digests(moments.cast(pl.Datetime("us")))[0]
+    )
 
 
 def test_an_id_does_not_give_the_release_of_another_nanosecond(tmp_path):

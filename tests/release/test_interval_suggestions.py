@@ -19,18 +19,27 @@ x = pl.col("kw")
 
 
 def protected(low, high, *, presence=False):
-    rows, line = pl.DataFrame({"meter": [1, 1, 2], "day": [1, 2, 1], "kw": [6.0, 7.0, 8.0]}), pf.Interval(low, high)
+    rows, line = (
+        pl.DataFrame({"meter": [1, 1, 2], "day": [1, 2, 1], "kw": [6.0, 7.0, 8.0]}),
+        pf.Interval(low, high),
+    )
     secret = pf.Presence("meter", "kw", line, rows=2) if presence else pf.Secret("kw", line)
     return pf.protect(rows, pf.Scenario(secret, pf.Independent(), public=["day"]))
 
 
 ASKED = {
     "a histogram": (lambda b: b.private_histogram("kw"), "batch.private_histogram('kw', {})"),
-    "bins that fall": (lambda b: b.private_histogram("kw", bins=[3, 1]), "batch.private_histogram('kw', {})"),
+    "bins that fall": (
+        lambda b: b.private_histogram("kw", bins=[3, 1]),
+        "batch.private_histogram('kw', {})",
+    ),
     "a median": (lambda b: b.private_median("kw"), "batch.private_median('kw', {})"),
     "a median of a function": (lambda b: b.private_median(x * 2), "batch.{}"),
     "a histogram of a number": (lambda b: b.private_histogram(3), "batch.{}"),
-    "one class": (lambda b: b.private_median("kw", bins=[-1e308]), "batch.private_median('kw', {})"),
+    "one class": (
+        lambda b: b.private_median("kw", bins=[-1e308]),
+        "batch.private_median('kw', {})",
+    ),
     "a percentage": (lambda b: b.private_quantile("kw", 90), "batch.{}"),
     "a percentage with bins": (lambda b: b.private_quantile("kw", 90, bins=[1, 7]), "batch.{}"),
     "a share in words": (lambda b: b.private_quantile("kw", "half"), "batch.{}"),
@@ -59,7 +68,10 @@ def test_of_batches(name, ends):
             continue  # which rows there are is the secret, so they may be counted
         with pytest.raises(pf.UsageError) as refused:
             ask(batch)
-        assert accepted(refused.value.instead, code, batch=batch, LINE=pf.Interval(*INTERVALS[ends])) is not None
+        assert (
+            accepted(refused.value.instead, code, batch=batch, LINE=pf.Interval(*INTERVALS[ends]))
+            is not None
+        )
 
 
 LINE = pf.Interval(5, 10)
@@ -71,8 +83,14 @@ MADE = {
     "pairs of tuples": lambda: pf.Secret("kw", LINE, pairs="one column"),
     "missing outside": lambda: pf.Secret("kw", LINE, missing=0),
     "missing of presence": lambda: pf.Presence("meter", "kw", LINE, missing="low"),
-    **{f"the domain {given!r}": lambda given=given: pf.Secret("kw", given) for given in (0, 1, 7, -3, 2.5, True)},
-    **{f"the domain {given!r}": lambda given=given: pf.Secret("kw", given) for given in ("1-3", "3-1", "3:3", (3, 1))},
+    **{
+        f"the domain {given!r}": lambda given=given: pf.Secret("kw", given)
+        for given in (0, 1, 7, -3, 2.5, True)
+    },
+    **{
+        f"the domain {given!r}": lambda given=given: pf.Secret("kw", given)
+        for given in ("1-3", "3-1", "3:3", (3, 1))
+    },
     "infinite": lambda: pf.Secret("kw", (0, math.inf)),
 }
 

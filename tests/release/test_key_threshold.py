@@ -21,7 +21,11 @@ OTHERS = [(0, 0), (3, 0), (6, 8)]
 
 def coarse(noise, rows, delta, steps=0):
     """Return the least threshold on a coarse grid, or so many steps below it; answers are few enough to list."""
-    steps += next(step for step in itertools.count() if new_key_chance(on_grid(noise, rows, delta, step)) <= delta)
+    steps += next(
+        step
+        for step in itertools.count()
+        if new_key_chance(on_grid(noise, rows, delta, step)) <= delta
+    )
     return on_grid(noise, rows, delta, steps)
 
 
@@ -38,7 +42,9 @@ def law(threshold, count):
         return np.eye(1, SPREAD + 1)[0]
     edges = float(threshold.above) + (np.arange(SPREAD) + 0.5) * float(threshold.grid) - count
     above, below = threshold.noise.tail(edges), threshold.noise.tail(-edges)
-    inner = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])  # small masses keep their digits
+    inner = np.where(
+        edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1]
+    )  # small masses keep their digits
     return np.array([below[0], *inner, above[-1]])
 
 
@@ -54,18 +60,26 @@ def worlds(rows):
     for others in OTHERS:
         for own in itertools.product(range(rows + 1), repeat=3):
             if 0 < sum(own) <= rows:
-                counts = [(count, count + more) for count, more in zip((*others, 0), own, strict=True) if more]
+                counts = [
+                    (count, count + more)
+                    for count, more in zip((*others, 0), own, strict=True)
+                    if more
+                ]
                 yield zip(*counts, strict=True)
 
 
 def delta_between(first, second, epsilon):
-    return max(np.maximum(p - math.exp(epsilon) * q, 0).sum() for p, q in [(first, second), (second, first)])
+    return max(
+        np.maximum(p - math.exp(epsilon) * q, 0).sum()
+        for p, q in [(first, second), (second, first)]
+    )
 
 
 def worst(threshold, epsilon):
     """Return the largest exact δ at ε, over what others have, what a unit has, and both orders."""
     pairs = (
-        [together([law(threshold, count) for count in counts]) for counts in world] for world in worlds(threshold.rows)
+        [together([law(threshold, count) for count in counts]) for counts in world]
+        for world in worlds(threshold.rows)
     )
     return max(delta_between(*pair, epsilon) for pair in pairs)
 
@@ -111,8 +125,13 @@ def test_the_largest_chance_of_a_new_key_is_that_of_rows_alone_or_all_in_one(noi
     """The closed form is the largest over all ways to put rows into keys, never less."""
     for delta in (0.3, 1e-3, 1e-9):
         threshold = coarse(noise, rows, delta)
-        chance = {row: noise.tail(float(threshold.above - row + GRID / 2)) for row in range(1, rows + 1)}
-        exact = max(float(1 - math.prod(1 - Fraction(chance[row]) for row in parts)) for parts in partitions(rows))
+        chance = {
+            row: noise.tail(float(threshold.above - row + GRID / 2)) for row in range(1, rows + 1)
+        }
+        exact = max(
+            float(1 - math.prod(1 - Fraction(chance[row]) for row in parts))
+            for parts in partitions(rows)
+        )
         assert exact <= new_key_chance(threshold) <= exact * (1 + 1e-6)
 
 
@@ -121,9 +140,15 @@ def test_the_largest_chance_of_a_new_key_is_that_of_rows_alone_or_all_in_one(noi
 def test_rows_in_several_groups_have_keys_in_each(noise, rows, groups):
     for delta in (0.3, 1e-6):
         threshold = least_threshold(noise, rows, delta, groups)
-        chance = {row: noise.tail(float(threshold.above - row + threshold.grid / 2)) for row in range(1, rows + 1)}
+        chance = {
+            row: noise.tail(float(threshold.above - row + threshold.grid / 2))
+            for row in range(1, rows + 1)
+        }
         of_all = itertools.product(partitions(rows), repeat=groups)
-        exact = max(float(1 - math.prod(1 - Fraction(chance[row]) for row in itertools.chain(*own))) for own in of_all)
+        exact = max(
+            float(1 - math.prod(1 - Fraction(chance[row]) for row in itertools.chain(*own)))
+            for own in of_all
+        )
         assert exact <= new_key_chance(threshold) <= min(exact * (1 + 1e-6), delta)
 
 
@@ -139,7 +164,9 @@ def partitions(rows, most=None):
 def test_single_rows_have_the_threshold_of_partition_selection(epsilon, delta):
     """1 + b·log(1/2δ), as OpenDP and Tumult have it, up to the grid."""
     found = least_threshold(pf.Laplace(1 / epsilon), 1, delta)
-    assert float(found.above) == pytest.approx(max(1 - math.log(2 * delta) / epsilon, 1), abs=2 * float(found.grid))
+    assert float(found.above) == pytest.approx(
+        max(1 - math.log(2 * delta) / epsilon, 1), abs=2 * float(found.grid)
+    )
     assert new_key_chance(found) <= delta
 
 

@@ -55,9 +55,16 @@ def test_answers_are_those_of_the_values_that_are_there():
 @pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation()])
 def test_answers_on_an_interval(prior):
     """Numbers outside are read as the nearest end, and null and NaN are left out."""
-    batch = pf.protect(FRAME, scenario_of(WIDE, prior)).private_sum("kw").private_mean("kw").private_variance("kw")
+    batch = (
+        pf.protect(FRAME, scenario_of(WIDE, prior))
+        .private_sum("kw")
+        .private_mean("kw")
+        .private_variance("kw")
+    )
     batch = batch.private_count(KW >= 6, "high").private_histogram("kw", bins=[2, 5, 10])
-    batch = batch.private_median("kw", bins=np.linspace(2, 10, 33)).private_sum((KW - 4).abs(), "far")
+    batch = batch.private_median("kw", bins=np.linspace(2, 10, 33)).private_sum(
+        (KW - 4).abs(), "far"
+    )
     found = answers(batch).row(0, named=True)
     read = np.array([3.5, 10.0, 6.0, 2.25])
     true = {"kw_sum": read.sum(), "kw_mean": read.mean(), "kw_variance": read.var(), "high": 2}
@@ -69,10 +76,14 @@ def test_answers_on_an_interval(prior):
 
 def test_answers_in_classes_and_of_labels():
     """An unknown label is missing too."""
-    found = answers(pf.protect(FRAME, scenario_of(CLASSES)).private_mean("kw").private_histogram("kw"))
+    found = answers(
+        pf.protect(FRAME, scenario_of(CLASSES)).private_mean("kw").private_histogram("kw")
+    )
     assert found.row(0) == pytest.approx((5.0, 2, 2), abs=1e-3)
     labels = scenario_of(pf.Secret("label", domain=["a", "b"], missing="skip"))
-    found = answers(pf.protect(FRAME, labels).private_histogram("label").private_count(LABEL.is_null(), "none"))
+    found = answers(
+        pf.protect(FRAME, labels).private_histogram("label").private_count(LABEL.is_null(), "none")
+    )
     assert found.row(0) == pytest.approx((3, 2, 2), abs=1e-3)
 
 
@@ -81,7 +92,9 @@ def test_missing_values_can_be_counted_and_filled(secret):
     """What an expression makes of null is what a missing row adds."""
     column = pl.col(secret.column)
     batch = pf.protect(FRAME, scenario_of(secret)).private_count(column.is_null(), "none")
-    batch = batch.private_count(column.is_not_null(), "some").private_sum(column.fill_null(2), "filled")
+    batch = batch.private_count(column.is_not_null(), "some").private_sum(
+        column.fill_null(2), "filled"
+    )
     batch = batch.private_mean(column.fill_null(2), "mean of all")
     none, some, filled, mean = answers(batch).row(0)
     missing = 2 if secret is LISTED else 3
@@ -96,11 +109,17 @@ def test_presence_leaves_them_out_too():
     """A row of a unit that is missing adds nothing to sums, and is a row still."""
     secret = pf.Presence("person", "kw", pf.Interval(2, 10), "skip", rows=1)
     frame = FRAME.with_columns(person=pl.int_range(pl.len()))
-    batch = pf.protect(frame, pf.Scenario(secret, pf.Independent())).private_mean("kw").private_count()
+    batch = (
+        pf.protect(frame, pf.Scenario(secret, pf.Independent())).private_mean("kw").private_count()
+    )
     found = answers(batch)
     assert found["kw_mean"].item() == pytest.approx(21.75 / 4, abs=1e-3)
     assert found["count"].item() == pytest.approx(7, abs=1e-3)
-    alone = pf.protect(frame, pf.Scenario(secret, pf.Independent())).private_sum("kw").plan(pf.Pure(1.0))
+    alone = (
+        pf.protect(frame, pf.Scenario(secret, pf.Independent()))
+        .private_sum("kw")
+        .plan(pf.Pure(1.0))
+    )
     assert alone.noises["kw_sum"].scale == pytest.approx(10, rel=1e-6)
 
 
@@ -108,7 +127,9 @@ def tables(request):
     """What a row of each value, and one that is missing, adds to every sum of a batch: as engines read it."""
     (column,) = request.scenario.secret.columns
     domain = request.domains[column]
-    values = list(domain.present.points) if domain.finite else [domain.low + place for place in range(9)]
+    values = (
+        list(domain.present.points) if domain.finite else [domain.low + place for place in range(9)]
+    )
     rows = []
     for value in [*values, None]:
         frame = pl.DataFrame({column: [value]}, schema={column: request.schema[column]})
@@ -123,13 +144,22 @@ def loss_of_any_pair(batch, promise):
     table, losses = tables(batch.request), []
     for a, b in itertools.combinations(range(table.shape[1]), 2):
         moved = np.abs(table[:, a] - table[:, b])
-        losses.append(sum(own.pure(by) for own, by in zip(plan.mechanism.noise.noises, moved, strict=True) if by))
+        losses.append(
+            sum(
+                own.pure(by)
+                for own, by in zip(plan.mechanism.noise.noises, moved, strict=True)
+                if by
+            )
+        )
     return max(losses)
 
 
 def some_batch(rng):
     secret = rng.choice([LISTED, WIDE, CLASSES])
-    batch, column = pf.protect(FRAME.drop("day"), pf.Scenario(secret, pf.Independent())), pl.col(secret.column)
+    batch, column = (
+        pf.protect(FRAME.drop("day"), pf.Scenario(secret, pf.Independent())),
+        pl.col(secret.column),
+    )
     asked = {
         "sum": lambda one: one.private_sum(column),
         "mean": lambda one: one.private_mean(column),
@@ -154,8 +184,12 @@ def test_a_missing_value_is_as_secret_as_any_other():
 
 def test_neighbouring_pairs_hide_missing_values_from_all():
     """Whether a value is missing is hidden whatever the value."""
-    batch = pf.protect(FRAME, scenario_of(pf.Secret("level", domain=[5, 6, 7], pairs="adjacent", missing="skip")))
-    assert batch.private_sum("level").plan(pf.Pure(1.0)).noises["level_sum"].scale == pytest.approx(7, rel=1e-6)
+    batch = pf.protect(
+        FRAME, scenario_of(pf.Secret("level", domain=[5, 6, 7], pairs="adjacent", missing="skip"))
+    )
+    assert batch.private_sum("level").plan(pf.Pure(1.0)).noises["level_sum"].scale == pytest.approx(
+        7, rel=1e-6
+    )
     near = pf.Secret("level", domain=[0, 1, 2, 3], pairs=pf.WithinDistance(1), missing="skip")
     assert set(map(frozenset, near.pairs)) == {
         *map(frozenset, [(0, 1), (1, 2), (2, 3)]),
@@ -167,14 +201,23 @@ CHAIN = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
 FIRST = [[0.7, 0.1, 0.2], [0.2, 0.4, 0.4], [0.1, 0.4, 0.5]]
 
 
-@pytest.mark.parametrize("promise", thinned([pf.Pure(1.0), pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-3)], 0.3, slow=0.67))
+@pytest.mark.parametrize(
+    "promise", thinned([pf.Pure(1.0), pf.Renyi(4, 1.0), pf.Approx(1.0, 1e-3)], 0.3, slow=0.67)
+)
 def test_the_last_state_of_a_chain_is_missing(promise):
     """Noise is that of the same chain on a list with one value more, whose φ is 0."""
-    frame = pl.DataFrame({"hour": range(6), "level": [1, None, 3, 1, 1, None], "other": [1, 9, 3, 1, 1, 9]})
+    frame = pl.DataFrame(
+        {"hour": range(6), "level": [1, None, 3, 1, 1, None], "other": [1, 9, 3, 1, 1, 9]}
+    )
 
     def plan(secret, value):
         scenario = pf.Scenario(secret, pf.MarkovChain(CHAIN), order_by="hour")
-        return pf.protect(frame, scenario).private_sum(value, "sum").private_count(value >= 3, "high").plan(promise)
+        return (
+            pf.protect(frame, scenario)
+            .private_sum(value, "sum")
+            .private_count(value >= 3, "high")
+            .plan(promise)
+        )
 
     skipping = plan(pf.Secret("level", domain=[1, 3], missing="skip"), LEVEL)
     other = pl.when(pl.col("other") == 9).then(0).otherwise(pl.col("other"))
@@ -188,7 +231,9 @@ def test_a_chain_is_fitted_with_a_state_for_missing_values():
     """On the secret's own domain; a value outside of it is the nearest still."""
     secret = pf.Secret("level", domain=[1, 3], missing="skip")
     public = pl.DataFrame({"hour": range(9), "level": [1, None, 3, 3, None, None, 1, 9, 3]})
-    chain = pf.MarkovChain.fit(pf.Reference("public", public), "level", "hour", domain=secret.domain)
+    chain = pf.MarkovChain.fit(
+        pf.Reference("public", public), "level", "hour", domain=secret.domain
+    )
     assert len(chain.transition[0]) == 3
     steps = np.array(chain.transition[0])
     assert steps[2, 2] > steps[0, 0]  # null follows null once, and 1 never 1
@@ -213,9 +258,19 @@ def test_a_mean_along_a_chain_divides_by_a_noisy_number():
 def test_priors_without_a_state_for_it_are_refused():
     """And say why, with a way on."""
     cases = [
-        (LISTED, pf.Table({"level": [0, 1, 2, 3], "probability": [0.25] * 4}), None, "no state for missing"),
+        (
+            LISTED,
+            pf.Table({"level": [0, 1, 2, 3], "probability": [0.25] * 4}),
+            None,
+            "no state for missing",
+        ),
         (WIDE, pf.GaussianPrior(pf.AR1(0.5)), "day", "no number"),
-        (LISTED, pf.MarkovChain([[0.5, 0.5], [0.5, 0.5]]), "day", "4 values and a state for missing ones"),
+        (
+            LISTED,
+            pf.MarkovChain([[0.5, 0.5], [0.5, 0.5]]),
+            "day",
+            "4 values and a state for missing ones",
+        ),
     ]
     for secret, prior, order, why in cases:
         with pytest.raises((pf.Refused, pf.UsageError), match=why) as caught:
@@ -227,7 +282,9 @@ def test_what_has_no_meaning_is_refused():
     """Near pairs of an interval, covariances, bounds by group, public weights of a mean, rows, models."""
     with pytest.raises(pf.Refused, match="be indistinguishable too"):
         pf.Secret("kw", domain=pf.Interval(0, 1), pairs=pf.WithinDistance(0.1), missing="skip")
-    both = pf.Scenario([LISTED, pf.Secret("label", domain=["a", "b"])], pf.Independent(), public=["day"])
+    both = pf.Scenario(
+        [LISTED, pf.Secret("label", domain=["a", "b"])], pf.Independent(), public=["day"]
+    )
     batch = pf.protect(FRAME, both)
     with pytest.raises(pf.Refused, match="covariance of 'level'"):
         batch.private_covariance(LEVEL, (LABEL == "a").cast(pl.Int64))
@@ -251,7 +308,12 @@ def test_tuples_have_missing_values_by_column():
 
 def test_scenarios_are_stored_and_read_back():
     """As JSON, with the same fingerprint; nobody's older scenario changes its own."""
-    for secret in (LISTED, WIDE, CLASSES, pf.Presence("day", "kw", pf.Interval(0, 1), "skip", rows=1)):
+    for secret in (
+        LISTED,
+        WIDE,
+        CLASSES,
+        pf.Presence("day", "kw", pf.Interval(0, 1), "skip", rows=1),
+    ):
         scenario = pf.Scenario(secret, pf.Independent())
         back = pf.Scenario.from_json(scenario.to_json())
         assert back == scenario

@@ -25,14 +25,22 @@ def chain_of(rng, low=0.1):
 def latent(rows, transition):
     """Return the probability of each joint value of rows that share a hidden class, one of two."""
     return np.array(
-        [0.4 * np.prod(transition[0][list(values)]) + 0.6 * np.prod(transition[1][list(values)]) for values in rows]
+        [
+            0.4 * np.prod(transition[0][list(values)]) + 0.6 * np.prod(transition[1][list(values)])
+            for values in rows
+        ]
     )
 
 
 def along_chain(rows, transition):
     """Return the probability of each path of a chain at rest."""
     start = np.array([transition[1, 0], transition[0, 1]]) / (transition[1, 0] + transition[0, 1])
-    return np.array([start[one[0]] * np.prod([transition[a, b] for a, b in itertools.pairwise(one)]) for one in rows])
+    return np.array(
+        [
+            start[one[0]] * np.prod([transition[a, b] for a, b in itertools.pairwise(one)])
+            for one in rows
+        ]
+    )
 
 
 def true_loss(points, first, second, scales):
@@ -43,7 +51,9 @@ def true_loss(points, first, second, scales):
         for own, b in zip(points.T, scales, strict=True)
     ]
     corners = np.array(list(itertools.product(*ends)))
-    density = np.exp(-(np.abs(corners[:, None, :] - points[None]) / scales).sum(axis=2) + 60 * len(scales))
+    density = np.exp(
+        -(np.abs(corners[:, None, :] - points[None]) / scales).sum(axis=2) + 60 * len(scales)
+    )
     return float(np.abs(np.log(density @ first) - np.log(density @ second)).max())
 
 
@@ -52,14 +62,22 @@ def loss_of_unit(cells, law, transition, scale_of):
     rows = list(itertools.product((0, 1), repeat=len(cells)))
     weights = law(rows, transition)
     own = sorted({cell for cell in cells if cell is not None})
-    points = [[sum(x for x, cell in zip(row, cells, strict=True) if cell == one) for one in own] for row in rows]
+    points = [
+        [sum(x for x, cell in zip(row, cells, strict=True) if cell == one) for one in own]
+        for row in rows
+    ]
     worst = 0.0
     for place in range(len(cells)):
         given = [
-            np.array([w if row[place] == value else 0.0 for row, w in zip(rows, weights, strict=True)])
+            np.array(
+                [w if row[place] == value else 0.0 for row, w in zip(rows, weights, strict=True)]
+            )
             for value in (0, 1)
         ]
-        worst = max(worst, true_loss(points, *(one / one.sum() for one in given), [scale_of[one] for one in own]))
+        worst = max(
+            worst,
+            true_loss(points, *(one / one.sum() for one in given), [scale_of[one] for one in own]),
+        )
     return worst
 
 
@@ -82,14 +100,26 @@ def batch_of(units, prior, *filters):
         for unit, cells in enumerate(units)
         for hour, cell in enumerate(cells)
     ]
-    frame = pl.DataFrame(rows, schema=["unit", "hour", "town"], orient="row").with_columns(on=pl.col("hour") % 2)
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="unit", public=["town"])
-    return pf.protect(frame, scenario).filter(pl.col("town") >= 0, *filters).group_by("town").private_sum("on")
+    frame = pl.DataFrame(rows, schema=["unit", "hour", "town"], orient="row").with_columns(
+        on=pl.col("hour") % 2
+    )
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), prior, order_by="hour", within="unit", public=["town"]
+    )
+    return (
+        pf.protect(frame, scenario)
+        .filter(pl.col("town") >= 0, *filters)
+        .group_by("town")
+        .private_sum("on")
+    )
 
 
 def scales_of(plan):
     table = plan.summary()
-    return {int(group.removeprefix("town=")): scale for group, scale in table.select("group", "scale").iter_rows()}
+    return {
+        int(group.removeprefix("town=")): scale
+        for group, scale in table.select("group", "scale").iter_rows()
+    }
 
 
 LAWS = {"chain": along_chain, "class": latent}
@@ -125,14 +155,25 @@ def test_less_noise_in_any_one_cell_breaks_the_promise_of_a_unit_there(kind):
     """The noise of every cell is the least: with nine tenths of it in one cell, a unit there loses more."""
     transition = np.array([[0.8, 0.2], [0.2, 0.8]])
     units = [[0, 0, 0], [1, 1], [2], [0, 0], [3, 3], [3, 4]]
-    plan = batch_of(units, prior_of(kind, transition)).plan(pf.Pure(1.0), bound=pf.Exact(), row_privacy=False)
+    plan = batch_of(units, prior_of(kind, transition)).plan(
+        pf.Pure(1.0), bound=pf.Exact(), row_privacy=False
+    )
     scales = scales_of(plan)
     assert scales[0] > scales[1] > scales[2]
     assert scales[3] == scales[4]  # joined by a unit with a row in each
     for cell in (0, 1, 2):
         less = scales | {cell: 0.9 * scales[cell]}
-        assert max(loss_of_unit(cells, LAWS[kind], transition, scales) for cells in units) <= 1 + 1e-9
-        assert max(loss_of_unit(cells, LAWS[kind], transition, less) for cells in units if cell in cells) > 1.01
+        assert (
+            max(loss_of_unit(cells, LAWS[kind], transition, scales) for cells in units) <= 1 + 1e-9
+        )
+        assert (
+            max(
+                loss_of_unit(cells, LAWS[kind], transition, less)
+                for cells in units
+                if cell in cells
+            )
+            > 1.01
+        )
 
 
 def test_other_units_in_the_same_cells_change_nothing():
@@ -141,14 +182,21 @@ def test_other_units_in_the_same_cells_change_nothing():
     scales = {0: 1.3, 1: 0.8}
     every = list(itertools.product((0, 1), repeat=5))
     parts = [slice(0, 2), slice(2, 4), slice(4, 5)]
-    weights = np.prod([along_chain([row[part] for row in every], transition) for part in parts], axis=0)
+    weights = np.prod(
+        [along_chain([row[part] for row in every], transition) for part in parts], axis=0
+    )
     flat = [cell for cells in units for cell in cells]
-    points = [[sum(x for x, cell in zip(row, flat, strict=True) if cell == one) for one in (0, 1)] for row in every]
+    points = [
+        [sum(x for x, cell in zip(row, flat, strict=True) if cell == one) for one in (0, 1)]
+        for row in every
+    ]
     for unit, part in enumerate(parts):
         losses = []
         for place in range(part.start, part.stop):
             given = [weights * [row[place] == value for row in every] for value in (0, 1)]
-            losses.append(true_loss(points, *(one / one.sum() for one in given), [scales[0], scales[1]]))
+            losses.append(
+                true_loss(points, *(one / one.sum() for one in given), [scales[0], scales[1]])
+            )
         assert max(losses) <= loss_of_unit(units[unit], along_chain, transition, scales) + 1e-9
 
 
@@ -175,13 +223,17 @@ def test_families_have_noise_by_their_size(promise, noise):
     """Whatever the guarantee and the noise, a family of n rows needs n times what one row needs, and no more."""
     plan = families([1, 2, 3, 3]).group_by("town").private_sum("on").plan(promise, noise=noise)
     scales = plan.summary()["scale"].to_list()
-    assert scales == pytest.approx([scales[0], 2 * scales[0], 3 * scales[0], 3 * scales[0]], rel=1e-6)
+    assert scales == pytest.approx(
+        [scales[0], 2 * scales[0], 3 * scales[0], 3 * scales[0]], rel=1e-6
+    )
     assert plan.noises["on_sum"].scale == max(scales)
 
 
 def test_staircase_noise_is_the_same_for_all():
     """A noise whose losses may rise where it grows stays one for all groups."""
-    plan = families([1, 2]).group_by("town").private_sum("on").plan(pf.Pure(1.0), noise=pf.Staircase)
+    plan = (
+        families([1, 2]).group_by("town").private_sum("on").plan(pf.Pure(1.0), noise=pf.Staircase)
+    )
     assert plan.summary()["scale"].n_unique() == 1
 
 
@@ -189,7 +241,9 @@ def test_one_row_keeps_its_floor_in_every_group():
     """Where a prior asks for less than one row alone, no group has less than one row needs."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.9, 0.1]])
     frame = pl.DataFrame({"unit": [1, 2, 2], "hour": [0, 0, 1], "town": [1, 2, 2], "on": [0, 1, 0]})
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", within="unit", public=["town"])
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), chain, order_by="hour", within="unit", public=["town"]
+    )
     plan = pf.protect(frame, scenario).group_by("town").private_sum("on").plan(pf.Pure(1.0))
     assert plan.summary()["scale"].min() >= 1.0
     assert plan.ordinary.epsilon <= 1.0
@@ -221,7 +275,9 @@ def test_answers_have_their_own_noise_and_bars_that_cover():
         low, high = (release.intervals[f"on_sum_{end}"].to_numpy() for end in ("low", "high"))
         inside = ((low <= exact) & (exact <= high)).reshape(count, 2).mean(axis=0)
         assert np.unique(np.round(high - low, 6)).size == 2
-        return errors != pytest.approx([1.0, 3.0], rel=0.08) or inside != pytest.approx([0.95, 0.95], abs=0.02)
+        return errors != pytest.approx([1.0, 3.0], rel=0.08) or inside != pytest.approx(
+            [0.95, 0.95], abs=0.02
+        )
 
     assert not alarms_twice(look)
 
@@ -234,7 +290,8 @@ def test_several_releases_count_each_group_by_its_own_noise():
         sizes = rng.integers(1, 5, 6)
         protected = families(sizes, town=rng.integers(0, 3, 6), street=rng.integers(0, 3, 6))
         plans = [
-            protected.group_by(by).private_sum("on").plan(pf.Pure(1.0)) for by in ("town", "street", ["town", "street"])
+            protected.group_by(by).private_sum("on").plan(pf.Pure(1.0))
+            for by in ("town", "street", ["town", "street"])
         ]
         total = pf.compose(plans, protected.request.scenario).total
         assert total <= 3.0 + 1e-9
@@ -273,36 +330,59 @@ def test_several_releases_along_a_chain_are_never_below_the_truth():
 def days_of(rng, units):
     """Return for each of two days of three hours the hours of which each unit has a row, some at least."""
     return [
-        [sorted(rng.choice(3, int(rng.integers(1, 4)), replace=False) + 3 * day) for _ in range(units)]
+        [
+            sorted(rng.choice(3, int(rng.integers(1, 4)), replace=False) + 3 * day)
+            for _ in range(units)
+        ]
         for day in (0, 1)
     ]
 
 
 def daily(hours, chain):
     rows = [(unit, int(hour)) for unit, own in enumerate(hours) for hour in own]
-    frame = pl.DataFrame(rows, schema=["unit", "hour"], orient="row").with_columns(on=pl.col("hour") % 2)
+    frame = pl.DataFrame(rows, schema=["unit", "hour"], orient="row").with_columns(
+        on=pl.col("hour") % 2
+    )
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), chain, order_by="hour", within="unit")
-    return pf.protect(frame, scenario).group_by("unit").private_sum("on").plan(pf.Pure(0.8)), scenario
+    return pf.protect(frame, scenario).group_by("unit").private_sum("on").plan(
+        pf.Pure(0.8)
+    ), scenario
 
 
 @pytest.mark.parametrize("seed", thinned(range(4), 0.2))
 def test_days_along_a_chain_count_each_unit_by_its_own_noise(seed):
     """Days of units with gaps tell no more together than their total, and not much less."""
     rng = np.random.default_rng(seed)
-    transition, days = chain_of(rng, 0.6), days_of(rng, 4)  # messages are loose where neighbours differ
-    (first, scenario), (second, _) = (daily(hours, pf.MarkovChain(transition.tolist())) for hours in days)
+    transition, days = (
+        chain_of(rng, 0.6),
+        days_of(rng, 4),
+    )  # messages are loose where neighbours differ
+    (first, scenario), (second, _) = (
+        daily(hours, pf.MarkovChain(transition.tolist())) for hours in days
+    )
     total = pf.compose([first, second], scenario).total
-    assert total < pf.compose([without_parts(plan.cost) for plan in (first, second)], scenario).total
+    assert (
+        total < pf.compose([without_parts(plan.cost) for plan in (first, second)], scenario).total
+    )
     rows = list(itertools.product((0, 1), repeat=6))
     weights, true = along_chain(rows, transition), 0.0
-    for units in itertools.product(range(4), repeat=2):  # a unit may be as one on one day, as another on the next
+    for units in itertools.product(
+        range(4), repeat=2
+    ):  # a unit may be as one on one day, as another on the next
         points = [
-            [sum(row[hour] for hour in hours[unit]) for unit, hours in zip(units, days, strict=True)] for row in rows
+            [
+                sum(row[hour] for hour in hours[unit])
+                for unit, hours in zip(units, days, strict=True)
+            ]
+            for row in rows
         ]
-        scales = [plan.summary()["scale"][unit] for unit, plan in zip(units, (first, second), strict=True)]
+        scales = [
+            plan.summary()["scale"][unit] for unit, plan in zip(units, (first, second), strict=True)
+        ]
         for place in range(6):
             given = [
-                np.array([w * (row[place] == value) for row, w in zip(rows, weights, strict=True)]) for value in (0, 1)
+                np.array([w * (row[place] == value) for row, w in zip(rows, weights, strict=True)])
+                for value in (0, 1)
             ]
             true = max(true, true_loss(points, *(one / one.sum() for one in given), scales))
     assert true <= total * (1 + 1e-9)
@@ -330,8 +410,12 @@ def test_a_source_whose_groups_moved_is_refused():
     frame = pl.DataFrame({"unit": [1, 2, 2], "town": ["a", "b", "b"], "on": [0, 1, 1]})
     swapped = frame.with_columns(town=pl.Series(["b", "a", "a"]))
     held = {"rows": frame}
-    lazy = pl.LazyFrame(schema=frame.schema).map_batches(lambda _: held["rows"], schema=frame.schema)
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["town"])
+    lazy = pl.LazyFrame(schema=frame.schema).map_batches(
+        lambda _: held["rows"], schema=frame.schema
+    )
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["town"]
+    )
     plan = pf.protect(lazy, scenario).group_by("town").private_sum("on").plan(pf.Pure(1.0))
     assert plan.summary()["scale"].n_unique() == 2
     assert plan.release().frame.height == 2
@@ -343,7 +427,9 @@ def test_a_source_whose_groups_moved_is_refused():
 def test_declared_groups_without_rows_have_no_more_noise_than_others():
     """A declared group of no row has the least noise of those with rows."""
     batch = families([1, 2]).group_by("town", keys=[0, 1, 2]).private_sum("on")
-    assert batch.plan(pf.Pure(1.0)).summary()["scale"].to_list() == pytest.approx([1.0, 2.0, 1.0], rel=1e-6)
+    assert batch.plan(pf.Pure(1.0)).summary()["scale"].to_list() == pytest.approx(
+        [1.0, 2.0, 1.0], rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -370,7 +456,9 @@ def test_an_account_charges_the_promise_and_finishes_what_was_reserved(tmp_path)
 def test_a_limit_that_is_reached_names_the_plan_with_one_noise(tmp_path):
     """Where groups have noise of their own, the refusal of an account says what may cost less."""
     protected = families([1, 2])
-    account = pf.Ledger(tmp_path / "ledger.db").open("a", protected.request.scenario, limit=pf.Pure(0.1), dataset="d")
+    account = pf.Ledger(tmp_path / "ledger.db").open(
+        "a", protected.request.scenario, limit=pf.Pure(0.1), dataset="d"
+    )
     batch = protected.group_by("town").private_sum("on")
     for per_group, told in ((True, True), (False, False)):
         with pytest.raises(pf.LimitReached) as refusal:
@@ -381,7 +469,9 @@ def test_a_limit_that_is_reached_names_the_plan_with_one_noise(tmp_path):
 def replaced(cost, noise):
     import msgspec
 
-    return msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, stored_noise=noise))
+    return msgspec.structs.replace(
+        cost, shape=msgspec.structs.replace(cost.shape, stored_noise=noise)
+    )
 
 
 def test_a_wrong_prior_is_judged_by_the_least_noise():
@@ -429,9 +519,18 @@ def test_every_query_has_bars_of_its_own_noise():
     level = np.arange(5 * count) % 4
     frame = pl.DataFrame({"unit": np.repeat(np.arange(2 * count), sizes), "level": level})
     frame = frame.with_columns(town=pl.col("unit") % 60)
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation(), within="unit", public=["town"])
-    batch = pf.protect(frame, scenario).group_by("town").private_sum("level").private_mean("level", name="mean")
-    batch = batch.private_histogram("level").private_quantile("level", 0.5).private_variance("level")
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation(), within="unit", public=["town"]
+    )
+    batch = (
+        pf.protect(frame, scenario)
+        .group_by("town")
+        .private_sum("level")
+        .private_mean("level", name="mean")
+    )
+    batch = (
+        batch.private_histogram("level").private_quantile("level", 0.5).private_variance("level")
+    )
     plan = batch.plan(pf.Pure(20.0))
     release, (alike, other) = plan.release(), plan.mechanism.noise.by_noise
     assert len(alike.places) == len(other.places) == 30
@@ -440,7 +539,11 @@ def test_every_query_has_bars_of_its_own_noise():
         mean=pl.col("level").mean(),
         level_variance=pl.col("level").var(ddof=0),
     )
-    joined = release.frame.join(release.intervals, on="town").join(exact, on="town", suffix="_exact").sort("town")
+    joined = (
+        release.frame.join(release.intervals, on="town")
+        .join(exact, on="town", suffix="_exact")
+        .sort("town")
+    )
     for name in ("level_sum", "mean", "level_variance"):
         true, low, high = (joined[f"{name}_{what}"].to_numpy() for what in ("exact", "low", "high"))
         inside = (low - 1e-9 <= true) & (true <= high + 1e-9)
@@ -481,9 +584,13 @@ def test_keys_of_every_type_have_their_noise(kind, declared):
     keys = pl.Series("key", KEYS[kind])
     frame = pl.DataFrame({"unit": [0, 1, 1, 2, 2, 2, 3], "on": [0, 1] * 3 + [1]})
     frame = frame.with_columns(key=keys.gather(frame["unit"]))
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["key"])
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["key"]
+    )
     options = {"keys": keys.to_list()} if declared else {}
-    plan = pf.protect(frame, scenario).group_by("key", **options).private_sum("on").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(frame, scenario).group_by("key", **options).private_sum("on").plan(pf.Pure(1.0))
+    )
     sizes = frame.group_by("key").len().with_columns(pl.col("key").cast(pl.String))
     release = plan.release().frame.with_columns(pl.col("key").cast(pl.String))
     lengths = [dict(sizes.iter_rows())[key] for key in release["key"]]
@@ -493,13 +600,17 @@ def test_keys_of_every_type_have_their_noise(kind, declared):
 def test_keys_with_parts_have_one_noise():
     """Keys that are lists cannot be told apart quickly: all groups have the noise of the worst."""
     frame = pl.DataFrame({"unit": [0, 1, 1], "on": [0, 1, 0], "key": [["a"], ["b"], ["b"]]})
-    scenario = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["key"])
+    scenario = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), within="unit", public=["key"]
+    )
     plan = pf.protect(frame, scenario).group_by("key").private_sum("on").plan(pf.Pure(1.0))
     assert plan.summary()["scale"].to_list() == pytest.approx([2.0, 2.0], rel=1e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (TABLES / "galton_families.parquet").exists(), reason="the real tables are not here")
+@pytest.mark.skipif(
+    not (TABLES / "galton_families.parquet").exists(), reason="the real tables are not here"
+)
 def test_galton_by_family_size():
     """Mean heights by the size of families: one noise for all would be 165, families of two need 35."""
     frame = pl.read_parquet(TABLES / "galton_families.parquet")

@@ -23,13 +23,30 @@ VALUES = {
     "truth": (pl.Boolean, [True, None, None], [True], False),
     "categories": (pl.Categorical, ["a", "b", "c", None], ["c", "b"], "d"),
     "an Enum with the label": (pl.Enum(["a", "b", "c"]), ["a", "b", "c", None], ["b"], "c"),
-    "an Enum without the label": (pl.Enum(["a", "b", "c"]), ["a", "b", "c", None], ["b"], "elsewhere"),
-    "cents": (pl.Decimal(10, 2), [Decimal("1.10"), Decimal("1.11"), None], [Decimal("1.10")], Decimal(-1)),
-    "days": (pl.Date, [date(2026, 1, 1), date(2026, 1, 2), None], [date(2026, 1, 2)], date(1, 1, 1)),
+    "an Enum without the label": (
+        pl.Enum(["a", "b", "c"]),
+        ["a", "b", "c", None],
+        ["b"],
+        "elsewhere",
+    ),
+    "cents": (
+        pl.Decimal(10, 2),
+        [Decimal("1.10"), Decimal("1.11"), None],
+        [Decimal("1.10")],
+        Decimal(-1),
+    ),
+    "days": (
+        pl.Date,
+        [date(2026, 1, 1), date(2026, 1, 2), None],
+        [date(2026, 1, 2)],
+        date(1, 1, 1),
+    ),
     "spans": (pl.Duration, [timedelta(1), timedelta(2), None], [timedelta(2)], timedelta(0)),
     "moments": (
         pl.Datetime("us", "Europe/Berlin"),
-        [datetime(2026, 10, 25, hour, tzinfo=UTC) for hour in (0, 1, 2)],  # two of them are 02:00 there
+        [
+            datetime(2026, 10, 25, hour, tzinfo=UTC) for hour in (0, 1, 2)
+        ],  # two of them are 02:00 there
         [datetime(2026, 10, 25, 1, tzinfo=UTC)],
         datetime(2000, 1, 1, tzinfo=UTC),
     ),
@@ -58,16 +75,22 @@ def test_every_row_is_in_the_group_of_its_key_or_in_the_further_one(name):
     own = pl.Series(values * 2, dtype=dtype)
     rows = pl.DataFrame({"key": own, "x": [2**place for place in range(len(own))]})
     scenario = pf.Scenario(pf.Secret("x", domain=[0, *rows["x"]]), pf.Independent(), public=["key"])
-    batch = pf.protect(rows.lazy(), scenario).group_by("key", keys=pl.Series(keys, dtype=dtype), other=label)
+    batch = pf.protect(rows.lazy(), scenario).group_by(
+        "key", keys=pl.Series(keys, dtype=dtype), other=label
+    )
     found, counts, sums = exact(batch.private_sum("x"))
     texts = name in ("categories", "an Enum without the label")
     assert list(map(form, found["key"])) == list(map(form, [*pl.Series(keys, dtype=dtype), label]))
     assert found["key"].dtype == (pl.String if texts else own.dtype)
-    assert name == "categories" or batch.request.key_types == found.schema  # by which sinks make their tables
+    assert (
+        name == "categories" or batch.request.key_types == found.schema
+    )  # by which sinks make their tables
     cells = {form(key): place for place, key in enumerate(pl.Series(keys, dtype=dtype).to_list())}
     place = [cells.get(form(value), len(keys)) for value in own.to_list()]
     assert counts == np.bincount(place, minlength=len(keys) + 1).tolist()
-    assert sums == np.bincount(place, weights=rows["x"], minlength=len(keys) + 1).astype(int).tolist()
+    assert (
+        sums == np.bincount(place, weights=rows["x"], minlength=len(keys) + 1).astype(int).tolist()
+    )
 
 
 @pytest.mark.parametrize("labels", [("a", "b", "c"), ("b",), ("a", "c"), ("c",)], ids="".join)
@@ -82,9 +105,13 @@ def test_of_several_columns_those_with_a_label_are_open(labels):
     )
     keys = rows.select("a", "b", "c").unique(maintain_order=True)[:9]
     label = {"a": -1, "b": "rest", "c": -3}
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1, 2, 3]), pf.Independent(), public=["a", "b", "c"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1, 2, 3]), pf.Independent(), public=["a", "b", "c"]
+    )
     given = {name: label[name] for name in labels}
-    grouped = pf.protect(rows, scenario).group_by("c", "a", "b", keys=keys, other=given).private_sum("x")
+    grouped = (
+        pf.protect(rows, scenario).group_by("c", "a", "b", keys=keys, other=given).private_sum("x")
+    )
     found, counts, sums = exact(grouped)
 
     listed, groups = set(keys.iter_rows()), dict.fromkeys([*keys.iter_rows()], (0, 0))
@@ -100,7 +127,9 @@ def test_of_several_columns_those_with_a_label_are_open(labels):
 
 
 def _key(row, labels, label):
-    return tuple(label[name] if name in labels else own for name, own in zip("abc", row, strict=True))
+    return tuple(
+        label[name] if name in labels else own for name, own in zip("abc", row, strict=True)
+    )
 
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
@@ -112,11 +141,17 @@ HOUSES = pl.DataFrame(
         "on": [0, 1] * 5,
     }
 )
-BELIEFS = {"chain": pf.MarkovChain(STAY), "any correlation": pf.AnyCorrelation(), "independent": pf.Independent()}
+BELIEFS = {
+    "chain": pf.MarkovChain(STAY),
+    "any correlation": pf.AnyCorrelation(),
+    "independent": pf.Independent(),
+}
 
 
 def houses(prior, public=("town",)):
-    scenario = pf.Scenario(pf.Secret("on", [0, 1]), prior, order_by="hour", within="house", public=public)
+    scenario = pf.Scenario(
+        pf.Secret("on", [0, 1]), prior, order_by="hour", within="house", public=public
+    )
     return pf.protect(HOUSES, scenario)
 
 
@@ -126,12 +161,17 @@ def test_noise_and_cost_are_those_of_the_column_that_merges_the_others(belief, k
     """A house in two towns that are others has all its rows in one group, and the noise of that, cell by cell."""
     batch = houses(BELIEFS[belief])
     merged = pl.when(pl.col("town").is_in(keys)).then(pl.col("town")).otherwise(pl.lit("elsewhere"))
-    asked = batch.group_by("town", keys=keys, other="elsewhere"), batch.group_by(t=merged, keys=[*keys, "elsewhere"])
+    asked = (
+        batch.group_by("town", keys=keys, other="elsewhere"),
+        batch.group_by(t=merged, keys=[*keys, "elsewhere"]),
+    )
     ours, theirs = (one.private_sum("on").plan(pf.Pure(1.0)) for one in asked)
     assert ours.noises == theirs.noises
     assert ours.summary()["scale"].to_list() == theirs.summary()["scale"].to_list()
     assert ours.cost.shape == theirs.cost.shape
-    answers = [one.private_sum("on").private_mean("on").release(epsilon=1e7).frame[:, 1:] for one in asked]
+    answers = [
+        one.private_sum("on").private_mean("on").release(epsilon=1e7).frame[:, 1:] for one in asked
+    ]
     assert np.allclose(*answers, atol=1e-3)
 
 
@@ -150,8 +190,13 @@ def test_groups_of_units_and_of_moments_stay_what_they_are():
 def test_filters_come_before_and_see_values_as_they_are():
     """A filter on the grouped column is about its values, not about the label."""
     batch = houses(BELIEFS["independent"]).filter(pl.col("town") != "d")
-    assert exact(batch.group_by("town", keys=["a"], other="elsewhere").private_sum("on"))[1] == [3, 4]
-    no_rows = batch.filter(pl.col("town") == "elsewhere").group_by("town", keys=["a"], other="elsewhere")
+    assert exact(batch.group_by("town", keys=["a"], other="elsewhere").private_sum("on"))[1] == [
+        3,
+        4,
+    ]
+    no_rows = batch.filter(pl.col("town") == "elsewhere").group_by(
+        "town", keys=["a"], other="elsewhere"
+    )
     assert exact(no_rows.private_sum("on"))[1] == [0, 0]
 
 
@@ -162,22 +207,33 @@ def test_the_others_have_rows_of_any_value():
     assert listed["town"].labels == ("a",)
     assert not regions(batch.group_by("town", keys=["a"], other="rest").private_sum("on").request)
     tuples = [("a", 0), ("b", 1)]
-    half = regions(batch.group_by("town", "hour", keys=tuples, other={"town": "rest"}).private_sum("on").request)
+    half = regions(
+        batch.group_by("town", "hour", keys=tuples, other={"town": "rest"})
+        .private_sum("on")
+        .request
+    )
     assert {name: set(region.labels) for name, region in half.items()} == {"hour": {0, 1}}
     plans = [
-        batch.group_by("town", keys=[key], other="rest").private_sum("on").plan(pf.Pure(1.0)) for key in ("a", "b")
+        batch.group_by("town", keys=[key], other="rest").private_sum("on").plan(pf.Pure(1.0))
+        for key in ("a", "b")
     ]
-    assert pf.compose([plan.release() for plan in plans], batch.request.scenario).total == pytest.approx(2.0)
+    assert pf.compose(
+        [plan.release() for plan in plans], batch.request.scenario
+    ).total == pytest.approx(2.0)
 
 
 def test_what_is_published_says_what_the_group_is():
     """The sentence and the certificate name the label; so does the digest of questions."""
     batch = houses(BELIEFS["independent"])
-    plan = batch.group_by("town", keys=["a"], other="elsewhere").private_sum("on").plan(pf.Pure(1.0))
+    plan = (
+        batch.group_by("town", keys=["a"], other="elsewhere").private_sum("on").plan(pf.Pure(1.0))
+    )
     assert "for each town, all other rows as 'elsewhere'." in plan.explain()
     release = plan.release()
     assert release.certificate.where == ("all other rows as 'elsewhere'",)
-    assert release.frame["town"].to_list() == release.intervals["town"].to_list() == ["a", "elsewhere"]
+    assert (
+        release.frame["town"].to_list() == release.intervals["town"].to_list() == ["a", "elsewhere"]
+    )
     listed = batch.group_by("town", keys=["a", "elsewhere"]).private_sum("on").request
     assert listed.digest != plan.request.digest
 
@@ -185,10 +241,18 @@ def test_what_is_published_says_what_the_group_is():
 def test_under_presence_the_group_is_there_without_rows_too():
     """Which groups there are follows from what was declared; categories of an Enum stay private."""
     scenario = pf.Scenario(pf.Presence("who", rows=1), pf.Independent(), public=["town"])
-    rows = pl.DataFrame({"who": [1, 2], "town": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b", "zoe"]))})
-    batch = pf.protect(rows, scenario).group_by("town", keys=["a", "c"], other="zoe").private_count()
+    rows = pl.DataFrame(
+        {"who": [1, 2], "town": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b", "zoe"]))}
+    )
+    batch = (
+        pf.protect(rows, scenario).group_by("town", keys=["a", "c"], other="zoe").private_count()
+    )
     for given, expected in ((batch, [1, 0, 1]), (pf.protect(rows[:1], scenario), [1, 0, 0])):
-        asked = given if given is batch else given.group_by("town", keys=["a", "c"], other="zoe").private_count()
+        asked = (
+            given
+            if given is batch
+            else given.group_by("town", keys=["a", "c"], other="zoe").private_count()
+        )
         frame = asked.release(epsilon=1e6).frame
         assert frame["town"].to_list() == ["a", "c", "zoe"]
         assert frame.schema["town"] == pl.String
@@ -199,15 +263,26 @@ REFUSED = {
     "no keys": (lambda b: b.group_by("town", other="x"), "no keys"),
     "a key": (lambda b: b.group_by("town", keys=["a", "b"], other="b"), "listed keys of 'town'"),
     "a key of one of the columns": (
-        lambda b: b.group_by("town", "house", keys=[("a", 1), ("b", 2)], other={"town": "c", "house": 2}),
+        lambda b: b.group_by(
+            "town", "house", keys=[("a", 1), ("b", 2)], other={"town": "c", "house": 2}
+        ),
         "listed keys of 'house'",
     ),
     "another type": (lambda b: b.group_by("house", keys=[1], other="elsewhere"), "no Int64"),
-    "one label for two types": (lambda b: b.group_by("town", "house", keys=[("a", 1)], other="x"), "of 'house'"),
+    "one label for two types": (
+        lambda b: b.group_by("town", "house", keys=[("a", 1)], other="x"),
+        "of 'house'",
+    ),
     "a number for a text": (lambda b: b.group_by("town", keys=["a"], other=7), "no String"),
-    "a truth for a number": (lambda b: b.group_by("house", keys=[2], other=True), "True is no Int64"),
+    "a truth for a number": (
+        lambda b: b.group_by("house", keys=[2], other=True),
+        "True is no Int64",
+    ),
     "a list": (lambda b: b.group_by("town", keys=["a"], other=["x"]), "of type list"),
-    "an expression": (lambda b: b.group_by("town", keys=["a"], other=pl.col("hour")), "of type Expr"),
+    "an expression": (
+        lambda b: b.group_by("town", keys=["a"], other=pl.col("hour")),
+        "of type Expr",
+    ),
     "no label": (lambda b: b.group_by("town", keys=["a"], other={}), "names no group"),
     "null": (lambda b: b.group_by("town", keys=["a"], other={"town": None}), "names no group"),
     "a typo": (lambda b: b.group_by("town", keys=["a"], other={"twon": "x"}), "other={'town': …}"),
@@ -220,7 +295,12 @@ REFUSED = {
         ).group_by("^t.*$", keys=["a"], other="x"),
         "pattern",
     ),
-    "lists": (lambda b: b.with_columns(l=pl.struct("town")).group_by("l", keys=[{"town": "a"}], other="x"), "structs"),
+    "lists": (
+        lambda b: b.with_columns(l=pl.struct("town")).group_by(
+            "l", keys=[{"town": "a"}], other="x"
+        ),
+        "structs",
+    ),
 }
 
 
@@ -235,7 +315,9 @@ def test_labels_that_do_not_fit_are_refused(name):
     assert len(str(caught.value).splitlines()) <= 5
 
 
-@pytest.mark.parametrize(("name", "keys", "counts"), [("house", [1, 2], [3, 4, 3]), ("hour", [None, 3], [0, 1, 9])])
+@pytest.mark.parametrize(
+    ("name", "keys", "counts"), [("house", [1, 2], [3, 4, 3]), ("hour", [None, 3], [0, 1, 9])]
+)
 def test_the_way_out_of_a_type_is_accepted(name, keys, counts):
     """Numbers whose others are to have a name are grouped as texts, also where it is secret which rows there are."""
     secrets = pf.Secret("on", [0, 1]), pf.Presence("house", "on", [0, 1], rows=9)

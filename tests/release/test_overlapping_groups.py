@@ -10,7 +10,13 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.core.errors import SourceError
 from pufferflow.engines.connect import engine_of
-from pufferflow.engines.weights import WeightedRows, grids_of, largest_together, weighted_tally, weights_of
+from pufferflow.engines.weights import (
+    WeightedRows,
+    grids_of,
+    largest_together,
+    weighted_tally,
+    weights_of,
+)
 
 LEVELS = [0, 1, 3]
 HOSPITALS = ["a", "b", "c", "d"]
@@ -20,12 +26,16 @@ INDEPENDENT = pf.Independent()
 def table(memberships):
     """A row for each, with a column for each hospital: by how much the row counts there."""
     counts = {f"at_{name}": [float(row.get(name, 0)) for row in memberships] for name in HOSPITALS}
-    return pl.DataFrame({**counts, "level": [LEVELS[place % 3] for place in range(len(memberships))]})
+    return pl.DataFrame(
+        {**counts, "level": [LEVELS[place % 3] for place in range(len(memberships))]}
+    )
 
 
 def batch(frame, prior=INDEPENDENT, domain=LEVELS):
     secret = pf.Secret("level", domain=domain)
-    return pf.protect(frame, pf.Scenario(secret, prior, public=[f"at_{name}" for name in HOSPITALS]))
+    return pf.protect(
+        frame, pf.Scenario(secret, prior, public=[f"at_{name}" for name in HOSPITALS])
+    )
 
 
 def by_hospital(asked):
@@ -38,7 +48,8 @@ def by_hospital(asked):
 def losses(memberships, plan, width=3):
     """The loss of each row between its two values that are farthest apart, all other rows being known."""
     return [
-        math.fsum(plan.noises[name].pure(width * abs(row.get(name, 0))) for name in HOSPITALS) for row in memberships
+        math.fsum(plan.noises[name].pure(width * abs(row.get(name, 0))) for name in HOSPITALS)
+        for row in memberships
     ]
 
 
@@ -80,7 +91,8 @@ def test_no_row_loses_more_than_is_promised(seed, prior):
     """Random weights: the exact loss of the worst row is what is guaranteed, and more with a tenth less noise."""
     rng = np.random.default_rng(seed)
     memberships = [
-        {name: float(rng.choice([0, 0, 1, -1, 2.5, 0.125])) for name in HOSPITALS} for _ in range(rng.integers(1, 7))
+        {name: float(rng.choice([0, 0, 1, -1, 2.5, 0.125])) for name in HOSPITALS}
+        for _ in range(rng.integers(1, 7))
     ]
     plan = by_hospital(batch(table(memberships), prior)).plan(pf.Pure(1.0))
     worst = max(losses(memberships, plan))
@@ -96,7 +108,8 @@ def test_many_kinds_of_rows_are_taken_together():
     """Where rows have too many kinds of weights, each sum pays for its largest one, which is never too little."""
     angles = np.linspace(0, np.pi / 2, 400)
     memberships = [
-        {"a": round(1024 * math.cos(angle)) / 1024, "b": round(1024 * math.sin(angle)) / 1024} for angle in angles
+        {"a": round(1024 * math.cos(angle)) / 1024, "b": round(1024 * math.sin(angle)) / 1024}
+        for angle in angles
     ]
     plan = by_hospital(batch(table(memberships))).plan(pf.Pure(1.0))
     assert max(losses(memberships, plan)) < 0.75
@@ -109,7 +122,8 @@ def test_gaussian_noise_adds_squares_of_one_rows_groups():
     memberships = [{"a": 1, "b": 1}, {"c": 1}, {"d": 1}]
     plan = by_hospital(batch(table(memberships))).plan(pf.Renyi(2, 1.0), noise=pf.Gaussian)
     moved = [
-        math.fsum((3 * row.get(name, 0) / plan.noises[name].scale) ** 2 for name in HOSPITALS) for row in memberships
+        math.fsum((3 * row.get(name, 0) / plan.noises[name].scale) ** 2 for name in HOSPITALS)
+        for row in memberships
     ]
     assert max(moved) == pytest.approx(1.0)
     assert max(moved) <= 1.0 + 1e-12
@@ -118,7 +132,9 @@ def test_gaussian_noise_adds_squares_of_one_rows_groups():
 def test_an_interval_and_a_plain_sum_beside_groups():
     """Any row is in the plain sum, at most one of two groups beside it."""
     memberships = [{"a": 1}, {"b": 1}]
-    asked = by_hospital(batch(table(memberships), domain=pf.Interval(0, 3))).private_sum("level", name="all")
+    asked = by_hospital(batch(table(memberships), domain=pf.Interval(0, 3))).private_sum(
+        "level", name="all"
+    )
     plan = asked.plan(pf.Pure(1.0))
     each = [3 / plan.noises["all"].scale + loss for loss in losses(memberships, plan)]
     assert 0.999 < max(each) <= 1.0
@@ -127,7 +143,13 @@ def test_an_interval_and_a_plain_sum_beside_groups():
 def test_rows_of_other_groups_than_were_planned_with_are_refused():
     """A row of two groups, where noise was made for rows of one: nothing is released."""
     of_first, of_second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    columns = {"at_a": of_first, "at_b": of_second, "at_c": np.zeros(2), "at_d": np.zeros(2), "level": np.array([1, 3])}
+    columns = {
+        "at_a": of_first,
+        "at_b": of_second,
+        "at_c": np.zeros(2),
+        "at_d": np.zeros(2),
+        "level": np.array([1, 3]),
+    }
     frame = pl.DataFrame([pl.Series(name, values) for name, values in columns.items()])
     plan = by_hospital(batch(frame)).plan(pf.Pure(1.0))
     assert plan.release().frame.height == 1
@@ -136,7 +158,9 @@ def test_rows_of_other_groups_than_were_planned_with_are_refused():
         plan.release()
     asked, weights = plan.request, plan.mechanism.noise.public.weights
     with pytest.raises(SourceError, match="other weights"):  # found when sums are read, too
-        weighted_tally(asked.engine, asked.selection, asked.measures, weights.grids, weights.together)
+        weighted_tally(
+            asked.engine, asked.selection, asked.measures, weights.grids, weights.together
+        )
 
 
 def test_kinds_of_rows_are_those_that_no_other_row_passes():

@@ -28,7 +28,9 @@ def frame():
 
 def scenario(prior=None):
     chosen = pf.MarkovChain(STAY) if prior is None else prior
-    return pf.Scenario(pf.Secret("on", domain=[0, 1]), chosen, order_by="hour", within="meter", public=["day"])
+    return pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), chosen, order_by="hour", within="meter", public=["day"]
+    )
 
 
 def batch(prior=None):
@@ -40,7 +42,9 @@ def test_one_sum_of_a_chain_is_what_calibration_says():
     laws = pf.laws(scenario(), pf.Statistic.total(HOURS))
     expected = pf.calibrate(laws, pf.Pure(1.0), bound=pf.Messages()).noise.scale
     for asked in (batch(), batch().group_by("day"), batch().group_by("day", "meter")):
-        found = asked.private_sum("on").plan(pf.Pure(1.0), bound=pf.Messages()).noises["on_sum"].scale
+        found = (
+            asked.private_sum("on").plan(pf.Pure(1.0), bound=pf.Messages()).noises["on_sum"].scale
+        )
         assert found == pytest.approx(expected, rel=1e-3)
         assert found >= expected * (1 - 1e-6)
 
@@ -48,24 +52,51 @@ def test_one_sum_of_a_chain_is_what_calibration_says():
 def test_rows_that_are_not_asked_about_stay_secret():
     """A filter leaves rows out of the answer, and their neighbours still reveal about them."""
     all_rows = batch().private_sum("on").plan(pf.Pure(1.0)).noises["on_sum"].scale
-    half = batch().filter(pl.col("hour") % 2 == 0).private_sum("on").plan(pf.Pure(1.0)).noises["on_sum"].scale
+    half = (
+        batch()
+        .filter(pl.col("hour") % 2 == 0)
+        .private_sum("on")
+        .plan(pf.Pure(1.0))
+        .noises["on_sum"]
+        .scale
+    )
     weights = (np.arange(HOURS) % 2 == 0).astype(float)
     laws = pf.laws(scenario(), pf.Statistic(weights))
-    assert half == pytest.approx(pf.calibrate(laws, pf.Pure(1.0), bound=pf.Messages()).noise.scale, rel=1e-3)
+    assert half == pytest.approx(
+        pf.calibrate(laws, pf.Pure(1.0), bound=pf.Messages()).noise.scale, rel=1e-3
+    )
     assert half < all_rows
 
 
 def test_a_summary_has_a_row_for_each_cell():
     """Every output of every group has its noise, expected error and interval, in the unit of the answer."""
-    plan = batch().group_by("day").private_sum("on").private_mean("on").private_variance("on").plan(pf.Pure(1.0))
+    plan = (
+        batch()
+        .group_by("day")
+        .private_sum("on")
+        .private_mean("on")
+        .private_variance("on")
+        .plan(pf.Pure(1.0))
+    )
     table = plan.summary()
-    columns = ["query", "group", "noise", "scale", "expected_error", "interval_95", "bound", "certainty"]
+    columns = [
+        "query",
+        "group",
+        "noise",
+        "scale",
+        "expected_error",
+        "interval_95",
+        "bound",
+        "certainty",
+    ]
     columns += ["same_noise_as", "correlated_with"]
     assert table.columns == columns
     assert table["group"].to_list() == ["day=0", "day=1"] * 3
     sums, means = (table.filter(pl.col("query") == f"on_{what}") for what in ("sum", "mean"))
     assert sums["expected_error"].to_list() == sums["scale"].to_list()
-    assert means["expected_error"].to_list() == pytest.approx([scale / (3 * 24) for scale in means["scale"]])
+    assert means["expected_error"].to_list() == pytest.approx(
+        [scale / (3 * 24) for scale in means["scale"]]
+    )
     assert table.filter(pl.col("query") == "on_variance")["expected_error"].null_count() == 2
     quantile = math.log(20) * sums["scale"][0]
     assert sums["interval_95"][0] == pytest.approx(quantile, rel=1e-3)
@@ -74,12 +105,16 @@ def test_a_summary_has_a_row_for_each_cell():
 def test_sums_and_means_share_their_noise():
     """A sum and a mean of one column come from one noisy sum, so they agree."""
     release = batch().group_by("day").private_sum("on").private_mean("on").release(epsilon=1.0)
-    assert release.frame["on_mean"].to_list() == pytest.approx((release.frame["on_sum"] / 72).to_list())
+    assert release.frame["on_mean"].to_list() == pytest.approx(
+        (release.frame["on_sum"] / 72).to_list()
+    )
 
 
 def test_shares_divide_the_budget():
     """A query with four times the share has a quarter of the noise, and together they keep the guarantee."""
-    asked = batch(pf.Independent()).private_sum("on", name="a").private_sum(pl.col("on") * 2, name="b")
+    asked = (
+        batch(pf.Independent()).private_sum("on", name="a").private_sum(pl.col("on") * 2, name="b")
+    )
     plan = asked.plan(pf.Pure(1.0), shares={"a": 4, "b": 1})
     first, second = plan.noises["a"].scale, plan.noises["b"].scale
     assert (first, second) == (pytest.approx(1.25, rel=1e-3), pytest.approx(10, rel=1e-3))
@@ -126,7 +161,9 @@ def test_group_privacy_is_that_of_whole_groups():
 def test_comparisons_name_every_bound():
     """Each bound has a row for each output, with its noise or the reason for none."""
     table = batch().private_sum("on").private_count(pl.col("on") == 1).plan(pf.Pure(1.0)).compare()
-    assert {"Messages()", "Quilt(approximate=False)", "Exact()", "group privacy"} <= set(table["bound"])
+    assert {"Messages()", "Quilt(approximate=False)", "Exact()", "group privacy"} <= set(
+        table["bound"]
+    )
     assert table.filter(pl.col("scale").is_null() & (pl.col("note") == "")).height == 0
     ordinary = pl.col("bound") == "differential privacy (rows independent)"
     assert table.filter(pl.col("times").is_not_null() & ~ordinary)["times"].min() >= 0.5
@@ -135,7 +172,13 @@ def test_comparisons_name_every_bound():
 
 def test_the_sentence_to_sign():
     """It says what is hidden, from whom, how well, on what it rests, and what is left if that is wrong."""
-    plan = batch().filter(pl.col("day") == 0).group_by("day").private_sum("on", name="load").plan(pf.Pure(1.0))
+    plan = (
+        batch()
+        .filter(pl.col("day") == 0)
+        .group_by("day")
+        .private_sum("on", name="load")
+        .plan(pf.Pure(1.0))
+    )
     text = plan.explain()
     scale = plan.noises["load"].scale
     group = at_most(24 / scale)
@@ -157,18 +200,28 @@ def test_nothing_assumed_is_nothing_wrong():
     """Without any prior there is none that could be wrong; groups are believed to be independent all the same."""
     text = batch(pf.AnyCorrelation()).private_sum("on").plan(pf.Pure(1.0)).explain()
     assert "nothing was assumed" not in text
-    assert "if the rows of one meter depend on each other in any way, the guarantee holds as it is" in text
-    assert "if rows of different meter depend on each other, nothing is guaranteed about that" in text
+    assert (
+        "if the rows of one meter depend on each other in any way, the guarantee holds as it is"
+        in text
+    )
+    assert (
+        "if rows of different meter depend on each other, nothing is guaranteed about that" in text
+    )
     whole = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation())
     text = pf.protect(frame(), whole).private_sum("on").plan(pf.Pure(1.0)).explain()
-    assert "nothing was assumed of how rows depend on each other, so that no such assumption can be wrong" in text
+    assert (
+        "nothing was assumed of how rows depend on each other, so that no such assumption can be wrong"
+        in text
+    )
     assert "rows of different" not in text
     presence = pf.Scenario(pf.Presence("meter", rows=3), pf.Independent(), public=["day"])
     words = pf.protect(frame(), presence).private_count().plan(pf.Pure(1.0)).explain()
     assert "at most 3 rows of each meter are read" in words
     assert "Known to everybody: 'meter'" not in words
     assert "the column 'meter' says in every row whose row it is" in words
-    assert "if rows of different meter depend on each other, nothing is guaranteed about that" in words
+    assert (
+        "if rows of different meter depend on each other, nothing is guaranteed about that" in words
+    )
 
 
 def test_numbers_of_a_promise_are_rounded_up():

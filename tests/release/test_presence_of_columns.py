@@ -17,7 +17,10 @@ QUERIES = {
     ),
     "a covariance": lambda batch: batch.private_covariance("hours", "wage"),
     "a covariance beside what it is made of": lambda batch: (
-        batch.private_covariance("hours", "wage").private_mean("wage").private_variance("hours").private_count()
+        batch.private_covariance("hours", "wage")
+        .private_mean("wage")
+        .private_variance("hours")
+        .private_count()
     ),
 }
 
@@ -30,7 +33,9 @@ def batch(frame, prior, rows=2):
 def world():
     """A table in which every possible row is there once, under a number of its own."""
     hours, wages = zip(*ROWS, strict=True)
-    return pl.DataFrame({"unit": range(len(ROWS)), "row": range(len(ROWS)), "hours": hours, "wage": wages})
+    return pl.DataFrame(
+        {"unit": range(len(ROWS)), "row": range(len(ROWS)), "hours": hours, "wage": wages}
+    )
 
 
 def added(asked, prior):
@@ -39,11 +44,15 @@ def added(asked, prior):
     measures = [one for one in request.measures if one is not None]
     tally = request.engine.tally(request.selection, measures)
     counted = iter(tally.sums.T)
-    return np.stack([tally.rows if one is None else next(counted) for one in request.measures], 1).astype(float)
+    return np.stack(
+        [tally.rows if one is None else next(counted) for one in request.measures], 1
+    ).astype(float)
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize("prior", [pf.Independent(), pf.AnyCorrelation()], ids=["independent", "any"])
+@pytest.mark.parametrize(
+    "prior", [pf.Independent(), pf.AnyCorrelation()], ids=["independent", "any"]
+)
 def test_no_unit_loses_more_than_is_promised(name, prior):
     """Two rows of any values, against none.
 
@@ -72,22 +81,35 @@ def test_a_mean_beside_its_sum_costs_one_of_them():
     wages = [{-3.0: 5, 12.0: 15, 99.0: 30, None: 5}[wage] for _, wage in ROWS]
     assert released["hours_mean"] == pytest.approx(np.mean(read), abs=1e-3)
     assert released["wage_mean"] == pytest.approx(np.mean(wages), abs=1e-3)
-    assert released["hours_wage_covariance"] == pytest.approx(np.cov(read, wages, ddof=0)[0, 1], abs=1e-2)
+    assert released["hours_wage_covariance"] == pytest.approx(
+        np.cov(read, wages, ddof=0)[0, 1], abs=1e-2
+    )
 
 
 def test_people_whose_age_and_hours_are_told_of(tables):
     """On real people: means, sums and the covariance by sex are near the truth, and most bars cover it."""
-    adult = pl.read_parquet(tables / "adult_train.parquet").rename(lambda name: name.replace("-", "_"))
-    adult = adult.with_row_index("person").with_columns(pl.col("age", "hours_per_week").cast(pl.Float64))
+    adult = pl.read_parquet(tables / "adult_train.parquet").rename(
+        lambda name: name.replace("-", "_")
+    )
+    adult = adult.with_row_index("person").with_columns(
+        pl.col("age", "hours_per_week").cast(pl.Float64)
+    )
     secret = pf.Presence(
-        "person", ["age", "hours_per_week"], [list(range(0, 100, 10)), list(range(0, 100, 10))], rows=1
+        "person",
+        ["age", "hours_per_week"],
+        [list(range(0, 100, 10)), list(range(0, 100, 10))],
+        rows=1,
     )
     keys = sorted(adult["sex"].unique())
-    asked = pf.protect(adult, pf.Scenario(secret, pf.Independent(), public=["sex"])).group_by("sex", keys=keys)
+    asked = pf.protect(adult, pf.Scenario(secret, pf.Independent(), public=["sex"])).group_by(
+        "sex", keys=keys
+    )
     asked = asked.private_mean("age", "age").private_sum("hours_per_week", "hours")
     asked = asked.private_covariance("age", "hours_per_week", "both").private_count(name="n")
     release = asked.release(epsilon=4.0)
-    nearest = [((pl.col(name) / 10 - 0.5).ceil() * 10).clip(0, 90) for name in ("age", "hours_per_week")]
+    nearest = [
+        ((pl.col(name) / 10 - 0.5).ceil() * 10).clip(0, 90) for name in ("age", "hours_per_week")
+    ]
     read = (
         adult.with_columns(nearest)
         .group_by("sex")

@@ -51,14 +51,24 @@ def group_of(domain):
 
 
 CASES = {
-    "one independent row": (scenario([0, 1, 2, 3], pf.Independent()), independent, (0, 3), pf.Pure(1.0)),
+    "one independent row": (
+        scenario([0, 1, 2, 3], pf.Independent()),
+        independent,
+        (0, 3),
+        pf.Pure(1.0),
+    ),
     "independent rows, approximate": (
         scenario([0, 1, 2, 3], pf.Independent()),
         independent,
         (0, 3),
         pf.Approx(1.0, 0.05),
     ),
-    "two rows that are always equal": (scenario([0, 1], pf.AnyCorrelation()), group_of([0, 1]), (0, 1), pf.Pure(0.5)),
+    "two rows that are always equal": (
+        scenario([0, 1], pf.AnyCorrelation()),
+        group_of([0, 1]),
+        (0, 1),
+        pf.Pure(0.5),
+    ),
     "a chain that stays": (
         scenario([0, 1], pf.MarkovChain(STAY)),
         lambda rng, state, count: worlds.draw_chain(rng, STAY, [0.5, 0.5], 4, count, 1, state),
@@ -84,7 +94,9 @@ def batch(case, worlds_of_state):
 def answers(case, state, scale, count, seed):
     _, draw, states, promise = CASES[case]
     data = draw(np.random.default_rng(seed + state), states[state], count)
-    return worlds.released(batch(case, data).private_sum("level"), scale, guarantee=promise, bound=tight(case))[:, 0]
+    return worlds.released(
+        batch(case, data).private_sum("level"), scale, guarantee=promise, bound=tight(case)
+    )[:, 0]
 
 
 def tight(case):
@@ -134,7 +146,11 @@ def random_world(rng):
     return transition, initial, part, asked
 
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)), *nightly(range(4, 12))]
+SEEDS = [
+    0,
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)),
+    *nightly(range(4, 12)),
+]
 
 
 @pytest.mark.slow
@@ -166,12 +182,19 @@ def directions_found(seed, turn, scale=1.0):
         found = (
             pf.protect(worlds.frame(data, part=part, asked=asked), scenario_of)
             .filter(pl.col("asked"))
-            .group_by("world", "part", keys=[(world, cell) for world in range(10_000) for cell in (0, 1)])
+            .group_by(
+                "world", "part", keys=[(world, cell) for world in range(10_000) for cell in (0, 1)]
+            )
             .private_sum("level")
             .private_count(pl.col("level") == 0)
             .private_histogram("level")
         )
         answers = worlds.released(found, scale, guarantee=pf.Pure(epsilon)).reshape(10_000, -1)
         both.append(np.concatenate([answers, answers @ ways.T], axis=1))
-    found = [worlds.evidence(first, second, epsilon) for first, second in zip(both[0].T, both[1].T, strict=True)]
-    return [number for number in found if number >= worlds.threshold() + 1]  # a dozen directions at once
+    found = [
+        worlds.evidence(first, second, epsilon)
+        for first, second in zip(both[0].T, both[1].T, strict=True)
+    ]
+    return [
+        number for number in found if number >= worlds.threshold() + 1
+    ]  # a dozen directions at once

@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pufferflow as pf
-from pufferflow.queries.engine_interface import BY_POSITION, Pattern, Patterns, PositionMode, Snapshot
+from pufferflow.queries.engine_interface import (
+    BY_POSITION,
+    Pattern,
+    Patterns,
+    PositionMode,
+    Snapshot,
+)
 from pufferflow.release.planning.public_metadata import digest_of_facts, digest_of_keys
 
 ORDERS = {
@@ -27,9 +33,16 @@ def digest(patterns, keys=None, order=BY_POSITION):
 
 def of_rows(rows, orders):
     """The digest of rows with a house, an hour and a day, and how many are selected."""
-    frame = pl.DataFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
+    frame = pl.DataFrame(
+        rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row"
+    )
     scenario = pf.Scenario(
-        pf.Secret("on", [0, 1]), pf.AnyCorrelation(), order_by="hour", start=0, within="house", public=["day"]
+        pf.Secret("on", [0, 1]),
+        pf.AnyCorrelation(),
+        order_by="hour",
+        start=0,
+        within="house",
+        public=["day"],
     )
     batch = pf.protect(frame.with_columns(on=0), scenario).filter(pl.col("day") < 2).group_by("day")
     found = batch.request.engine.patterns(batch.request.selection, scenario, orders)
@@ -58,10 +71,17 @@ def test_groups_that_look_alike_do_not_count(places, random, name):
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=12, unique=True), st.data())
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=12, unique=True),
+    st.data(),
+)
 def test_other_rows_have_another_digest_where_their_patterns_differ(places, data):
     """Two sets of rows share a digest exactly where the multiset of patterns without its counts is the same."""
-    other = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=12, unique=True))
+    other = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=12, unique=True
+        )
+    )
     rows = [[(house, hour, hour % 3) for house, hour in own] for own in (places, other)]
     same = len({placed(own) for own in rows}) == 1
     first, second = (of_rows(own, [BY_POSITION])[0] for own in rows)
@@ -72,9 +92,13 @@ def placed(rows):
     """What matters of rows where they stand: the first and last hour, and hours and days of each kind of house."""
     asked = {house for house, _, day in rows if day < 2}
     kinds = {
-        tuple(sorted((hour, day if day < 2 else None) for of, hour, day in rows if of == house)) for house in asked
+        tuple(sorted((hour, day if day < 2 else None) for of, hour, day in rows if of == house))
+        for house in asked
     }
-    named = frozenset(tuple((hour, None if day is None else _first(kind, day)) for hour, day in kind) for kind in kinds)
+    named = frozenset(
+        tuple((hour, None if day is None else _first(kind, day)) for hour, day in kind)
+        for kind in kinds
+    )
     hours = [hour for _, hour, _ in rows]
     return named, min(hours), max(hours)
 
@@ -85,7 +109,12 @@ def _first(kind, day):
 
 def pattern(cells, positions=None, counts=None, **options):
     many = np.ones(len(cells), dtype=np.int64) if counts is None else np.array(counts)
-    return Pattern(np.array(cells), many, None if positions is None else np.array(positions, dtype=float), **options)
+    return Pattern(
+        np.array(cells),
+        many,
+        None if positions is None else np.array(positions, dtype=float),
+        **options,
+    )
 
 
 FACTS = {
@@ -142,7 +171,9 @@ KEYS = {
     "truths": pl.Series([True, False, None]),
     "dates": pl.Series([dt.date(2026, 1, 1), None]),
     "times": pl.Series([dt.date(2026, 1, 1), None]).cast(pl.Datetime),
-    "times elsewhere": pl.Series([dt.date(2026, 1, 1), None]).cast(pl.Datetime).dt.replace_time_zone("Europe/Berlin"),
+    "times elsewhere": pl.Series([dt.date(2026, 1, 1), None])
+    .cast(pl.Datetime)
+    .dt.replace_time_zone("Europe/Berlin"),
     "decimals": pl.Series([Decimal("0.10")]),
     "bytes": pl.Series([b"ab", b"c", None]),
     "lists": pl.Series([[1], [None]]),
@@ -154,25 +185,38 @@ KEYS = {
 def test_keys_of_every_type():
     """Keys have a digest of their own for every name, type, value, null and order; chunks do not matter."""
     frames = [pl.DataFrame({"key": values}) for values in KEYS.values()]
-    frames += [pl.DataFrame({"other": KEYS["numbers"]}), pl.DataFrame({"key": KEYS["numbers"].reverse()})]
+    frames += [
+        pl.DataFrame({"other": KEYS["numbers"]}),
+        pl.DataFrame({"key": KEYS["numbers"].reverse()}),
+    ]
     seen = [digest(FACTS["one row"], frame) for frame in frames]
-    same = [pair for pair in itertools.combinations(range(len(frames)), 2) if seen[pair[0]] == seen[pair[1]]]
+    same = [
+        pair
+        for pair in itertools.combinations(range(len(frames)), 2)
+        if seen[pair[0]] == seen[pair[1]]
+    ]
     assert same == []
     for frame, known in zip(frames, seen, strict=True):
-        parts = pl.concat([frame[place : place + 1] for place in range(len(frame))] or [frame], rechunk=False)
+        parts = pl.concat(
+            [frame[place : place + 1] for place in range(len(frame))] or [frame], rechunk=False
+        )
         assert digest(FACTS["one row"], parts) == known
 
 
 def test_keys_are_those_that_the_answer_would_have():
     """The keys that are compared are those of a release, in its order."""
-    scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.AnyCorrelation(), within="house", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("on", [0, 1]), pf.AnyCorrelation(), within="house", public=["day"]
+    )
     frame = pl.DataFrame({"house": [1, 2, 3], "day": ["b", None, "a"], "on": 0})
     batch = pf.protect(frame, scenario).group_by("day").private_sum("on")
     keys = batch.request.engine.tally(batch.request.selection).keys
     assert keys.equals(batch.release(epsilon=1.0).frame.select("day"))
 
 
-@pytest.mark.parametrize("name", ["rows.csv", "a, b.csv", "a].csv", "a\nb.csv", "a,b.csv", "naïve.csv"])
+@pytest.mark.parametrize(
+    "name", ["rows.csv", "a, b.csv", "a].csv", "a\nb.csv", "a,b.csv", "naïve.csv"]
+)
 def test_files_are_never_taken_for_others(name, tmp_path, monkeypatch):
     """A frame holds still only if the versions of all its files are known; odd names are read as what they are."""
     monkeypatch.setattr("pufferflow.queries.engine_interface.SETTLED", 0)
@@ -215,7 +259,9 @@ QUERIES = {
     "sum": lambda batch: batch.group_by("day").private_sum("level"),
     "listed days": lambda batch: batch.group_by("day", keys=[0, 1, 2]).private_mean("level"),
     "price": lambda batch: batch.group_by("day").private_sum(pl.col("level") * pl.col("price")),
-    "bounds": lambda batch: batch.group_by("day").private_sum("level", bounds={0: (0, 1), 1: (0, 2), 2: (0, 2)}),
+    "bounds": lambda batch: batch.group_by("day").private_sum(
+        "level", bounds={0: (0, 1), 1: (0, 2), 2: (0, 2)}
+    ),
 }
 NAMES = {
     ("independent", "sum"): "2:27e305fec958",
@@ -242,7 +288,12 @@ NAMES = {
 def test_plans_have_the_names_that_older_ledgers_keep(prior, queries):
     """The name of a plan, of which its public facts are a part, stays what it was: a stored release is found by it."""
     scenario = pf.Scenario(
-        pf.Secret("level", [0, 1, 2]), PRIORS[prior], order_by="hour", start=0, within="house", public=["day", "price"]
+        pf.Secret("level", [0, 1, 2]),
+        PRIORS[prior],
+        order_by="hour",
+        start=0,
+        within="house",
+        public=["day", "price"],
     )
     plan = QUERIES[queries](pf.protect(ROWS, scenario)).plan(pf.Pure(1.0))
     assert plan.name.startswith(NAMES[prior, queries])

@@ -16,7 +16,9 @@ OPEN = pf.Bins([1, 5], values=[0, 3, 10])
 
 def plan(domain, dtype=pl.Float64, ask=lambda batch: batch.private_sum("x"), **options):
     """A plan of one column of a dtype, none of whose rows anybody has seen."""
-    scenario = pf.Scenario(pf.Secret("x", domain=domain, **options), pf.Independent(), public=["key"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=domain, **options), pf.Independent(), public=["key"]
+    )
     frame = pl.LazyFrame(schema={"key": pl.Int64, "x": dtype})
     return ask(pf.protect(frame, scenario)).plan(pf.Pure(1.0))
 
@@ -24,7 +26,11 @@ def plan(domain, dtype=pl.Float64, ask=lambda batch: batch.private_sum("x"), **o
 def reading(domain, dtype=pl.Float64, **options):
     """What is said of a sum, or of a count of labels."""
     counted = isinstance(domain, list) and isinstance(domain[0], str)
-    ask = (lambda batch: batch.private_histogram("x", "x_sum")) if counted else (lambda batch: batch.private_sum("x"))
+    ask = (
+        (lambda batch: batch.private_histogram("x", "x_sum"))
+        if counted
+        else (lambda batch: batch.private_sum("x"))
+    )
     (line,) = plan(domain, dtype, ask, **options).value_handling()
     name, _, words = line.partition(": ")
     assert name == "x_sum"
@@ -90,8 +96,13 @@ def test_each_query_has_a_line():
         ),
     )
     lines = asked.value_handling()
-    assert [line.partition(":")[0] for line in lines] == [query.name for query in asked.request.queries]
-    off = [line.partition("beyond as the class next to them")[2].partition(", without")[0] for line in lines]
+    assert [line.partition(":")[0] for line in lines] == [
+        query.name for query in asked.request.queries
+    ]
+    off = [
+        line.partition("beyond as the class next to them")[2].partition(", without")[0]
+        for line in lines
+    ]
     every = "; every value behind it may be off by up to 2"
     assert off[:4] == [
         "; it may be off by up to 2 for each row",
@@ -119,10 +130,19 @@ def test_sentence_certificate_and_pages_say_it(tmp_path):
     words = f"x_sum: null and NaN in 'x' count as 0; {ENDS}"
     note = "null and NaN in 'x' count as 0, since missing= was left out"
     bars = "about the noise alone, and about the answer of values as they are read"
-    assert asked.value_handling() == asked.certificate.readings == asked.evidence().readings == (words,)
+    assert (
+        asked.value_handling()
+        == asked.certificate.readings
+        == asked.evidence().readings
+        == (words,)
+    )
     assert note in asked.certificate.notes
     release = asked.release()
-    texts = [asked.explain(), str(release.certificate), asked.report(tmp_path / "plan.html").read_text("utf-8")]
+    texts = [
+        asked.explain(),
+        str(release.certificate),
+        asked.report(tmp_path / "plan.html").read_text("utf-8"),
+    ]
     texts += [release.page(asked.evidence()), release.page()]
     for text in texts:
         plain = text.replace("&#39;", "'")
@@ -158,14 +178,24 @@ def test_what_was_chosen(kind):
     make = SECRETS[kind]
     prior = pf.Independent()
     if kind == "derived":
-        prior = pf.Table(pl.DataFrame({"d": [0, 0, 1, 1], "x": [3, 4, 3, 4], "probability": [0.3, 0.2, 0.2, 0.3]}))
+        prior = pf.Table(
+            pl.DataFrame(
+                {"d": [0, 0, 1, 1], "x": [3, 4, 3, 4], "probability": [0.3, 0.2, 0.2, 0.3]}
+            )
+        )
 
     def said(secret, *, restored=False):
-        scenario = pf.Scenario(secret, prior, order_by="key" if kind == "initial" else None, public=["key"])
+        scenario = pf.Scenario(
+            secret, prior, order_by="key" if kind == "initial" else None, public=["key"]
+        )
         scenario = pf.Scenario.from_json(scenario.to_json()) if restored else scenario
-        made = pf.protect(pl.LazyFrame(schema={"key": pl.Int64, "x": pl.Int8}), scenario).private_sum("x")
+        made = pf.protect(
+            pl.LazyFrame(schema={"key": pl.Int64, "x": pl.Int8}), scenario
+        ).private_sum("x")
         made = made.plan(pf.Pure(1.0))
-        return made.value_handling()[0], [note for note in made.certificate.notes if "missing=" in note]
+        return made.value_handling()[0], [
+            note for note in made.certificate.notes if "missing=" in note
+        ]
 
     assert make(missing=4).missing == 4
     assert "null in 'x' counts as 4, as missing= says;" in said(make(missing=4))[0]
@@ -183,7 +213,8 @@ def test_what_was_chosen(kind):
 def test_choosing_the_first_value_changes_no_fingerprint():
     """Scenarios that read alike are alike, whether or not somebody chose so; ledgers know them by their old names."""
     chosen, left_out = (
-        pf.Scenario(pf.Secret("x", domain=[3, 4], **options), pf.Independent()) for options in ({"missing": 3}, {})
+        pf.Scenario(pf.Secret("x", domain=[3, 4], **options), pf.Independent())
+        for options in ({"missing": 3}, {})
     )
     assert chosen.fingerprint == left_out.fingerprint == "pf1-8578b83a04d8d6630e93b4b9f4ffd7f0"
     assert chosen == left_out
@@ -200,17 +231,32 @@ def test_missing_without_a_column_is_refused():
 
 def test_columns_that_only_a_prior_knows():
     """Their missing values count as their first value, which is said."""
-    table = pf.Table(pl.DataFrame({"d": [0, 0, 1, 1], "y": [5, 6, 5, 6], "probability": [0.3, 0.2, 0.2, 0.3]}))
+    table = pf.Table(
+        pl.DataFrame({"d": [0, 0, 1, 1], "y": [5, 6, 5, 6], "probability": [0.3, 0.2, 0.2, 0.3]})
+    )
     scenario = pf.Scenario(pf.Derived("d"), table)
-    made = pf.protect(pl.LazyFrame(schema={"y": pl.Int64}), scenario).private_sum("y").plan(pf.Pure(1.0))
-    assert made.value_handling() == ("y_sum: null in 'y' counts as 5; numbers below 5 as 5, numbers above 6 as 6",)
-    assert "null in 'y' counts as 5, its first value, since the secret names no other" in made.certificate.notes
+    made = (
+        pf.protect(pl.LazyFrame(schema={"y": pl.Int64}), scenario)
+        .private_sum("y")
+        .plan(pf.Pure(1.0))
+    )
+    assert made.value_handling() == (
+        "y_sum: null in 'y' counts as 5; numbers below 5 as 5, numbers above 6 as 6",
+    )
+    assert (
+        "null in 'y' counts as 5, its first value, since the secret names no other"
+        in made.certificate.notes
+    )
 
 
 def test_rows_are_counted_whatever_they_hold():
     """A count of rows reads no values."""
     scenario = pf.Scenario(pf.Presence("key", rows=1), pf.Independent())
-    made = pf.protect(pl.LazyFrame(schema={"key": pl.Int64}), scenario).private_count().plan(pf.Pure(1.0))
+    made = (
+        pf.protect(pl.LazyFrame(schema={"key": pl.Int64}), scenario)
+        .private_count()
+        .plan(pf.Pure(1.0))
+    )
     assert made.value_handling() == ("count: every row counts, whatever its values",)
     assert not any("missing" in note for note in made.certificate.notes)
 
@@ -229,7 +275,9 @@ def test_certificates_of_older_releases_have_no_readings():
 def test_lists_are_written_out():
     """Which values a question or a filter lists stands in the sentence and in the certificate."""
     frame = pl.DataFrame({"school": ["GP", "MS", "GP"], "g3": [10, 11, 3]})
-    scenario = pf.Scenario(pf.Secret("g3", domain=list(range(21))), pf.Independent(), public=["school"])
+    scenario = pf.Scenario(
+        pf.Secret("g3", domain=list(range(21))), pf.Independent(), public=["school"]
+    )
     batch = pf.protect(frame, scenario).filter(pl.col("school").is_in(["MS"]))
     plan = batch.private_count(pl.col("g3").is_in([10, 11])).plan(pf.Pure(1.0))
     assert "the number of rows with g3.is_in([10, 11])" in plan.explain()
@@ -241,8 +289,12 @@ def test_lists_are_written_out():
 def test_rows_of_one_belief_do_not_contradict_it():
     """Without groups the scenario says nothing that its prior denies."""
     secret = pf.Secret("g3", domain=[0, 1])
-    assert "none is assumed to be independent" not in pf.Scenario(secret, pf.Independent()).describe()
-    assert "none is assumed to be independent" in pf.Scenario(secret, pf.AnyCorrelation()).describe()
+    assert (
+        "none is assumed to be independent" not in pf.Scenario(secret, pf.Independent()).describe()
+    )
+    assert (
+        "none is assumed to be independent" in pf.Scenario(secret, pf.AnyCorrelation()).describe()
+    )
 
 
 def test_a_group_without_rows_is_said_before_anything_is_paid():
@@ -258,4 +310,6 @@ def test_numbers_are_no_keys_of_texts():
     """Keys of another kind than the column are refused, not turned into texts that no row has."""
     scenario = pf.Scenario(pf.Secret("g3", domain=[0, 1]), pf.Independent(), public=["school"])
     with pytest.raises(pf.UsageError, match="are Int64, and some are no String"):
-        pf.protect(pl.DataFrame({"school": ["1"], "g3": [1]}), scenario).group_by("school", keys=[1, 2])
+        pf.protect(pl.DataFrame({"school": ["1"], "g3": [1]}), scenario).group_by(
+            "school", keys=[1, 2]
+        )

@@ -17,7 +17,12 @@ ROWS = pl.DataFrame(
 ON = pf.Secret("on", domain=[0, 1])
 CHAIN = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
 CLASSES = pf.LatentClass([0.5, 0.5], rows=[[0.8, 0.2], [0.3, 0.7]])
-TIED = {"chain": CHAIN, "classes": CLASSES, "any correlation": pf.AnyCorrelation(), "both": [CLASSES, CHAIN]}
+TIED = {
+    "chain": CHAIN,
+    "classes": CLASSES,
+    "any correlation": pf.AnyCorrelation(),
+    "both": [CLASSES, CHAIN],
+}
 BATCHES = {
     "all rows": lambda batch: batch,
     "days of the rows": lambda batch: batch.group_by("day"),
@@ -41,7 +46,15 @@ def reads(monkeypatch):
 
         return read
 
-    for name in ("collect", "collect_async", "collect_batches", "sink_parquet", "sink_csv", "sink_ipc", "sink_ndjson"):
+    for name in (
+        "collect",
+        "collect_async",
+        "collect_batches",
+        "sink_parquet",
+        "sink_csv",
+        "sink_ipc",
+        "sink_ndjson",
+    ):
         monkeypatch.setattr(pl.LazyFrame, name, watched(name))
     return runs
 

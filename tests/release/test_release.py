@@ -23,7 +23,10 @@ SHARP = 1e9
 
 def levels(values, dtype=None, keys=None):
     return pl.DataFrame(
-        {"key": keys or [1] * len(values), "level": pl.Series("level", values, dtype=dtype, strict=False)}
+        {
+            "key": keys or [1] * len(values),
+            "level": pl.Series("level", values, dtype=dtype, strict=False),
+        }
     )
 
 
@@ -145,7 +148,13 @@ KEYS = {
     "whole numbers": ([3, 1, 2], None),
     "texts": (["b", "a", "ü\u2603"], None),
     "dates": ([date(2026, 1, 2), date(2026, 1, 1), None], None),
-    "times": ([datetime.fromisoformat(text) for text in ("2026-01-01T05:00", "2026-01-01T04:00", "2025-01-01")], None),
+    "times": (
+        [
+            datetime.fromisoformat(text)
+            for text in ("2026-01-01T05:00", "2026-01-01T04:00", "2025-01-01")
+        ],
+        None,
+    ),
     "booleans": ([True, False, None], None),
     "decimals": ([Decimal("1.5"), Decimal(-2), None], pl.Decimal(10, 1)),
     "categories": (["b", "a", None], pl.Categorical),
@@ -163,18 +172,30 @@ def test_keys_of_any_type(name):
     found = batch.group_by("key").private_sum("level").release(epsilon=SHARP).frame
     assert found.schema["key"] == (pl.String if dtype == pl.Categorical else keys.dtype)
     assert found.height == 3
-    expected = frame.with_columns(pl.col("key").cast(pl.String) if dtype == pl.Categorical else pl.col("key"))
+    expected = frame.with_columns(
+        pl.col("key").cast(pl.String) if dtype == pl.Categorical else pl.col("key")
+    )
     assert found["level_sum"].to_list() == pytest.approx(
         expected.sort("key", nulls_last=False)["level"].to_list(), abs=1e-6
     )
-    given = batch.group_by("key", keys=pl.DataFrame({"key": keys})).private_sum("level").release(epsilon=SHARP).frame
+    given = (
+        batch.group_by("key", keys=pl.DataFrame({"key": keys}))
+        .private_sum("level")
+        .release(epsilon=SHARP)
+        .frame
+    )
     assert given["level_sum"].to_list() == pytest.approx([1, 2, 3], abs=1e-6)
 
 
 def test_empty_groups_are_noisy():
     """A key without rows has a noisy answer like any other: no gap, no infinity, and never the same number twice."""
     batch = pf.protect(levels([1, 2]), LEVELS).group_by("key", keys=[1, 7, 8])
-    found = batch.private_sum("level").private_mean("level").private_variance("level").private_quantile("level", 0.5)
+    found = (
+        batch.private_sum("level")
+        .private_mean("level")
+        .private_variance("level")
+        .private_quantile("level", 0.5)
+    )
     frame = found.release(epsilon=1.0).frame
     assert frame["key"].to_list() == [1, 7, 8]
     assert np.isfinite(frame.drop("key").to_numpy()).all()
@@ -189,7 +210,10 @@ def test_empty_frames():
     grouped = pf.protect(empty, LEVELS).group_by("key").private_sum("level").release(epsilon=1.0)
     assert grouped.frame.shape == (0, 2)
     chain = pf.Scenario(
-        pf.Secret("level", domain=[0, 1]), pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), order_by="key", step=1
+        pf.Secret("level", domain=[0, 1]),
+        pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]),
+        order_by="key",
+        step=1,
     )
     assert pf.protect(empty, chain).private_sum("level").release(epsilon=1.0).frame.height == 1
 
@@ -298,7 +322,13 @@ def test_nobody_is_counting():
 def test_certificates_and_releases_are_stored(tmp_path):
     """A release written to a folder is read back with the same numbers, bars and certificate."""
     frame = levels([1, 2, 3], keys=[1, 1, 2])
-    release = pf.protect(frame, LEVELS).group_by("key").private_sum("level").private_mean("level").release(epsilon=1.0)
+    release = (
+        pf.protect(frame, LEVELS)
+        .group_by("key")
+        .private_sum("level")
+        .private_mean("level")
+        .release(epsilon=1.0)
+    )
     back = pf.Release.read(release.write_parquet(tmp_path / "monday"))
     assert back.frame.equals(release.frame)
     assert back.intervals.equals(release.intervals)
@@ -319,9 +349,13 @@ def test_the_engine_runs_once(monkeypatch):
     runs = []
     collect, private = polars_engine.collect, polars_engine.PRIVATE
     monkeypatch.setattr(
-        polars_engine, "collect", lambda frame, what: (runs.append(1 if what == private else 2), collect(frame))[1]
+        polars_engine,
+        "collect",
+        lambda frame, what: (runs.append(1 if what == private else 2), collect(frame))[1],
     )
-    plan = pf.protect(levels([1, 2]), LEVELS).group_by("key").private_sum("level").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(levels([1, 2]), LEVELS).group_by("key").private_sum("level").plan(pf.Pure(1.0))
+    )
     assert runs == []
     plan.release()
     assert runs == [1]

@@ -20,7 +20,9 @@ TURNS = [[0.0, 1.0], [1.0, 0.0]]
 """A row tells all of the next: two neighbours add up to 1, and an even number of rows always to the same sum."""
 ABSORBING = [[0.9, 0.1], [0.0, 1.0]]
 HOURS = 6
-rows = pl.DataFrame({"unit": [1] * HOURS + [2] * HOURS, "hour": [*range(HOURS)] * 2, "day": [0, 0, 0, 1, 1, 1] * 2})
+rows = pl.DataFrame(
+    {"unit": [1] * HOURS + [2] * HOURS, "hour": [*range(HOURS)] * 2, "day": [0, 0, 0, 1, 1, 1] * 2}
+)
 LEVEL = pl.Series("level", [0, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1])
 LABELS = [0, 1]
 _STEP = 1e-4
@@ -38,19 +40,33 @@ BELIEFS = {
     "rows that take turns": chain(LABELS, TURNS),
     "opposites": chain(LABELS, [[0.3, 0.7], [0.7, 0.3]]),
     "a state that is never left": chain(LABELS, ABSORBING, initial=[1.0, 0.0]),
-    "a state that is only passed": chain([0, 1, 2], three_states([0.5, 0.5, 0.0]), initial=[1.0, 0.0, 0.0]),
+    "a state that is only passed": chain(
+        [0, 1, 2], three_states([0.5, 0.5, 0.0]), initial=[1.0, 0.0, 0.0]
+    ),
     "phases with one state each": chain(LABELS, [[[0.0, 1.0]] * 2, [[1.0, 0.0]] * 2], period=2),
     "a class of chains": (
         pf.Secret("level", LABELS),
         pf.MarkovChain.between([[0.1, 0.7], [0.7, 0.1]], [[0.3, 0.9], [0.9, 0.3]]),
     ),
-    "a hidden class": (pf.Secret("level", LABELS), pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])),
+    "a hidden class": (
+        pf.Secret("level", LABELS),
+        pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]),
+    ),
     "a table": (
         pf.Secret("level", LABELS),
-        pf.Table({"ill": ["n", "n", "y", "y"], "level": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.1, 0.4]}),
+        pf.Table(
+            {
+                "ill": ["n", "n", "y", "y"],
+                "level": [0, 1, 0, 1],
+                "probability": [0.4, 0.1, 0.1, 0.4],
+            }
+        ),
     ),
     "opposite numbers": (pf.Secret("level", pf.Interval(0, 2)), pf.GaussianPrior(pf.AR1(-0.9))),
-    "numbers that hardly depend": (pf.Secret("level", pf.Interval(0, 2)), pf.GaussianPrior(pf.Exchangeable(0.1))),
+    "numbers that hardly depend": (
+        pf.Secret("level", pf.Interval(0, 2)),
+        pf.GaussianPrior(pf.Exchangeable(0.1)),
+    ),
     "weak dependence": (pf.Secret("level", pf.Interval(0, 2)), pf.WeaklyDependent(0.0)),
     "independent rows": (pf.Secret("level", LABELS), pf.Independent()),
     "any correlation": (pf.Secret("level", LABELS), pf.AnyCorrelation()),
@@ -96,8 +112,14 @@ def movements(belief, asked):
     plan = plan_of(belief, asked, "pure", bound=pf.Group())
     secret = plan.request.scenario.secret
     points = secret.domain.points if secret.domain.finite else (0.0, 0.7, 2.0)
-    pairs = itertools.pairwise(points) if secret.pairs == "adjacent" else itertools.combinations(points, 2)
-    changes = [(row, *pair) for pair in pairs for row in range(HOURS)]  # the units are indistinguishable
+    pairs = (
+        itertools.pairwise(points)
+        if secret.pairs == "adjacent"
+        else itertools.combinations(points, 2)
+    )
+    changes = [
+        (row, *pair) for pair in pairs for row in range(HOURS)
+    ]  # the units are indistinguishable
     return np.array([exact_sums(plan, row, a) - exact_sums(plan, row, b) for row, a, b in changes])
 
 
@@ -116,7 +138,10 @@ def loss_of_one_row(plan, belief, asked):
     scales, moved = independent(plan, movements(belief, asked))
     assert ((scales > 0) | (moved == 0).all(axis=(0, 1))).all()
     flat = (moved / np.where(scales > 0, scales, 1.0)).reshape(len(moved), -1)
-    return max(_over(plan.calibration.noise.at(1.0), plan.guarantee, one) for one in np.unique(flat, axis=0))
+    return max(
+        _over(plan.calibration.noise.at(1.0), plan.guarantee, one)
+        for one in np.unique(flat, axis=0)
+    )
 
 
 def independent(plan, moved):
@@ -147,7 +172,9 @@ def delta_of_laplace(moved, epsilon):
     for shift in moved[moved > 0]:
         middle = (np.arange(4000) + 0.5) / 4000 * shift
         own = np.concatenate([[shift], shift - 2 * middle, [-shift]])
-        weights = np.concatenate([[0.5], 0.5 * np.exp(-middle) * shift / 4000, [0.5 * np.exp(-shift)]])
+        weights = np.concatenate(
+            [[0.5], 0.5 * np.exp(-middle) * shift / 4000, [0.5 * np.exp(-shift)]]
+        )
         losses = (losses[:, None] + own[None]).ravel()
         places = np.floor(losses / _STEP).astype(int)
         masses = np.bincount(places - places.min(), (masses[:, None] * weights[None]).ravel())
@@ -210,7 +237,9 @@ def test_the_check_finds_noise_without_a_floor(belief, monkeypatch):
 
 def test_the_floor_is_what_independent_rows_need():
     """Where a prior needs no noise, the scale is that of the same batch under pf.Independent(), for every sum."""
-    scenario = pf.Scenario(pf.Secret("level", LABELS), pf.Independent(), order_by="hour", within="unit", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("level", LABELS), pf.Independent(), order_by="hour", within="unit", public=["day"]
+    )
     batch = pf.protect(rows.with_columns(LEVEL), scenario)
     for asked in ("a sum", "a variance and a square"):
         alone = ASKED[asked](batch).plan(pf.Pure(0.5))
@@ -227,7 +256,11 @@ def test_lowering_the_floor_is_said():
     assert "for one row alone it keeps Pure(epsilon=" in note
     assert note in plan.explain()
     assert plan.certificate.ordinary == plan.ordinary
-    row = plan.compare().filter(pl.col("bound") == "differential privacy (rows independent)").row(0, named=True)
+    row = (
+        plan.compare()
+        .filter(pl.col("bound") == "differential privacy (rows independent)")
+        .row(0, named=True)
+    )
     assert row["scale"] == pytest.approx(2.0)
 
 
@@ -238,14 +271,21 @@ def test_what_one_row_keeps_is_said():
     assert plan.ordinary.epsilon == pytest.approx(0.5 / HOURS, rel=1e-9)
     too = "One row alone: ordinary differential privacy too, if everything but one row is known: epsilon 0.0833334"
     assert too in plan.explain()
-    row = plan.compare().filter(pl.col("bound") == "differential privacy (rows independent)").row(0, named=True)
+    row = (
+        plan.compare()
+        .filter(pl.col("bound") == "differential privacy (rows independent)")
+        .row(0, named=True)
+    )
     assert (row["scale"], row["note"]) == (pytest.approx(2.0), "would keep epsilon 3 here")
     assert ("one row", f"differential privacy too: {plan.ordinary!r}") in plan.certificate.rows()
 
 
 def test_pairs_that_are_not_all_are_named():
     """Where only neighbouring values must be indistinguishable, ordinary privacy is claimed for these alone."""
-    assert "over the pairs of values above and no others" in plan_of("neighbouring values", "a sum", "pure").explain()
+    assert (
+        "over the pairs of values above and no others"
+        in plan_of("neighbouring values", "a sum", "pure").explain()
+    )
 
 
 def test_row_privacy_is_true_or_false():
@@ -257,14 +297,19 @@ def test_row_privacy_is_true_or_false():
 def first_value(initial, **options):
     frame = pl.DataFrame({"hour": range(180), "level": [0, 1] * 90})
     prior = pf.MarkovChain([[0.6, 0.4], [0.3, 0.7]], initial=initial)
-    return pf.protect(frame, pf.Scenario(pf.Initial("level", LABELS), prior, order_by="hour", start=0, **options))
+    return pf.protect(
+        frame, pf.Scenario(pf.Initial("level", LABELS), prior, order_by="hour", start=0, **options)
+    )
 
 
 @pytest.mark.slow
 def test_first_values_have_a_floor_where_they_are_asked_about():
     """pf.Initial is ordinarily private for first rows, and claims nothing where none is among the rows."""
     batch = first_value([0.5, 0.5])
-    first, later = batch.private_sum("level"), batch.filter(pl.col("hour") >= 170).private_sum("level")
+    first, later = (
+        batch.private_sum("level"),
+        batch.filter(pl.col("hour") >= 170).private_sum("level"),
+    )
     assert first.plan(pf.Pure(1.0)).ordinary.epsilon <= 1.0
     assert "the first row of a sequence" in first.plan(pf.Pure(1.0)).explain()
     plan = later.plan(pf.Pure(1.0))
@@ -324,7 +369,10 @@ def test_noise_whose_losses_may_rise_again_has_the_floor_too(promise, noise, hou
     if kind is not None:
         weight = plan.mechanism.noise.weights.item()
         drawn = plan.noises["level_sum"]
-        assert pf.loss(plan.mechanism.noise.laws, drawn.at(drawn.scale * weight), kind) <= promise.epsilon
+        assert (
+            pf.loss(plan.mechanism.noise.laws, drawn.at(drawn.scale * weight), kind)
+            <= promise.epsilon
+        )
 
 
 @pytest.mark.parametrize(
@@ -335,7 +383,9 @@ def test_first_values_keep_one_family(promise, stay):
     """Whatever is forgotten by then: an account that began with a family can count every later day."""
     prior = pf.MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
     scenario = pf.Scenario(pf.Initial("level", [0, 1]), prior, order_by="hour", start=0)
-    frames = (pl.DataFrame({"hour": range(hour, hour + 4), "level": [0] * 4}) for hour in (0, 4, 40, 400))
+    frames = (
+        pl.DataFrame({"hour": range(hour, hour + 4), "level": [0] * 4}) for hour in (0, 4, 40, 400)
+    )
     plans = [pf.protect(frame, scenario).private_sum("level").plan(promise) for frame in frames]
     assert {type(plan.noises["level_sum"]) for plan in plans} == {pf.Laplace}
 
@@ -346,7 +396,9 @@ def test_units_and_derived_secrets_claim_no_row():
     plan = pf.protect(rows.with_columns(LEVEL), presence).private_sum("level").plan(pf.Pure(1.0))
     assert plan.ordinary is None
     assert "too" not in plan.explain().split("One row alone: ")[1].split("\n")[0]
-    table = pf.Table({"ill": ["n", "n", "y", "y"], "level": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.1, 0.4]})
+    table = pf.Table(
+        {"ill": ["n", "n", "y", "y"], "level": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.1, 0.4]}
+    )
     derived = pf.Scenario(pf.Derived("ill", column="level", domain=[0, 1]), table)
     plan = pf.protect(rows.with_columns(LEVEL), derived).private_sum("level").plan(pf.Pure(1.0))
     assert plan.ordinary is None
@@ -365,5 +417,8 @@ def test_presence_has_no_floor_to_lower():
 def test_less_than_promised_is_not_called_differential_privacy_too():
     """If one row alone keeps less than the guarantee, the sentence says so in these words."""
     text = plan_of("rows that take turns", "a sum", "pure", row_privacy=False).explain()
-    assert "One row alone: less than is guaranteed, if everything but one row is known" in text.replace(";", ",")
+    assert (
+        "One row alone: less than is guaranteed, if everything but one row is known"
+        in text.replace(";", ",")
+    )
     assert "privacy too" not in text

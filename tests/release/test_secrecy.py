@@ -11,7 +11,9 @@ from thinned import thinned
 
 import pufferflow as pf
 
-PUBLIC = pl.DataFrame({"meter": [1] * 6 + [2] * 6, "hour": list(range(6)) * 2, "day": [0, 0, 0, 1, 1, 1] * 2})
+PUBLIC = pl.DataFrame(
+    {"meter": [1] * 6 + [2] * 6, "hour": list(range(6)) * 2, "day": [0, 0, 0, 1, 1, 1] * 2}
+)
 DATA = {
     "quiet": [0.0] * 12,
     "loud": [3.0] * 12,
@@ -34,7 +36,11 @@ def seen(prior, values, monkeypatch, caplog, capfd):
         return collect(self, *args, **options)
 
     scenario = pf.Scenario(
-        pf.Secret("level", domain=[0, 1, 2, 3]), PRIORS[prior], order_by="hour", within="meter", public=["day"]
+        pf.Secret("level", domain=[0, 1, 2, 3]),
+        PRIORS[prior],
+        order_by="hour",
+        within="meter",
+        public=["day"],
     )
     frame = PUBLIC.with_columns(pl.Series("level", values, dtype=pl.Float64, strict=False))
     with monkeypatch.context() as patch, caplog.at_level(logging.DEBUG):
@@ -85,7 +91,11 @@ def test_answers_are_on_a_grid_that_knows_no_data():
 def test_numbers_differ_between_releases():
     """Noise is drawn anew for every release."""
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.Independent())
-    plan = pf.protect(pl.DataFrame({"level": [0, 1]}), scenario).private_sum("level").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(pl.DataFrame({"level": [0, 1]}), scenario)
+        .private_sum("level")
+        .plan(pf.Pure(1.0))
+    )
     assert len({plan.release().frame["level_sum"][0] for _ in range(20)}) > 15
 
 
@@ -94,18 +104,26 @@ def test_error_bars_hold_what_they_say():
     rng = np.random.default_rng(2)
     worlds, rows = 2000, 60
     values = rng.integers(0, 4, (worlds, rows))
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["world"])
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["world"]
+    )
     frame = pl.DataFrame({"world": np.repeat(np.arange(worlds), rows), "level": values.ravel()})
     batch = pf.protect(frame, scenario).group_by("world")
     batch = batch.private_sum("level").private_mean("level").private_variance("level")
-    truth = {"level_sum": values.sum(axis=1), "level_mean": values.mean(axis=1), "level_variance": values.var(axis=1)}
+    truth = {
+        "level_sum": values.sum(axis=1),
+        "level_mean": values.mean(axis=1),
+        "level_variance": values.var(axis=1),
+    }
 
     def look(_turn):
         release, wrong = batch.release(epsilon=6.0), []
         for name, exact in truth.items():
             low, high = (release.intervals[f"{name}_{end}"].to_numpy() for end in ("low", "high"))
             share = ((low <= exact) & (exact <= high)).mean()
-            most = 1.0 if name == "level_variance" else 0.97  # whose bars allow for both sums at their worst
+            most = (
+                1.0 if name == "level_variance" else 0.97
+            )  # whose bars allow for both sums at their worst
             wrong += [] if 0.935 < share <= most else [(name, share)]
         return wrong
 

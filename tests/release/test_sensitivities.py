@@ -14,7 +14,11 @@ import pufferflow as pf
 
 SHARED = Path("/work/shared/data")
 BOUNDS = ("gwm", "gawm", "dagwm", "exact")
-OUTLIER = {"ill": [0, 0, 1, 1, 1], "kw": [0, 1, 0, 1, 50], "probability": [0.25, 0.25, 0.2, 0.2985, 0.0015]}
+OUTLIER = {
+    "ill": [0, 0, 1, 1, 1],
+    "kw": [0, 1, 0, 1, 50],
+    "probability": [0.25, 0.25, 0.2, 0.2985, 0.0015],
+}
 CHAIN = pf.MarkovChain([[0.8, 0.2], [0.3, 0.7]])
 
 
@@ -111,7 +115,12 @@ def test_rows_of_a_chain_by_brute_force(rows):
 @pytest.mark.slow
 def test_the_outlier_pair():
     """W_∞ is 49, and all but .003 of the probability moves by 1: GAWM's gain, which GWM cannot see."""
-    (row,) = outlier().plan(pf.Approx(1.0, 0.003), noise="laplace", row_privacy=False).sensitivities().to_dicts()
+    (row,) = (
+        outlier()
+        .plan(pf.Approx(1.0, 0.003), noise="laplace", row_privacy=False)
+        .sensitivities()
+        .to_dicts()
+    )
     assert (row["w_inf"], row["near"], row["gawm"]) == pytest.approx((49.0, 1.0, 1.0))
     assert row["gwm"] > 40
     assert row["decides"]
@@ -150,8 +159,12 @@ def test_laws_that_are_not_known_have_their_movement():
 def test_each_prior_and_pattern_has_its_rows():
     """Rows say which prior they are of, how many groups have the pattern, and at which step the secret stands."""
     other = pf.MarkovChain([[0.5, 0.5], [0.1, 0.9]])
-    frame = pl.DataFrame({"unit": [1, 1, 2, 2, 3], "hour": [0, 1, 0, 1, 0], "level": [0, 1, 0, 1, 0]})
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), [CHAIN, other], within="unit", order_by="hour")
+    frame = pl.DataFrame(
+        {"unit": [1, 1, 2, 2, 3], "hour": [0, 1, 0, 1, 0], "level": [0, 1, 0, 1, 0]}
+    )
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1]), [CHAIN, other], within="unit", order_by="hour"
+    )
     plan = pf.protect(frame, scenario).private_sum("level").plan(pf.Pure(1.0))
     found = plan.sensitivities()
     assert found["prior"].n_unique() == 2
@@ -177,7 +190,11 @@ def test_the_certificate_and_the_table_have_one_unit():
     """A sum of shares of a unit is shown in the unit of the answer, whatever its weights are inside."""
     frame = pl.DataFrame({"kw": [0.25, 0.5]})
     scenario = pf.Scenario(pf.Secret("kw", domain=[0.0, 0.25, 0.5]), pf.Independent())
-    plan = pf.protect(frame, scenario).private_sum("kw").plan(pf.Pure(1.0), noise="laplace", bound="gwm")
+    plan = (
+        pf.protect(frame, scenario)
+        .private_sum("kw")
+        .plan(pf.Pure(1.0), noise="laplace", bound="gwm")
+    )
     (row,) = plan.sensitivities().filter("decides").to_dicts()
     assert row["w_inf"] == plan.certificate.sensitivity == 0.5
     assert row["gwm"] == pytest.approx(plan.noises["kw_sum"].scale)
@@ -186,7 +203,10 @@ def test_the_certificate_and_the_table_have_one_unit():
 
 def test_no_private_row_is_read():
     """The table is that of the prior: data with other private values have the same."""
-    frames = [pl.DataFrame({"unit": 1, "hour": [0, 1, 2], "level": level}) for level in ([0, 0, 0], [1, 1, 0])]
+    frames = [
+        pl.DataFrame({"unit": 1, "hour": [0, 1, 2], "level": level})
+        for level in ([0, 0, 0], [1, 1, 0])
+    ]
     asked = [pf.protect(frame, along(3).request.scenario).private_sum("level") for frame in frames]
     first, second = (batch.plan(pf.Pure(1.0)).sensitivities() for batch in asked)
     assert first.equals(second)
@@ -217,7 +237,11 @@ def test_table_1_of_the_paper():
         }
     )
     scenario = pf.Scenario(pf.Secret("paid", domain=["no", "yes"]), table)
-    plan = pf.protect(frame.select("paid", "G3"), scenario).private_sum("G3").plan(pf.Renyi(4, 1.0), noise="laplace")
+    plan = (
+        pf.protect(frame.select("paid", "G3"), scenario)
+        .private_sum("G3")
+        .plan(pf.Renyi(4, 1.0), noise="laplace")
+    )
     (row,) = plan.sensitivities().to_dicts()
     assert row["w_inf"] == 8.0
     assert row["w_2"] == pytest.approx(2.276, abs=5e-4)

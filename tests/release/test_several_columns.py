@@ -40,7 +40,8 @@ def laws(paths, row, answer):
         atom = answer([TUPLES[state] for state in path])
         law[atom] = law.get(atom, 0.0) + mass
     return {
-        state: (np.array(list(law)), np.array(list(law.values())) / sum(law.values())) for state, law in found.items()
+        state: (np.array(list(law)), np.array(list(law.values())) / sum(law.values()))
+        for state, law in found.items()
     }
 
 
@@ -58,7 +59,9 @@ def places_around(all_laws):
     axes = []
     for column in atoms.T:
         known = np.unique(column)
-        axes.append(np.unique([known[0] - 1e4, *known, *((known[1:] + known[:-1]) / 2), known[-1] + 1e4]))
+        axes.append(
+            np.unique([known[0] - 1e4, *known, *((known[1:] + known[:-1]) / 2), known[-1] + 1e4])
+        )
     return np.array(list(itertools.product(*axes)))
 
 
@@ -92,7 +95,12 @@ def hours_and_wages(path):
 
 def ask(rows, prior, **options):
     scenario = pf.Scenario(BOTH, prior, order_by="t", **options)
-    return pf.protect(frame(rows), scenario).private_sum("hours").private_sum("wage").plan(pf.Pure(1.0))
+    return (
+        pf.protect(frame(rows), scenario)
+        .private_sum("hours")
+        .private_sum("wage")
+        .plan(pf.Pure(1.0))
+    )
 
 
 INDEPENDENT = pf.Independent()
@@ -122,7 +130,9 @@ def test_chains_of_tuples_lose_no_more_than_is_promised(seed):
     assert true_loss(of_row, 0.25 * scales(plan)) > 1.0
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), *nightly(range(2, 5))])
+@pytest.mark.parametrize(
+    "seed", [0, pytest.param(1, marks=pytest.mark.slow), *nightly(range(2, 5))]
+)
 def test_one_column_of_a_chain_of_tuples(seed):
     """A sum of one column reveals about both, by the chain: with the exact bound hardly less noise would do."""
     rng = np.random.default_rng(seed)
@@ -138,7 +148,11 @@ def test_one_column_of_a_chain_of_tuples(seed):
 def test_pairs_in_one_column_cost_less_and_keep_their_promise():
     """Tuples that differ in one column only: less noise, no loss above the guarantee between them, more elsewhere."""
     secret = pf.Secret.together(*BOTH, pairs="one column")
-    plan = pf.protect(frame(3), pf.Scenario(secret, INDEPENDENT)).private_sum("hours").private_sum("wage")
+    plan = (
+        pf.protect(frame(3), pf.Scenario(secret, INDEPENDENT))
+        .private_sum("hours")
+        .private_sum("wage")
+    )
     plan = plan.plan(pf.Pure(1.0))
     of_row = [laws([((state,), 1 / 6) for state in range(6)], 0, hours_and_wages)]
     assert true_loss(of_row, scales(plan), in_one_column) == pytest.approx(1.0, rel=1e-6)
@@ -152,7 +166,10 @@ def test_releases_of_one_column_each_add_up_to_no_less_than_is_lost():
     rng = np.random.default_rng(5)
     transition = random_chain(rng, 6)
     scenario = pf.Scenario(BOTH, pf.MarkovChain(transition), order_by="t")
-    first, second = (pf.protect(frame(3), scenario).private_sum(name).plan(pf.Pure(0.5)) for name in ("hours", "wage"))
+    first, second = (
+        pf.protect(frame(3), scenario).private_sum(name).plan(pf.Pure(0.5))
+        for name in ("hours", "wage")
+    )
     total = pf.compose([first, second], scenario).total
     paths = list(sequences(transition, 3))
     of_row = [laws(paths, row, hours_and_wages) for row in range(3)]
@@ -163,9 +180,17 @@ def test_releases_of_one_column_each_add_up_to_no_less_than_is_lost():
 
 def test_a_function_of_both_columns():
     """The pay, hours × wage, is one more sum of the tuples: 0 to 40 of one independent row."""
-    plan = pf.protect(frame(3), pf.Scenario(BOTH, INDEPENDENT)).private_sum(pl.col("hours") * pl.col("wage"))
+    plan = pf.protect(frame(3), pf.Scenario(BOTH, INDEPENDENT)).private_sum(
+        pl.col("hours") * pl.col("wage")
+    )
     plan = plan.plan(pf.Pure(1.0))
-    of_row = [laws([((state,), 1 / 6) for state in range(6)], 0, lambda path: (float(sum(h * w for h, w in path)),))]
+    of_row = [
+        laws(
+            [((state,), 1 / 6) for state in range(6)],
+            0,
+            lambda path: (float(sum(h * w for h, w in path)),),
+        )
+    ]
     assert true_loss(of_row, scales(plan)) == pytest.approx(1.0, rel=1e-6)
     assert list(plan.noises) == ["hours_wage"]
 
@@ -215,7 +240,11 @@ def test_a_column_of_a_table_that_is_called_as_tuples_are():
     table = pf.Table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "probability": [0.25] * 4})
     secret = [pf.Secret("a", domain=[0, 1]), pf.Secret("b", domain=[0, 1])]
     rows = pl.DataFrame({"a": [0, 1], "b": [1, 1], "a × b": [7, 8]})
-    batch = pf.protect(rows, pf.Scenario(secret, table, public=["a × b"])).group_by("a × b").private_sum("a")
+    batch = (
+        pf.protect(rows, pf.Scenario(secret, table, public=["a × b"]))
+        .group_by("a × b")
+        .private_sum("a")
+    )
     assert [round(one) for one in batch.release(epsilon=1e7).frame["a_sum"]] == [0, 1]
     with pytest.raises(pf.UsageError):
         pf.protect(rows, pf.Scenario(secret, table)).private_histogram("a × b")
@@ -229,7 +258,10 @@ def test_names_that_look_like_tuples():
     frame_of = pl.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0], "a × b": [0, 0, 1]})
     apart = pf.Scenario(pf.Secret.together(*secrets, pairs="one column"), INDEPENDENT)
     plan = (
-        pf.protect(frame_of, apart).private_sum("a").private_sum(pl.col("a") * pl.col("b"), name="p").plan(pf.Pure(1.0))
+        pf.protect(frame_of, apart)
+        .private_sum("a")
+        .private_sum(pl.col("a") * pl.col("b"), name="p")
+        .plan(pf.Pure(1.0))
     )
     assert (1 / scales(plan)).sum() <= 1.0  # a moves both sums where b is 1
     secret = [pf.Secret(name, domain=[0, 1]) for name in ("a × b", "a", "b")]
@@ -257,7 +289,9 @@ def test_an_interval_hides_with_what_others_tell():
     """Two functions of one interval beside a list: a row moves to any corner of the one and any value of the other."""
     rows = pl.DataFrame({"hours": [0, 1], "pay": [0.0, 50.0]})
     secret = [BOTH[0], pf.Secret("pay", domain=pf.Interval(0, 100))]
-    batch = pf.protect(rows, pf.Scenario(secret, INDEPENDENT)).private_sum("hours").private_sum("pay")
+    batch = (
+        pf.protect(rows, pf.Scenario(secret, INDEPENDENT)).private_sum("hours").private_sum("pay")
+    )
     plan = batch.private_count(pl.col("pay") > 50, name="rich").plan(pf.Pure(1.0))
     assert (np.array([2.0, 100.0, 1.0]) / scales(plan)).sum() <= 1.0
 
@@ -265,9 +299,13 @@ def test_an_interval_hides_with_what_others_tell():
 def test_a_table_of_both_columns():
     """Each row is a draw from a table: hiding the tuple costs what an independent row costs."""
     weights = np.arange(1, 7) / 21
-    table = pf.Table({"hours": [h for h, _ in TUPLES], "wage": [w for _, w in TUPLES], "probability": weights})
+    table = pf.Table(
+        {"hours": [h for h, _ in TUPLES], "wage": [w for _, w in TUPLES], "probability": weights}
+    )
     scenario = pf.Scenario(BOTH, table, within="t")
-    plan = pf.protect(frame(3), scenario).private_sum("hours").private_sum("wage").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(frame(3), scenario).private_sum("hours").private_sum("wage").plan(pf.Pure(1.0))
+    )
     assert scales(plan) == pytest.approx(scales(ask(3, INDEPENDENT)), rel=1e-9)
     assert pf.Scenario.from_json(scenario.to_json()) == scenario
 
@@ -299,14 +337,26 @@ def test_what_several_columns_cannot_be_asked():
     equal = pf.Table({"hours": [0, 1, 2], "wage": [10, 20, 20], "probability": [0.25, 0.25, 0.5]})
     near = pf.Secret("hours", domain=HOURS, pairs="adjacent")
     cases = [
-        (lambda: pf.Scenario(BOTH, chain, order_by="t"), "A chain of 2 states for a domain of 6 values"),
-        (lambda: pf.Scenario([BOTH[0], interval], chain, order_by="t"), "some of which are intervals"),
+        (
+            lambda: pf.Scenario(BOTH, chain, order_by="t"),
+            "A chain of 2 states for a domain of 6 values",
+        ),
+        (
+            lambda: pf.Scenario([BOTH[0], interval], chain, order_by="t"),
+            "some of which are intervals",
+        ),
         (lambda: pf.Scenario(BOTH, pf.WeaklyDependent(1.0)), "several secret columns"),
         (lambda: pf.Scenario(many, INDEPENDENT), "1,600 tuples"),
-        (lambda: pf.Scenario([BOTH[0], BOTH[0]], INDEPENDENT), "Several secrets about 'hours', 'hours'"),
+        (
+            lambda: pf.Scenario([BOTH[0], BOTH[0]], INDEPENDENT),
+            "Several secrets about 'hours', 'hours'",
+        ),
         (lambda: pf.Scenario([BOTH[0], pf.Presence("t")], INDEPENDENT), "is of type Presence"),
         (lambda: pf.Scenario([near, BOTH[1]], INDEPENDENT), "pairs of its own"),
-        (lambda: pf.Scenario(BOTH, equal), "never produces hours × wage"),  # wage follows from hours
+        (
+            lambda: pf.Scenario(BOTH, equal),
+            "never produces hours × wage",
+        ),  # wage follows from hours
         (lambda: pf.Scenario(BOTH, INDEPENDENT, public=["wage"]), "both secret and public"),
         (lambda: pf.Secret.together(*BOTH, pairs="adjacent"), "pairs of tuples"),
     ]
@@ -330,7 +380,9 @@ def test_a_chain_fitted_to_several_columns():
         found.append(TUPLES[state])
     seen = pl.DataFrame(found, schema=["hours", "wage"], orient="row").with_row_index("t")
     seen = seen.with_columns(pl.when(pl.col("t") == 17).then(None).otherwise("wage").alias("wage"))
-    chain = pf.MarkovChain.fit(pf.Reference("a survey", seen), ["hours", "wage"], "t", domain=[HOURS, WAGES])
+    chain = pf.MarkovChain.fit(
+        pf.Reference("a survey", seen), ["hours", "wage"], "t", domain=[HOURS, WAGES]
+    )
     assert np.abs(np.array(chain.transition[0]) - transition).max() < 0.08
     assert any("without a value" in note for note in chain.provenance.notes)
     scenario = pf.Scenario(BOTH, chain, order_by="t")
@@ -350,7 +402,9 @@ def test_columns_that_move_independently_of_each_other():
     assert np.allclose(both.transition[0], np.kron(hours.transition[0], wages.transition[0]))
     joint = pf.protect(frame(4), pf.Scenario(BOTH, both, order_by="t")).private_sum("wage")
     alone = pf.protect(frame(4), pf.Scenario(BOTH[1], wages, order_by="t")).private_sum("wage")
-    assert scales(joint.plan(pf.Pure(1.0))) == pytest.approx(scales(alone.plan(pf.Pure(1.0))), rel=1e-6)
+    assert scales(joint.plan(pf.Pure(1.0))) == pytest.approx(
+        scales(alone.plan(pf.Pure(1.0))), rel=1e-6
+    )
 
 
 def test_products_of_chains_with_periods_and_starts():
@@ -360,8 +414,15 @@ def test_products_of_chains_with_periods_and_starts():
     both = pf.MarkovChain.product(pf.MarkovChain(two, period=2), pf.MarkovChain(three, period=3))
     assert both.period == 6
     assert np.allclose(both.kernels[5], np.kron(two[1], three[2]))
-    assert pf.MarkovChain.product(pf.MarkovChain(two[0], initial="free"), pf.MarkovChain(two[1])).initial == "free"
-    started = pf.MarkovChain.product(pf.MarkovChain(two[0], initial=[0.25, 0.75]), pf.MarkovChain(two[1], [0.5, 0.5]))
+    assert (
+        pf.MarkovChain.product(
+            pf.MarkovChain(two[0], initial="free"), pf.MarkovChain(two[1])
+        ).initial
+        == "free"
+    )
+    started = pf.MarkovChain.product(
+        pf.MarkovChain(two[0], initial=[0.25, 0.75]), pf.MarkovChain(two[1], [0.5, 0.5])
+    )
     assert started.initial == (0.125, 0.125, 0.375, 0.375)
     with pytest.raises(pf.UsageError, match="A product of 1 chains"):
         pf.MarkovChain.product(both)
@@ -374,10 +435,14 @@ def test_thirty_states_are_planned_in_seconds():
     secret = [pf.Secret("a", domain=range(6)), pf.Secret("b", domain=range(5))]
     chain = pf.MarkovChain(random_chain(rng, 30))
     rows = pl.DataFrame({"t": range(40), "a": [0] * 40, "b": [0] * 40})
-    batch = pf.protect(rows, pf.Scenario(secret, chain, order_by="t")).private_sum("a").private_sum("b")
+    batch = (
+        pf.protect(rows, pf.Scenario(secret, chain, order_by="t")).private_sum("a").private_sum("b")
+    )
     plan = batch.plan(pf.Pure(1.0))
     assert plan.calibration.bound == pf.Messages(coarse=True)
-    assert (np.array([5.0, 4.0]) * 40 / scales(plan)).sum() > 10.0  # a tenth of what all rows together need
+    assert (
+        np.array([5.0, 4.0]) * 40 / scales(plan)
+    ).sum() > 10.0  # a tenth of what all rows together need
 
 
 def test_covariances_have_error_bars_that_hold():
@@ -386,14 +451,29 @@ def test_covariances_have_error_bars_that_hold():
     hours = rng.integers(0, 3, 20_000)
     wage = 10 * (1 + (rng.random(20_000) < 0.2 + 0.3 * hours))
     rows = pl.DataFrame({"group": np.arange(20_000) % 100, "hours": hours, "wage": wage})
-    truth = rows.group_by("group").agg(pl.cov("hours", "wage", ddof=0).alias("it")).sort("group")["it"].to_numpy()
+    truth = (
+        rows.group_by("group")
+        .agg(pl.cov("hours", "wage", ddof=0).alias("it"))
+        .sort("group")["it"]
+        .to_numpy()
+    )
     scenario = pf.Scenario(BOTH, INDEPENDENT, public=["group"])
-    batch = pf.protect(rows, scenario).group_by("group", keys=range(101)).private_covariance("hours", "wage")
+    batch = (
+        pf.protect(rows, scenario)
+        .group_by("group", keys=range(101))
+        .private_covariance("hours", "wage")
+    )
 
     def look(_turn):
         release = batch.plan(pf.Pure(1.0)).release()
-        low, high = release.intervals["hours_wage_covariance_low"], release.intervals["hours_wage_covariance_high"]
-        assert (low[100], high[100]) == (-5.0, 5.0)  # without rows: half of either range, multiplied
+        low, high = (
+            release.intervals["hours_wage_covariance_low"],
+            release.intervals["hours_wage_covariance_high"],
+        )
+        assert (low[100], high[100]) == (
+            -5.0,
+            5.0,
+        )  # without rows: half of either range, multiplied
         covered = ((low.to_numpy()[:100] <= truth) & (truth <= high.to_numpy()[:100])).mean()
         return covered < 0.95 - 3 * math.sqrt(0.05 * 0.95 / 100)
 
@@ -414,14 +494,27 @@ def test_a_derived_secret_behind_several_columns():
         joint = rng.dirichlet(np.ones(8)).reshape(2, 2, 2) * 0.9 + 0.0125
         if xor:
             joint = np.array([[[0.25, 0.0], [0.0, 0.25]], [[0.0, 0.25], [0.25, 0.0]]])
-        cells = [(*cell, float(joint[cell])) for cell in itertools.product((0, 1), repeat=3) if joint[cell]]
-        table = pf.Table(dict(zip(("ill", "b", "c", "probability"), zip(*cells, strict=True), strict=True)))
+        cells = [
+            (*cell, float(joint[cell]))
+            for cell in itertools.product((0, 1), repeat=3)
+            if joint[cell]
+        ]
+        table = pf.Table(
+            dict(zip(("ill", "b", "c", "probability"), zip(*cells, strict=True), strict=True))
+        )
         hidden = pf.Derived("ill", column=["b", "c"], domain=[[0, 1], [0, 1]])
         rows = pl.DataFrame({"b": [0, 1, 1], "c": [1, 1, 0]})
         batch = pf.protect(rows, pf.Scenario(hidden, table))
-        plan = batch.private_sum("b").private_sum("c").plan(pf.Pure(0.5), row_privacy=False, bound=pf.Messages())
+        plan = (
+            batch.private_sum("b")
+            .private_sum("c")
+            .plan(pf.Pure(0.5), row_privacy=False, bound=pf.Messages())
+        )
         given = {
-            ill: (np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float), joint[ill].ravel() / joint[ill].sum())
+            ill: (
+                np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float),
+                joint[ill].ravel() / joint[ill].sum(),
+            )
             for ill in (0, 1)
         }
         places = places_around(given.values())
@@ -448,7 +541,10 @@ def test_one_column_of_a_table_is_hidden_where_others_are_asked():
         .plan(pf.Pure(1.0), bound=pf.Messages())
     )
     given = {
-        a: (np.array([[a, 0], [a, 1]], float), weights[2 * a : 2 * a + 2] / weights[2 * a : 2 * a + 2].sum())
+        a: (
+            np.array([[a, 0], [a, 1]], float),
+            weights[2 * a : 2 * a + 2] / weights[2 * a : 2 * a + 2].sum(),
+        )
         for a in (0, 1)
     }
     places = places_around(given.values())
@@ -468,10 +564,18 @@ def test_units_that_come_and_go_with_several_columns():
     plan = batch.plan(pf.Pure(1.0))
     moved = 3 * np.array([2.0, 20.0, 1.0])
     assert 0.999 < (moved / scales(plan)).sum() <= 1.0
-    lists = pf.Presence("t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=[1, 20], rows=2)
-    product = pf.protect(frame(4), pf.Scenario(lists, INDEPENDENT)).private_sum(pl.col("hours") * pl.col("wage"))
+    lists = pf.Presence(
+        "t", column=["hours", "wage"], domain=[HOURS, WAGES], missing=[1, 20], rows=2
+    )
+    product = pf.protect(frame(4), pf.Scenario(lists, INDEPENDENT)).private_sum(
+        pl.col("hours") * pl.col("wage")
+    )
     assert scales(product.plan(pf.Pure(1.0)))[0] == pytest.approx(2 * 40, rel=1e-6)
-    for wrong in ({"domain": [HOURS]}, {"domain": HOURS[:1]}, {"domain": [HOURS, WAGES], "missing": [1]}):
+    for wrong in (
+        {"domain": [HOURS]},
+        {"domain": HOURS[:1]},
+        {"domain": [HOURS, WAGES], "missing": [1]},
+    ):
         with pytest.raises(pf.UsageError, match="2 columns with"):
             pf.Presence("t", column=["hours", "wage"], **wrong)
     for missing in (1, "junk", np.array([1, 20])):
@@ -482,7 +586,9 @@ def test_units_that_come_and_go_with_several_columns():
 
 
 def test_a_column_of_a_table_that_no_secret_is_about_is_refused_with_a_way_on():
-    table = pf.Table({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [0, 1, 1, 0], "probability": [0.25] * 4})
+    table = pf.Table(
+        {"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [0, 1, 1, 0], "probability": [0.25] * 4}
+    )
     scenario = pf.Scenario([pf.Secret("a", domain=[0, 1]), pf.Secret("b", domain=[0, 1])], table)
     batch = pf.protect(pl.DataFrame({"a": [0, 1], "b": [0, 1], "c": [0, 0]}), scenario)
     assert batch.private_sum("a").plan(pf.Pure(1.0)).noises

@@ -12,7 +12,8 @@ SCENARIO = pf.Scenario(pf.Secret("level", domain=list(range(11)), missing=0), pf
 def shared(plan):
     """Return what outputs share, by their names."""
     return {
-        row["query"]: (row["same_noise_as"], row["correlated_with"]) for row in plan.summary().iter_rows(named=True)
+        row["query"]: (row["same_noise_as"], row["correlated_with"])
+        for row in plan.summary().iter_rows(named=True)
     }
 
 
@@ -39,7 +40,9 @@ def test_a_sum_and_a_mean_of_one_column_have_one_noise():
 
 
 def test_a_median_shares_the_noise_of_bins():
-    plan = batch().private_median("level", name="median").private_histogram("level").plan(pf.Pure(1.0))
+    plan = (
+        batch().private_median("level", name="median").private_histogram("level").plan(pf.Pure(1.0))
+    )
     found = shared(plan)
     assert found.pop("median") == (", ".join([*list(found)[:5], "6 more outputs"]), None)
     assert {same for same, _ in found.values()} == {"median"}
@@ -47,7 +50,10 @@ def test_a_median_shares_the_noise_of_bins():
 
 def test_joint_noise_is_correlated():
     plan = (
-        batch().private_sum("level").private_count(pl.col("level") >= 5, name="high").plan(pf.Gdp(0.5), noise="joint")
+        batch()
+        .private_sum("level")
+        .private_count(pl.col("level") >= 5, name="high")
+        .plan(pf.Gdp(0.5), noise="joint")
     )
     assert plan.certificate.correlations[0][1]
     assert shared(plan) == {"level_sum": (None, "high"), "high": (None, "level_sum")}

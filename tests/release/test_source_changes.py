@@ -34,8 +34,12 @@ TIED = {
 ASKED = {
     "a filter": lambda batch: batch.filter(pl.col("day") == 1),
     "keys": lambda batch: batch.group_by("day", keys=[1]),
-    "a derived column": lambda batch: batch.with_columns(night=pl.col("day") > 0).filter(pl.col("night")),
-    "derived keys": lambda batch: batch.with_columns(week=pl.col("day") // 1).group_by("week", keys=[1]),
+    "a derived column": lambda batch: batch.with_columns(night=pl.col("day") > 0).filter(
+        pl.col("night")
+    ),
+    "derived keys": lambda batch: batch.with_columns(week=pl.col("day") // 1).group_by(
+        "week", keys=[1]
+    ),
     "a filter and keys of the rows": lambda batch: batch.filter(pl.col("day") == 1).group_by("day"),
 }
 
@@ -45,7 +49,9 @@ class Refilled:
 
     def __init__(self, **columns):
         self.columns = {name: np.array(values) for name, values in columns.items()}
-        self.frame = pl.DataFrame([pl.Series(name, values) for name, values in self.columns.items()])
+        self.frame = pl.DataFrame(
+            [pl.Series(name, values) for name, values in self.columns.items()]
+        )
 
     def fill(self, **columns):
         for name, values in columns.items():
@@ -54,7 +60,11 @@ class Refilled:
 
 def rows(**columns):
     """Three houses of eight hours."""
-    known = {"house": np.repeat([1, 2, 3], 8), "hour": np.tile(np.arange(8), 3), "day": np.zeros(24, dtype=np.int64)}
+    known = {
+        "house": np.repeat([1, 2, 3], 8),
+        "hour": np.tile(np.arange(8), 3),
+        "day": np.zeros(24, dtype=np.int64),
+    }
     return Refilled(**(known | {"on": np.ones(24, dtype=np.int64), "level": np.ones(24)} | columns))
 
 
@@ -188,7 +198,11 @@ def test_functions_are_not_taken_for_one_another():
 def test_more_rows_than_a_cover_has():
     """Houses too many in kind are covered by one pattern; a house that outgrows it is refused, one inside it is not."""
     house = np.repeat(np.arange(70), np.arange(1, 71))
-    source = Refilled(house=house, day=np.zeros(len(house), dtype=np.int64), on=np.ones(len(house), dtype=np.int64))
+    source = Refilled(
+        house=house,
+        day=np.zeros(len(house), dtype=np.int64),
+        on=np.ones(len(house), dtype=np.int64),
+    )
     plan = asking(batch(source, order_by=None, start=None)).plan(pf.Pure(1.0))
     assert plan.mechanism.source.selected == len(house)
     plan.release()
@@ -211,7 +225,9 @@ def test_a_house_that_grows_within_the_cover_of_places():
     )
     plan = asking(batch(source, LEVEL, pf.GaussianPrior(pf.AR1(0.5)))).plan(pf.Pure(1.0))
     plan.release()
-    source.fill(house=np.where(house == 67, 68, house))  # four hours of one house, within the others' reach
+    source.fill(
+        house=np.where(house == 67, 68, house)
+    )  # four hours of one house, within the others' reach
     with pytest.raises(pf.SourceError, match="other rows"):
         plan.release()
 
@@ -230,7 +246,9 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("change", thinned(CHANGED, 0.27))
-@pytest.mark.parametrize("prior", ["chain", "chain, period", "chain, first value", "chains between", "autoregressive"])
+@pytest.mark.parametrize(
+    "prior", ["chain", "chain, period", "chain, first value", "chains between", "autoregressive"]
+)
 def test_rows_that_stand_elsewhere(prior, change):
     """Positions, the first and last row, clock and gaps: cost or noise of rows in order rests on each."""
     source = rows(hour=np.tile(np.arange(8.0), 3))
@@ -338,7 +356,9 @@ def test_a_reserved_id_is_completed_by_a_new_plan(monkeypatch, tmp_path, account
     plan = asking(batch(written(path, frame))).plan(pf.Pure(0.5))
     books = account(plan)
     with monkeypatch.context() as patch:
-        while_reading(patch, lambda: path.write_text("house,hour,day,on\n"), lambda: written(path, frame))
+        while_reading(
+            patch, lambda: path.write_text("house,hour,day,on\n"), lambda: written(path, frame)
+        )
         with pytest.raises(pf.SourceError):
             plan.release(books, id="today")
     asking(batch(pl.scan_csv(path))).plan(pf.Pure(0.5)).release(books, id="today")
@@ -361,7 +381,9 @@ def counted(monkeypatch):
     return runs
 
 
-@pytest.mark.parametrize("prior", ["any correlation", "chain", "chain, first value", "a shared table"])
+@pytest.mark.parametrize(
+    "prior", ["any correlation", "chain", "chain, first value", "a shared table"]
+)
 def test_what_is_kept_needs_no_source(prior, tmp_path, account, monkeypatch):
     """A release that is kept comes back at once, though its rows are gone; with another plan its id is refused."""
     path = tmp_path / "houses.parquet"
@@ -387,7 +409,11 @@ def test_files_that_stay_as_they_are_are_read_once(monkeypatch, tmp_path):
     path = tmp_path / "houses.parquet"
     monkeypatch.setattr(snapshot, "SETTLED", 0)
     scan = written(path, rows().frame.unique(["house", "hour"], keep="first", maintain_order=True))
-    for known, frame in ((1, scan), (3, scan.filter(pl.col("house") > 0)), (3, pl.concat([scan, scan.head(0)]))):
+    for known, frame in (
+        (1, scan),
+        (3, scan.filter(pl.col("house") > 0)),
+        (3, pl.concat([scan, scan.head(0)])),
+    ):
         plan = asking(batch(frame, ON, pf.MarkovChain(CHAIN))).plan(pf.Pure(1.0))
         with monkeypatch.context() as patch:
             runs = counted(patch)
@@ -405,7 +431,11 @@ def test_a_file_written_a_moment_ago_may_be_written_again(tmp_path):
     """Right after a file was written its times do not tell the next version from it; shuffled rows never hold still."""
     scan = written(tmp_path / "houses.csv", rows().frame)
     assert not snapshot.Snapshot.of(scan).holds
-    for frame in (scan.with_columns(pl.col("day").shuffle()), scan.map_batches(lambda own: own), rows().frame.lazy()):
+    for frame in (
+        scan.with_columns(pl.col("day").shuffle()),
+        scan.map_batches(lambda own: own),
+        rows().frame.lazy(),
+    ):
         assert not snapshot.Snapshot.of(frame).complete
 
 
@@ -417,7 +447,9 @@ def unordered(scan):
 WORKED_ON = {
     "a series": lambda scan: scan.with_columns(pl.Series("house", [1] * 24)),
     "a literal series": lambda scan: scan.with_columns(pl.lit(pl.Series([1] * 24)).alias("house")),
-    "values to replace": lambda scan: scan.with_columns(pl.col("house").replace_strict(pl.Series([1]), pl.Series([2]))),
+    "values to replace": lambda scan: scan.with_columns(
+        pl.col("house").replace_strict(pl.Series([1]), pl.Series([2]))
+    ),
     "a slice of groups": unordered,
     "a slice of a join": lambda scan: scan.join(scan, on="house").head(24),
     "a function": lambda scan: scan.map_batches(lambda own: own),
@@ -441,7 +473,11 @@ def test_a_series_beside_a_file_may_be_filled_anew(tmp_path, monkeypatch):
     scan = written(tmp_path / "levels.parquet", pl.DataFrame({"x": [0, 1] * 12}))
     houses = np.arange(24)
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), within="house")
-    plan = pf.protect(scan.with_columns(pl.Series("house", houses)), scenario).private_sum("x").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(scan.with_columns(pl.Series("house", houses)), scenario)
+        .private_sum("x")
+        .plan(pf.Pure(1.0))
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("levels", scenario, limit=pf.Pure(2.0))
         houses[:] = 0
@@ -476,7 +512,9 @@ def test_a_folder_with_a_new_file(tmp_path):
     """A frame goes on with the files that it was planned with: a later one is in no answer before a new scan."""
     frame = rows().frame
     for name in "ab":
-        written(tmp_path / f"{name}.csv", frame.with_columns(house=pl.col("house") + ord(name) * 10))
+        written(
+            tmp_path / f"{name}.csv", frame.with_columns(house=pl.col("house") + ord(name) * 10)
+        )
     scan = pl.scan_csv(tmp_path / "*.csv")
     plan = asking(batch(scan)).plan(pf.Pure(1000.0))
     written(tmp_path / "c.csv", frame.with_columns(house=1))
@@ -492,7 +530,12 @@ def test_nothing_of_private_rows_is_compared(prior, monkeypatch):
         secret = pf.Presence("house", "on", [0, 1], rows=3)
         with monkeypatch.context() as patch:
             runs = counted(patch)
-            plan = batch(source, secret, prior).group_by("day", keys=[0]).private_sum("on").plan(pf.Pure(1.0))
+            plan = (
+                batch(source, secret, prior)
+                .group_by("day", keys=[0])
+                .private_sum("on")
+                .plan(pf.Pure(1.0))
+            )
             public = plan.mechanism.source
             source.fill(house=house + 1, day=house, hour=0)
             plan.release()

@@ -22,7 +22,9 @@ BINS = pf.Bins([55, 64, 68, 72, 80], values=[62, 66, 70, 75])
 
 
 def batch(domain=INTERVAL, **options):
-    scenario = pf.Scenario(pf.Secret("x", domain=domain), pf.Independent(), within="family", public=["area"], **options)
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=domain), pf.Independent(), within="family", public=["area"], **options
+    )
     rows = STUDY.head(40).with_columns(pl.col("x").round(0))
     return pf.protect(rows, scenario).private_sum("x")
 
@@ -38,9 +40,13 @@ def test_beliefs_cost_what_a_plan_under_them_does():
     errors = [row.error for row in found.rows]
     assert errors == sorted(errors)
     for row in found.rows:
-        scenario = pf.Scenario(pf.Secret("x", domain=INTERVAL), row.prior, within="family", public=["area"])
+        scenario = pf.Scenario(
+            pf.Secret("x", domain=INTERVAL), row.prior, within="family", public=["area"]
+        )
         plan = (
-            pf.protect(STUDY.head(40).with_columns(pl.col("x").round(0)), scenario).private_sum("x").plan(pf.Pure(2.0))
+            pf.protect(STUDY.head(40).with_columns(pl.col("x").round(0)), scenario)
+            .private_sum("x")
+            .plan(pf.Pure(2.0))
         )
         assert row.error == pytest.approx(plan.summary()["expected_error"].max(), rel=1e-12)
     assert found.rows[-1].left is None
@@ -62,7 +68,9 @@ def test_rows_that_avoid_each_other_speak_against_independence_too():
     for at in range(1, 600):
         swinging[at] = -0.8 * swinging[at - 1] + noise[at]
     rows = pl.DataFrame({"hour": range(600), "x": 68 + swinging})
-    scenario = pf.Scenario(pf.Secret("x", domain=INTERVAL), pf.Independent(), order_by="hour", step=1)
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=INTERVAL), pf.Independent(), order_by="hour", step=1
+    )
     asked = pf.protect(rows.head(20), scenario).private_sum("x")
     (against,) = pf.suggest(pf.Reference("a series", rows), asked).rows[0].against
     assert against.startswith("neighbouring rows have a correlation between -0.")
@@ -116,7 +124,12 @@ def test_no_private_value_matters():
             pf.Reference("a study", STUDY),
             pf.protect(
                 pl.DataFrame({"family": [1, 1, 2], "area": ["north"] * 3, "x": values}),
-                pf.Scenario(pf.Secret("x", domain=INTERVAL), pf.Independent(), within="family", public=["area"]),
+                pf.Scenario(
+                    pf.Secret("x", domain=INTERVAL),
+                    pf.Independent(),
+                    within="family",
+                    public=["area"],
+                ),
             ).private_sum("x"),
         )
         for values in ([60.0, 61, 62], [70.0, 55, 80])

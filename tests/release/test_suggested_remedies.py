@@ -42,7 +42,12 @@ PUBLIC = ["region", "district", "day", "at", "there", "on", "price"]
 
 
 def scenario(**options):
-    given = {"prior": pf.Independent(), "order_by": "hour", "within": "meter", "public": PUBLIC} | options
+    given = {
+        "prior": pf.Independent(),
+        "order_by": "hour",
+        "within": "meter",
+        "public": PUBLIC,
+    } | options
     secret = given.pop("secret", pf.Secret("level", domain=[0, 1, 2, 3]))
     return pf.Scenario(secret, **given)
 
@@ -93,16 +98,32 @@ def check(typed, remedy, then, known):
 
 COLUMNS = {
     "a typo in a query": ('batch.private_sum("levl")', "'level'", "batch.private_sum({})"),
-    "a typo in a histogram": ('batch.private_histogram("levl")', "'level'", "batch.private_histogram({})"),
-    "a typo in a quantile": ('batch.private_quantile("levl", 0.5)', "'level'", "batch.private_quantile({}, 0.5)"),
+    "a typo in a histogram": (
+        'batch.private_histogram("levl")',
+        "'level'",
+        "batch.private_histogram({})",
+    ),
+    "a typo in a quantile": (
+        'batch.private_quantile("levl", 0.5)',
+        "'level'",
+        "batch.private_quantile({}, 0.5)",
+    ),
     "a typo in an expression": (
         'batch.private_sum(pl.col("lvel") * 2)',
         "'level'",
         "batch.private_sum(pl.col({}) * 2)",
     ),
     "a typo in a group": ('batch.group_by("distrct")', "'district'", "batch.group_by({})"),
-    "a typo in a filter": ('batch.filter(pl.col("distict") == "a")', "'district'", 'batch.filter(pl.col({}) == "a")'),
-    "a typo in a constraint": ('batch.filter(distict="a")', "'district'", 'batch.filter(pl.col({}) == "a")'),
+    "a typo in a filter": (
+        'batch.filter(pl.col("distict") == "a")',
+        "'district'",
+        'batch.filter(pl.col({}) == "a")',
+    ),
+    "a typo in a constraint": (
+        'batch.filter(distict="a")',
+        "'district'",
+        'batch.filter(pl.col({}) == "a")',
+    ),
     "a typo in a new column": (
         'batch.with_columns(week=pl.col("dya") // 7)',
         "'day'",
@@ -154,7 +175,11 @@ COLUMNS = {
         'pf.protect(frame, belief(secret={})).private_histogram("kind")',
     ),
     "the beginning of a name": ('batch.private_sum("lev")', "'level'", "batch.private_sum({})"),
-    "a filter as in SQL": ("batch.filter(\"region = 'north'\")", "pl.col(\"region\") == 'north'", "batch.filter({})"),
+    "a filter as in SQL": (
+        "batch.filter(\"region = 'north'\")",
+        "pl.col(\"region\") == 'north'",
+        "batch.filter({})",
+    ),
     "a histogram of an interval": (
         'pf.protect(frame, belief(secret=pf.Secret("level", domain=pf.Interval(0, 8)))).private_histogram("level")',
         "bins=[0, 2, 4, 6, 8]",
@@ -190,7 +215,11 @@ COLUMNS = {
         "keys=frame.rename({'regoin': 'region'})",
         '(lambda frame: batch.group_by("region", {}))(pl.DataFrame({"regoin": ["north"]}))',
     ),
-    "one key": ('batch.group_by("region", keys="north")', "keys=['north']", 'batch.group_by("region", {})'),
+    "one key": (
+        'batch.group_by("region", keys="north")',
+        "keys=['north']",
+        'batch.group_by("region", {})',
+    ),
     "presence without a column": (
         'presence().private_sum("level")',
         "pf.Presence('meter', column='level', domain=pf.Interval(0, 100), rows=2)",
@@ -222,18 +251,27 @@ def test_columns(name):
 
 LITERALS = {
     "text beside a time": ('pl.col("at") >= "2026-01-01"', 'pl.col("at") >= datetime(2026, 1, 1)'),
-    "text with an hour": ('pl.col("at") < "2026-01-01T02:30"', 'pl.col("at") < datetime(2026, 1, 1, 2, 30)'),
+    "text with an hour": (
+        'pl.col("at") < "2026-01-01T02:30"',
+        'pl.col("at") < datetime(2026, 1, 1, 2, 30)',
+    ),
     "text beside a zoned time": (
         'pl.col("there") >= "2026-01-01"',
         'pl.col("there") >= datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))',
     ),
     "text beside a date": ('pl.col("on") == "2026-01-01"', 'pl.col("on") == date(2026, 1, 1)'),
-    "text on the left": ('pl.lit("2026-01-01") <= pl.col("on")', 'date(2026, 1, 1) <= pl.col("on")'),
+    "text on the left": (
+        'pl.lit("2026-01-01") <= pl.col("on")',
+        'date(2026, 1, 1) <= pl.col("on")',
+    ),
     "a time without a zone": (
         'pl.col("there") >= datetime(2026, 1, 1)',
         'pl.col("there") >= datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))',
     ),
-    "a time with a zone": ('pl.col("at") >= datetime(2026, 1, 1, tzinfo=UTC)', 'pl.col("at") >= datetime(2026, 1, 1)'),
+    "a time with a zone": (
+        'pl.col("at") >= datetime(2026, 1, 1, tzinfo=UTC)',
+        'pl.col("at") >= datetime(2026, 1, 1)',
+    ),
     "a time in another zone": (
         'pl.col("there") >= datetime(2026, 1, 1, tzinfo=UTC)',
         'pl.col("there") >= datetime(2026, 1, 1, 1, 0, tzinfo=ZoneInfo("Europe/Berlin"))',
@@ -247,7 +285,10 @@ LITERALS = {
     ),
     "text beside a number": ('pl.col("meter") == "1"', 'pl.col("meter") == 1'),
     "a number beside text": ('pl.col("region") == 1', 'pl.col("region") == "1"'),
-    "a list of texts beside a number": ('pl.col("meter").is_in(["1"])', "pl.col('meter').is_in([1])"),
+    "a list of texts beside a number": (
+        'pl.col("meter").is_in(["1"])',
+        "pl.col('meter').is_in([1])",
+    ),
 }
 
 
@@ -270,14 +311,24 @@ def test_moments_of_two_zones():
 def test_literals_where_nothing_may_fail(name):
     """Under pf.Presence the same remedies are named, and are let through."""
     typed, remedy = LITERALS[name]
-    check(f"presence().filter({typed})", remedy, "presence().filter({}).private_count().plan(pf.Pure(1.0))", names())
+    check(
+        f"presence().filter({typed})",
+        remedy,
+        "presence().filter({}).private_count().plan(pf.Pure(1.0))",
+        names(),
+    )
 
 
 def test_a_text_that_polars_takes_for_a_column():
     """In is_between a text is the name of a column; a date there is answered with a literal."""
     known = names()
     typed = 'batch.filter(pl.col("on").is_between("2026-01-01", date(2026, 1, 2)))'
-    check(typed, "date(2026, 1, 1)", 'batch.filter(pl.col("on").is_between({}, date(2026, 1, 2)))', known)
+    check(
+        typed,
+        "date(2026, 1, 1)",
+        'batch.filter(pl.col("on").is_between({}, date(2026, 1, 2)))',
+        known,
+    )
 
 
 CALLS = {
@@ -286,9 +337,21 @@ CALLS = {
     "a guarantee that is a text": ('asked.plan("1")', "pf.Pure(1)", "asked.plan({})"),
     "a kind of guarantee": ("asked.plan(pf.Pure)", "plan(pf.Pure(1.0))", "asked.{}"),
     "no guarantee": ("asked.release()", "epsilon=1", "asked.release({})"),
-    "delta of a plan": ("asked.plan(epsilon=1.0, delta=1e-6)", "plan(pf.Approx(1.0, 1e-6))", "asked.{}"),
-    "delta of a release": ("asked.release(epsilon=1.0, delta=1e-6)", "pf.Approx(1.0, 1e-6)", "asked.release({})"),
-    "a typo in an argument": ('asked.plan(pf.Pure(1.0), nosie="auto")', "noise=", 'asked.plan(pf.Pure(1.0), {}"auto")'),
+    "delta of a plan": (
+        "asked.plan(epsilon=1.0, delta=1e-6)",
+        "plan(pf.Approx(1.0, 1e-6))",
+        "asked.{}",
+    ),
+    "delta of a release": (
+        "asked.release(epsilon=1.0, delta=1e-6)",
+        "pf.Approx(1.0, 1e-6)",
+        "asked.release({})",
+    ),
+    "a typo in an argument": (
+        'asked.plan(pf.Pure(1.0), nosie="auto")',
+        "noise=",
+        'asked.plan(pf.Pure(1.0), {}"auto")',
+    ),
     "a typo in an argument of release": (
         'asked.release(nosie="auto")',
         "noise=",
@@ -333,7 +396,11 @@ CALLS = {
         "shares={'load': 2, 'level_mean': 1}",
         'asked.private_mean("level").plan(pf.Pure(1.0), {})',
     ),
-    "a percent for q": ('batch.private_quantile("level", 90)', "private_quantile('level', 0.9)", "batch.{}"),
+    "a percent for q": (
+        'batch.private_quantile("level", 90)',
+        "private_quantile('level', 0.9)",
+        "batch.{}",
+    ),
     "no q": ('batch.private_quantile("level")', 'private_quantile("level", 0.5)', "batch.{}"),
     "bounds in a query": (
         'batch.private_sum("level", bounds=(0, 10))',
@@ -345,7 +412,11 @@ CALLS = {
         ".plan(pf.Pure(1.0))",
         'batch.private_mean("level"){}',
     ),
-    "a noise multiplier": ("asked.plan(pf.Pure(1.0), noise_multiplier=1)", "plan(accuracy=pf.Within(5))", "asked.{}"),
+    "a noise multiplier": (
+        "asked.plan(pf.Pure(1.0), noise_multiplier=1)",
+        "plan(accuracy=pf.Within(5))",
+        "asked.{}",
+    ),
     "contributions": (
         'batch.private_count(pl.col("level") > 1, max_contributions=10)',
         'pf.Presence("meter", rows=10)',
@@ -357,7 +428,11 @@ CALLS = {
         'batch.group_by("day")',
     ),
     "no scenario": ("pf.protect(frame)", "pf.protect(frame, scenario)", "{}"),
-    "scenario first": ("pf.protect(scenario, frame)", "pf.protect(frame, ", "pf.protect(frame, scenario)"),
+    "scenario first": (
+        "pf.protect(scenario, frame)",
+        "pf.protect(frame, ",
+        "pf.protect(frame, scenario)",
+    ),
     "a secret for a scenario": (
         'pf.protect(frame, pf.Secret("level", [0, 1]))',
         'pf.protect(frame, pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), prior=pf.Independent()))',
@@ -382,11 +457,20 @@ def test_accounts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     known = names(ledger=pf.Ledger("ledger.db"))
     opened = 'ledger.open("power", scenario, limit=pf.Pure(3.0))'
-    check("asked.release(epsilon=1.0, account=ledger)", opened, "asked.release(epsilon=1.0, account={})", known)
+    check(
+        "asked.release(epsilon=1.0, account=ledger)",
+        opened,
+        "asked.release(epsilon=1.0, account={})",
+        known,
+    )
 
 
 MADE = {
-    "pairs": ('pf.Secret("level", [0, 1], pairs="adjacant")', 'pairs="adjacent"', 'pf.Secret("level", [0, 1], {})'),
+    "pairs": (
+        'pf.Secret("level", [0, 1], pairs="adjacant")',
+        'pairs="adjacent"',
+        'pf.Secret("level", [0, 1], {})',
+    ),
     "initial": (
         'pf.MarkovChain(matrix, initial="fre")',
         "initial='free'",
@@ -443,8 +527,16 @@ MADE = {
         "belief({})",
     ),
     "a set of public columns": ('belief(public={"day"})', "public=['day']", "belief({})"),
-    "an expression for a column": ('belief(order_by=pl.col("day"))', 'order_by="day"', "belief({})"),
-    "hours in words": ('belief(order_by="at", step="2 hours")', 'step="2h"', 'belief(order_by="at", {})'),
+    "an expression for a column": (
+        'belief(order_by=pl.col("day"))',
+        'order_by="day"',
+        "belief({})",
+    ),
+    "hours in words": (
+        'belief(order_by="at", step="2 hours")',
+        'step="2h"',
+        'belief(order_by="at", {})',
+    ),
     "seconds for times": (
         'pf.protect(frame, belief(order_by="at", step=900))',
         'step="15m"',
@@ -453,19 +545,31 @@ MADE = {
     "a float for a step": ("belief(step=1.0)", "step=1", "belief({})"),
     "months": ('belief(step="1mo")', "step=1", "belief({})"),
     "no domain": ('pf.Secret("level")', 'pf.Secret("level", domain=[0, 1, 2, 3])', "{}"),
-    "a range in words": ('pf.Secret("level", domain="0-9")', "domain=pf.Interval(0, 9)", 'pf.Secret("level", {})'),
+    "a range in words": (
+        'pf.Secret("level", domain="0-9")',
+        "domain=pf.Interval(0, 9)",
+        'pf.Secret("level", {})',
+    ),
     "a set of values": (
         'pf.Secret("level", domain={0, 1})',
         "domain=sorted(values)",
         '(lambda values: pf.Secret("level", {}))({0, 1})',
     ),
-    "one number": ('pf.Secret("level", domain=10)', "domain=pf.Interval(0, 10)", 'pf.Secret("level", {})'),
+    "one number": (
+        'pf.Secret("level", domain=10)',
+        "domain=pf.Interval(0, 10)",
+        'pf.Secret("level", {})',
+    ),
     "a column of the rows": (
         'pf.Secret("level", domain=frame["level"])',
         "domain=[0, 1, 2, 3]",
         'pf.Secret("level", {})',
     ),
-    "None among the values": ('pf.Secret("level", [0, 1, None])', "missing=", 'pf.Secret("level", [0, 1], missing=1)'),
+    "None among the values": (
+        'pf.Secret("level", [0, 1, None])',
+        "missing=",
+        'pf.Secret("level", [0, 1], missing=1)',
+    ),
     "bounds of a secret": (
         'pf.Secret("level", bounds=(0, 10))',
         "domain=pf.Interval(0, 10)",
@@ -512,7 +616,9 @@ def test_parts(name):
 
 def foreign(module, name, **methods):
     """Return a value of a class that looks like one of a library that is not installed."""
-    kind = types.new_class(name, exec_body=lambda body: body.update({"__module__": module, **methods}))
+    kind = types.new_class(
+        name, exec_body=lambda body: body.update({"__module__": module, **methods})
+    )
     return kind()
 
 
@@ -542,7 +648,9 @@ TABLES = {
         "pf.protect(frame.to_polars(), scenario)",
     ),
     "Spark": (
-        lambda _: foreign("pyspark.sql.classic.dataframe", "DataFrame", toArrow=lambda _: ROWS.to_arrow()),
+        lambda _: foreign(
+            "pyspark.sql.classic.dataframe", "DataFrame", toArrow=lambda _: ROWS.to_arrow()
+        ),
         "pf.protect(pl.from_arrow(frame.toArrow()), scenario)",
     ),
     "Arrow dataset": (
@@ -550,8 +658,14 @@ TABLES = {
         "pf.protect(pl.scan_pyarrow_dataset(frame), scenario)",
     ),
     "list of rows": (lambda _: ROWS.to_dicts(), "pf.protect(pl.DataFrame(frame), scenario)"),
-    "columns": (lambda _: ROWS.to_dict(as_series=False), "pf.protect(pl.DataFrame(frame), scenario)"),
-    "groups": (lambda _: ROWS.lazy().group_by("day"), 'pf.protect(frame, scenario).group_by("day")'),
+    "columns": (
+        lambda _: ROWS.to_dict(as_series=False),
+        "pf.protect(pl.DataFrame(frame), scenario)",
+    ),
+    "groups": (
+        lambda _: ROWS.lazy().group_by("day"),
+        'pf.protect(frame, scenario).group_by("day")',
+    ),
 }
 
 
@@ -560,7 +674,9 @@ def test_tables_of_others(name, monkeypatch):
     """What is no Polars frame is answered with how it becomes one, without importing where it comes from."""
     make, remedy = TABLES[name]
     frame = make(monkeypatch)
-    batch = check("pf.protect(frame, scenario)", remedy, "True", names(frame=frame, scenario=scenario()))
+    batch = check(
+        "pf.protect(frame, scenario)", remedy, "True", names(frame=frame, scenario=scenario())
+    )
     assert batch
     given = ROWS if name == "groups" else make(monkeypatch)
     known = names(frame=given, scenario=scenario(public=["region", "day"]))
@@ -568,7 +684,8 @@ def test_tables_of_others(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("ending", "write"), [("parquet", "write_parquet"), ("csv", "write_csv"), ("ndjson", "write_ndjson")]
+    ("ending", "write"),
+    [("parquet", "write_parquet"), ("csv", "write_csv"), ("ndjson", "write_ndjson")],
 )
 def test_files(ending, write, tmp_path):
     """A path is answered with the function of Polars that scans such files."""
@@ -621,9 +738,15 @@ def test_every_way_out_can_be_typed(kind, name, way, tmp_path, monkeypatch):
         both = known["batch"] = of_two_columns()
         known |= {"frame": both.request.frame, "scenario": both.request.scenario}
     known |= {"plan": asked.plan(pf.Pure(1.0)), "release": asked.release(epsilon=1.0)}
-    monkeypatch.setattr(pl.DataFrame, "to_pandas", pl.DataFrame.to_dicts)  # pandas need not be installed
+    monkeypatch.setattr(
+        pl.DataFrame, "to_pandas", pl.DataFrame.to_dicts
+    )  # pandas need not be installed
     if code.startswith((".release", ".plan")):
-        grouped = known["batch"].group_by("day", "region").private_sum("level") if "pivot" in code else asked
+        grouped = (
+            known["batch"].group_by("day", "region").private_sum("level")
+            if "pivot" in code
+            else asked
+        )
         code, known = f"batch{code}", known | {"batch": grouped}
     elif not code.startswith(("pf.", "batch.", "plan.", "release.", "frame.", "print(")):
         code = f"batch.{code.removeprefix('.')}"
@@ -632,7 +755,12 @@ def test_every_way_out_can_be_typed(kind, name, way, tmp_path, monkeypatch):
     if kind == "Release" and "pivot" in code:
         known["release"] = batch.group_by("day", "region").private_sum("level").release(epsilon=1.0)
     assert run(code, known) is not None or code.startswith("print(")
-    value = {"Batch": asked, "Plan": known["plan"], "Release": known["release"], "Puffer": ROWS.puffer}[kind]
+    value = {
+        "Batch": asked,
+        "Plan": known["plan"],
+        "Release": known["release"],
+        "Puffer": ROWS.puffer,
+    }[kind]
     assert way in str(_failure(value, name))
 
 
@@ -644,7 +772,9 @@ def _failure(value, name):
 
 def of_two_columns():
     secret = [pf.Secret("hours", domain=[0, 1]), pf.Secret("wage", domain=[0, 1])]
-    return pf.protect(pl.DataFrame({"hours": [0, 1], "wage": [1, 0]}), pf.Scenario(secret, pf.Independent()))
+    return pf.protect(
+        pl.DataFrame({"hours": [0, 1], "wage": [1, 0]}), pf.Scenario(secret, pf.Independent())
+    )
 
 
 @pytest.mark.parametrize("example", habits.EXAMPLES.values())
@@ -657,7 +787,9 @@ def test_every_example_can_be_typed(example, tmp_path, monkeypatch):
         known["batch"] = of_two_columns()
     elif "private_local" in code:  # which stands alone
         known["batch"] = pf.protect(ROWS, scenario())
-    assert run(f"batch.{code}" if code.startswith(("private_", "plan(")) else code, known) is not None
+    assert (
+        run(f"batch.{code}" if code.startswith(("private_", "plan(")) else code, known) is not None
+    )
 
 
 def test_no_way_out_repeats_what_is_there():
@@ -672,7 +804,9 @@ def test_messages_hold_no_value_of_the_rows():
     """Whatever is typed by mistake, no value of the rows is in the answer."""
     marked = ROWS.with_columns(pl.lit(987654321).alias("level"), pl.lit("XYZZY").alias("region"))
     known = names(
-        frame=marked, batch=pf.protect(marked, scenario()), asked=pf.protect(marked, scenario()).private_sum("level")
+        frame=marked,
+        batch=pf.protect(marked, scenario()),
+        asked=pf.protect(marked, scenario()).private_sum("level"),
     )
     for wrong, *_ in (*COLUMNS.values(), *CALLS.values()):
         with pytest.raises(pf.PufferflowError) as caught:
@@ -683,7 +817,12 @@ def test_messages_hold_no_value_of_the_rows():
 
 def test_nothing_is_read_to_answer(tmp_path):
     """A file that is a path of nothing is not looked for, and a lazy frame is not collected."""
-    check("pf.protect(frame, scenario)", "pl.scan_parquet(frame)", "True", names(frame=Path(tmp_path / "none.parquet")))
+    check(
+        "pf.protect(frame, scenario)",
+        "pl.scan_parquet(frame)",
+        "True",
+        names(frame=Path(tmp_path / "none.parquet")),
+    )
 
     def stop(_):
         raise AssertionError

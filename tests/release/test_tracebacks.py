@@ -27,8 +27,14 @@ ENDS = types.ModuleType | type | types.BuiltinFunctionType | types.CodeType | st
 
 def batch(frame=None, prior=None):
     """A sum and a count, by day, of houses that are tied."""
-    rows = pl.DataFrame({"house": [1, 1, 2], "day": [1] * ROWS, "level": [PART] * ROWS}) if frame is None else frame
-    secret = pf.Secret("level", domain=[0, PART, 2 * PART])  # so that what is possible at most is no exact sum
+    rows = (
+        pl.DataFrame({"house": [1, 1, 2], "day": [1] * ROWS, "level": [PART] * ROWS})
+        if frame is None
+        else frame
+    )
+    secret = pf.Secret(
+        "level", domain=[0, PART, 2 * PART]
+    )  # so that what is possible at most is no exact sum
     scenario = pf.Scenario(secret, prior or pf.AnyCorrelation(), within="house")
     found = pf.protect(rows, scenario)
     return found.private_sum("level").private_histogram("level")
@@ -64,7 +70,11 @@ def is_exact(value):
         case int() | float():
             return value == SUM
         case _:
-            return not isinstance(value, type) and isinstance(value, np.generic) and is_exact(value.item())
+            return (
+                not isinstance(value, type)
+                and isinstance(value, np.generic)
+                and is_exact(value.item())
+            )
 
 
 def leaks(error, own):
@@ -166,8 +176,19 @@ def test_this_test_sees_what_leaks():
 
     started = numbers(SUM)
     next(started)
-    found = np.array([[SUM]]), pl.DataFrame({"sum": [SUM]}), (lambda total=SUM: total), started, {"deep": [{SUM}]}
-    fields = types.SimpleNamespace(sum=SUM), zip([1], [SUM], strict=True), functools.partial(int, SUM), ValueError(SUM)
+    found = (
+        np.array([[SUM]]),
+        pl.DataFrame({"sum": [SUM]}),
+        (lambda total=SUM: total),
+        started,
+        {"deep": [{SUM}]},
+    )
+    fields = (
+        types.SimpleNamespace(sum=SUM),
+        zip([1], [SUM], strict=True),
+        functools.partial(int, SUM),
+        ValueError(SUM),
+    )
     for hidden in (*found, *fields):
         error = ValueError()
         error.__cause__ = KeyError([hidden])
@@ -239,7 +260,9 @@ def test_rows_that_changed_while_they_were_read(monkeypatch):
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OverflowError(SUM), KeyError(SUM)])
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt, MemoryError, OverflowError(SUM), KeyError(SUM)]
+)
 def test_an_error_that_names_the_sum(failure, monkeypatch):
     """What fails while noise is drawn is named by its class alone, whatever it says; a Ctrl-C stays one."""
 
@@ -251,7 +274,9 @@ def test_an_error_that_names_the_sum(failure, monkeypatch):
             del held
 
     monkeypatch.setattr(pf.Laplace, "release", draw)
-    with pytest.raises(KeyboardInterrupt if failure is KeyboardInterrupt else pf.InternalError) as caught:
+    with pytest.raises(
+        KeyboardInterrupt if failure is KeyboardInterrupt else pf.InternalError
+    ) as caught:
         batch().plan(pf.Pure(1.0), noise=pf.Laplace).release()
     assert not leaks(caught.value, None)
     assert str(SUM) not in str(caught.value)

@@ -8,7 +8,9 @@ import pytest
 import pufferflow as pf
 
 ROWS = pl.DataFrame({"kw": [1.0, 2.0, 1.4] * 300, "day": ["mon"] * 897 + ["sun"] * 3})
-SCENARIO = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 11), missing=0), pf.Independent(), public=["day"])
+SCENARIO = pf.Scenario(
+    pf.Secret("kw", domain=pf.Interval(0, 11), missing=0), pf.Independent(), public=["day"]
+)
 
 
 def batch(rows=ROWS):
@@ -141,5 +143,9 @@ def test_a_search_that_was_cut_short_is_warned_of():
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always", pf.UtilityWarning)
             plan.release()
-        said = [str(one.message) for one in found if str(one.message).startswith("Larger noise: planning was limited")]
+        said = [
+            str(one.message)
+            for one in found
+            if str(one.message).startswith("Larger noise: planning was limited")
+        ]
         assert len(said) == expected

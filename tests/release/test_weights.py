@@ -83,7 +83,8 @@ def test_sums_of_several_weights_and_of_none_are_paid_for_together(seed):
     plan = asked.private_sum("level").private_sum((level / rate).alias("part")).plan(pf.Pure(1.0))
     scale = scales(plan)
     losses = [
-        abs(a - b) * (abs(own) / scale["cost"] + 1 / scale["level_sum"] + 1 / divisor / scale["part"])
+        abs(a - b)
+        * (abs(own) / scale["cost"] + 1 / scale["level_sum"] + 1 / divisor / scale["part"])
         for (own, divisor), (a, b) in itertools.product(
             zip(prices, rates, strict=True), itertools.permutations(LEVELS, 2)
         )
@@ -94,8 +95,12 @@ def test_sums_of_several_weights_and_of_none_are_paid_for_together(seed):
 
 def group_loss(weights, cells, scale):
     """Return the largest loss between any two data sets of a group, listed one by one."""
-    worlds = np.array(list(itertools.product(LEVELS, repeat=len(weights))), dtype=float) * np.array(weights)
-    sums = np.stack([worlds[:, np.array(cells) == cell].sum(axis=1) for cell in sorted(set(cells))], axis=1)
+    worlds = np.array(list(itertools.product(LEVELS, repeat=len(weights))), dtype=float) * np.array(
+        weights
+    )
+    sums = np.stack(
+        [worlds[:, np.array(cells) == cell].sum(axis=1) for cell in sorted(set(cells))], axis=1
+    )
     return float(np.abs(sums[:, None] - sums[None]).sum(axis=2).max()) / scale
 
 
@@ -105,10 +110,18 @@ def test_groups_whose_rows_depend_in_any_way_lose_no_more_than_is_promised(seed)
     rng = np.random.default_rng(seed)
     prices = random_weights(rng, 8)
     houses, days = [1, 1, 1, 1, 2, 2, 2, 3], rng.integers(1, 3, 8).tolist()
-    plan = batch(rows(prices, days=days, houses=houses), ANY).group_by("day").private_sum(COST).plan(pf.Pure(1.0))
+    plan = (
+        batch(rows(prices, days=days, houses=houses), ANY)
+        .group_by("day")
+        .private_sum(COST)
+        .plan(pf.Pure(1.0))
+    )
     scale = scales(plan)["cost"]
     groups = [[place for place in range(8) if houses[place] == house] for house in (1, 2, 3)]
-    true = max(group_loss([prices[row] for row in own], [days[row] for row in own], scale) for own in groups)
+    true = max(
+        group_loss([prices[row] for row in own], [days[row] for row in own], scale)
+        for own in groups
+    )
     assert true <= 1.0
     if any(prices):
         assert true > 0.99
@@ -136,14 +149,20 @@ def test_gaussian_noise_hides_the_row_of_the_largest_weight(seed):
 @pytest.mark.parametrize("weight", thinned([2.5, 1.0, -3.0, 0.1], 0.5))
 @pytest.mark.parametrize(
     ("noise", "promise"),
-    [(pf.Laplace, pf.Pure(1.0)), (pf.GeneralizedCauchy.of(k=4), pf.Pure(1.0)), (pf.Gaussian, pf.Approx(1.0, 1e-5))],
+    [
+        (pf.Laplace, pf.Pure(1.0)),
+        (pf.GeneralizedCauchy.of(k=4), pf.Pure(1.0)),
+        (pf.Gaussian, pf.Approx(1.0, 1e-5)),
+    ],
     ids=["laplace", "cauchy", "gaussian"],
 )
 def test_one_weight_needs_the_noise_of_the_domain(prior, weight, noise, promise):
     """Where all weights are equal, the noise is that of the same question with the weight in the domain."""
     frame = rows([weight] * 6, houses=[1, 1, 2, 2, 2, 3])
     own = batch(frame, prior).private_sum(COST).plan(promise, noise=noise)
-    inside = batch(frame, prior).private_sum((level * weight).alias("cost")).plan(promise, noise=noise)
+    inside = (
+        batch(frame, prior).private_sum((level * weight).alias("cost")).plan(promise, noise=noise)
+    )
     assert scales(own)["cost"] == pytest.approx(scales(inside)["cost"], rel=2e-3)
     assert scales(own)["cost"] >= scales(inside)["cost"] * (1 - 1e-9)
 
@@ -151,7 +170,9 @@ def test_one_weight_needs_the_noise_of_the_domain(prior, weight, noise, promise)
 def test_few_heavy_rows_cost_less_than_many_of_them():
     """A group of one heavy row and light ones needs about the noise of the heavy one."""
     frame = rows([10.0, 0.5, 0.5, 1.0], houses=[1, 1, 1, 1])
-    assert scales(batch(frame, ANY).private_sum(COST).plan(pf.Pure(1.0)))["cost"] == pytest.approx(36.0, rel=1e-3)
+    assert scales(batch(frame, ANY).private_sum(COST).plan(pf.Pure(1.0)))["cost"] == pytest.approx(
+        36.0, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("prior", [INDEPENDENT, ANY], ids=["independent", "any"])
@@ -160,7 +181,9 @@ def test_a_column_may_fill_an_interval(prior):
     frame = rows([0.3, -2.0, 1.7], houses=[1, 1, 2]).with_columns(level=pl.Series([0.1, 0.7, 3.9]))
     asked = batch(frame, prior, pf.Secret("level", domain=pf.Interval(0, 4)))
     most = 2.0 if prior is INDEPENDENT else 2.3
-    assert most * 4 <= scales(asked.private_sum(COST).plan(pf.Pure(1.0)))["cost"] <= most * 4 * 1.003
+    assert (
+        most * 4 <= scales(asked.private_sum(COST).plan(pf.Pure(1.0)))["cost"] <= most * 4 * 1.003
+    )
     bent = asked.private_sum((level.clip(1, 2) * price).alias("cost")).plan(pf.Pure(1.0))
     assert most <= scales(bent)["cost"] <= most * 1.003
     assert asked.private_sum(COST).release(epsilon=1e6).frame["cost"].item() == pytest.approx(
@@ -177,11 +200,17 @@ def test_functions_of_several_secret_columns_have_weights():
     assert asked.release(epsilon=1e7).frame["cost"].item() == pytest.approx(4.5 - 4 + 0.5, abs=1e-3)
 
 
-@pytest.mark.parametrize("noise", thinned([pf.Laplace, pf.GeneralizedCauchy.of(k=4)], 0.5), ids=["laplace", "cauchy"])
+@pytest.mark.parametrize(
+    "noise", thinned([pf.Laplace, pf.GeneralizedCauchy.of(k=4)], 0.5), ids=["laplace", "cauchy"]
+)
 def test_accounts_count_no_less_than_releases_of_different_weights_tell(noise, tmp_path):
     """What an account has spent is at least what the worst row, or group, loses to all its releases."""
     rng = np.random.default_rng(3)
-    prices, rates, houses = random_weights(rng, 6), rng.uniform(0.5, 2, 6).tolist(), [1, 1, 1, 2, 2, 3]
+    prices, rates, houses = (
+        random_weights(rng, 6),
+        rng.uniform(0.5, 2, 6).tolist(),
+        [1, 1, 1, 2, 2, 3],
+    )
     for prior in (INDEPENDENT, ANY):
         asked = batch(rows(prices, rates, houses=houses), prior)
         asks = [asked.private_sum((level * one).alias("cost")) for one in (price, rate)]
@@ -207,23 +236,35 @@ def test_sums_are_exact_in_every_order(seed):
     days = rng.choice([1, 2, 5], 200).tolist()
     frame = rows(random_weights(rng, 200), days=days, levels=rng.choice(LEVELS, 200).tolist())
     asked = batch(frame).group_by("day").private_sum(COST).private_sum("level").request
-    grids = grids_of(WeightedRows.of(asked.engine, asked.selection, [asked.measures[0].values.weight]))
+    grids = grids_of(
+        WeightedRows.of(asked.engine, asked.selection, [asked.measures[0].values.weight])
+    )
     ((_, grid),) = grids.items()
     steps = grid.steps(frame["price"].to_numpy())
-    assert np.abs(steps * float(grid.unit) - frame["price"].to_numpy()).max() <= grid.largest * float(grid.unit) / 2**29
+    assert (
+        np.abs(steps * float(grid.unit) - frame["price"].to_numpy()).max()
+        <= grid.largest * float(grid.unit) / 2**29
+    )
     tally = weighted_tally(asked.engine, asked.selection, asked.measures, grids)
     for place, day in enumerate(tally.keys["day"].to_list()):
         own = [row for row in range(200) if days[row] == day]
         levels = frame["level"].to_list()
-        expected = [sum(int(steps[row]) * levels[row] for row in own), sum(levels[row] for row in own)]
+        expected = [
+            sum(int(steps[row]) * levels[row] for row in own),
+            sum(levels[row] for row in own),
+        ]
         assert tally.rows[place] == len(own)
         unit = asked.measures[1].values.unit
         assert [int(one) for one in tally.sums[place]] == [expected[0], int(expected[1] / unit)]
-    mixed = batch(frame.sample(fraction=1, shuffle=True, seed=seed)).group_by("day").private_sum(COST)
+    mixed = (
+        batch(frame.sample(fraction=1, shuffle=True, seed=seed)).group_by("day").private_sum(COST)
+    )
     again = mixed.private_sum("level").request
     other = weighted_tally(again.engine, again.selection, again.measures, grids)
     assert other.sums.tolist() == tally.sums.tolist()
-    listed = batch(frame).group_by("day", keys=[5, 7, 1]).private_sum(COST).private_sum("level").request
+    listed = (
+        batch(frame).group_by("day", keys=[5, 7, 1]).private_sum(COST).private_sum("level").request
+    )
     chosen = weighted_tally(listed.engine, listed.selection, listed.measures, grids)
     by_day = dict(zip(tally.keys["day"].to_list(), tally.sums.tolist(), strict=True))
     assert chosen.sums.tolist() == [by_day[5], [0, 0], by_day[1]]
@@ -266,14 +307,21 @@ def test_weighted_means_are_divided_by_the_weights():
 def test_plans_are_told_and_stored(tmp_path):
     """What is revealed about a plan names the product, whatever is asked of it, and its certificate is read back."""
     for prior in (INDEPENDENT, ANY):
-        asked = batch(rows([0.5, 3.0, -2.0, 0.0], days=[1, 1, 2, 2]), prior).group_by("day").private_sum(COST)
+        asked = (
+            batch(rows([0.5, 3.0, -2.0, 0.0], days=[1, 1, 2, 2]), prior)
+            .group_by("day")
+            .private_sum(COST)
+        )
         plan = asked.plan(pf.Pure(1.0))
         assert "level * price" in plan.explain()
         assert plan.compare().height > 3
         assert plan.queries()
         release = plan.release()
         assert release.certificate.sums[0].sum == "level * price"
-        assert type(release.certificate).from_json(release.certificate.to_json()) == release.certificate
+        assert (
+            type(release.certificate).from_json(release.certificate.to_json())
+            == release.certificate
+        )
         plan.report(tmp_path / "plan.html")
         weaker = asked.plan(accuracy=pf.Within(5.0))
         assert scales(weaker)["cost"] * 3 == pytest.approx(5.0, rel=0.02)
@@ -292,15 +340,26 @@ def test_requests_of_other_weights_are_other_requests():
 
 def test_survey_weights_of_real_rows(tables):
     """Hours by education, weighted to the population: the bars cover the truth, and errors are a small part of it."""
-    adult = pl.read_parquet(tables / "adult_train.parquet").rename(lambda name: name.replace("-", "_"))
+    adult = pl.read_parquet(tables / "adult_train.parquet").rename(
+        lambda name: name.replace("-", "_")
+    )
     secret = pf.Secret("hours_per_week", domain=list(range(100)))
     scenario = pf.Scenario(secret, INDEPENDENT, public=["education", "fnlwgt"])
-    asked = pf.protect(adult, scenario).group_by("education").private_mean("hours_per_week", weights="fnlwgt")
+    asked = (
+        pf.protect(adult, scenario)
+        .group_by("education")
+        .private_mean("hours_per_week", weights="fnlwgt")
+    )
     release = asked.release(epsilon=10.0)
     hours, weight = pl.col("hours_per_week").cast(pl.Int64), pl.col("fnlwgt").cast(pl.Int64)
-    truth = adult.group_by("education").agg(it=(hours * weight).sum() / weight.sum()).sort("education")
+    truth = (
+        adult.group_by("education").agg(it=(hours * weight).sum() / weight.sum()).sort("education")
+    )
     assert release.frame["education"].to_list() == truth["education"].to_list()
-    low, high = release.intervals["hours_per_week_mean_low"], release.intervals["hours_per_week_mean_high"]
+    low, high = (
+        release.intervals["hours_per_week_mean_low"],
+        release.intervals["hours_per_week_mean_high"],
+    )
     assert ((low <= truth["it"]) & (truth["it"] <= high)).sum() >= 10
     assert (release.frame["hours_per_week_mean"] - truth["it"]).abs().median() < 1.0
 
@@ -315,7 +374,10 @@ def test_weights_that_are_no_numbers_are_refused_by_name(bad):
     for prior in (INDEPENDENT, ANY):
         with pytest.raises(UsageError, match="price is null, NaN or infinite"):
             batch(frame, prior).private_sum(COST).plan(pf.Pure(1.0))
-        for chosen in (batch(frame, prior).filter(day=1), batch(frame, prior).group_by("day", keys=[1])):
+        for chosen in (
+            batch(frame, prior).filter(day=1),
+            batch(frame, prior).group_by("day", keys=[1]),
+        ):
             assert scales(chosen.private_sum(COST).plan(pf.Pure(1.0)))["cost"] >= 6.0
     with pytest.raises(UsageError, match="is null, NaN or infinite"):
         batch(rows([1.0], [0.0])).private_sum(level / rate).plan(pf.Pure(1.0))
@@ -327,14 +389,24 @@ def test_means_are_not_divided_by_nothing():
     mean = batch(frame).private_mean("level", weights="price")
     with pytest.raises(Refused, match="negative"):
         mean.plan(pf.Pure(1.0))
-    alone = batch(frame).filter(pl.col("price") >= 0).group_by("day").private_mean("level", weights="price")
+    alone = (
+        batch(frame)
+        .filter(pl.col("price") >= 0)
+        .group_by("day")
+        .private_mean("level", weights="price")
+    )
     with pytest.raises(UsageError, match="divided by 0"):
         alone.plan(pf.Pure(1.0))
 
 
 @pytest.mark.parametrize(
     "expression",
-    [level + price, (level + price) * 2, level * price + level, pl.when(price > 0).then(level).otherwise(0)],
+    [
+        level + price,
+        (level + price) * 2,
+        level * price + level,
+        pl.when(price > 0).then(level).otherwise(0),
+    ],
     ids=["sum", "product of a sum", "sum of products", "choice"],
 )
 def test_what_is_no_product_is_refused(expression):
@@ -347,15 +419,23 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
     """Priors without a rule for weights, rows that come and go, labels as weights, and secret weights are refused."""
     frame = rows([1.0, 2.0]).with_columns(t=pl.Series([0, 1]))
     with pytest.raises(Refused, match="WeaklyDependent"):
-        pf.protect(frame, pf.Scenario(LEVEL, pf.WeaklyDependent(1.0), public=PUBLIC)).private_sum(COST)
+        pf.protect(frame, pf.Scenario(LEVEL, pf.WeaklyDependent(1.0), public=PUBLIC)).private_sum(
+            COST
+        )
     first = pf.Initial("level", domain=LEVELS)
     with pytest.raises(Refused, match="Initial"):
-        pf.protect(frame, pf.Scenario(first, INDEPENDENT, order_by="t", public=PUBLIC)).private_sum(COST)
+        pf.protect(frame, pf.Scenario(first, INDEPENDENT, order_by="t", public=PUBLIC)).private_sum(
+            COST
+        )
     there = pf.Presence("house", "level", LEVELS, rows=2)
     with pytest.raises(UsageError, match="which rows there are is the secret"):
-        pf.protect(frame, pf.Scenario(there, INDEPENDENT, public=["house", "price"])).private_sum(COST)
+        pf.protect(frame, pf.Scenario(there, INDEPENDENT, public=["house", "price"])).private_sum(
+            COST
+        )
     both = pf.Presence("house", ["level", "price"], [LEVELS, [1, 2]], rows=2)
-    sensitive = pf.protect(frame, pf.Scenario(both, INDEPENDENT, public=["house"])).private_sum(COST)
+    sensitive = pf.protect(frame, pf.Scenario(both, INDEPENDENT, public=["house"])).private_sum(
+        COST
+    )
     assert scales(sensitive.plan(pf.Pure(1.0)))["cost"] == pytest.approx(2 * 3 * 2)
     for wrong in (level * pl.col("name"), level * pl.col("day").cast(pl.String)):
         with pytest.raises(PufferflowError):
@@ -380,12 +460,16 @@ def test_other_beliefs_and_other_weights_are_refused_at_once():
         (ANY, [1.0, math.nan, 2.0]),
     ],
 )
-def test_weights_that_change_after_the_plan_are_refused_before_anything_is_charged(prior, changed, tmp_path):
+def test_weights_that_change_after_the_plan_are_refused_before_anything_is_charged(
+    prior, changed, tmp_path
+):
     """A source of larger weights, of another grid, or with heavier groups than planned with is not read or charged."""
     prices = np.array([2.0, 1.0, 1.0])
     asked = batch(rows([0.0] * 3).with_columns(pl.Series("price", prices)), prior)
     plan = asked.private_sum(COST).plan(pf.Pure(1.0))
-    account = pf.Ledger(tmp_path / "ledger.db").open("cost", asked.request.scenario, limit=pf.Pure(3.0))
+    account = pf.Ledger(tmp_path / "ledger.db").open(
+        "cost", asked.request.scenario, limit=pf.Pure(3.0)
+    )
     prices[:] = changed
     with pytest.raises(PufferflowError, match=r"other rows|null, NaN"):
         plan.release(account, id="one")

@@ -37,13 +37,18 @@ def rows(prices, houses, levels=(0, 1)):
 def batch(frame, prior, domain, *, ordered=True):
     order = {"order_by": "hour"} if ordered else {}
     secret = pf.Secret("level", domain=domain)
-    return pf.protect(frame, pf.Scenario(secret, prior, within="house", public=["price", "day"], **order))
+    return pf.protect(
+        frame, pf.Scenario(secret, prior, within="house", public=["price", "day"], **order)
+    )
 
 
 def chain_paths(transition, count):
     start = np.linalg.matrix_power(transition, 300)[0]
     for path in itertools.product(range(len(transition)), repeat=count):
-        yield path, start[path[0]] * math.prod(transition[a, b] for a, b in itertools.pairwise(path))
+        yield (
+            path,
+            start[path[0]] * math.prod(transition[a, b] for a, b in itertools.pairwise(path)),
+        )
 
 
 def class_paths(weights, laws, count):
@@ -64,7 +69,9 @@ def true_loss(paths, levels, columns, scales):
     worst = 0.0
     for row in range(states.shape[1]):
         given = [states[:, row] == state for state in range(len(levels))]
-        logs = [logsumexp(near[:, own] + masses[own], axis=1) - logsumexp(masses[own]) for own in given]
+        logs = [
+            logsumexp(near[:, own] + masses[own], axis=1) - logsumexp(masses[own]) for own in given
+        ]
         worst = max(worst, *(float((a - b).max()) for a, b in itertools.permutations(logs, 2)))
     return worst
 
@@ -95,15 +102,26 @@ def test_chains_with_weights_lose_no_more_than_is_promised(seed):
     chain, levels = pf.MarkovChain(transition), [0, 1, 3]
     asked = batch(rows(prices, HOUSES), chain, levels).private_sum(COST)
     alone, both = asked.plan(pf.Pure(1.0)), asked.private_sum("level").plan(pf.Pure(1.0))
-    by_day = batch(rows(prices, HOUSES), chain, levels).group_by("day").private_sum(COST).plan(pf.Pure(1.0))
+    by_day = (
+        batch(rows(prices, HOUSES), chain, levels)
+        .group_by("day")
+        .private_sum(COST)
+        .plan(pf.Pure(1.0))
+    )
     for house in (1, 2):
         own = np.array(of_house(prices, house))
         paths = list(chain_paths(transition, len(own)))
         assert true_loss(paths, levels, [own], scales(alone)) <= 1.0
         assert true_loss(paths, levels, [own, np.ones(len(own))], scales(both)) <= 1.0
         days = np.arange(len(own)) // 2
-        assert true_loss(paths, levels, [own * (days == day) for day in (0, 1)], scales(by_day)) <= 1.0
-    free = batch(rows(prices, HOUSES), pf.AnyCorrelation(), levels).private_sum(COST).plan(pf.Pure(1.0))
+        assert (
+            true_loss(paths, levels, [own * (days == day) for day in (0, 1)], scales(by_day)) <= 1.0
+        )
+    free = (
+        batch(rows(prices, HOUSES), pf.AnyCorrelation(), levels)
+        .private_sum(COST)
+        .plan(pf.Pure(1.0))
+    )
     assert (scales(alone) <= scales(free) * (1 + 1e-6)).all()
 
 
@@ -114,11 +132,19 @@ def test_a_tariff_of_two_states_needs_the_noise_it_has():
     """
     tariff = read([0.2, 0.5, 1.0, 0.3])
     prices = [*tariff, *tariff[:3]]
-    plan = batch(rows(prices, HOUSES), pf.MarkovChain(STAY), [0, 1]).private_sum(COST).plan(pf.Pure(1.0))
+    plan = (
+        batch(rows(prices, HOUSES), pf.MarkovChain(STAY), [0, 1])
+        .private_sum(COST)
+        .plan(pf.Pure(1.0))
+    )
     paths = list(chain_paths(STAY, 4))
     assert 0.999 < true_loss(paths, [0, 1], [tariff], scales(plan)) <= 1.0
     assert true_loss(paths, [0, 1], [tariff], 0.9 * scales(plan)) > 1.0
-    dear = batch(rows([1.0] * 7, HOUSES), pf.MarkovChain(STAY), [0, 1]).private_sum(COST).plan(pf.Pure(1.0))
+    dear = (
+        batch(rows([1.0] * 7, HOUSES), pf.MarkovChain(STAY), [0, 1])
+        .private_sum(COST)
+        .plan(pf.Pure(1.0))
+    )
     assert scales(plan)[0] < 0.9 * scales(dear)[0]
 
 
@@ -136,9 +162,15 @@ def test_unselected_rows_are_secret_too():
 def test_shared_classes_with_weights_lose_no_more_than_is_promised(seed):
     """Survey weights of houses of different sizes, in any order: with half the noise the guarantee would be broken."""
     rng = np.random.default_rng(seed)
-    weights, laws, levels = np.array([0.4, 0.6]), 0.8 * rng.dirichlet(np.ones(3), 2) + 0.2 / 3, [0, 1, 3]
+    weights, laws, levels = (
+        np.array([0.4, 0.6]),
+        0.8 * rng.dirichlet(np.ones(3), 2) + 0.2 / 3,
+        [0, 1, 3],
+    )
     prices = read(rng.choice([-1.0, 1.0], 7) * rng.uniform(0.1, 2.0, 7))
-    asked = batch(rows(prices, HOUSES), pf.LatentClass(weights, laws), levels, ordered=False).private_sum(COST)
+    asked = batch(
+        rows(prices, HOUSES), pf.LatentClass(weights, laws), levels, ordered=False
+    ).private_sum(COST)
     plan, both = asked.plan(pf.Pure(1.0)), asked.private_sum("level").plan(pf.Pure(1.0))
     losses = []
     for house in (1, 2):
@@ -174,14 +206,26 @@ def test_gaussian_rows_with_weights_move_as_far_as_is_said(kind):
     for signs in (np.ones(7), np.array([1, -1, 1, -1, 1, 1, -1])):
         prices = read(signs * rng.uniform(0.1, 2.0, 7))
         prior = pf.GaussianPrior(covariance)
-        asked = batch(rows(prices, HOUSES), prior, pf.Interval(0, 10), ordered=kind != "exchangeable")
+        asked = batch(
+            rows(prices, HOUSES), prior, pf.Interval(0, 10), ordered=kind != "exchangeable"
+        )
         plan = asked.private_sum(COST).plan(pf.Pure(1.0))
-        truth = [farthest(np.array(of_house(prices, house)), factors[:n, :n], 10) for house, n in ((1, 4), (2, 3))]
+        truth = [
+            farthest(np.array(of_house(prices, house)), factors[:n, :n], 10)
+            for house, n in ((1, 4), (2, 3))
+        ]
         assert max(truth) <= scales(plan)[0]
         if kind == "exchangeable" and (signs > 0).all():
-            assert scales(plan)[0] <= max(truth) * 1.3  # each house has its own weights, in falling order
+            assert (
+                scales(plan)[0] <= max(truth) * 1.3
+            )  # each house has its own weights, in falling order
     tariff = read([0.2, 0.5, 1.0, 0.3])
-    asked = batch(rows([*tariff, *tariff[:3]], HOUSES), pf.GaussianPrior(covariance), pf.Interval(0, 10), ordered=True)
+    asked = batch(
+        rows([*tariff, *tariff[:3]], HOUSES),
+        pf.GaussianPrior(covariance),
+        pf.Interval(0, 10),
+        ordered=True,
+    )
     exact = asked.private_sum(COST).plan(pf.Pure(1.0))
     assert farthest(tariff, factors, 10) == pytest.approx(scales(exact)[0], rel=1e-5)
 
@@ -193,7 +237,10 @@ def test_accounts_add_releases_with_weights():
     """
     tariff = read([0.2, 0.5, 1.0, 0.3])
     frame = rows([*tariff, *tariff[:3]], HOUSES)
-    for prior, domain in ((pf.MarkovChain(STAY), [0, 1]), (pf.GaussianPrior(pf.AR1(0.7)), pf.Interval(0, 1))):
+    for prior, domain in (
+        (pf.MarkovChain(STAY), [0, 1]),
+        (pf.GaussianPrior(pf.AR1(0.7)), pf.Interval(0, 1)),
+    ):
         asked = batch(frame, prior, domain)
         plans = [asked.private_sum(one).plan(pf.Pure(0.5)) for one in (COST, "level")]
         total = pf.compose(plans, asked.request.scenario).total
@@ -204,7 +251,10 @@ def test_accounts_add_releases_with_weights():
             assert true_loss(chain_paths(STAY, 4), [0, 1], columns, both) <= total
         else:
             factors = 0.7 ** abs(np.subtract.outer(range(4), range(4)))
-            moved = sum(np.outer(column, np.ones(4)) / scale for column, scale in zip(columns, both, strict=True))
+            moved = sum(
+                np.outer(column, np.ones(4)) / scale
+                for column, scale in zip(columns, both, strict=True)
+            )
             assert float((factors * moved.T).sum(axis=1).max()) <= total * (1 + 1e-9)
 
 
@@ -229,7 +279,11 @@ def test_many_weights_and_many_houses():
     rng = np.random.default_rng(3)
     houses = np.repeat(range(60), 24)
     frame = pl.DataFrame(
-        {"house": houses, "hour": np.tile(range(24), 60) + houses % 20, "price": rng.uniform(0.5, 1.0, 1440)}
+        {
+            "house": houses,
+            "hour": np.tile(range(24), 60) + houses % 20,
+            "price": rng.uniform(0.5, 1.0, 1440),
+        }
     ).with_columns(level=pl.lit(0), day=pl.lit(1))
     for prior, ordered in ((pf.MarkovChain(STAY), True), (pf.LatentClass([0.5, 0.5], STAY), False)):
         plan = batch(frame, prior, [0, 1], ordered=ordered).private_sum(COST).plan(pf.Pure(1.0))

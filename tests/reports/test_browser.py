@@ -19,7 +19,13 @@ pytestmark = pytest.mark.slow
 """A browser takes seconds to start."""
 
 ALL = pages.all_pages()
-USUAL = ["plan-usual", "plan-hostile", "release-evidence", "release-hostile-evidence", "ledger-accounts"]
+USUAL = [
+    "plan-usual",
+    "plan-hostile",
+    "release-evidence",
+    "release-hostile-evidence",
+    "ledger-accounts",
+]
 PHONE = {"width": 360, "height": 740}
 SCREENS = {
     "light": {},
@@ -74,7 +80,12 @@ def test_page_is_quiet_and_alone(opened, name):
     page = opened(written(name)).look()
     assert page.complaints() == []
     assert page.requests() == []
-    assert page.run("return document.scripts.length + document.querySelectorAll('img, iframe, object').length") == 0
+    assert (
+        page.run(
+            "return document.scripts.length + document.querySelectorAll('img, iframe, object').length"
+        )
+        == 0
+    )
     assert page.run(TWICE) == []
 
 
@@ -140,21 +151,33 @@ def test_tables_are_as_wide_as_the_text(opened, name):
 def test_page_can_be_printed(opened):
     """On paper a plan has several pages, light ones, and a place for a name, a date and a signature."""
     page = opened(written("plan-usual")).look(scheme="dark", media="print")
-    assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    )
     assert page.run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
-    assert page.run("return document.querySelector('.sign').innerText").split() == ["Name", "Date", "Signature"]
+    assert page.run("return document.querySelector('.sign').innerText").split() == [
+        "Name",
+        "Date",
+        "Signature",
+    ]
     pdf = base64.b64decode(page.printed())
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
-    assert page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
+    assert (
+        page.look().run("return document.querySelector('.sign').getBoundingClientRect().height") > 5
+    )
 
 
 def test_nothing_is_cut_on_paper(opened):
     """No table of many outputs and groups is wider than a sheet, on which each output has a table of its own."""
     keys = {"street": [f"a street with quite a long name {place}" for place in range(60)]}
     outputs = {f"number_{place}": np.linspace(1e5, 1e6, 60) for place in range(6)}
-    frame, intervals = published.with_bars(pl.DataFrame(keys | outputs), **dict.fromkeys(outputs, 5000.0))
-    page = opened(report.release_page(frame, intervals, pages.ROWS)).look(width=680, height=990, media="print")
+    frame, intervals = published.with_bars(
+        pl.DataFrame(keys | outputs), **dict.fromkeys(outputs, 5000.0)
+    )
+    page = opened(report.release_page(frame, intervals, pages.ROWS)).look(
+        width=680, height=990, media="print"
+    )
     assert page.run("return document.documentElement.scrollWidth") <= 680
     assert max(page.run(WIDTHS)) <= 680
     assert len(page.run(WIDTHS)) == 6
@@ -171,12 +194,18 @@ SEEN = [place for place in PLACES if TURNS[place[0]] == place[1]]
 
 
 @pytest.mark.parametrize(
-    ("name", "screen"), [*SEEN, *nightly([place for place in PLACES if place not in SEEN], unpack=True)]
+    ("name", "screen"),
+    [*SEEN, *nightly([place for place in PLACES if place not in SEEN], unpack=True)],
 )
 def test_every_page_on_every_screen(opened, axe, name, screen):
     """Whatever a page shows, it is quiet, alone, whole and for everybody on every screen."""
     page = opened(written(name)).look(**SCREENS[screen])
-    assert (page.complaints(), page.requests(), page.run(TWICE), page.run(UNTOLD)) == ([], [], [], 0)
+    assert (page.complaints(), page.requests(), page.run(TWICE), page.run(UNTOLD)) == (
+        [],
+        [],
+        [],
+        0,
+    )
     assert page.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert (page.run(CUT), page.run(OVERLAPPING)) == ([], [])
     assert page.violations(axe) == []

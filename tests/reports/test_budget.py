@@ -27,7 +27,9 @@ LIMITS = {
 
 def hours(prior=CHAIN, **options):
     scenario = pf.Scenario(ON, prior, order_by="hour", **options)
-    return scenario, pf.protect(pl.DataFrame({"hour": range(HOURS), "on": [0, 1] * (HOURS // 2)}), scenario)
+    return scenario, pf.protect(
+        pl.DataFrame({"hour": range(HOURS), "on": [0, 1] * (HOURS // 2)}), scenario
+    )
 
 
 def day(batch, place, promise):
@@ -62,7 +64,11 @@ def test_the_future_is_that_of_the_forecast(ledger, kind):
     assert (found.every, found.limit, found.releases) == ("24 steps", repr(limit), 2)
     totals = [charge.total for charge in found.charges]
     assert totals[-1] == account.spent().epsilon
-    assert totals[0] == pytest.approx(promise.epsilon, rel=1e-6) if kind == "pure" else totals[0] <= totals[1]
+    assert (
+        totals[0] == pytest.approx(promise.epsilon, rel=1e-6)
+        if kind == "pure"
+        else totals[0] <= totals[1]
+    )
 
 
 @pytest.mark.parametrize("kind", thinned(LIMITS, 0.33))
@@ -75,7 +81,9 @@ def test_a_schedule_is_seen_in_the_last_two_releases(ledger, kind):
         day(batch, place, promise).release(account)
     found = account.budget(ahead=2)
     assert found.every == "48 steps"
-    assert found.ahead == pytest.approx(account.budget(day(batch, 0, promise), every=48, ahead=2).ahead, rel=1e-12)
+    assert found.ahead == pytest.approx(
+        account.budget(day(batch, 0, promise), every=48, ahead=2).ahead, rel=1e-12
+    )
 
 
 def test_a_forecast_without_end_names_the_rule_of_its_totals(ledger):
@@ -95,7 +103,9 @@ def test_a_forecast_without_end_names_the_rule_of_its_totals(ledger):
 @pytest.mark.slow
 def test_durations_are_written_as_such(ledger):
     """Where steps are durations, so is the schedule, given or seen; filters on times move along."""
-    times = pl.datetime_range(pl.datetime(2026, 11, 1), pl.datetime(2026, 11, 3, 23), "1h", eager=True)
+    times = pl.datetime_range(
+        pl.datetime(2026, 11, 1), pl.datetime(2026, 11, 3, 23), "1h", eager=True
+    )
     scenario = pf.Scenario(ON, CHAIN, order_by="time", step="1h")
     batch = pf.protect(pl.DataFrame({"time": times, "on": [0, 1] * 36}), scenario)
     account = ledger.open("times", scenario, limit=pf.Pure(2.0))
@@ -147,7 +157,9 @@ def test_what_cannot_be_foreseen_is_a_note(ledger, name):
     for place in range(releases):
         day(batch, place, pf.Pure(0.5)).release(account)
     other = hours(pf.AnyCorrelation())[1].private_sum("on").plan(pf.Pure(0.5))
-    plan = {None: None, "own": day(batch, 0, pf.Pure(0.5)), "other": other, "text": "no plan"}[which]
+    plan = {None: None, "own": day(batch, 0, pf.Pure(0.5)), "other": other, "text": "no plan"}[
+        which
+    ]
     found = account.budget(plan, every)
     assert note in found.note
     assert found.ahead == ()
@@ -170,14 +182,20 @@ class Known:
 
 def test_very_many_charges_are_spread_over_time():
     """Five hundred are kept of more, in order, with the first and the last, and with totals worked out anew."""
-    entries = [Entry(n, f"r{n}", "committed", "", None, pf.Pure(1.0), (), "exact", 2.0 * n, "") for n in range(1, 2001)]
+    entries = [
+        Entry(n, f"r{n}", "committed", "", None, pf.Pure(1.0), (), "exact", 2.0 * n, "")
+        for n in range(1, 2001)
+    ]
     kept = charges(entries, over_time(Known(), entries))
     numbers = [charge.number for charge in kept]
     assert len(set(numbers)) == MOST_CHARGES
     assert numbers == sorted(numbers)
     assert (numbers[0], numbers[-1]) == (1, 2000)
     assert [charge.total for charge in kept] == [min(n, 1500) for n in numbers]
-    sizes = [len(charges(entries[:count], over_time(Known(), entries[:count]))) for count in (0, 1, 2, 500)]
+    sizes = [
+        len(charges(entries[:count], over_time(Known(), entries[:count])))
+        for count in (0, 1, 2, 500)
+    ]
     assert sizes == [0, 1, 2, 500]
 
 
@@ -185,5 +203,13 @@ def test_totals_that_take_long_are_those_that_were_kept(monkeypatch):
     """Where there is no time to work totals out, the entries' own are told, none above a later one."""
     monkeypatch.setattr(budget, "_SECONDS", 0.0)
     totals = [5.0, 3.0, 4.0, 4.0]
-    entries = [Entry(n, "", "committed", "", None, pf.Pure(1.0), (), "exact", totals[n], "") for n in range(4)]
-    assert [charge.total for charge in charges(entries, over_time(Known(), entries))] == [3, 3, 4, 4]
+    entries = [
+        Entry(n, "", "committed", "", None, pf.Pure(1.0), (), "exact", totals[n], "")
+        for n in range(4)
+    ]
+    assert [charge.total for charge in charges(entries, over_time(Known(), entries))] == [
+        3,
+        3,
+        4,
+        4,
+    ]

@@ -20,8 +20,12 @@ DAY_NIGHT = [STAY] * 4 + [[[0.5, 0.5], [0.6, 0.4]]] * 8
 ON = pf.Secret("on", domain=[0, 1])
 KWH = pf.Secret("kwh", domain=pf.Interval(0, 10))
 CLASSES = pf.LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.3, 0.7]])
-EXACT_CLASSES = pf.LatentClass([Fraction(1, 2)] * 2, rows=[[Fraction(9, 10), Fraction(1, 10)], [Fraction(1, 2)] * 2])
-KINDS = pf.Table({"kind": [*"aabb"], "on": [0, 1, 0, 1], "probability": [0.25, 0.25, 0.2, 0.3]}, shared=["kind"])
+EXACT_CLASSES = pf.LatentClass(
+    [Fraction(1, 2)] * 2, rows=[[Fraction(9, 10), Fraction(1, 10)], [Fraction(1, 2)] * 2]
+)
+KINDS = pf.Table(
+    {"kind": [*"aabb"], "on": [0, 1, 0, 1], "probability": [0.25, 0.25, 0.2, 0.3]}, shared=["kind"]
+)
 ALONE = pf.Table({"kind": [*"aabb"], "on": [0, 1, 0, 1], "probability": [0.45, 0.05, 0.1, 0.4]})
 
 
@@ -54,7 +58,9 @@ PRIORS = {
     "initial": scenario(pf.MarkovChain(STAY), pf.Initial("on", domain=[0, 1])),
     "two priors": scenario([pf.MarkovChain(STAY), CLASSES]),
     "any correlation": scenario(pf.AnyCorrelation()),
-    "presence": pf.Scenario(pf.Presence("meter", "on", [0, 1], rows=10), pf.Independent(), within="meter"),
+    "presence": pf.Scenario(
+        pf.Presence("meter", "on", [0, 1], rows=10), pf.Independent(), within="meter"
+    ),
 }
 ON_INTERVALS = {
     "independent": scenario(pf.Independent(), KWH),
@@ -76,7 +82,9 @@ GROUPED = {
     "sums of halves": lambda batch: batch.group_by("half").private_sum("on"),
     "means of meters": lambda batch: batch.group_by("meter").private_mean("on"),
     "some hours": lambda batch: batch.filter(pl.col("hour") % 3 == 0).private_sum("on"),
-    "a variance": lambda batch: batch.group_by("half").private_variance("on").private_histogram("on"),
+    "a variance": lambda batch: (
+        batch.group_by("half").private_variance("on").private_histogram("on")
+    ),
 }
 ON_INTERVAL = {
     "a sum": lambda batch: batch.private_sum("kwh"),
@@ -113,12 +121,16 @@ def log_density(pair, atoms, at):
 def largest_ratio(pair):
     """Return the largest log ratio of the two noisy densities; with Laplace noise it is at an atom."""
     ends = np.array([*pair.mu.values, *pair.nu.values])
-    at = np.concatenate([ends, np.linspace(ends.min() - 5 * pair.scale, ends.max() + 5 * pair.scale, 500)])
+    at = np.concatenate(
+        [ends, np.linspace(ends.min() - 5 * pair.scale, ends.max() + 5 * pair.scale, 500)]
+    )
     return float(np.abs(log_density(pair, pair.mu, at) - log_density(pair, pair.nu, at)).max())
 
 
 def plan_of(chosen, query, promise=None, **options):
-    return query(pf.protect(frame(), chosen)).plan(pf.Pure(1.0) if promise is None else promise, **options)
+    return query(pf.protect(frame(), chosen)).plan(
+        pf.Pure(1.0) if promise is None else promise, **options
+    )
 
 
 def pair_of(plan):
@@ -194,8 +206,12 @@ def enumerated(transition, asked, count, row, state):
     masses = {}
     for world in itertools.product(range(states), repeat=rows):
         if world[row] == state:
-            mass = start[world[0]] * math.prod(transition[a, b] for a, b in itertools.pairwise(world))
-            total = sum(count(value) for value, is_asked in zip(world, asked, strict=True) if is_asked)
+            mass = start[world[0]] * math.prod(
+                transition[a, b] for a, b in itertools.pairwise(world)
+            )
+            total = sum(
+                count(value) for value, is_asked in zip(world, asked, strict=True) if is_asked
+            )
             masses[total] = masses.get(total, 0.0) + mass
     return {value: mass / sum(masses.values()) for value, mass in masses.items()}
 
@@ -222,7 +238,10 @@ def is_among(pair, transition, part, asked):
     states, rows = len(transition), range(len(asked))
     count = COUNTED[pair.answer]
     for row, cell in itertools.product(rows, (0, 1)):
-        laws = [enumerated(transition, asked & (part == cell), count, row, state) for state in range(states)]
+        laws = [
+            enumerated(transition, asked & (part == cell), count, row, state)
+            for state in range(states)
+        ]
         first, second = laws[int(pair.first)], laws[int(pair.second)]
         if same(pair.mu, first) and same(pair.nu, second):
             return True
@@ -231,7 +250,12 @@ def is_among(pair, transition, part, asked):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)), *nightly(range(4, 12))]
+    "seed",
+    [
+        0,
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4)),
+        *nightly(range(4, 12)),
+    ],
 )
 def test_laws_are_those_of_all_worlds(seed):
     """Along random chains the laws are what counting world by world gives, whichever bound found the pair."""
@@ -240,10 +264,18 @@ def test_laws_are_those_of_all_worlds(seed):
     asked[int(rng.integers(len(asked)))] = True
     domain = list(range(len(transition)))
     rows = pl.DataFrame(
-        {"hour": range(len(part)), "part": part, "asked": asked, "level": rng.choice(domain, len(part))}
+        {
+            "hour": range(len(part)),
+            "part": part,
+            "asked": asked,
+            "level": rng.choice(domain, len(part)),
+        }
     )
     chosen = pf.Scenario(
-        pf.Secret("level", domain=domain), pf.MarkovChain(transition), order_by="hour", public=["part", "asked"]
+        pf.Secret("level", domain=domain),
+        pf.MarkovChain(transition),
+        order_by="hour",
+        public=["part", "asked"],
     )
     batch = pf.protect(rows, chosen).filter(pl.col("asked")).group_by("part", keys=[0, 1])
     queries = [
@@ -279,7 +311,9 @@ def law_of_few(transition, asked, row, state):
                 np.linalg.matrix_power(transition, gap)[a, b]
                 for gap, (a, b) in zip(gaps, itertools.pairwise(world), strict=True)
             )
-            masses[sum(value for step, value in zip(steps, world, strict=True) if step in asked)] += mass
+            masses[
+                sum(value for step, value in zip(steps, world, strict=True) if step in asked)
+            ] += mass
     return {value: mass for value, mass in enumerate((masses / masses.sum()).tolist()) if mass}
 
 
@@ -292,7 +326,10 @@ def test_few_rows_of_a_long_sequence_are_drawn(asked):
     batch = pf.protect(rows, chosen).filter(pl.col("hour").is_in(asked)).private_sum("on")
     for bound in (pf.Messages(), pf.Quilt()):
         plan = batch.plan(pf.Pure(1.0), bound=bound)
-        pair, row = pair_of(plan), asked[0] + plan.calibration.witness.row  # those before cost no more
+        pair, row = (
+            pair_of(plan),
+            asked[0] + plan.calibration.witness.row,
+        )  # those before cost no more
         for atoms, state in ((pair.mu, int(pair.first)), (pair.nu, int(pair.second))):
             assert same(atoms, law_of_few(transition, asked, row, state))
 
@@ -301,7 +338,9 @@ def test_a_secret_far_from_what_is_asked_is_drawn():
     """The first value of a sequence is a row of its own, however long ago it was."""
     transition = np.array([[0.999, 0.001], [0.002, 0.998]])
     rows = pl.DataFrame({"hour": range(12_000), "on": [0, 1] * 6000})
-    chosen = pf.Scenario(pf.Initial("on", domain=[0, 1]), pf.MarkovChain(transition), order_by="hour", start=0)
+    chosen = pf.Scenario(
+        pf.Initial("on", domain=[0, 1]), pf.MarkovChain(transition), order_by="hour", start=0
+    )
     batch = pf.protect(rows, chosen).filter(pl.col("hour").is_between(900, 902)).private_sum("on")
     pair = pair_of(batch.plan(pf.Pure(1.0), bound=pf.Messages()))
     for atoms, state in ((pair.mu, int(pair.first)), (pair.nu, int(pair.second))):
@@ -312,12 +351,16 @@ def test_few_rows_of_a_large_class_are_drawn():
     """Rows of a class that are not asked about do not matter to a sum of few others, however many they are."""
     rows = pl.DataFrame({"here": [True] * 3 + [False] * 30_000, "on": [0, 1, 1] * 10_001})
     chosen = pf.Scenario(ON, CLASSES, public="here")
-    pair = pair_of(pf.protect(rows, chosen).filter(pl.col("here")).private_sum("on").plan(pf.Pure(1.0)))
+    pair = pair_of(
+        pf.protect(rows, chosen).filter(pl.col("here")).private_sum("on").plan(pf.Pure(1.0))
+    )
     for atoms, state in ((pair.mu, int(pair.first)), (pair.nu, int(pair.second))):
         given = np.array([0.1, 0.7] if state else [0.9, 0.3])
         given /= given.sum()
         others = given @ [[0.81, 0.18, 0.01], [0.09, 0.42, 0.49]]
-        assert same(atoms, {float(state + number): mass for number, mass in enumerate(others.tolist())})
+        assert same(
+            atoms, {float(state + number): mass for number, mass in enumerate(others.tolist())}
+        )
 
 
 @pytest.mark.slow
@@ -332,16 +375,21 @@ def test_values_of_many_digits_are_drawn():
     means = [float(np.dot(law.values, law.weights)) for law in (pair.mu, pair.nu)]
     middle = 24 * np.mean([0.2, 0.35, 1.41, 2.7182, 5.0])
     assert min(means) < middle < max(means)
-    assert max(means) - min(means) == pytest.approx(4.8 * (1 + 2 * 0.5 / 0.5 * (1 - 0.5**11.5)), rel=0.02)
+    assert max(means) - min(means) == pytest.approx(
+        4.8 * (1 + 2 * 0.5 / 0.5 * (1 - 0.5**11.5)), rel=0.02
+    )
 
 
 def test_bounds_without_joint_laws_are_not_taken_for_worked_out():
     """Where a comparison had movements only, evidence says of which bounds; the plan's own always counts."""
-    rows = plan_of(PRIORS["chain"], lambda batch: batch.group_by("hour").private_sum("on"), bound=pf.Messages())
+    rows = plan_of(
+        PRIORS["chain"], lambda batch: batch.group_by("hour").private_sum("on"), bound=pf.Messages()
+    )
     found = {row.bound: row for row in rows.evidence().bounds}
-    assert [found[name].worked_out for name in ("Messages()", "Quilt(approximate=False)", "group privacy")] == [
-        True
-    ] * 3
+    assert [
+        found[name].worked_out
+        for name in ("Messages()", "Quilt(approximate=False)", "group privacy")
+    ] == [True] * 3
     by_movement = [row for row in found.values() if row.note.startswith("by movement alone")]
     assert by_movement
     assert not any(row.worked_out for row in by_movement)
@@ -352,10 +400,20 @@ def test_bounds_without_joint_laws_are_not_taken_for_worked_out():
 @pytest.mark.slow
 def test_evidence_says_what_it_is_of():
     """Job, period and data set are kept as they are given, the guarantee in words, and which outputs are counts."""
-    plan = plan_of(PRIORS["chain"], lambda batch: batch.private_sum("on").private_count(pl.col("on") == 1, name="n"))
+    plan = plan_of(
+        PRIORS["chain"],
+        lambda batch: batch.private_sum("on").private_count(pl.col("on") == 1, name="n"),
+    )
     found = plan.evidence(job="hourly", period="2026-11-20", dataset="meters")
-    assert (found.job, found.period, found.dataset, found.counts) == ("hourly", "2026-11-20", "meters", ("n",))
-    assert found.promise_in_words.startswith("epsilon 1 for all answers together: whoever sees the answers")
+    assert (found.job, found.period, found.dataset, found.counts) == (
+        "hourly",
+        "2026-11-20",
+        "meters",
+        ("n",),
+    )
+    assert found.promise_in_words.startswith(
+        "epsilon 1 for all answers together: whoever sees the answers"
+    )
     assert f"Guarantee: {found.promise_in_words}." in found.sentence
     assert (plan.evidence().job, plan.evidence().dataset) == ("", "")
 
@@ -368,7 +426,10 @@ def test_evidence_says_how_long_rows_are_remembered():
     assert (chain.forgotten, chain.step, chain.measure) == (13, "1", "total variation")
     assert max(chain.steps) > 13
     (falling,) = plan_of(ON_INTERVALS["autoregressive"], ON_INTERVAL["a sum"]).evidence().memory
-    assert (falling.measure, falling.forgotten) == ("correlation", math.ceil(math.log(0.01) / math.log(0.7)))
+    assert (falling.measure, falling.forgotten) == (
+        "correlation",
+        math.ceil(math.log(0.01) / math.log(0.7)),
+    )
     assert plan_of(PRIORS["classes"], QUERIES["a sum"]).evidence().memory == ()
 
 
@@ -380,12 +441,16 @@ def test_what_fitting_found_is_said_once():
     note = fitted.provenance.notes[0]
     plan = plan_of(scenario(fitted), QUERIES["a sum"])
     assert plan.explain().count(note) == str(plan.certificate).count(note) == 1
-    assert "the prior is fitted on 200 rows of the public reference 'a public meter'" in plan.explain()
+    assert (
+        "the prior is fitted on 200 rows of the public reference 'a public meter'" in plan.explain()
+    )
     page = report.plan_page(plan.evidence())
     assert page.count(html.escape(note)) == 1
     study = pl.DataFrame({"g": [0, 0, 1, 1, None], "on": [0, 1, 0, 1, 1]})
     counted = pf.Empirical(pf.Reference("a study", study), secret="g", released="on")
-    rows = pf.protect(pl.DataFrame({"on": [0, 1]}), pf.Scenario(pf.Derived("g"), counted)).private_sum("on")
+    rows = pf.protect(
+        pl.DataFrame({"on": [0, 1]}), pf.Scenario(pf.Derived("g"), counted)
+    ).private_sum("on")
     assert rows.plan(pf.Pure(1.0)).explain().count("were left out") == 1
 
 
@@ -407,7 +472,8 @@ def test_what_cannot_be_listed_is_said():
     assert "infinitely many" in found.pair_note
     still = pl.DataFrame({"day": [1, 2], "on": [0, 1]})
     same_law = pf.Scenario(
-        pf.Derived("kind"), pf.Table({"kind": [*"aabb"], "on": [0, 1] * 2, "probability": [0.25] * 4})
+        pf.Derived("kind"),
+        pf.Table({"kind": [*"aabb"], "on": [0, 1] * 2, "probability": [0.25] * 4}),
     )
     quiet = pf.protect(still, same_law).private_sum("on").plan(pf.Pure(1.0)).evidence()
     assert quiet.pair.mu == quiet.pair.nu
@@ -417,17 +483,29 @@ def test_what_cannot_be_listed_is_said():
 @pytest.mark.slow
 def test_a_page_has_all_of_it():
     """Evidence has cells, bounds with the plan's own marked, and what is left if an assumption is wrong."""
-    plan = plan_of(PRIORS["chain"], lambda batch: batch.group_by("meter").private_mean("on").private_sum("on"))
+    plan = plan_of(
+        PRIORS["chain"], lambda batch: batch.group_by("meter").private_mean("on").private_sum("on")
+    )
     found = plan.evidence()
     assert found.sentence == plan.explain()
-    assert (found.title, found.promise, found.budget) == ("on_mean, on_sum, by meter", "Pure(epsilon=1.0)", None)
-    assert [cell.largest for cell in found.cells] == pytest.approx([1.0] * METERS + [float(HOURS)] * METERS)
+    assert (found.title, found.promise, found.budget) == (
+        "on_mean, on_sum, by meter",
+        "Pure(epsilon=1.0)",
+        None,
+    )
+    assert [cell.largest for cell in found.cells] == pytest.approx(
+        [1.0] * METERS + [float(HOURS)] * METERS
+    )
     assert (found.more_cells, len(found.cells)) == (0, 2 * METERS)
     chosen = [row for row in found.bounds if row.chosen]
-    assert {(row.bound, row.query) for row in chosen} == {("Messages()", "on_mean"), ("Messages()", "on_sum")}
+    assert {(row.bound, row.query) for row in chosen} == {
+        ("Messages()", "on_mean"),
+        ("Messages()", "on_sum"),
+    }
     assert chosen[0].times == pytest.approx(1, rel=1e-3)
     assert any(
-        row.note and row.scale is None for row in plan_of(PRIORS["independent"], QUERIES["a sum"]).evidence().bounds
+        row.note and row.scale is None
+        for row in plan_of(PRIORS["independent"], QUERIES["a sum"]).evidence().bounds
     )
     wrong = [one.wrong for one in found.what_if]
     assert wrong[0].startswith("if the rows of one meter depend on each other in any way")
@@ -441,7 +519,9 @@ def test_a_page_has_all_of_it():
 def test_evidence_survives_being_stored():
     """Evidence read back is the same, also where errors are infinite or unknown."""
     for noise in (pf.Laplace, pf.GeneralizedCauchy):
-        found = plan_of(PRIORS["independent"], QUERIES["a sum"], pf.Renyi(4, 1.0), noise=noise).evidence()
+        found = plan_of(
+            PRIORS["independent"], QUERIES["a sum"], pf.Renyi(4, 1.0), noise=noise
+        ).evidence()
         assert type(found).from_json(found.to_json()) == found
 
 
@@ -481,7 +561,14 @@ def test_many_cells_are_counted():
     plan = pf.protect(rows, chosen).group_by("house").private_sum("on").plan(pf.Pure(1.0))
     found = plan.evidence()
     assert (len(found.cells), found.more_cells, plan.rows) == (200, 100, 300)
-    two = pf.protect(rows, chosen).group_by("house").private_sum("on").private_mean("on").plan(pf.Pure(1.0)).evidence()
+    two = (
+        pf.protect(rows, chosen)
+        .group_by("house")
+        .private_sum("on")
+        .private_mean("on")
+        .plan(pf.Pure(1.0))
+        .evidence()
+    )
     assert [cell.query for cell in two.cells] == ["on_sum"] * 100 + ["on_mean"] * 100
     assert (two.more_cells, two.cells[100].group, two.cells[100].largest) == (400, "house=0", 1.0)
 
@@ -501,7 +588,10 @@ def test_pages_are_written(tmp_path):
     """A plan and a release write pages, the release's with the evidence that its plan gave."""
     plan = plan_of(PRIORS["chain"], QUERIES["a sum"])
     release = plan.release()
-    for page in (plan.report(tmp_path / "p.html"), release.report(tmp_path / "r.html", plan.evidence())):
+    for page in (
+        plan.report(tmp_path / "p.html"),
+        release.report(tmp_path / "r.html", plan.evidence()),
+    ):
         assert "on_sum" in page.read_text(encoding="utf-8")
     named, python = release.certificate.rows()[:2]
     assert named[0] == "promise"

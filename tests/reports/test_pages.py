@@ -28,7 +28,17 @@ from pufferflow.reports.sections import anchor_of
 ALL = pages.all_pages()
 VOID = {"meta", "link", "br", "img", "use"}
 SECTIONS = [
-    *("sentence", "numbers", "signal", "worst", "memory", "models", "bounds", "budget", "assumptions"),
+    *(
+        "sentence",
+        "numbers",
+        "signal",
+        "worst",
+        "memory",
+        "models",
+        "bounds",
+        "budget",
+        "assumptions",
+    ),
     *("glossary", "certificate"),
 ]
 
@@ -67,7 +77,12 @@ def test_page_is_whole_and_needs_nothing_else(name):
     assert found.open == []
     ids = [attrs["id"] for _, attrs in found.elements if "id" in attrs]
     assert len(ids) == len(set(ids))
-    links = [attrs[key] for tag, attrs in found.elements for key in ("href", "src") if key in attrs and tag != "link"]
+    links = [
+        attrs[key]
+        for tag, attrs in found.elements
+        for key in ("href", "src")
+        if key in attrs and tag != "link"
+    ]
     assert {link[1:] for link in links} <= set(ids)
     assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
     assert not {"script", "img", "iframe"} & {tag for tag, _ in found.elements}
@@ -83,7 +98,9 @@ def test_same_values_give_the_same_page(name):
     script = f"import pages, sys; sys.stdout.buffer.write(pages.all_pages()[{name!r}]().encode())"
     command = [sys.executable, *STRICT, "-c", script]
     path = str(pages.__file__).rpartition("/")[0]
-    other = subprocess.run(command, capture_output=True, check=True, env={"PYTHONPATH": path, "PYTHONHASHSEED": "7"})
+    other = subprocess.run(
+        command, capture_output=True, check=True, env={"PYTHONPATH": path, "PYTHONHASHSEED": "7"}
+    )
     assert other.stderr == b""
     assert ALL[name]() == ALL[name]() == other.stdout.decode()
 
@@ -93,7 +110,9 @@ def test_hostile_text_is_text(given):
     """Whatever a name is, a reader sees it as it is, in tables, in figures and in what figures say."""
     html = report.plan_page(pages.hostile())
     seen = " ".join("".join(Read(html).words).split())
-    kept = given.replace("\x00", "\N{REPLACEMENT CHARACTER}").replace("\x1b", "\N{REPLACEMENT CHARACTER}")
+    kept = given.replace("\x00", "\N{REPLACEMENT CHARACTER}").replace(
+        "\x1b", "\N{REPLACEMENT CHARACTER}"
+    )
     assert " ".join(kept.split()) in seen
 
 
@@ -102,7 +121,11 @@ def test_parts_are_in_order():
     """A plan's page has all parts, in the order of the table of contents."""
     found = Read(report.plan_page(pages.evidence()))
     assert found.sections == SECTIONS
-    contents = [attrs["href"][1:] for tag, attrs in found.elements if tag == "a" and attrs["href"][1:] in SECTIONS]
+    contents = [
+        attrs["href"][1:]
+        for tag, attrs in found.elements
+        if tag == "a" and attrs["href"][1:] in SECTIONS
+    ]
     assert contents == SECTIONS
 
 
@@ -116,10 +139,15 @@ def test_heading_says_what_a_page_is_of():
     for html, named in (
         (report.plan_page(shown, WRITTEN), ["meters-daily", "2026-11-20", "meters"]),
         (report.release_page(*numbers, shown, WRITTEN), ["meters-daily", "2026-11-20", "meters"]),
-        (report.release_page(*numbers, None, WRITTEN, job="hourly", period="2026"), ["hourly", "2026"]),
+        (
+            report.release_page(*numbers, None, WRITTEN, job="hourly", period="2026"),
+            ["hourly", "2026"],
+        ),
     ):
         heading = html[html.index("<h1") : html.index("<nav")]
-        assert [f">{name}</dd>" in heading for name in (*named, "2026-11-22 03:05 UTC")] == [True] * (len(named) + 1)
+        assert [f">{name}</dd>" in heading for name in (*named, "2026-11-22 03:05 UTC")] == [
+            True
+        ] * (len(named) + 1)
     assert "Written</dt>" not in report.plan_page(pages.bare())
 
 
@@ -146,7 +174,13 @@ def test_a_promise_stands_in_words_before_python():
 def test_names_of_bounds_lead_to_what_they_mean():
     """Every bound that a page names has a link to one plain sentence on the same page."""
     html = ALL["plan-usual"]()
-    for name in ("Messages()", "Quilt(approximate=False)", "GWM(norm=None)", "Exact()", "GAWM(delta=1e-06)"):
+    for name in (
+        "Messages()",
+        "Quilt(approximate=False)",
+        "GWM(norm=None)",
+        "Exact()",
+        "GAWM(delta=1e-06)",
+    ):
         assert html.count(f'<a href="#{anchor_of(name)}">') >= 1
         assert html.count(f'<dt id="{anchor_of(name)}">') == 1
     for name in ("group privacy", "differential privacy (rows independent)"):
@@ -155,7 +189,9 @@ def test_names_of_bounds_lead_to_what_they_mean():
     assert "docs/noise.md" in html
 
 
-@pytest.mark.parametrize("bound", [pf.GWM, pf.DAGWM, pf.Exact, pf.Group, pf.Messages, pf.Quilt, pf.Kantorovich])
+@pytest.mark.parametrize(
+    "bound", [pf.GWM, pf.DAGWM, pf.Exact, pf.Group, pf.Messages, pf.Quilt, pf.Kantorovich]
+)
 def test_every_bound_is_explained(bound):
     """Whichever bound carries a plan, its name has an explanation."""
     assert anchor_of(repr(bound()))
@@ -187,7 +223,9 @@ def test_pages_show_how_far_laws_lie_apart():
     """As a figure and a table of the pairs that lie farthest apart, with what is computed by whom."""
     chain = pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]])
     scenario = pf.Scenario(pf.Secret("on", domain=[0, 1], missing=0), chain, order_by="hour")
-    batch = pf.protect(pl.DataFrame({"hour": range(20), "on": [0, 1] * 10}), scenario).private_sum("on")
+    batch = pf.protect(pl.DataFrame({"hour": range(20), "on": [0, 1] * 10}), scenario).private_sum(
+        "on"
+    )
     plan = batch.plan(pf.Approx(1.0, 1e-6))
     evidence, every = plan.evidence(), plan.sensitivities()
     assert evidence.more_distances == every.height - len(evidence.distances) == 8
@@ -197,7 +235,15 @@ def test_pages_show_how_far_laws_lie_apart():
         assert getattr(deciding, name) == pytest.approx(own[name]), name
     html = report.plan_page(evidence)
     section = html[html.index('<section id="distances"') : html.index('<section id="bounds"')]
-    for text in ("W_∞", "DAGWM", "POT", "may not decide", "8 more pairs", "0 against 1", ", decides"):
+    for text in (
+        "W_∞",
+        "DAGWM",
+        "POT",
+        "may not decide",
+        "8 more pairs",
+        "0 against 1",
+        ", decides",
+    ):
         assert text in section
     assert section.count("<tr") == 13
     without = report.plan_page(structs.replace(evidence, distances=()))
@@ -222,7 +268,12 @@ def test_the_record_does_not_say_things_twice():
     said = pages.SENTENCE.split("\n")[1]
     rows = [*pages.ROWS, ("", said), ("assumed", "the prior is declared")]
     with_evidence = report.release_page(*published.days(), rows, pages.evidence())
-    assert "".join(Read(with_evidence).words).count("the value of &#x27;level&#x27;".replace("&#x27;", "'")) == 2
+    assert (
+        "".join(Read(with_evidence).words).count(
+            "the value of &#x27;level&#x27;".replace("&#x27;", "'")
+        )
+        == 2
+    )
     assert with_evidence.count('<li dir="auto">the prior is declared</li>') == 1
     assert with_evidence.count(">the prior is declared<") == 1
     assert "are not repeated here" in with_evidence
@@ -236,7 +287,17 @@ def test_the_record_does_not_say_things_twice():
 def test_older_evidence_is_read():
     """Evidence that was stored before it had headings, memories and remarks still makes a page."""
     stored = json.loads(pages.evidence().to_json())
-    new = ("job", "period", "dataset", "promise_in_words", "too_noisy", "findings", "counts", "memory", "remarks")
+    new = (
+        "job",
+        "period",
+        "dataset",
+        "promise_in_words",
+        "too_noisy",
+        "findings",
+        "counts",
+        "memory",
+        "remarks",
+    )
     for name in new:
         del stored[name]
     for row in stored["bounds"]:
@@ -253,7 +314,15 @@ def test_what_is_not_known_is_said():
     release = report.release_page(*published.days(), pages.ROWS)
     empty = report.release_page(*(part.clear() for part in published.days()), pages.ROWS)
     for page, words in (
-        (bare, ["No account counts this", "pair of secrets is not known", "No other bounds", "not known beforehand"]),
+        (
+            bare,
+            [
+                "No account counts this",
+                "pair of secrets is not known",
+                "No other bounds",
+                "not known beforehand",
+            ],
+        ),
         (bare, ["No sentence was kept", "how large the noise is against"]),
         (release, ["The plan of this release is not available"]),
         (empty, ["The release has no numbers"]),
@@ -269,7 +338,11 @@ def test_without_matplotlib_there_is_a_page(monkeypatch):
     html = report.plan_page(pages.evidence())
     assert Read(html).open == []
     assert html.count("<figure") == 7
-    assert html.count("pip install &#39;pufferflow[report]&#39;") == html.count("Figures are missing") == 1
+    assert (
+        html.count("pip install &#39;pufferflow[report]&#39;")
+        == html.count("Figures are missing")
+        == 1
+    )
     assert html.index("Figures are missing") < html.index("<main>")
     assert "a later one is 80\xa0% after 1 hour" in html
     assert "<svg" not in html
@@ -279,7 +352,9 @@ def test_without_matplotlib_there_is_a_page(monkeypatch):
 def test_the_readme_says_how_figures_are_installed():
     """The extra that a page names is there, and the first page that people read names it too."""
     root = Path(__file__).parents[2]
-    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     assert any(one.startswith("matplotlib") for one in extras["report"])
     assert "pip install '.[report]'" in canvas.MISSING
     assert "pip install '.[report]'" in (root / "README.md").read_text(encoding="utf-8")
@@ -297,7 +372,9 @@ def test_nothing_global_is_left_changed():
         assert dict(mpl.rcParams) == before
     script = "import pages, sys; pages.all_pages()['plan-usual'](); print('matplotlib.pyplot' in sys.modules)"
     path = str(pages.__file__).rpartition("/")[0]
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env={"PYTHONPATH": path})
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, env={"PYTHONPATH": path}
+    )
     assert ran.stdout == b"False\n"
 
 
@@ -323,7 +400,9 @@ def test_no_text_is_measured_by_glyphs():
     words = canvas.Words("numbers", "t", "1", "c")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        html = canvas.figure(words, 50, lambda sheet: sheet.write(0, 20, sheet.outside("漢字 🐡 $x_1$ <b>")))
+        html = canvas.figure(
+            words, 50, lambda sheet: sheet.write(0, 20, sheet.outside("漢字 🐡 $x_1$ <b>"))
+        )
     assert "漢字 🐡 $x_1$ &lt;b&gt;</text>" in html
 
 

@@ -56,16 +56,38 @@ def filled(value, text, number=None):
     if isinstance(value, tuple):
         return tuple(filled(one, text, number) for one in value)
     if isinstance(value, msgspec.Struct):
-        fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in KEPT}
-        return msgspec.structs.replace(value, **{name: filled(one, text, number) for name, one in fields.items()})
+        fields = {
+            name: getattr(value, name) for name in value.__struct_fields__ if name not in KEPT
+        }
+        return msgspec.structs.replace(
+            value, **{name: filled(one, text, number) for name, one in fields.items()}
+        )
     return value
 
 
 def evidence():
     """Return evidence with something in every field."""
-    far = Distances("0", "1", "a prior", 3.0, 2.0, 1.0, 1.5, 1.0, 2.0, 2.1, 2.2, 1.9, decides=True, note="a note")
+    far = Distances(
+        "0",
+        "1",
+        "a prior",
+        3.0,
+        2.0,
+        1.0,
+        1.5,
+        1.0,
+        2.0,
+        2.1,
+        2.2,
+        1.9,
+        decides=True,
+        note="a note",
+    )
     account = msgspec.structs.replace(
-        pages.budget(), what_if=(WhatIf("if a prior is wrong", "less"),), why="for a reason", note="a note"
+        pages.budget(),
+        what_if=(WhatIf("if a prior is wrong", "less"),),
+        why="for a reason",
+        note="a note",
     )
     return pages.evidence(
         distances=(far, msgspec.structs.replace(far, prior="another", decides=False)),
@@ -86,11 +108,17 @@ def written(text):
     frame = pl.DataFrame({next(texts): [next(texts), next(texts)]})
     outputs = [next(texts) for _ in range(4)]
     frame = frame.with_columns(pl.Series(name, [1.0, 20.0]) for name in outputs)
-    intervals = pl.DataFrame({f"{name}_{end}": [2.0, 30.0] for name in outputs for end in ("low", "high")})
+    intervals = pl.DataFrame(
+        {f"{name}_{end}": [2.0, 30.0] for name in outputs for end in ("low", "high")}
+    )
     rows = [(next(texts), next(texts)) for _ in range(3)]
     given, ledger = filled(evidence(), text), filled(pages.ledger(), text)
-    undrawn = msgspec.structs.replace(given, pair=msgspec.structs.replace(given.pair, scale=0.0, noise=next(texts)))
-    empty = dict.fromkeys(("bounds", "what_if", "assumptions", "cells", "findings", "too_noisy"), ())
+    undrawn = msgspec.structs.replace(
+        given, pair=msgspec.structs.replace(given.pair, scale=0.0, noise=next(texts))
+    )
+    empty = dict.fromkeys(
+        ("bounds", "what_if", "assumptions", "cells", "findings", "too_noisy"), ()
+    )
     beliefs = [
         report.BeliefRow(next(texts), 1.0, 2.0, [next(texts), next(texts)], ""),
         report.BeliefRow(next(texts), 3.0, None, [], next(texts)),
@@ -98,14 +126,22 @@ def written(text):
     return {
         "plan": report.plan_page(given),
         "plan without noise": report.plan_page(undrawn),
-        "plan without much": report.plan_page(msgspec.structs.replace(undrawn, pair=None, budget=None, **empty)),
+        "plan without much": report.plan_page(
+            msgspec.structs.replace(undrawn, pair=None, budget=None, **empty)
+        ),
         "release": report.release_page(frame, intervals, rows, given),
-        "release alone": report.release_page(frame, intervals, rows, job=next(texts), period=next(texts)),
+        "release alone": report.release_page(
+            frame, intervals, rows, job=next(texts), period=next(texts)
+        ),
         "release of nothing": report.release_page(frame.clear(), intervals.clear(), rows),
-        "ledger": report.ledger_page(msgspec.structs.replace(ledger, sound=False, fault=next(texts))),
+        "ledger": report.ledger_page(
+            msgspec.structs.replace(ledger, sound=False, fault=next(texts))
+        ),
         "ledger of nothing": report.ledger_page(msgspec.structs.replace(ledger, accounts=())),
         "beliefs": report.beliefs_page(next(texts), next(texts), next(texts), beliefs),
-        "plan in a notebook": report.plan_block(next(texts), pl.DataFrame({next(texts): [next(texts)], "n": [2.5]})),
+        "plan in a notebook": report.plan_block(
+            next(texts), pl.DataFrame({next(texts): [next(texts)], "n": [2.5]})
+        ),
         "release in a notebook": report.release_block(frame, intervals, next(texts)),
     }
 
@@ -138,15 +174,23 @@ def test_hostile_text_is_seen_as_it_is(hostile):
     seen = " ".join(visible(HOSTILE).split())
     for name, html in hostile[0].items():
         assert seen in " ".join("".join(Elements(html).words).split()), name
-        assert not [sign for sign in html if sign not in "\n\t\xa0" and not sign.isprintable()], name
+        assert not [sign for sign in html if sign not in "\n\t\xa0" and not sign.isprintable()], (
+            name
+        )
 
 
 def test_nothing_is_marked_as_safe():
     """Escaping is on, no template turns it off, and one file alone makes markup: that which draws."""
     assert environment().autoescape is True
     for name in environment().list_templates():
-        assert not re.search(r"\|\s*safe|autoescape|Markup", environment().loader.get_source(environment(), name)[0])
-    makers = [path.name for path in PACKAGE.rglob("*.py") if re.search(r"\bMarkup\(", path.read_text(encoding="utf-8"))]
+        assert not re.search(
+            r"\|\s*safe|autoescape|Markup", environment().loader.get_source(environment(), name)[0]
+        )
+    makers = [
+        path.name
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"\bMarkup\(", path.read_text(encoding="utf-8"))
+    ]
     assert makers == ["canvas.py"]
 
 

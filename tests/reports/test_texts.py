@@ -31,14 +31,18 @@ def test_texts_and_pages_are_apart():
     assert environment().autoescape is False
     assert html.environment().autoescape is True
     for name in environment().list_templates():
-        for found in parsed(name).find_all((nodes.Include, nodes.Extends, nodes.FromImport, nodes.Import)):
+        for found in parsed(name).find_all(
+            (nodes.Include, nodes.Extends, nodes.FromImport, nodes.Import)
+        ):
             assert Path(found.template.value).suffix != ".txt" or name.startswith("texts/"), name
             assert found.template.value.startswith("texts/") == name.startswith("texts/"), name
 
 
 def test_a_printed_value_stands_on_one_line():
     """Whatever a value has, a text has the lines of its template, and no character that is not seen."""
-    made = environment().from_string("{{ first }}\nCarried by: {{ first | repr }}\n{{ [first, first] | join(', ') }}")
+    made = environment().from_string(
+        "{{ first }}\nCarried by: {{ first | repr }}\n{{ [first, first] | join(', ') }}"
+    )
     text = made.render(first=HOSTILE)
     assert len(text.splitlines()) == 3
     assert not [sign for sign in text if sign != "\n" and not sign.isprintable()]
@@ -74,14 +78,18 @@ def test_phrases_are_one_line():
     """Phrases stand within lines, so none begins or ends with a blank."""
     for macro in parsed("texts/phrases.txt").find_all(nodes.Macro):
         first = macro.body[0].nodes[0] if isinstance(macro.body[0], nodes.Output) else None
-        assert not isinstance(first, nodes.TemplateData) or first.data == first.data.lstrip(), macro.name
+        assert not isinstance(first, nodes.TemplateData) or first.data == first.data.lstrip(), (
+            macro.name
+        )
     assert phrase("any_way", HOSTILE).count("\n") == 0
 
 
 def test_nothing_is_loaded_before_the_first_text():
     """Whoever imports what writes texts has not loaded jinja2 yet."""
     program = "import sys, pufferflow.reports.text, pufferflow.release.plan; print('jinja2' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"
 
 

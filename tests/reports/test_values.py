@@ -13,12 +13,25 @@ import pytest
 from pufferflow.noise.laplace import Laplace
 from pufferflow.reports import pages as report
 from pufferflow.reports.evidence import ORDINARY, Atoms, BoundRow, Cell, WorstPair
-from pufferflow.reports.figures.bars import bound_name, merge_bounds, models_figure, models_of, shares_figure
+from pufferflow.reports.figures.bars import (
+    bound_name,
+    merge_bounds,
+    models_figure,
+    models_of,
+    shares_figure,
+)
 from pufferflow.reports.figures.estimates import estimates_figure
 from pufferflow.reports.figures.over_time import describe_budget, describe_memory, memory_figure
 from pufferflow.reports.figures.worst_pair_laws import atoms_of, curves_of, laws_figure
 from pufferflow.reports.numbers import fold, total
-from pufferflow.reports.outputs import Share, outputs_of, panels_of, planned_shares, published_shares, table_of
+from pufferflow.reports.outputs import (
+    Share,
+    outputs_of,
+    panels_of,
+    planned_shares,
+    published_shares,
+    table_of,
+)
 from pufferflow.reports.sections import room_left
 
 PANELS = {
@@ -90,9 +103,15 @@ def test_a_line_is_explained_where_there_is_one():
 
 def test_share_of_a_plan_is_over_the_largest_answer():
     """A plan compares the interval with the largest possible answer; of outputs without one nobody can tell."""
-    cells = [Cell("load", "all rows", "Laplace", 1.0, 1.0, 3.0, 60.0), Cell("middle", "all rows", "L", 1.0, None, None)]
+    cells = [
+        Cell("load", "all rows", "Laplace", 1.0, 1.0, 3.0, 60.0),
+        Cell("middle", "all rows", "L", 1.0, None, None),
+    ]
     load, middle = planned_shares(cells)
-    assert load.sentence() == "load: the error bar reaches about 5\xa0% of the largest possible answer to either side."
+    assert (
+        load.sentence()
+        == "load: the error bar reaches about 5\xa0% of the largest possible answer to either side."
+    )
     assert middle.middle is None
     assert "is not known" in middle.sentence()
 
@@ -101,7 +120,9 @@ def test_share_of_a_plan_is_over_the_largest_answer():
 def test_curves_stay_in_the_promised_band(noise):
     """Noise of a scale that keeps the guarantee keeps the ratio of both noisy densities within it, everywhere drawn."""
     shape = 4.0 if noise == "GeneralizedCauchy" else 0.0
-    scale = {"Laplace": 3.0, "GeneralizedCauchy": 3 / (2 * math.sinh(0.25)), "Staircase": 3.0}[noise]
+    scale = {"Laplace": 3.0, "GeneralizedCauchy": 3 / (2 * math.sinh(0.25)), "Staircase": 3.0}[
+        noise
+    ]
     point = [Atoms((float(value),), (1.0,)) for value in (0, 3)]
     curves = curves_of(WorstPair("load", "0", "3", *point, noise, scale, shape, 1.0))
     assert np.abs(curves.ratio).max() <= 1 + 1e-9
@@ -113,7 +134,8 @@ def test_curves_are_densities_of_answer_and_noise():
     pair = pages.pair(scale=2.0)
     curves = curves_of(pair)
     mixed = sum(
-        w * np.exp(Laplace(2.0).logpdf(curves.at - v)) for v, w in zip(pair.mu.values, pair.mu.weights, strict=True)
+        w * np.exp(Laplace(2.0).logpdf(curves.at - v))
+        for v, w in zip(pair.mu.values, pair.mu.weights, strict=True)
     )
     assert np.allclose(np.exp(curves.first), mixed)
     assert np.trapezoid(mixed, curves.at) == pytest.approx(0.98, abs=0.03)
@@ -181,18 +203,26 @@ def marks(html):
     """Return the numbers that stand at axes."""
     texts = re.findall(r">([^<>]+)</text>", html)
     return [
-        float(text.replace("\N{MINUS SIGN}", "-")) for text in texts if re.fullmatch("[\N{MINUS SIGN}]?[0-9.]+", text)
+        float(text.replace("\N{MINUS SIGN}", "-"))
+        for text in texts
+        if re.fullmatch("[\N{MINUS SIGN}]?[0-9.]+", text)
     ]
 
 
 @pytest.mark.slow
 def test_axes_of_counts_have_whole_numbers():
     """Counts, ranks, and places that are whole numbers are marked at whole numbers only."""
-    frame, intervals = published.with_bars(pl.DataFrame({"hour": [0, 1, 2], "high": [1.0, 1.2, 1.4]}), high=0.1)
+    frame, intervals = published.with_bars(
+        pl.DataFrame({"hour": [0, 1, 2], "high": [1.0, 1.2, 1.4]}), high=0.1
+    )
     counted = marks(estimates_figure(panels_of(frame, intervals, ["high"])))
     assert all(mark.is_integer() for mark in counted)
-    assert not all(mark.is_integer() for mark in marks(estimates_figure(panels_of(frame, intervals))))
-    hours = marks(estimates_figure(panels_of(frame.with_columns(high=pl.col("high") * 100), intervals)))
+    assert not all(
+        mark.is_integer() for mark in marks(estimates_figure(panels_of(frame, intervals)))
+    )
+    hours = marks(
+        estimates_figure(panels_of(frame.with_columns(high=pl.col("high") * 100), intervals))
+    )
     assert all(mark.is_integer() for mark in hours)
     ends = [Atoms((float(value),), (1.0,)) for value in (0, 1)]
     laws = WorstPair("rows", "0", "1", *ends, "Laplace", 0.1)
@@ -250,8 +280,20 @@ def test_figures_of_many_panels_fit_on_paper():
 
 def test_bounds_are_named_without_what_is_usual():
     """Arguments that are as usual are left out of names of bounds; what is no bound stays."""
-    names = ["GWM(norm=None)", "Quilt(approximate=False)", "Quilt(approximate=True)", "group privacy", "A(b=(1, 2))"]
-    assert list(map(bound_name, names)) == ["GWM", "Quilt", "Quilt (approximate)", "group privacy", "A(b=(1, 2))"]
+    names = [
+        "GWM(norm=None)",
+        "Quilt(approximate=False)",
+        "Quilt(approximate=True)",
+        "group privacy",
+        "A(b=(1, 2))",
+    ]
+    assert list(map(bound_name, names)) == [
+        "GWM",
+        "Quilt",
+        "Quilt (approximate)",
+        "group privacy",
+        "A(b=(1, 2))",
+    ]
 
 
 @pytest.mark.parametrize("value", [0.1, 0.50012, 1 / 3, 2.99999, 123.4561, 1e-9, 7.0])
@@ -259,11 +301,15 @@ def test_what_is_spent_is_never_told_too_small(value):
     """A total is shown with six digits, not below what it is, and not above it by more than the last of them."""
     text = total(value)
     mantissa, _, power = text.partition(" × 10")
-    shown = float(mantissa) * 10.0 ** int(power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")) or 0)
+    shown = float(mantissa) * 10.0 ** int(
+        power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")) or 0
+    )
     assert value * (1 - 1e-11) <= shown <= value * 1.00001
 
 
 def test_broken_ledger_says_what_is_broken():
     """A ledger whose records do not fit says so at the top of its page."""
-    facts = msgspec.structs.replace(pages.ledger(), sound=False, fault="entry 3 does not fit <entry 2>")
+    facts = msgspec.structs.replace(
+        pages.ledger(), sound=False, fault="entry 3 does not fit <entry 2>"
+    )
     assert "NOT whole: entry 3 does not fit &lt;entry 2&gt;" in report.ledger_page(facts)

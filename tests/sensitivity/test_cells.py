@@ -48,7 +48,10 @@ def test_answers_that_share_rows_move_together():
     for _ in range(10):
         weights = rng.integers(0, 2, (4, 4)) * rng.integers(1, 3, (4, 4)).astype(float)
         tables = rng.integers(-2, 3, (4, 2)).astype(float)
-        points = [(weights * tables[:, list(path)]).sum(axis=1) for path in itertools.product(range(2), repeat=4)]
+        points = [
+            (weights * tables[:, list(path)]).sum(axis=1)
+            for path in itertools.product(range(2), repeat=4)
+        ]
         kinds, each = Kinds.of(weights), weights.sum(axis=1) * np.ptp(tables, axis=1)
         for norm in (1, 2):
             truth = max(float(np.linalg.norm(a - b, norm)) for a in points for b in points)
@@ -58,7 +61,13 @@ def test_answers_that_share_rows_move_together():
 
 INTERVAL = pf.Secret("x", domain=pf.Interval(0, 4))
 NEAR = pf.Secret("x", domain=pf.Interval(0, 4), pairs=pf.WithinDistance(0.6))
-COVARIANCES = [pf.AR1(0.5), pf.AR1(-0.6), pf.AR1((-0.3, 0.6)), pf.Exchangeable(0.4), pf.Kernel([1.0, -0.5, 0.2])]
+COVARIANCES = [
+    pf.AR1(0.5),
+    pf.AR1(-0.6),
+    pf.AR1((-0.3, 0.6)),
+    pf.Exchangeable(0.4),
+    pf.Kernel([1.0, -0.5, 0.2]),
+]
 PLACES = np.array([0.0, 1, 2, 3, 5, 6])
 
 
@@ -71,7 +80,11 @@ def translated(rng, covariance, reach, draws):
     """Return random rows before and after one of them moves by `reach` within the interval, and takes others along."""
     above, below = covariance.toward(PLACES, PLACES)
     row, sign = rng.integers(6, size=draws), rng.choice([-1.0, 1.0], size=draws)
-    before = np.where(rng.random((draws, 1)) < 0.5, rng.uniform(-4, 8, (draws, 6)), rng.choice([0.0, 1, 4], (draws, 6)))
+    before = np.where(
+        rng.random((draws, 1)) < 0.5,
+        rng.uniform(-4, 8, (draws, 6)),
+        rng.choice([0.0, 1, 4], (draws, 6)),
+    )
     moves = sign[:, None] * reach * np.where(above > 0, above, -below)[row]
     own = np.where(sign > 0, rng.uniform(0, 4 - reach, draws), rng.uniform(reach, 4, draws))
     before[np.arange(draws), row], moves[np.arange(draws), row] = own, sign * reach
@@ -92,7 +105,9 @@ def test_translated_rows_in_cells_never_move_farther(covariance, monkeypatch):
         for asked, where, most in shapes:
             monkeypatch.setattr("pufferflow.sensitivity.pattern._MOST_WEIGHTS", most)
             laws = of_pattern(prior, secret, where, tables, "x", np.ones(2))
-            sums = np.stack([change[:, :, [c == cell for c in asked]].sum(axis=2) for cell in range(3)])
+            sums = np.stack(
+                [change[:, :, [c == cell for c in asked]].sum(axis=2) for cell in range(3)]
+            )
             for norm in (1, 2):
                 lengths = np.linalg.norm(sums.reshape(6, -1), norm, axis=0)
                 assert lengths.max() <= laws.winf(norm).length * (1 + 1e-12)
@@ -110,10 +125,14 @@ def test_rows_in_cells_of_their_own_move_as_far_as_said(covariance):
 def test_rounding_of_one_row_is_nearly_exact():
     """The farthest that rounded values of a row lie apart is what an independent row is said to move, in every cell."""
     low = np.linspace(0, 4, 4001)
-    for (secret, reach), steps in itertools.product(((INTERVAL, 4.0), (NEAR, 0.6)), ([7.0], [14.0], [7.0, 14.0])):
+    for (secret, reach), steps in itertools.product(
+        ((INTERVAL, 4.0), (NEAR, 0.6)), ([7.0], [14.0], [7.0, 14.0])
+    ):
         tables = np.stack([np.zeros(len(steps)), steps], axis=1)
         change = np.stack([rounded(np.minimum(low + reach, 4), n) - rounded(low, n) for n in steps])
-        laws = of_pattern(pf.Independent(), secret, pattern([0, 0, 1, 2]), tables, "x", np.ones(len(steps)))
+        laws = of_pattern(
+            pf.Independent(), secret, pattern([0, 0, 1, 2]), tables, "x", np.ones(len(steps))
+        )
         for norm in (1, 2):
             truth, found = float(np.linalg.norm(change, norm, axis=0).max()), laws.winf(norm).length
             assert truth <= found * (1 + 1e-12)
@@ -139,7 +158,9 @@ def test_draws_are_rounded_too():
     prior = pf.Simulator(lambda *given: np.full(given[3], 3.0 * given[0]), draws=20_000, seed=1)
     secret = pf.Derived("kind", values=[0, 1], column="x", domain=pf.Interval(0, 10))
     for steps in (10.0, 1.0):
-        laws = of_pattern(prior, secret, pattern([0, 0, 0, 0]), np.array([[0.0, steps]]), "x", np.ones(1))
+        laws = of_pattern(
+            prior, secret, pattern([0, 0, 0, 0]), np.array([[0.0, steps]]), "x", np.ones(1)
+        )
         assert laws.near(0.1, 1).length == min(3.0 + 4.0, 4 * steps)
         with pytest.raises(pf.Refused):
             laws.winf(1)
@@ -152,7 +173,9 @@ def test_nearly_independent_rows_in_cells(monkeypatch):
     laws = of_pattern(pf.WeaklyDependent(0.7), INTERVAL, where, tables, "x")
     for norm in (1, 2):
         row = float(np.linalg.norm([4.0, 2.0], norm))
-        assert laws.winf(norm).length == pytest.approx(min(row + 2 * 0.7 * row / 4, laws.span(norm).length))
+        assert laws.winf(norm).length == pytest.approx(
+            min(row + 2 * 0.7 * row / 4, laws.span(norm).length)
+        )
 
 
 def test_a_path_that_forgets_its_start_in_cells(monkeypatch):
@@ -177,7 +200,9 @@ def test_a_unit_that_comes_and_goes(prior, second):
     for norm in (1, 2):
         found = []
         for cells in ([0, 0, 0], [0, 1, 0], [0, 1, 2]):
-            points = [answers(path, cells, absent) for path in itertools.product(range(4), repeat=3)]
+            points = [
+                answers(path, cells, absent) for path in itertools.product(range(4), repeat=3)
+            ]
             others = points if prior == pf.AnyCorrelation() else [np.zeros_like(points[0])]
             found.append(max(float(np.linalg.norm(a - b, norm)) for a in points for b in others))
         assert laws.winf(norm).length == pytest.approx(found[0])
@@ -191,7 +216,9 @@ def test_noise_with_heavy_tails_counts_the_cells_a_unit_may_be_in():
     """Three rows in cells of their own cost more under Cauchy noise than in one; the guarantee holds for both."""
     secret, ones, noise = pf.Presence("person"), np.ones((1, 1)), pf.GeneralizedCauchy(0.5)
     for cells, apart in ((None, 3), (2, 2), (1, 1)):
-        laws = of_pattern(pf.Independent(), secret, pattern([0], counts=[3]), ones, None, cells=cells)
+        laws = of_pattern(
+            pf.Independent(), secret, pattern([0], counts=[3]), ones, None, cells=cells
+        )
         assert (laws.dimension, laws.winf(1).length, laws.winf(2).length) == (apart, 3, 3)
         rows = np.bincount(np.arange(3) % apart).astype(float)
         assert pf.loss(laws, noise, pf.Pure) >= float(np.sum(noise.pure(rows))) * (1 - 1e-12)

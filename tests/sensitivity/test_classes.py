@@ -11,7 +11,9 @@ LOW, HIGH = [[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]
 
 def _class(low=LOW, high=HIGH, **options):
     return pf.Scenario(
-        secret=pf.Secret("level", domain=[0, 1]), prior=pf.MarkovChain.between(low, high, **options), order_by="hour"
+        secret=pf.Secret("level", domain=[0, 1]),
+        prior=pf.MarkovChain.between(low, high, **options),
+        order_by="hour",
     )
 
 
@@ -25,7 +27,9 @@ def test_every_member_is_within_the_promise(positions):
     for _ in range(25):
         stay = 0.8 + 0.1 * (rng.integers(0, 2, 2) if rng.random() < 0.5 else rng.random(2))
         member = scenario([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])
-        worst = max(worst, pf.loss(pf.laws(member, statistic), promised.noise, pf.Pure, bound=pf.Messages()))
+        worst = max(
+            worst, pf.loss(pf.laws(member, statistic), promised.noise, pf.Pure, bound=pf.Messages())
+        )
     assert 0.8 < worst <= 1.0
     assert promised.certainty == "upper_bound"
 
@@ -42,7 +46,9 @@ def test_a_class_of_one_is_that_chain():
 def test_far_positions_and_starts():
     """A class may start anywhere; the later the rows, the less a known start helps, and nothing fails."""
     near = pf.laws(_class(initial=[1.0, 0.0]), pf.Statistic.total(5))
-    far = pf.laws(_class(initial=[1.0, 0.0]), pf.Statistic(np.ones(5), positions=np.arange(10**6, 10**6 + 5)))
+    far = pf.laws(
+        _class(initial=[1.0, 0.0]), pf.Statistic(np.ones(5), positions=np.arange(10**6, 10**6 + 5))
+    )
     free = pf.laws(_class(initial="free"), pf.Statistic.total(5))
     losses = [pf.loss(laws, pf.Laplace(2.0), pf.Pure) for laws in (near, far, free)]
     assert losses[0] <= losses[2] * (1 + 1e-9)

@@ -17,9 +17,12 @@ from pufferflow.sensitivity.implied_laws import implied
 WIDTHS = np.array([10.0, 4.0])
 DOMAINS = [pf.Interval(-5, 5), pf.Interval(0, 4)]
 NAMES = ["load", "temp"]
-BOTH = pf.Secret.together(*(pf.Secret(name, domain) for name, domain in zip(NAMES, DOMAINS, strict=True)))
+BOTH = pf.Secret.together(
+    *(pf.Secret(name, domain) for name, domain in zip(NAMES, DOMAINS, strict=True))
+)
 ONE_BY_ONE = pf.Secret.together(
-    *(pf.Secret(name, domain) for name, domain in zip(NAMES, DOMAINS, strict=True)), pairs="one column"
+    *(pf.Secret(name, domain) for name, domain in zip(NAMES, DOMAINS, strict=True)),
+    pairs="one column",
 )
 HIDDEN = pf.Derived("temp", column=NAMES, domain=DOMAINS)
 ROWS = 3
@@ -58,16 +61,23 @@ def farthest(covariance, weights, slopes, kind, norm):
     for row in range(ROWS):
         for moved in translations(covariance, row, kind):
             read = np.clip(moved, -np.tile(WIDTHS, ROWS), np.tile(WIDTHS, ROWS))
-            longest = max(longest, float(np.linalg.norm((flags * read) @ terms.T, norm, axis=1).max()))
+            longest = max(
+                longest, float(np.linalg.norm((flags * read) @ terms.T, norm, axis=1).max())
+            )
     return longest
 
 
 @pytest.mark.parametrize("seed", thinned(range(24), 0.25, slow=0.5))
-@pytest.mark.parametrize(("kind", "secret"), [("both", BOTH), ("one", ONE_BY_ONE), ("temp", HIDDEN)])
+@pytest.mark.parametrize(
+    ("kind", "secret"), [("both", BOTH), ("one", ONE_BY_ONE), ("temp", HIDDEN)]
+)
 def test_no_movement_is_longer_than_is_said(kind, secret, seed):
     """Random covariances of three rows and two columns, whole or as products; one answer of one column is exact."""
     rng = np.random.default_rng(seed)
-    weights, slopes = rng.integers(-2, 3, (2, ROWS)).astype(float), rng.integers(-2, 3, (2, 2)).astype(float)
+    weights, slopes = (
+        rng.integers(-2, 3, (2, ROWS)).astype(float),
+        rng.integers(-2, 3, (2, 2)).astype(float),
+    )
     rows, across = random_covariance(rng, ROWS), random_covariance(rng, 2)
     whole = random_covariance(rng, 2 * ROWS)
     priors = [
@@ -115,7 +125,11 @@ def test_limits_may_be_reached_between_the_ends():
     covariance[np.ix_([0, 1], [2, 4])] = slopes.T
     covariance[np.ix_([2, 4], [2, 4])] = slopes @ slopes.T + 0.1 * np.eye(2)
     domains = [pf.Interval(0, 1), pf.Interval(0, 1)]
-    secret = pf.Secret.together(*(pf.Secret(name, domain) for name, domain in zip(NAMES, domains, strict=True)))
+    secret = pf.Secret.together(
+        *(pf.Secret(name, domain) for name, domain in zip(NAMES, domains, strict=True))
+    )
     corners = np.array(list(itertools.product(*(domain.points for domain in domains))))
-    laws = implied(pf.GaussianPrior(covariance), pf.Statistic([0.0, 1.0, 1.0], corners[:, 0]), secret)
+    laws = implied(
+        pf.GaussianPrior(covariance), pf.Statistic([0.0, 1.0, 1.0], corners[:, 0]), secret
+    )
     assert laws.winf(1).length >= 2

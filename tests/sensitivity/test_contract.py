@@ -17,8 +17,12 @@ from pufferflow.sensitivity.pattern import of_pattern
 VALUES = pf.Secret("x", domain=[0, 1, 2])
 RANGE = pf.Secret("x", domain=pf.Interval(0, 10))
 ROWS = {"ill": [0, 0, 1, 1], "test": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.2, 0.3]}
-PUBLIC = pf.Reference("a survey", pl.DataFrame({"paid": ["no", "yes", "no"] * 4, "grade": [1, 2, 3] * 4}))
-SCHOOLS = pf.Reference("schools", {"school": [1, 1, 2, 2, 3], "kind": list("aabba"), "grade": [1, 2, 3, 3, 1]})
+PUBLIC = pf.Reference(
+    "a survey", pl.DataFrame({"paid": ["no", "yes", "no"] * 4, "grade": [1, 2, 3] * 4})
+)
+SCHOOLS = pf.Reference(
+    "schools", {"school": [1, 1, 2, 2, 3], "kind": list("aabba"), "grade": [1, 2, 3, 3, 1]}
+)
 CHAIN = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
 
 CASES = {
@@ -30,8 +34,14 @@ CASES = {
     "chain": (VALUES, pf.MarkovChain(CHAIN)),
     "chain, first value": (pf.Initial("x", domain=[0, 1, 2]), pf.MarkovChain(CHAIN)),
     "chain, free start": (VALUES, pf.MarkovChain(CHAIN, initial="free")),
-    "chain, period": (VALUES, pf.MarkovChain([CHAIN, np.roll(CHAIN, 1, axis=(0, 1)).tolist()], period=2)),
-    "chains between": (VALUES, pf.MarkovChain.between(np.array(CHAIN) - 0.05, np.array(CHAIN) + 0.05)),
+    "chain, period": (
+        VALUES,
+        pf.MarkovChain([CHAIN, np.roll(CHAIN, 1, axis=(0, 1)).tolist()], period=2),
+    ),
+    "chains between": (
+        VALUES,
+        pf.MarkovChain.between(np.array(CHAIN) - 0.05, np.array(CHAIN) + 0.05),
+    ),
     "exchangeable": (RANGE, pf.GaussianPrior(pf.Exchangeable(0.3))),
     "autoregressive": (RANGE, pf.GaussianPrior(pf.AR1(-0.5))),
     "autoregressive, a range": (RANGE, pf.GaussianPrior(pf.AR1((0.2, 0.6)))),
@@ -41,7 +51,8 @@ CASES = {
         RANGE,
         pf.GaussianPrior(
             Factors(
-                [[1, 0.1, 0, 0], [0.2, 1, 0.1, 0], [0, -0.1, 1, 0], [0, 0, 0, 1]], np.eye(4) + 0.4 * (1 - np.eye(4))
+                [[1, 0.1, 0, 0], [0.2, 1, 0.1, 0], [0, -0.1, 1, 0], [0, 0, 0, 1]],
+                np.eye(4) + 0.4 * (1 - np.eye(4)),
             )
         ),
     ),
@@ -52,7 +63,9 @@ CASES = {
     ),
     "mixture of gaussians, close pairs": (
         pf.Secret("x", domain=pf.Interval(0, 10), pairs=pf.WithinDistance(1)),
-        pf.GaussianMixture([0.3, 0.7], [3, 6], [pf.Exchangeable(0.5), pf.Exchangeable(0.1)], [4.0, 4.0]),
+        pf.GaussianMixture(
+            [0.3, 0.7], [3, 6], [pf.Exchangeable(0.5), pf.Exchangeable(0.1)], [4.0, 4.0]
+        ),
     ),
     "latent class": (VALUES, pf.LatentClass([0.3, 0.7], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]])),
     "hidden class": (
@@ -60,19 +73,27 @@ CASES = {
         pf.LatentClass([0.3, 0.7], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]),
     ),
     "table": (pf.Derived("ill"), pf.Table(ROWS)),
-    "tables near": (pf.Secret("paid", domain=["no", "yes"]), pf.Table.fit(PUBLIC, ["paid", "grade"], slack=0.1)),
+    "tables near": (
+        pf.Secret("paid", domain=["no", "yes"]),
+        pf.Table.fit(PUBLIC, ["paid", "grade"], slack=0.1),
+    ),
     "latent classes near": (
         pf.Secret("grade", domain=[1, 2, 3]),
         pf.LatentClass.fit(SCHOOLS, "grade", "kind", "school", slack=0.1),
     ),
-    "empirical": (pf.Secret("paid", domain=["no", "yes"]), pf.Empirical(PUBLIC, secret="paid", released="grade")),
+    "empirical": (
+        pf.Secret("paid", domain=["no", "yes"]),
+        pf.Empirical(PUBLIC, secret="paid", released="grade"),
+    ),
     "diffusion": (pf.Initial("x", domain=pf.Interval(0, 10)), pf.Diffusion(0.7)),
     "weakly dependent": (RANGE, pf.WeaklyDependent(0.5)),
 }
 
 
 def _scenario(secret, prior):
-    return pf.Scenario(secret=secret, prior=prior, order_by="hour" if prior.ordered else None, within="house")
+    return pf.Scenario(
+        secret=secret, prior=prior, order_by="hour" if prior.ordered else None, within="house"
+    )
 
 
 def _statistic(weights=(1.0, 1.0, 2.0, 1.0)):
@@ -115,7 +136,12 @@ def test_its_bounds_stand_in_order(case):
     """Exact (where laws are) is not above auto, auto not above GWM nor group privacy, where a bound has an answer."""
     laws = pf.laws(_scenario(*case), _statistic())
     scales = {}
-    for name, bound in {"exact": pf.Exact(), "auto": "auto", "gwm": pf.GWM(), "group": pf.Group()}.items():
+    for name, bound in {
+        "exact": pf.Exact(),
+        "auto": "auto",
+        "gwm": pf.GWM(),
+        "group": pf.Group(),
+    }.items():
         try:
             scales[name] = pf.calibrate(laws, pf.Pure(1.0), bound=bound).noise.scale
         except pf.Refused:
@@ -154,7 +180,8 @@ def test_a_list_of_priors_costs_what_its_worst_member_does():
     priors = [pf.Independent(), pf.AnyCorrelation(), pf.MarkovChain(CHAIN)]
     each = [
         pf.calibrate(
-            pf.laws(pf.Scenario(secret=VALUES, prior=prior, order_by="t"), pf.Statistic.total(4)), pf.Pure(1)
+            pf.laws(pf.Scenario(secret=VALUES, prior=prior, order_by="t"), pf.Statistic.total(4)),
+            pf.Pure(1),
         ).noise.scale
         for prior in priors
     ]

@@ -24,28 +24,41 @@ COUNTED = {
     "hidden class": (pf.Derived("kind", column="x", domain=[0, 1, 2]), LATENT),
     "gaussian": (INTERVAL, pf.GaussianPrior(pf.Exchangeable(0.2))),
     "nearly independent": (INTERVAL, pf.WeaklyDependent(0.3)),
-    "table": (values(3), pf.Table({"x": [0, 1, 2, 0], "t": [0, 0, 1, 1], "probability": [0.4, 0.1, 0.2, 0.3]}, "t")),
+    "table": (
+        values(3),
+        pf.Table({"x": [0, 1, 2, 0], "t": [0, 0, 1, 1], "probability": [0.4, 0.1, 0.2, 0.3]}, "t"),
+    ),
     "chain": (values(3), pf.MarkovChain(kernel(np.random.default_rng(2), 3))),
 }
 
 
 @pytest.mark.parametrize("name", thinned(COUNTED, 0.23))
-@pytest.mark.parametrize("weights", [[[1, 0, 2]], [[1, 0, 2], [1, 1, 0]]], ids=["one answer", "two answers"])
+@pytest.mark.parametrize(
+    "weights", [[[1, 0, 2]], [[1, 0, 2], [1, 1, 0]]], ids=["one answer", "two answers"]
+)
 def test_counted_rows_are_rows_one_by_one(name, weights):
     """A column of weights that stands for n rows has the laws of n columns, and its witness is a row of it."""
     secret, prior = COUNTED[name]
     counts, table = [2, 1, 1], None if secret is INTERVAL else [0.0, 1.0, 3.0]
     counted = implied(prior, pf.Statistic(weights, table, counts=counts, column="x"), secret)
-    each = implied(prior, pf.Statistic(np.repeat(weights, counts, axis=1), table, column="x"), secret)
-    assert [counted.span(norm).length for norm in (1, 2)] == [each.span(norm).length for norm in (1, 2)]
+    each = implied(
+        prior, pf.Statistic(np.repeat(weights, counts, axis=1), table, column="x"), secret
+    )
+    assert [counted.span(norm).length for norm in (1, 2)] == [
+        each.span(norm).length for norm in (1, 2)
+    ]
     assert counted.winf(1).length == each.winf(1).length
     assert counted.winf(1).witness.row == each.winf(1).witness.row
     if prior.ordered or isinstance(prior, pf.LatentClass | pf.Table):
-        losses = [pf.loss(laws, pf.Laplace(2.0), pf.Pure, bound=pf.Messages()) for laws in (counted, each)]
+        losses = [
+            pf.loss(laws, pf.Laplace(2.0), pf.Pure, bound=pf.Messages()) for laws in (counted, each)
+        ]
         assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("counts", [[1.5, 2], [0, 1], [1], [math.nan, 1], ["a", 1], [[1, 1]]], ids=str)
+@pytest.mark.parametrize(
+    "counts", [[1.5, 2], [0, 1], [1], [math.nan, 1], ["a", 1], [[1, 1]]], ids=str
+)
 def test_counts_are_whole_numbers(counts):
     """Counts are whole numbers from 1, one for each column, and rows with counts have no positions."""
     with pytest.raises(pf.UsageError):
@@ -55,7 +68,10 @@ def test_counts_are_whole_numbers(counts):
     assert pf.Statistic([1, 0], counts=[1, 1]).counts is None
 
 
-HUGE = {**COUNTED, "sampled": (values(3), pf.Simulator(lambda *given: np.zeros(given[3]), draws=10, seed=1))}
+HUGE = {
+    **COUNTED,
+    "sampled": (values(3), pf.Simulator(lambda *given: np.zeros(given[3]), draws=10, seed=1)),
+}
 
 
 @pytest.mark.parametrize("name", HUGE)

@@ -21,7 +21,9 @@ CLASSES = GaussianMixture([0.6, 0.4], means=[0, 2], covariances=[AR1(0.8), AR1(0
 def scenario(prior, pairs, domain=(-2.0, 4.0), secret=pf.Initial):
     interval = pf.Interval(*domain)
     order = {"order_by": "t"} if prior.ordered or secret is pf.Initial else {}
-    return pf.Scenario(secret=secret("x", domain=interval, pairs=pairs), prior=prior, within="unit", **order)
+    return pf.Scenario(
+        secret=secret("x", domain=interval, pairs=pairs), prior=prior, within="unit", **order
+    )
 
 
 def loss(prior, pairs, noise, kind=pf.Pure, rows=3, **more):
@@ -59,7 +61,9 @@ def exact(prior, a, b, scale, low, high):
         density = np.zeros(len(grid))
         for share, one in zip(weights / weights.sum(), prior.members, strict=True):
             rho = one.covariance.phi if isinstance(one.covariance, AR1) else one.covariance.rho
-            law = norm.pdf(x, one.mean + rho * (value - one.mean), math.sqrt(one.variance * (1 - rho**2)))
+            law = norm.pdf(
+                x, one.mean + rho * (value - one.mean), math.sqrt(one.variance * (1 - rho**2))
+            )
             law /= law.sum()
             sums = np.clip(value, low, high) + np.clip(x, low, high)
             density += share * (np.exp(-np.abs(grid[:, None] - sums) / scale) @ law)
@@ -113,7 +117,11 @@ def test_one_gaussian_would_promise_too_much():
     claimed = pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=pf.GWM())
     truth = exact(mixture, 0, 1, 1.0, -9.0, 9.0)
     assert claimed == pytest.approx(1.0)
-    assert 1.2 * claimed < truth <= loss(mixture, [(0, 1)], pf.Laplace(1.0), rows=2, domain=(-9.0, 9.0))
+    assert (
+        1.2 * claimed
+        < truth
+        <= loss(mixture, [(0, 1)], pf.Laplace(1.0), rows=2, domain=(-9.0, 9.0))
+    )
 
 
 @pytest.mark.parametrize("seed", thinned(range(4), 0.2))
@@ -133,13 +141,17 @@ def test_renyi_losses_are_those_of_class_and_output(seed):
         ]
         for share, one in zip(np.array(shares) / sum(shares), prior.members, strict=True):
             rho = one.covariance.phi if isinstance(one.covariance, AR1) else one.covariance.rho
-            law = norm.pdf(x, one.mean + rho * (value - one.mean), math.sqrt(one.variance * (1 - rho**2)))
+            law = norm.pdf(
+                x, one.mean + rho * (value - one.mean), math.sqrt(one.variance * (1 - rho**2))
+            )
             sums = np.clip(value, -3, 4) + np.clip(x, -3, 4)
             density += share * norm.pdf(grid[:, None], sums, sigma) @ (law / law.sum())
         laws.append(density / density.sum())
     for top, bottom in itertools.permutations(laws):
         found = max(found, float(np.log((top**alpha * bottom ** (1 - alpha)).sum()) / (alpha - 1)))
-    promised = loss(prior, [(a, b)], pf.Gaussian(sigma), pf.Renyi.of(alpha=alpha), rows=2, domain=(-3.0, 4.0))
+    promised = loss(
+        prior, [(a, b)], pf.Gaussian(sigma), pf.Renyi.of(alpha=alpha), rows=2, domain=(-3.0, 4.0)
+    )
     assert found <= promised + 1e-9
 
 
@@ -153,13 +165,17 @@ def test_rows_that_are_not_asked_about_leave_all_others():
         for statistic in (pf.Statistic([1.0, 1.0], positions=[0, 1]), pf.Statistic([1.0, 1.0, 0.0]))
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
-    every = pf.loss(pf.laws(asked, pf.Statistic([1.0, 1.0, 1.0])), pf.Laplace(4.0), pf.Pure, bound=pf.Messages())
+    every = pf.loss(
+        pf.laws(asked, pf.Statistic([1.0, 1.0, 1.0])), pf.Laplace(4.0), pf.Pure, bound=pf.Messages()
+    )
     assert losses[0] < every
 
 
 def test_the_cells_of_close_pairs_hold_every_pair_between():
     """The class given any value of an interval lies in the region of its cell, also where odds turn in between."""
-    prior = GaussianMixture([0.5, 0.3, 0.2], [0, 1, 5], [AR1(0.2), AR1(0.5), AR1(0.1)], [1.0, 0.2, 3.0])
+    prior = GaussianMixture(
+        [0.5, 0.3, 0.2], [0, 1, 5], [AR1(0.2), AR1(0.5), AR1(0.1)], [1.0, 0.2, 3.0]
+    )
     (pairs,) = prior.pairs(pf.Secret("x", domain=pf.Interval(-2, 6), pairs=pf.WithinDistance(2)))
     (named,) = prior.pairs(pf.Secret("x", domain=pf.Interval(-3, 7), pairs=[(-2, 6)]))
     assert named.tops.centre[0] == pytest.approx(_posterior(prior, -2.0), rel=1e-12)
@@ -189,7 +205,9 @@ def test_pairs_that_give_the_class_away_are_refused_for_gaussian_noise():
         pf.calibrate(laws, pf.Renyi(4, 0.5), noise=pf.Gaussian, bound=pf.Messages())
     assert "nearer" in caught.value.allowed
     assert pf.calibrate(laws, pf.Pure(0.5)).noise.scale > 0
-    assert pf.calibrate(laws, pf.Renyi(4, 0.5), noise=pf.Gaussian).noise.scale > 0  # group privacy, then
+    assert (
+        pf.calibrate(laws, pf.Renyi(4, 0.5), noise=pf.Gaussian).noise.scale > 0
+    )  # group privacy, then
 
 
 def test_the_ratio_of_classes_is_paid_once():
@@ -198,7 +216,11 @@ def test_the_ratio_of_classes_is_paid_once():
 
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(
-        {"unit": np.repeat(np.arange(20), 3), "t": np.tile(np.arange(3), 20), "x": rng.normal(1, 1, 60)}
+        {
+            "unit": np.repeat(np.arange(20), 3),
+            "t": np.tile(np.arange(3), 20),
+            "x": rng.normal(1, 1, 60),
+        }
     )
     believed = scenario(CLASSES, [(1, 2)], secret=pf.Secret)
     batch = pf.protect(frame, believed)
@@ -221,7 +243,9 @@ def test_the_ratio_of_classes_is_paid_once():
     assert not pf.compose([gaussian] * 2, believed).adaptive
     # group privacy couples data sets in another way: the two methods never meet in one total
     whole = shape.noise.renyi_within(shape.group_movement, 2.0)
-    assert pf.compose([gaussian] * 2, believed, method="renyi").total == pytest.approx(2 * whole, rel=1e-9)
+    assert pf.compose([gaussian] * 2, believed, method="renyi").total == pytest.approx(
+        2 * whole, rel=1e-9
+    )
 
 
 WRONG = {

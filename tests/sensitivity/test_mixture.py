@@ -38,14 +38,24 @@ def groups(draw, most_answers=1):
     classes, points = draw(st.integers(1, 3)), draw(st.integers(2, 3))
     rows = [draw(fractions(points)) for _ in range(classes)]
     weights = draw(fractions(classes))
-    occurs = [sum(w * row[x] for w, row in zip(weights, rows, strict=True)) > 0 for x in range(points)]
+    occurs = [
+        sum(w * row[x] for w, row in zip(weights, rows, strict=True)) > 0 for x in range(points)
+    ]
     if not all(occurs):
         rows[weights.index(max(weights))] = [Fraction(1, points)] * points
     answers, size = draw(st.integers(1, most_answers)), draw(st.integers(1, 4))
     numbers = st.sampled_from([-1.5, -1.0, 0.0, 0.1, 0.3, 1.0, 2.0])
-    column = st.lists(st.lists(numbers, min_size=size, max_size=size), min_size=answers, max_size=answers)
-    table = st.lists(st.lists(numbers, min_size=points, max_size=points), min_size=answers, max_size=answers)
-    return LatentClass(weights, rows), Statistic(draw(column), draw(table)), Secret("x", list(range(points)))
+    column = st.lists(
+        st.lists(numbers, min_size=size, max_size=size), min_size=answers, max_size=answers
+    )
+    table = st.lists(
+        st.lists(numbers, min_size=points, max_size=points), min_size=answers, max_size=answers
+    )
+    return (
+        LatentClass(weights, rows),
+        Statistic(draw(column), draw(table)),
+        Secret("x", list(range(points))),
+    )
 
 
 def decimal(number):
@@ -98,7 +108,9 @@ def test_laws_equal_enumeration(group):
     found = list(outcomes(prior, statistic, secret.domain))
     for pair in implied(prior, statistic, secret):
         for value, law in zip(pair.secrets, pair, strict=True):
-            assert law == as_law(enumerated(found, lambda c, path, v=value, r=pair.row: path[r] == v))  # noqa: ARG005
+            assert law == as_law(
+                enumerated(found, lambda c, path, v=value, r=pair.row: path[r] == v)  # noqa: ARG005
+            )
 
 
 @pytest.mark.slow
@@ -115,8 +127,14 @@ def test_movements_equal_enumeration(group):
         for row in range(statistic.size)
         for value in secret.domain.points
     }
-    pairs = [(true[row, a], true[row, b]) for row in range(statistic.size) for a, b in secret.value_pairs()]
-    exact = [tuple(pf.Law([x for (x,) in law], list(law.values())) for law in pair) for pair in pairs]
+    pairs = [
+        (true[row, a], true[row, b])
+        for row in range(statistic.size)
+        for a, b in secret.value_pairs()
+    ]
+    exact = [
+        tuple(pf.Law([x for (x,) in law], list(law.values())) for law in pair) for pair in pairs
+    ]
     assert laws.winf(1).length == max(pf.winf(*pair) for pair in exact)
     assert laws.near(0.1, 1).length == max(pf.near(*pair, 0.1) for pair in exact)
     assert laws.span(1).length >= max(abs(x - y) for mu, nu in pairs for (x,) in mu for (y,) in nu)
@@ -130,7 +148,9 @@ def test_movements_equal_enumeration(group):
 def test_floats_agree_with_fractions(group):
     """Float probabilities give the same laws up to rounding, and a W_∞ that is that of the Fractions."""
     prior, statistic, secret = group
-    floats = LatentClass([float(w) for w in prior.weights], [[float(x) for x in row] for row in prior.rows])
+    floats = LatentClass(
+        [float(w) for w in prior.weights], [[float(x) for x in row] for row in prior.rows]
+    )
     exact, rough = implied(prior, statistic, secret), implied(floats, statistic, secret)
     for one, other in zip(exact, rough, strict=True):
         for mu, nu in zip(one, other, strict=True):
@@ -147,16 +167,27 @@ def test_the_class_as_the_secret():
     assert pair.mu == pf.Law([0, 1, 2, 3], [Fraction(x, 1000) for x in (729, 243, 27, 1)])
     assert pair.nu == pf.Law([0, 1, 2, 3], [Fraction(x, 8) for x in (1, 3, 3, 1)])
     with pytest.raises(pf.UsageError, match="never produces"):
-        implied(prior, Statistic.total(3), Derived("kind", ["rare", "even", "never"], column="x", domain=[0, 1]))
+        implied(
+            prior,
+            Statistic.total(3),
+            Derived("kind", ["rare", "even", "never"], column="x", domain=[0, 1]),
+        )
 
 
 def test_other_rows_and_the_posterior_matter():
     """Forgetting the other rows, or taking the class's marginal law for its posterior, would under-protect."""
-    prior = LatentClass([HALF, HALF], [[Fraction(9, 10), Fraction(1, 10)], [Fraction(2, 10), Fraction(8, 10)]])
+    prior = LatentClass(
+        [HALF, HALF], [[Fraction(9, 10), Fraction(1, 10)], [Fraction(2, 10), Fraction(8, 10)]]
+    )
     secret, statistic = Secret("x", [0, 1]), Statistic.total(5)
     laws = implied(prior, statistic, secret)
-    alone = [as_law(wrong(prior, statistic, secret, lambda c, path, v=v: path[0] == v)) for v in (0, 1)]  # noqa: ARG005
-    rest = as_law(enumerated(list(outcomes(prior, Statistic.total(4), secret.domain)), lambda c, path: True))  # noqa: ARG005
+    alone = [
+        as_law(wrong(prior, statistic, secret, lambda c, path, v=v: path[0] == v))  # noqa: ARG005
+        for v in (0, 1)
+    ]
+    rest = as_law(
+        enumerated(list(outcomes(prior, Statistic.total(4), secret.domain)), lambda c, path: True)  # noqa: ARG005
+    )
     assert laws.winf(1).length == 4 > pf.winf(*alone) == pf.winf(rest, rest.shift(1)) == 1
 
 
@@ -166,7 +197,8 @@ def noisy_ratio(mu, nu, scale):
     axes = [np.unique(np.concatenate([left[:, o], right[:, o]])) for o in range(left.shape[1])]
     corners = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     densities = [
-        np.exp(-np.abs(corners[:, None] - atoms[None]).sum(axis=2) / scale) @ np.array(list(law.values()), dtype=float)
+        np.exp(-np.abs(corners[:, None] - atoms[None]).sum(axis=2) / scale)
+        @ np.array(list(law.values()), dtype=float)
         for atoms, law in ((left, mu), (right, nu))
     ]
     return float(np.abs(np.log(densities[0] / densities[1])).max())
@@ -188,13 +220,20 @@ def test_messages_are_never_below_brute_force(group, scale, of_class):
     else:
         asked = secret
         given = [
-            [enumerated(found, lambda c, path, v=v, r=row: path[r] == v) for v in secret.domain.points]  # noqa: ARG005
+            [
+                enumerated(found, lambda c, path, v=v, r=row: path[r] == v)  # noqa: ARG005
+                for v in secret.domain.points
+            ]
             for row in range(statistic.size)
         ]
-    truth = max(noisy_ratio(mu, nu, scale) for laws in given for mu, nu in itertools.combinations(laws, 2))
+    truth = max(
+        noisy_ratio(mu, nu, scale) for laws in given for mu, nu in itertools.combinations(laws, 2)
+    )
     loss = pf.loss(implied(prior, statistic, asked), pf.Laplace(scale), pf.Pure, bound=Messages())
     assert truth <= loss * (1 + 1e-12) + 1e-12
-    assert loss <= pf.loss(implied(prior, statistic, asked), pf.Laplace(scale), pf.Pure, bound=pf.Group()) * (1 + 1e-9)
+    assert loss <= pf.loss(
+        implied(prior, statistic, asked), pf.Laplace(scale), pf.Pure, bound=pf.Group()
+    ) * (1 + 1e-9)
 
 
 def test_messages_are_exact_for_a_count_of_two_classes():
@@ -202,7 +241,9 @@ def test_messages_are_exact_for_a_count_of_two_classes():
     prior = LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])
     for size in (1, 5, 30, 100):
         laws = implied(prior, Statistic.total(size), Secret("x", [0, 1]))
-        exact, messages = (pf.loss(laws, pf.Laplace(10.0), pf.Pure, bound=b) for b in (pf.Exact(), Messages()))
+        exact, messages = (
+            pf.loss(laws, pf.Laplace(10.0), pf.Pure, bound=b) for b in (pf.Exact(), Messages())
+        )
         assert exact <= messages * (1 + 1e-10) == pytest.approx(exact, rel=1e-9)
 
 
@@ -212,7 +253,9 @@ def test_messages_of_many_different_weights_round_up(monkeypatch):
     weights = np.random.default_rng(1).random(100)
 
     def loss():
-        return pf.loss(implied(prior, Statistic(weights), secret), pf.Laplace(30.0), pf.Pure, bound=Messages())
+        return pf.loss(
+            implied(prior, Statistic(weights), secret), pf.Laplace(30.0), pf.Pure, bound=Messages()
+        )
 
     rough = loss()
     monkeypatch.setattr(star, "_MOST_KINDS", 1000)
@@ -233,14 +276,21 @@ def test_leaving_one_row_out_is_no_difference():
 def test_far_tails_are_not_lost(size):
     """W_∞ of a mean over thousands of rows is that of a table of exact tails; listing is refused where floats end."""
     prior, secret = LatentClass([0.5, 0.5], [[0.999, 0.001], [0.75, 0.25]]), Secret("x", [0, 1])
-    exact = LatentClass([HALF, HALF], [[Fraction(999, 1000), Fraction(1, 1000)], [Fraction(3, 4), Fraction(1, 4)]])
+    exact = LatentClass(
+        [HALF, HALF], [[Fraction(999, 1000), Fraction(1, 1000)], [Fraction(3, 4), Fraction(1, 4)]]
+    )
     laws = implied(prior, Statistic.mean(size), secret)
     if size == 300:
         assert laws.winf(1).length == implied(exact, Statistic.mean(size), secret).winf(1).length
         return
     assert laws.winf(1).certainty == "exact"
     assert 0 < laws.least(0, 1) <= laws.winf(1).length
-    assert laws.near(1e-9, 1).length <= laws.winf(1).length <= laws.span(1).length == pytest.approx(1.0)
+    assert (
+        laws.near(1e-9, 1).length
+        <= laws.winf(1).length
+        <= laws.span(1).length
+        == pytest.approx(1.0)
+    )
     with pytest.raises(pf.Refused, match="below 1e-290"):
         laws[0]
 
@@ -256,19 +306,24 @@ def test_no_mass_underflows():
     assert law.most().probabilities.sum() == pytest.approx(1.0, rel=1e-13)
 
 
-@pytest.mark.parametrize(("shares", "rates"), [([0.6, 0.4], [0.3, 0.05]), ([1.0, 1e-200], [0.5, 0.99])])
+@pytest.mark.parametrize(
+    ("shares", "rates"), [([0.6, 0.4], [0.3, 0.05]), ([1.0, 1e-200], [0.5, 0.99])]
+)
 def test_far_tails_against_logarithms(shares, rates):
     """W_∞ of a count of 3,000 rows is the least shift at which all tails compare, on logarithms of binomial tails.
 
     A class of probability 1e-200 counts: given the rarer value of a row it is 99 times as likely.
     """
     size, shares, rates = 3000, np.array(shares), np.array(rates)
-    laws = implied(LatentClass(shares, [[1 - p, p] for p in rates]), Statistic.total(size), Secret("x", [0, 1]))
+    laws = implied(
+        LatentClass(shares, [[1 - p, p] for p in rates]), Statistic.total(size), Secret("x", [0, 1])
+    )
     tails = []
     for value, own in ((0, 1 - rates), (1, rates)):
         post = np.log(shares * own / (shares * own).sum())
         logs = [
-            w + stats.binom(size - 1, p).logpmf(np.arange(size + 1) - value) for w, p in zip(post, rates, strict=True)
+            w + stats.binom(size - 1, p).logpmf(np.arange(size + 1) - value)
+            for w, p in zip(post, rates, strict=True)
         ]
         mass = np.logaddexp(*logs)
         tails.append((np.logaddexp.accumulate(mass), np.logaddexp.accumulate(mass[::-1])[::-1]))
@@ -291,7 +346,9 @@ def test_far_tails_against_logarithms(shares, rates):
 def test_what_cannot_be_listed_is_refused_with_a_way_out():
     """Arbitrary weights make too many sums: listing is refused, the span and the messages stay."""
     weights = np.sqrt(np.arange(1, 61))
-    laws = implied(LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), Statistic(weights), Secret("x", [0, 1]))
+    laws = implied(
+        LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), Statistic(weights), Secret("x", [0, 1])
+    )
     with pytest.raises(pf.Refused, match="too many atoms"):
         laws[0]
     assert laws.span(1).length == pytest.approx(weights.sum(), rel=1e-12)
@@ -304,7 +361,10 @@ def test_the_span_knows_the_row():
     prior = LatentClass([1], [[HALF, Fraction(1, 4), Fraction(1, 4)]])
     for size, span in ((1, 1.0), (3, 5.0)):
         laws = implied(prior, Statistic.total(size), Secret("x", [0, 1, 2], pairs="adjacent"))
-        assert (laws.span(1).length, pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=pf.Group())) == (span, span)
+        assert (laws.span(1).length, pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=pf.Group())) == (
+            span,
+            span,
+        )
 
 
 def test_histograms_equal_enumeration_and_share_their_span():

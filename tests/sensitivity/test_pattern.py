@@ -31,8 +31,12 @@ WINDOWS = [
 ]
 
 
-@pytest.mark.parametrize(("states", "cells", "positions", "measures"), thinned(WINDOWS, 0.4, unpack=True), ids=str)
-def test_losses_of_windows_are_those_of_all_paths_or_more(states, cells, positions, measures, monkeypatch):
+@pytest.mark.parametrize(
+    ("states", "cells", "positions", "measures"), thinned(WINDOWS, 0.4, unpack=True), ids=str
+)
+def test_losses_of_windows_are_those_of_all_paths_or_more(
+    states, cells, positions, measures, monkeypatch
+):
     """Measures of several windows, listed or covered: no bound is below the exact loss, and messages are near it."""
     rng = np.random.default_rng(states * 10 + measures + len(cells))
     matrix, law = sticky(rng, states), rng.dirichlet(np.ones(states))
@@ -75,11 +79,19 @@ CHAINS = {
 def test_a_cover_costs_no_less_than_the_patterns_inside(name, secret):
     """Rows with gaps, filters and windows lose no more than all rows asked about in one cell, by every bound."""
     rng = np.random.default_rng(len(name))
-    prior, hidden, tables = CHAINS[name](sticky(rng, 2)), secret("x", domain=[0, 1]), np.array([[0.0, 1.0]])
+    prior, hidden, tables = (
+        CHAINS[name](sticky(rng, 2)),
+        secret("x", domain=[0, 1]),
+        np.array([[0.0, 1.0]]),
+    )
     cover = of_pattern(prior, hidden, pattern([0] * 7, range(7), covers=True), tables, "x")
     bounds = [pf.Messages(), pf.Group(), *([] if name == "a class" else [pf.Quilt()])]
     noises = NOISE, pf.GeneralizedCauchy(1.5)
-    most = {(noise, bound): pf.loss(cover, noise, pf.Pure, bound=bound) for noise in noises for bound in bounds}
+    most = {
+        (noise, bound): pf.loss(cover, noise, pf.Pure, bound=bound)
+        for noise in noises
+        for bound in bounds
+    }
     for where in [*sub_patterns(rng, 6, 7), pattern(range(7), range(7))]:
         laws = of_pattern(prior, hidden, where, tables, "x")
         for (noise, bound), limit in most.items():
@@ -92,8 +104,14 @@ def test_a_cover_is_not_below_the_truth_of_the_patterns_inside():
     matrix, law, tables = sticky(rng, 2), [0.3, 0.7], np.array([[0.0, 1.0]])
     prior, whole = pf.MarkovChain(matrix, initial=law), pattern([0] * 5, range(5), covers=True)
     most = pf.loss(of_pattern(prior, values(2), whole, tables, "x"), NOISE, pf.Pure)
-    inside = [*sub_patterns(rng, 12, 5), pattern([0] * 5, range(5)), pattern([0, 1, 2, 1, 0], range(5))]
-    found = [chain_loss([matrix], law, where, tables, NOISE.scale) for where in inside if where.answers]
+    inside = [
+        *sub_patterns(rng, 12, 5),
+        pattern([0] * 5, range(5)),
+        pattern([0, 1, 2, 1, 0], range(5)),
+    ]
+    found = [
+        chain_loss([matrix], law, where, tables, NOISE.scale) for where in inside if where.answers
+    ]
     assert max(found) <= most * (1 + 1e-9)
     assert max(found) > 0.93 * most
 
@@ -104,20 +122,30 @@ def test_rows_that_cancel_do_not_in_a_pattern_inside():
     inside = of_pattern(prior, values(2), pattern([0, -1, 0, -1], range(4)), tables, "x")
     assert inside.winf(1).length == 2
     for cells in (None, 1):
-        cover = of_pattern(prior, values(2), pattern([0] * 4, range(4), covers=True), tables, "x", cells=cells)
+        cover = of_pattern(
+            prior, values(2), pattern([0] * 4, range(4), covers=True), tables, "x", cells=cells
+        )
         for promise, noise in ((pf.Pure(1.0), pf.Laplace), (pf.Renyi(2, 1.0), pf.Gaussian)):
-            scales = [pf.calibrate(laws, promise, noise=noise).noise.scale for laws in (inside, cover)]
+            scales = [
+                pf.calibrate(laws, promise, noise=noise).noise.scale for laws in (inside, cover)
+            ]
             assert 0 < scales[0] <= scales[1]
 
 
 LATENT = pf.LatentClass([0.4, 0.6], [[0.9, 0.1], [0.3, 0.7]])
 LATENT_DRAWS = [(c, x, x, LATENT.weights[c] * LATENT.rows[c][x]) for c in (0, 1) for x in (0, 1)]
 DRAWS = [(0, 0, 0, 0.3), (0, 1, 0, 0.2), (0, 1, 1, 0.1), (1, 0, 1, 0.2), (1, 1, 1, 0.2)]
-COLUMNS = dict(zip(("town", "ill", "x", "probability"), map(list, zip(*DRAWS, strict=True)), strict=True))
+COLUMNS = dict(
+    zip(("town", "ill", "x", "probability"), map(list, zip(*DRAWS, strict=True)), strict=True)
+)
 STARS = {
     "latent class": (values(2), LATENT, LATENT_DRAWS),
     "hidden class": (pf.Derived("kind", column="x", domain=[0, 1]), LATENT, LATENT_DRAWS),
-    "shared table": (pf.Derived("ill", column="x", domain=[0, 1]), pf.Table(COLUMNS, shared="town"), DRAWS),
+    "shared table": (
+        pf.Derived("ill", column="x", domain=[0, 1]),
+        pf.Table(COLUMNS, shared="town"),
+        DRAWS,
+    ),
 }
 
 
@@ -129,7 +157,12 @@ def test_rows_that_share_a_class_in_cells(name):
     cover = of_pattern(prior, secret, pattern([0], counts=[4], covers=True), tables, "x")
     most, found = pf.loss(cover, NOISE, pf.Pure), list[float]()
     for cells in ([0, 0, 1], [0, -1, -1, 1], [0, 0, 0, 0], [0, 0, 0, -1]):
-        promised = pf.loss(of_pattern(prior, secret, pattern(cells), tables, "x"), NOISE, pf.Pure, bound=pf.Messages())
+        promised = pf.loss(
+            of_pattern(prior, secret, pattern(cells), tables, "x"),
+            NOISE,
+            pf.Pure,
+            bound=pf.Messages(),
+        )
         found.append(star_loss(draws, cells, tables, NOISE.scale, of_class=name == "hidden class"))
         assert found[-1] <= promised * (1 + 1e-9) <= most * (1 + 2e-9)
     assert max(found) > (0.6 if name == "shared table" else 0.9) * most
@@ -139,7 +172,10 @@ def test_rows_that_stand_alone_need_one_row():
     """Independent rows and draws from a table move one cell: laws are those of one row, asked about if any is."""
     table = pf.Table({"ill": [0, 0, 1, 1], "x": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.2, 0.3]})
     tables = np.array([[0.0, 1.0], [1.0, 0.0]])
-    for prior, secret in ((pf.Independent(), values(2)), (table, pf.Derived("ill", column="x", domain=[0, 1]))):
+    for prior, secret in (
+        (pf.Independent(), values(2)),
+        (table, pf.Derived("ill", column="x", domain=[0, 1])),
+    ):
         one = implied(prior, pf.Statistic([[1], [1]], tables, column="x"), secret)
         for cells, covers in itertools.product(([0, -1, 1, 0], [0]), (False, True)):
             laws = of_pattern(prior, secret, pattern(cells, covers=covers), tables, "x")
@@ -150,7 +186,12 @@ def test_rows_that_stand_alone_need_one_row():
         assert laws.winf(1).length == moved
 
 
-NOTHING = [pf.Independent(), pf.AnyCorrelation(), LATENT, pf.MarkovChain(kernel(np.random.default_rng(2), 2))]
+NOTHING = [
+    pf.Independent(),
+    pf.AnyCorrelation(),
+    LATENT,
+    pf.MarkovChain(kernel(np.random.default_rng(2), 2)),
+]
 
 
 @pytest.mark.parametrize("prior", NOTHING, ids=lambda prior: type(prior).__name__)
@@ -181,7 +222,10 @@ STEADY = {
     "exchangeable": (pf.GaussianPrior(pf.Exchangeable(0.4)), 1),
     "independent": (pf.Independent(), 1),
     "known start": (pf.MarkovChain([[0.9, 0.1], [0.3, 0.7]], initial=[1, 0]), None),
-    "free start": (pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]], initial="free"), None),
+    "free start": (
+        pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]], initial="free"),
+        None,
+    ),
     "matrix": (pf.GaussianPrior(np.eye(9)), None),
     "diffusion": (pf.Diffusion(1.0), None),
     "simulated": (pf.Simulator(lambda *_: np.zeros(10)), None),
@@ -195,7 +239,13 @@ def test_shifts_that_change_no_law(name):
     assert prior.repeats == repeats
     found = []
     for shift in (0, 5, 1000) if repeats else ():
-        where = pattern([0, 0, 1, -1, 0], np.array([0, 1, 2, 4, 7]) + shift * repeats, start=float(shift * repeats))
+        where = pattern(
+            [0, 0, 1, -1, 0],
+            np.array([0, 1, 2, 4, 7]) + shift * repeats,
+            start=float(shift * repeats),
+        )
         laws = of_pattern(prior, values(2), where, np.array([[0.0, 1.0]]), "x")
-        found.append([laws.span(2).length, pf.loss(laws, NOISE, pf.Pure, bound=[pf.Messages(), pf.Group()])])
+        found.append(
+            [laws.span(2).length, pf.loss(laws, NOISE, pf.Pure, bound=[pf.Messages(), pf.Group()])]
+        )
     assert all(one == pytest.approx(found[0], rel=1e-7) for one in found)

@@ -18,7 +18,9 @@ def corners(low, high):
     """The corners of the laws between two bounds."""
     found = []
     for free in range(len(low)):
-        for chosen in itertools.product(*zip(np.delete(low, free), np.delete(high, free), strict=True)):
+        for chosen in itertools.product(
+            *zip(np.delete(low, free), np.delete(high, free), strict=True)
+        ):
             law = np.insert(np.array(chosen), free, 1 - sum(chosen))
             if low[free] - 1e-12 <= law[free] <= high[free] + 1e-12:
                 found.append(law.clip(0))
@@ -36,7 +38,10 @@ def near_table(laws, width):
     """A class of tables of a hidden column and one that is read, with these laws given the hidden one."""
     size = len(laws[0])
     back = np.full((size, len(laws)), 1 / len(laws))
-    given = (LawsGiven("ill", ("x",), around(laws, width)), LawsGiven("x", ("ill",), around(back, width)))
+    given = (
+        LawsGiven("ill", ("x",), around(laws, width)),
+        LawsGiven("x", ("ill",), around(back, width)),
+    )
     return TablesNear(("ill", "x"), (tuple(range(len(laws))), tuple(range(size))), given, width)
 
 
@@ -57,7 +62,9 @@ def scale_of(secret, prior, rows, epsilon=1.0):
 def worst_of_tables(prior, scale, points):
     regions = prior.given("ill", ["x"])[1]
     tops, bottoms = (corners(regions.low[at], regions.high[at]) for at in (0, 1))
-    return max(largest_ratio([top, bottom], [points], [scale]) for top in tops for bottom in bottoms)
+    return max(
+        largest_ratio([top, bottom], [points], [scale]) for top in tops for bottom in bottoms
+    )
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -78,9 +85,15 @@ def test_more_slack_asks_for_more_noise():
     secret = pf.Derived("ill", column="x", domain=[0, 1, 2])
     scales = [scale_of(secret, near_table(laws, width), 1) for width in (0, 0.01, 0.05, 0.2)]
     assert scales == sorted(scales)
-    cells = {"ill": [0] * 3 + [1] * 3, "x": [0, 1, 2] * 2, "probability": (laws / 2).ravel().tolist()}
+    cells = {
+        "ill": [0] * 3 + [1] * 3,
+        "x": [0, 1, 2] * 2,
+        "probability": (laws / 2).ravel().tolist(),
+    }
     exact = pf.calibrate(
-        pf.laws(pf.Scenario(secret=secret, prior=pf.Table(cells)), pf.Statistic.total(1, column="x")),
+        pf.laws(
+            pf.Scenario(secret=secret, prior=pf.Table(cells)), pf.Statistic.total(1, column="x")
+        ),
         pf.Pure(1.0),
         bound=pf.Messages(),
     ).noise.scale
@@ -105,7 +118,9 @@ def of_classes(weights, rows, count, scale, *, derived):
 
 def worst_of_classes(prior, count, scale, *, derived):
     weights, rows = prior.regions
-    choices = [corners(part.low[at], part.high[at]) for part in (weights, rows) for at in range(len(part))]
+    choices = [
+        corners(part.low[at], part.high[at]) for part in (weights, rows) for at in range(len(part))
+    ]
     return max(
         of_classes(shares, np.array(laws), count, scale, derived=derived)
         for shares, *laws in itertools.product(*choices)
@@ -121,7 +136,9 @@ def test_noise_hides_a_row_and_the_class_under_every_member(size, derived):
     """
     rng = np.random.default_rng(10 + size)
     domain = list(range(size))
-    secret = pf.Derived("kind", column="x", domain=domain) if derived else pf.Secret("x", domain=domain)
+    secret = (
+        pf.Derived("kind", column="x", domain=domain) if derived else pf.Secret("x", domain=domain)
+    )
     for _ in range(3):
         prior = classes_near(rng.dirichlet([3, 3]), apart(rng, size), 0.03)
         scale = scale_of(secret, prior, 3)
@@ -133,11 +150,16 @@ def test_noise_hides_a_row_and_the_class_under_every_member(size, derived):
 def test_a_class_without_slack_is_the_single_prior():
     """With no width the noise is that of the latent class itself."""
     weights, rows = [0.4, 0.6], [[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]]
-    for secret in (pf.Secret("x", domain=[0, 1, 2]), pf.Derived("kind", column="x", domain=[0, 1, 2])):
+    for secret in (
+        pf.Secret("x", domain=[0, 1, 2]),
+        pf.Derived("kind", column="x", domain=[0, 1, 2]),
+    ):
         scenario = pf.Scenario(secret=secret, prior=pf.LatentClass(weights, rows), within="house")
         laws = pf.laws(scenario, pf.Statistic.total(4))
         exact = pf.calibrate(laws, pf.Pure(1.0), bound=pf.Messages()).noise.scale
-        assert scale_of(secret, classes_near(weights, rows, 0.0), 4) == pytest.approx(exact, rel=1e-5)
+        assert scale_of(secret, classes_near(weights, rows, 0.0), 4) == pytest.approx(
+            exact, rel=1e-5
+        )
 
 
 def test_posteriors_hold_those_of_every_member():
@@ -149,7 +171,11 @@ def test_posteriors_hold_those_of_every_member():
     for _ in range(50):
         chosen = [
             choices[int(rng.integers(len(choices)))]
-            for choices in (corners(part.low[at], part.high[at]) for part in (weights, rows) for at in range(len(part)))
+            for choices in (
+                corners(part.low[at], part.high[at])
+                for part in (weights, rows)
+                for at in range(len(part))
+            )
         ]
         joint = (chosen[0][:, None] * np.array(chosen[1:])).T
         law = joint / joint.sum(axis=1, keepdims=True)
@@ -160,16 +186,32 @@ def test_posteriors_hold_those_of_every_member():
 def test_a_batch_is_planned_and_said_under_a_class():
     """From a reference to a release: the plan repeats the reference and the slack, and lists no laws."""
     rng = np.random.default_rng(1)
-    public = pl.DataFrame({"house": np.repeat(np.arange(300), 3), "kind": np.repeat(rng.integers(0, 2, 300), 3)})
+    public = pl.DataFrame(
+        {"house": np.repeat(np.arange(300), 3), "kind": np.repeat(rng.integers(0, 2, 300), 3)}
+    )
     public = public.with_columns(x=pl.col("kind") + pl.Series(rng.integers(0, 2, 900)))
-    prior = pf.LatentClass.fit(pf.Reference("a census", public), "x", "kind", "house", slack="confidence")
-    scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1, 2]), prior=prior, within="house", public=["area"])
-    private = pl.DataFrame({"house": np.repeat(np.arange(20), 3), "area": [0, 1] * 30, "x": [0, 1, 2] * 20})
-    plan = pf.protect(private, scenario).group_by("area").private_sum("x").private_mean("x").plan(pf.Pure(1.0))
+    prior = pf.LatentClass.fit(
+        pf.Reference("a census", public), "x", "kind", "house", slack="confidence"
+    )
+    scenario = pf.Scenario(
+        secret=pf.Secret("x", domain=[0, 1, 2]), prior=prior, within="house", public=["area"]
+    )
+    private = pl.DataFrame(
+        {"house": np.repeat(np.arange(20), 3), "area": [0, 1] * 30, "x": [0, 1, 2] * 20}
+    )
+    plan = (
+        pf.protect(private, scenario)
+        .group_by("area")
+        .private_sum("x")
+        .private_mean("x")
+        .plan(pf.Pure(1.0))
+    )
     said = plan.explain()
     assert "in joint 95 % confidence regions" in said
     assert "'a census'" in said
     with pytest.raises(pf.Refused, match="infinitely many members"):
         list(pf.laws(scenario, pf.Statistic.total(3)))
-    gaussian = pf.protect(private, scenario).private_sum("x").plan(pf.Renyi(4, 1.0), noise=pf.Gaussian)
+    gaussian = (
+        pf.protect(private, scenario).private_sum("x").plan(pf.Renyi(4, 1.0), noise=pf.Gaussian)
+    )
     assert gaussian.summary()["scale"][0] > 0

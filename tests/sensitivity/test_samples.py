@@ -35,7 +35,9 @@ def test_the_slack_is_that_of_the_theorem():
 @pytest.mark.parametrize(("delta", "z"), [(0.2, 0.0), (0.12, 50.0), (0.06, 50.0)])
 def test_nearness_is_certified_with_its_slack(delta, z):
     """A share of .1 that moves by 50 is left out only by a δ that is larger by the slack."""
-    laws = implied(Simulator(rare, draws=2000, confidence=0.99, seed=1), BIG, Derived("cause", [0, 1]))
+    laws = implied(
+        Simulator(rare, draws=2000, confidence=0.99, seed=1), BIG, Derived("cause", [0, 1])
+    )
     assert isinstance(laws, SampledLaws)
     reach = laws.near(delta, 1)
     assert (reach.length, reach.certainty, reach.witness.secrets) == (z, "upper_bound", (0, 1))
@@ -46,7 +48,10 @@ def test_empirical_nearness_alone_would_promise_too_much():
     prior = [Simulator(rare, draws=400, confidence=0.9, seed=seed) for seed in range(200)]
     delta = 0.0999  # the true laws are not (0, δ)-near
     certified = [implied(one, BIG, Derived("cause", [0, 1])).near(delta, 1).length for one in prior]
-    bare = [np.mean(rare(1, None, None, 400, np.random.default_rng(seed))) / 50 <= delta for seed in range(200)]
+    bare = [
+        np.mean(rare(1, None, None, 400, np.random.default_rng(seed))) / 50 <= delta
+        for seed in range(200)
+    ]
     assert sum(length < 50 for length in certified) <= 20
     assert sum(bare) > 60
 
@@ -101,5 +106,7 @@ def test_every_row_of_a_secret_column_is_drawn():
     laws.near(0.9, 2)
     assert sorted(seen) == [(value, row) for value in (0, 1, 2) for row in (0, 1, 2)]
     seen.clear()
-    implied(Simulator(answers, draws=200, confidence=0.5, exchangeable=True), statistic, secret).near(0.9, 2)
+    implied(
+        Simulator(answers, draws=200, confidence=0.5, exchangeable=True), statistic, secret
+    ).near(0.9, 2)
     assert sorted(seen) == [(value, row) for value in (0, 1, 2) for row in (0, 2)]

@@ -33,8 +33,13 @@ def random_statistic(rng, answers, *, rows=3, points=3):
 
 def farthest(weights, values, moves, norm):
     """The longest Σ_r w_r∘(φ(x_r) − φ(y_r)), where row r has any pair (x, y) of moves[r]."""
-    steps = [[weights[:, r] * (values[:, x] - values[:, y]) for x, y in pairs] for r, pairs in enumerate(moves)]
-    return max(float(np.linalg.norm(np.sum(chosen, axis=0), norm)) for chosen in itertools.product(*steps))
+    steps = [
+        [weights[:, r] * (values[:, x] - values[:, y]) for x, y in pairs]
+        for r, pairs in enumerate(moves)
+    ]
+    return max(
+        float(np.linalg.norm(np.sum(chosen, axis=0), norm)) for chosen in itertools.product(*steps)
+    )
 
 
 @pytest.mark.parametrize("answers", [1, 2])
@@ -50,7 +55,10 @@ def test_rows_that_may_do_anything(answers):
             assert found.winf(norm).length >= true * (1 - 1e-15)
             assert found.winf(norm).length == found.span(norm).length
             if answers == 1:
-                assert (found.winf(norm).length, found.winf(norm).certainty) == (true, pf.Certainty.EXACT)
+                assert (found.winf(norm).length, found.winf(norm).certainty) == (
+                    true,
+                    pf.Certainty.EXACT,
+                )
 
 
 def test_pairs_that_are_named_do_not_hold_other_rows():
@@ -75,7 +83,11 @@ def test_rows_that_are_independent(answers):
         ]
         for norm in NORMS:
             true = max(np.linalg.norm(step, norm) for step in every)
-            for question in (found.winf, lambda norm, found=found: found.near(0.5, norm), found.span):
+            for question in (
+                found.winf,
+                lambda norm, found=found: found.near(0.5, norm),
+                found.span,
+            ):
                 assert question(norm).length == pytest.approx(true, rel=1e-12)
                 assert question(norm).length >= true * (1 - 1e-15)
                 assert question(norm).certainty == pf.Certainty.EXACT
@@ -104,10 +116,17 @@ def test_the_first_value_alone():
     """Where the secret is the first value and rows are independent, later rows say nothing of it."""
     secret = pf.Initial("x", domain=[0, 1, 2])
     assert implied(Independent(), pf.Statistic([3, 5]), secret).winf(1).length == 6
-    assert implied(Independent(), pf.Statistic([3, 5], positions=[1, 2]), secret).winf(1).length == 0
-    assert implied(AnyCorrelation(), pf.Statistic([3, 5], positions=[1, 2]), secret).winf(1).length == 16
+    assert (
+        implied(Independent(), pf.Statistic([3, 5], positions=[1, 2]), secret).winf(1).length == 0
+    )
+    assert (
+        implied(AnyCorrelation(), pf.Statistic([3, 5], positions=[1, 2]), secret).winf(1).length
+        == 16
+    )
     gaussian = GaussianPrior(AR1(0.5))
-    first = implied(gaussian, pf.Statistic([4, 8], positions=[1, 2]), pf.Initial("x", domain=INTERVAL))
+    first = implied(
+        gaussian, pf.Statistic([4, 8], positions=[1, 2]), pf.Initial("x", domain=INTERVAL)
+    )
     assert first.winf(1).length == pytest.approx(10 * (2 + 2))
 
 
@@ -120,11 +139,17 @@ def test_rows_that_are_there_or_not():
     for answers in (1, 2):
         for _ in range(6):
             weights, values = random_statistic(rng, answers)
-            statistic, free = pf.Statistic(weights, values), list(itertools.product(range(4), repeat=2))
+            statistic, free = (
+                pf.Statistic(weights, values),
+                list(itertools.product(range(4), repeat=2)),
+            )
             padded = np.concatenate([values, np.zeros((answers, 1))], axis=1)
             for norm in NORMS:
                 true = max(
-                    float(np.linalg.norm(sum(weights[:, r] * values[:, x[r]] for r in range(3)), norm)) for x in every
+                    float(
+                        np.linalg.norm(sum(weights[:, r] * values[:, x[r]] for r in range(3)), norm)
+                    )
+                    for x in every
                 )
                 found = implied(Independent(), statistic, secret).winf(norm)
                 assert found.length >= true * (1 - 1e-15)
@@ -177,7 +202,9 @@ def test_clamped_translations():
         covariance, weights = random_covariance(rng, size), rng.integers(-3, 4, size).astype(float)
         slope = float(rng.choice([1.0, -2.0, 0.5]))
         pairs = [(0, distance), (9, 9.5)]
-        found = laws(GaussianPrior(covariance), weights, INTERVAL, [3.0, 3.0 + 10 * slope], pairs=pairs)
+        found = laws(
+            GaussianPrior(covariance), weights, INTERVAL, [3.0, 3.0 + 10 * slope], pairs=pairs
+        )
         true = clamped(covariance, weights * slope, 10.0, distance)
         assert found.winf(1).length == pytest.approx(true, rel=1e-12)
         assert found.winf(1).length >= true * (1 - 1e-15)
@@ -189,7 +216,9 @@ def test_what_shortcuts_would_forget():
     covariance = np.array([[1.0, -0.9], [-0.9, 1.0]])
     found = laws(GaussianPrior(covariance), [1, 1], INTERVAL).winf(1)
     assert (found.length, found.certainty) == (10, pf.Certainty.EXACT)
-    given = np.random.default_rng(0).normal(5.0, 3.0, 10_000)  # X_2 given X_1 = 0, less 9 given X_1 = 10
+    given = np.random.default_rng(0).normal(
+        5.0, 3.0, 10_000
+    )  # X_2 given X_1 = 0, less 9 given X_1 = 10
     moved = np.abs(10 + (given - 9).clip(0, 10) - given.clip(0, 10))
     assert 9.8 < moved.max() <= found.length
     quantiles = np.sort(10 + (given - 9).clip(0, 10)) - np.sort(given.clip(0, 10))
@@ -219,9 +248,16 @@ def test_movements_are_attained_where_they_are_called_exact():
     assert (lone.length, lone.certainty, lone.witness.row) == (20, pf.Certainty.EXACT, 1)
     attribute = laws(GaussianPrior([[2.0, 0.6], [0.6, 1.0]]), [0, 1], pf.Interval(0, 3)).winf(1)
     assert (attribute.length, attribute.certainty) == (3, pf.Certainty.EXACT)
-    against = laws(GaussianPrior([[1.0, -9.0], [-9.0, 100.0]]), [1, 1], INTERVAL, pairs=[(0, 1)]).winf(1)
-    assert (against.length, against.certainty) == (pytest.approx(9), pf.Certainty.UPPER_BOUND)  # in truth 9 − 1
-    released = laws(GaussianPrior([[2.0, 0.6], [0.6, 1.0]]), [1], pf.Interval(0, 3), positions=[1]).winf(1)
+    against = laws(
+        GaussianPrior([[1.0, -9.0], [-9.0, 100.0]]), [1, 1], INTERVAL, pairs=[(0, 1)]
+    ).winf(1)
+    assert (against.length, against.certainty) == (
+        pytest.approx(9),
+        pf.Certainty.UPPER_BOUND,
+    )  # in truth 9 − 1
+    released = laws(
+        GaussianPrior([[2.0, 0.6], [0.6, 1.0]]), [1], pf.Interval(0, 3), positions=[1]
+    ).winf(1)
     assert released.length == 3  # the row itself is secret too
 
 
@@ -252,19 +288,32 @@ def test_values_read_in_classes(domain, distance, answers):
     rng = np.random.default_rng(answers)
     points = len(domain.points if isinstance(domain, pf.Bins) else domain)
     place = reading(domain)
-    for covariance in (AR1(0.6), AR1(-0.3), Exchangeable(0.05), Matrix(random_covariance(rng, 4)), Kernel([1, 0.5])):
-        values, weights = rng.integers(-4, 5, (answers, points)).astype(float), rng.integers(-2, 3, (answers, 4)) * 1.0
+    for covariance in (
+        AR1(0.6),
+        AR1(-0.3),
+        Exchangeable(0.05),
+        Matrix(random_covariance(rng, 4)),
+        Kernel([1, 0.5]),
+    ):
+        values, weights = (
+            rng.integers(-4, 5, (answers, points)).astype(float),
+            rng.integers(-2, 3, (answers, 4)) * 1.0,
+        )
         found = laws(GaussianPrior(covariance), weights, domain, values)
         positions = np.arange(4.0)
         above, below = covariance.toward(positions, positions)
         data = rng.uniform(-2, 7, (3000, 4))
-        data[::2] = rng.choice([0.5, 1.0, 1.5, 2.0, 3.5, 4.0], (1500, 4)) + rng.choice([-1e-9, 1e-9], (1500, 4))
+        data[::2] = rng.choice([0.5, 1.0, 1.5, 2.0, 3.5, 4.0], (1500, 4)) + rng.choice(
+            [-1e-9, 1e-9], (1500, 4)
+        )
         for i in range(4):
             ends = rng.integers(0, points, (2, 3000))
             moves = (above - below)[i] * rng.choice([-1.0, 1.0, 0.4], 3000)[:, None] * distance
             before, after = place(data), place(data + moves)
             before[:, i], after[:, i] = ends
-            step = np.einsum("or,orn->on", weights, (values[:, after] - values[:, before]).transpose(0, 2, 1))
+            step = np.einsum(
+                "or,orn->on", weights, (values[:, after] - values[:, before]).transpose(0, 2, 1)
+            )
             for norm in NORMS:
                 worst = np.linalg.norm(step, norm, axis=0).max()
                 assert worst <= found.winf(norm).length * (1 + 1e-12)
@@ -297,7 +346,10 @@ def test_open_classes_are_any_distance_wide():
     values = [0.0, 1.0, 2.0]
     narrow = laws(GaussianPrior(Exchangeable(0.01)), [1, 1], pf.Bins([0, 1, 2, 3], values))
     assert narrow.winf(1).length == 2 + 1
-    assert laws(GaussianPrior(Exchangeable(0.01)), [1, 1], pf.Bins([1, 2], values)).winf(1).length == 2 + 2
+    assert (
+        laws(GaussianPrior(Exchangeable(0.01)), [1, 1], pf.Bins([1, 2], values)).winf(1).length
+        == 2 + 2
+    )
 
 
 def test_several_answers_are_bounded_together():
@@ -311,10 +363,14 @@ def test_several_answers_are_bounded_together():
             for i in range(3):
                 moves = np.clip(covariance[:, i] / covariance[i, i] * 10, -10, 10)
                 for shares in itertools.product((0, 1), repeat=3):
-                    worst = max(worst, float(np.linalg.norm(weights @ (np.array(shares) * moves), norm)))
+                    worst = max(
+                        worst, float(np.linalg.norm(weights @ (np.array(shares) * moves), norm))
+                    )
             assert found.winf(norm).length >= worst * (1 - 1e-15)
             (mu, nu), reach = found[0], found.winf(norm)
-            assert np.linalg.norm(np.ravel(nu.values - mu.values), norm) >= reach.length * (1 - 1e-12)
+            assert np.linalg.norm(np.ravel(nu.values - mu.values), norm) >= reach.length * (
+                1 - 1e-12
+            )
     days = laws(GaussianPrior(AR1(0.5)), np.kron(np.eye(2), np.ones(2)), INTERVAL)
     assert days.winf(1).length == pytest.approx(10 * (0.5 + 1 + 0.5 + 0.25))
     assert days.winf(np.inf).length == pytest.approx(15)
@@ -327,11 +383,15 @@ def test_long_sequences_move_by_their_geometric_sums():
         found = laws(GaussianPrior(AR1(phi)), weights, pf.Interval(0, 1)).winf(1).length
         true = (1 + abs(phi)) / (1 - abs(phi))
         assert true * (1 - 1e-12) <= found <= true * (1 + 1e-12)
-    spread = laws(GaussianPrior(AR1(0.9)), np.ones(5), pf.Interval(0, 1), positions=10.0 * np.arange(5)).winf(1)
+    spread = laws(
+        GaussianPrior(AR1(0.9)), np.ones(5), pf.Interval(0, 1), positions=10.0 * np.arange(5)
+    ).winf(1)
     assert spread.length == pytest.approx(1 + 2 * (0.9**10 + 0.9**20))
 
 
-@pytest.mark.parametrize("bound", [pf.GWM(), pf.DAGWM(), pf.Exact(), pf.GAWM(delta=1e-3), pf.Group()])
+@pytest.mark.parametrize(
+    "bound", [pf.GWM(), pf.DAGWM(), pf.Exact(), pf.GAWM(delta=1e-3), pf.Group()]
+)
 def test_bounds_take_movements(bound):
     """Where only a movement is known every bound charges the movement; group privacy that of all rows."""
     found = laws(GaussianPrior(Exchangeable(0.25)), [1, 1, 1], INTERVAL)
@@ -349,9 +409,13 @@ def test_losses_of_independent_rows_are_those_of_one_row():
     """A count of independent rows costs what differential privacy says, by every bound and exactly."""
     found = laws(Independent(), np.ones(1000), [0, 1])
     for bound in (pf.GWM(), pf.DAGWM(), pf.Exact(), pf.Group()):
-        assert pf.calibrate(found, pf.Pure(0.5), noise=pf.Laplace, bound=bound).noise == pf.Laplace(2.0)
+        assert pf.calibrate(found, pf.Pure(0.5), noise=pf.Laplace, bound=bound).noise == pf.Laplace(
+            2.0
+        )
     histogram = laws(Independent(), np.ones((3, 50)), [0, 1, 2], np.eye(3))
-    assert pf.calibrate(histogram, pf.Pure(0.5), noise=pf.Laplace, bound=pf.GWM()).noise == pf.Laplace(4.0)
+    assert pf.calibrate(
+        histogram, pf.Pure(0.5), noise=pf.Laplace, bound=pf.GWM()
+    ).noise == pf.Laplace(4.0)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +438,12 @@ def test_a_hidden_secret_needs_to_know_what_is_added_up():
     scenario = pf.Scenario(secret=pf.Derived("ill"), prior=pf.AnyCorrelation())
     with pytest.raises(pf.UsageError):
         pf.laws(scenario, pf.Statistic.total(5))
-    assert pf.calibrate(pf.laws(scenario, pf.Statistic.total(5, values=[0, 1])), pf.Pure(1.0)).noise.scale == 5
+    assert (
+        pf.calibrate(
+            pf.laws(scenario, pf.Statistic.total(5, values=[0, 1])), pf.Pure(1.0)
+        ).noise.scale
+        == 5
+    )
 
 
 @pytest.mark.slow
@@ -396,7 +465,9 @@ def test_numbers_near_the_end_of_floats_are_a_misuse():
     assert float(pf.Diffusion(1e308).shares(np.array([1000.0]))[0]) < 1e-300
 
 
-@pytest.mark.parametrize("start", [0.0, -0.1, -3.0, -(2.0**40) - 0.3, -(2.0**52) - 3, -(2.0**53), -1e300])
+@pytest.mark.parametrize(
+    "start", [0.0, -0.1, -3.0, -(2.0**40) - 0.3, -(2.0**52) - 3, -(2.0**53), -1e300]
+)
 @pytest.mark.parametrize("times", [[0.0], [0.3, 1.5, 2.0**51], [1.0, 2.0**52 + 1]])
 def test_the_time_since_a_start_is_never_too_long(start, times):
     """What a start far below 0 rounds away would let an effect fade more than it does; small whole times are exact."""

@@ -32,7 +32,9 @@ def joint_laws(draw):
     """A table of a shared cause, a secret and a value, rational; not every combination occurs."""
     keys = list(itertools.product(["cold", "warm"], ["no", "yes"], VALUES))
     parts = draw(st.lists(st.integers(0, 4), min_size=len(keys), max_size=len(keys)))
-    if not all(any(p for p, k in zip(parts, keys, strict=True) if k[1] == ill) for ill in ("no", "yes")):
+    if not all(
+        any(p for p, k in zip(parts, keys, strict=True) if k[1] == ill) for ill in ("no", "yes")
+    ):
         parts[0], parts[-1] = 1, 1
     return {key: Fraction(part, sum(parts)) for key, part in zip(keys, parts, strict=True) if part}
 
@@ -62,7 +64,9 @@ def given_in_group(law, weights, happens):
 
 def test_tables_are_enumerated():
     """Both priors that are tables are answered by this method."""
-    assert {implied.dispatch(kind).__module__ for kind in (Table, Empirical)} == {enumeration.__name__}
+    assert {implied.dispatch(kind).__module__ for kind in (Table, Empirical)} == {
+        enumeration.__name__
+    }
 
 
 @given(joint_laws(), st.lists(st.sampled_from([-1, 0, 1, 2]), min_size=1, max_size=3))
@@ -92,7 +96,9 @@ def test_rows_of_a_table_stand_alone(law, weights):
             total = sum(kept.values())
             assert found == pf.Law(list(kept), [mass / total for mass in kept.values()])
     assert laws.winf(1).length == max(pf.winf(*pair) for pair in laws)
-    assert laws.span(1).length == max(abs(x - y) for mu, nu in laws for x in mu.values for y in nu.values)
+    assert laws.span(1).length == max(
+        abs(x - y) for mu, nu in laws for x in mu.values for y in nu.values
+    )
 
 
 def test_a_shared_secret_moves_every_row():
@@ -114,12 +120,18 @@ def test_conditional_not_marginal_laws_count():
 
 def test_the_secret_itself_may_be_asked_about():
     """A count of the secret column moves by one, whatever the table says of other columns."""
-    table = Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [THIRD, THIRD, THIRD]})
+    table = Table(
+        {"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [THIRD, THIRD, THIRD]}
+    )
     secret = Secret("ill", ["no", "yes"])
     laws = implied(table, Statistic([1, 1], {"no": 0, "yes": 1}, column="ill"), secret)
     assert [tuple(pair) for pair in laws] == [(pf.Law.point(0), pf.Law.point(1))]
-    assert implied(table, Statistic([1, 1]), secret).winf(1).length == 1  # the score is what is left to ask about
-    wider = Table({"ill": ["no", "yes"], "score": [0, 1], "age": [1, 2], "probability": [THIRD, 2 * THIRD]})
+    assert (
+        implied(table, Statistic([1, 1]), secret).winf(1).length == 1
+    )  # the score is what is left to ask about
+    wider = Table(
+        {"ill": ["no", "yes"], "score": [0, 1], "age": [1, 2], "probability": [THIRD, 2 * THIRD]}
+    )
     with pytest.raises(pf.UsageError, match="is about no column"):
         implied(wider, Statistic([1, 1]), secret)
 
@@ -137,7 +149,9 @@ def test_decimals_are_read_as_they_print():
 def test_messages_of_a_shared_cause_are_never_below_the_truth(law):
     """Messages through a shared cause, with a secret that is not the value itself, charge at least the exact loss."""
     laws = implied(table_of(law, "cause"), Statistic([1, -2, 1], column="value"), Derived("ill"))
-    exact, messages = (pf.loss(laws, pf.Laplace(3.0), pf.Pure, bound=b) for b in (pf.Exact(), Messages()))
+    exact, messages = (
+        pf.loss(laws, pf.Laplace(3.0), pf.Pure, bound=b) for b in (pf.Exact(), Messages())
+    )
     assert exact <= messages * (1 + 1e-12) + 1e-12
 
 
@@ -155,8 +169,15 @@ def movements(prior):
 @pytest.mark.parametrize(("name", "winf", "w2"), TABLE_1)
 def test_table_1_from_counts(name, winf, w2):
     """RPP Table 1 as corrected: Heart needs 13 where 8 was printed, Student's W₂ is 2.276 where 2.76 was."""
-    counts = json.loads((Path(__file__).parents[1] / "reference" / "table1_counts.json").read_text())[name]
-    rows = [(s, int(x)) for s, column in counts.items() for x, count in column.items() for _ in range(count)]
+    counts = json.loads(
+        (Path(__file__).parents[1] / "reference" / "table1_counts.json").read_text()
+    )[name]
+    rows = [
+        (s, int(x))
+        for s, column in counts.items()
+        for x, count in column.items()
+        for _ in range(count)
+    ]
     frame = pl.DataFrame(rows, schema=list(NAMES), orient="row")
     prior = Empirical(Reference(name, frame), **NAMES)
     assert movements(prior) == (winf, pytest.approx(w2, abs=5e-4 if w2 > 1 else 5e-5))

@@ -14,7 +14,10 @@ def _law(paths, weights, table):
     """Return the law of Σ w φ(x) over paths with their probabilities, with exact atoms."""
     found: dict[Fraction, Fraction] = {}
     for path, chance in paths.items():
-        total = sum((Fraction(w) * Fraction(table[x]) for w, x in zip(weights, path, strict=True)), Fraction(0))
+        total = sum(
+            (Fraction(w) * Fraction(table[x]) for w, x in zip(weights, path, strict=True)),
+            Fraction(0),
+        )
         found[total] = found.get(total, Fraction(0)) + chance
     return pf.Law(list(found), list(found.values()))
 
@@ -37,7 +40,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "states", "positions", "weights", "initial", "period"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("name", "states", "positions", "weights", "initial", "period"), CASES, ids=str
+)
 def test_laws_and_distances_equal_enumeration(name, states, positions, weights, initial, period):
     """Listed laws have the enumerated atoms and weights; W_∞, group movement and messages agree with them."""
     rng = np.random.default_rng(len(name))
@@ -46,13 +51,19 @@ def test_laws_and_distances_equal_enumeration(name, states, positions, weights, 
     table[:2] = (0, 2)
     law = _stationary(matrices) if initial == "stationary" else rng.dirichlet(np.ones(states))
     options = {"initial": "stationary" if initial == "stationary" else law.tolist()}
-    where = scenario(matrices[0] if period == 1 else matrices, **options, **({"period": period} if period > 1 else {}))
+    where = scenario(
+        matrices[0] if period == 1 else matrices,
+        **options,
+        **({"period": period} if period > 1 else {}),
+    )
     laws = pf.laws(where, pf.Statistic(weights, table, positions))
     farthest, losses, noise = 0.0, 0.0, pf.Laplace(3.0)
     listed = {(pair.row, pair.secrets): pair for pair in laws}
     assert len(listed) == len(positions) * states * (states - 1) // 2
     for (row, (a, b)), pair in listed.items():
-        true = [_law(given(matrices, law, positions, row, state), weights, table) for state in (a, b)]
+        true = [
+            _law(given(matrices, law, positions, row, state), weights, table) for state in (a, b)
+        ]
         for found, expected in zip(pair, true, strict=True):
             assert found.values.tolist() == pytest.approx([float(v) for v in expected.values])
             assert found.probabilities == pytest.approx(expected.probabilities, rel=1e-9)
@@ -76,9 +87,14 @@ def test_a_free_start_counts_every_mixture():
     for _ in range(20):
         law = rng.dirichlet(np.full(3, 0.3))
         for row in range(3):
-            pair = [_law(given([matrix], law, [0, 1, 2], row, state), weights, table) for state in (0, 2)]
+            pair = [
+                _law(given([matrix], law, [0, 1, 2], row, state), weights, table)
+                for state in (0, 2)
+            ]
             assert pf.winf(*pair) <= found * (1 + 1e-12)
-            assert pf.loss([tuple(pair)], pf.Laplace(2.0), pf.Pure, bound=pf.Exact()) <= messages * (1 + 1e-9)
+            assert pf.loss(
+                [tuple(pair)], pf.Laplace(2.0), pf.Pure, bound=pf.Exact()
+            ) <= messages * (1 + 1e-9)
 
 
 def test_several_windows_of_one_chain_are_never_below_the_joint_truth():
@@ -93,7 +109,9 @@ def test_several_windows_of_one_chain_are_never_below_the_joint_truth():
         promised = pf.loss(laws, noise, pf.Pure, bound=pf.Messages())
         axis = np.linspace(-60, 60, 5)
         inner = np.arange(-1, 4)
-        outputs = np.array(np.meshgrid(np.union1d(axis, inner), np.union1d(axis, inner))).reshape(2, -1).T
+        outputs = (
+            np.array(np.meshgrid(np.union1d(axis, inner), np.union1d(axis, inner))).reshape(2, -1).T
+        )
         worst = 0.0
         for row in range(4):
             likelihoods = []
@@ -102,7 +120,10 @@ def test_several_windows_of_one_chain_are_never_below_the_joint_truth():
                 points = np.array([weights @ np.array([table[x] for x in path]) for path in paths])
                 chance = np.array([float(p) for p in paths.values()])
                 exponents = -np.abs(outputs[:, None, :] - points[None]).sum(axis=2) / noise.scale
-                likelihoods.append(np.log((np.exp(exponents - exponents.max()) * chance).sum(axis=1)) + exponents.max())
+                likelihoods.append(
+                    np.log((np.exp(exponents - exponents.max()) * chance).sum(axis=1))
+                    + exponents.max()
+                )
             worst = max(worst, float(np.abs(likelihoods[0] - likelihoods[1]).max()))
         assert worst <= promised * (1 + 1e-9)
         assert worst >= promised / 4
@@ -116,7 +137,14 @@ ANCHORS = [
     (0.1, 0.9, 0.2, 44.925, 50),
     (0.1, 0.9, 5, 0.79393, 2),
 ]
-QUILTS = [(29.762, 81.435), (3.5718, 11.537), (0.2387, 1.1731), (6.7236, 15.572), (251.37, 343.19), (1.5249, 5.5517)]
+QUILTS = [
+    (29.762, 81.435),
+    (3.5718, 11.537),
+    (0.2387, 1.1731),
+    (6.7236, 15.572),
+    (251.37, 343.19),
+    (1.5249, 5.5517),
+]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +185,11 @@ def test_anticorrelated_chains_fall_back_on_the_movement():
     auto = pf.calibrate(laws, pf.Pure(1)).noise.scale
     assert messages == pytest.approx(1.8306, abs=1e-3)
     assert exact == pytest.approx(0.790, abs=2e-3)
-    assert exact <= auto <= min(messages, pf.calibrate(laws, pf.Pure(1), bound=pf.GWM()).noise.scale) * (1 + 1e-6)
+    assert (
+        exact
+        <= auto
+        <= min(messages, pf.calibrate(laws, pf.Pure(1), bound=pf.GWM()).noise.scale) * (1 + 1e-6)
+    )
 
 
 def test_renyi_promises_follow_from_pure_ones():
@@ -176,7 +208,9 @@ def test_the_first_value_alone_is_hidden_by_less():
     chain = pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]])
     first = pf.Scenario(secret=pf.Initial("level", domain=[0, 1]), prior=chain, order_by="hour")
     scales = [
-        pf.calibrate(pf.laws(first, pf.Statistic([1] * 24, positions=range(start, start + 24))), pf.Pure(1)).noise.scale
+        pf.calibrate(
+            pf.laws(first, pf.Statistic([1] * 24, positions=range(start, start + 24))), pf.Pure(1)
+        ).noise.scale
         for start in (0, 5, 20, 60)
     ]
     assert scales == sorted(scales, reverse=True)
@@ -192,7 +226,9 @@ NOWHERE = {
 @pytest.mark.parametrize("name", NOWHERE)
 def test_where_nothing_can_be_hidden_no_noise_is_needed(name):
     """If no row that is asked about can have two states, every guarantee holds without noise, under every bound."""
-    where = pf.Scenario(secret=pf.Secret("level", domain=[0, 1]), prior=NOWHERE[name], order_by="hour")
+    where = pf.Scenario(
+        secret=pf.Secret("level", domain=[0, 1]), prior=NOWHERE[name], order_by="hour"
+    )
     for weights in ([1, 1, 1], [[1, 1, 0], [0, 1, 1]]):
         statistic = pf.Statistic(weights, positions=[1, 2, 3])
         laws = pf.laws(where, statistic)
@@ -208,7 +244,9 @@ def test_no_bound_is_left_out_for_states_that_cannot_be():
     where = scenario(matrix, initial=[0.036, 0.198, 0.766], pairs=[(0, 1), (0, 2)])
     laws = pf.laws(where, pf.Statistic([0, 2, 2, 1], [3, 0, -3]))
     assert laws.pieces[0].least(0, 1) <= laws.pieces[0].winf(1).length
-    assert pf.calibrate(laws, pf.Pure(1.0), bound=[pf.Messages(), pf.GWM()]).noise.scale == pytest.approx(3.0)
+    assert pf.calibrate(
+        laws, pf.Pure(1.0), bound=[pf.Messages(), pf.GWM()]
+    ).noise.scale == pytest.approx(3.0)
 
 
 @pytest.mark.slow
@@ -231,14 +269,21 @@ def test_values_without_a_common_step_are_quick():
     """A sum of two rows with irrational weights is near or far in seconds, and never farther than the group."""
     laws = pf.laws(scenario([[0.7, 0.3], [0.4, 0.6]]), pf.Statistic([2**0.5, 3.14159265358979]))
     piece = laws.pieces[0]
-    assert piece.near(0.01, 1).length <= piece.winf(1).length * (1 + 1e-9) <= piece.span(1).length * (1 + 1e-8)
+    assert (
+        piece.near(0.01, 1).length
+        <= piece.winf(1).length * (1 + 1e-9)
+        <= piece.span(1).length * (1 + 1e-8)
+    )
 
 
 def test_laws_are_a_sequence():
     """Length, places and iteration agree, also where a free start has more pairs and a certain row has fewer."""
     free = pf.Scenario(
         secret=pf.Secret("level", domain=[0, 1]),
-        prior=[pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial=start) for start in ("free", [1.0, 0.0], "stationary")],
+        prior=[
+            pf.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial=start)
+            for start in ("free", [1.0, 0.0], "stationary")
+        ],
         order_by="hour",
     )
     laws = pf.laws(free, pf.Statistic.total(3))
@@ -247,7 +292,9 @@ def test_laws_are_a_sequence():
 
 def test_noise_without_a_pure_loss_is_no_number_for_messages():
     """Gaussian noise has no pure loss, along chains, stars and quilts alike."""
-    star = pf.Scenario(secret=pf.Secret("x", [0, 1]), prior=pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]))
+    star = pf.Scenario(
+        secret=pf.Secret("x", [0, 1]), prior=pf.LatentClass([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])
+    )
     chain = scenario([[0.9, 0.1], [0.2, 0.8]])
     for where, bound in ((star, pf.Messages()), (chain, pf.Messages()), (chain, pf.Quilt())):
         laws = pf.laws(where, pf.Statistic.total(4))
@@ -265,6 +312,9 @@ def test_the_order_of_the_two_values_does_not_matter():
         for pair in ((0, 1), (1, 0)):
             laws = pf.laws(scenario(matrix, initial=law, pairs=[pair]), pf.Statistic([1, 2, -1]))
             losses.append(
-                [pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=bound) for bound in (pf.Messages(), pf.Quilt())]
+                [
+                    pf.loss(laws, pf.Laplace(1.0), pf.Pure, bound=bound)
+                    for bound in (pf.Messages(), pf.Quilt())
+                ]
             )
         assert losses[0] == pytest.approx(losses[1], rel=1e-12)

@@ -45,8 +45,15 @@ REPEATED = {"test_a_process_that_stops_leaves_nothing_half_written"}
 def pytest_generate_tests(metafunc):
     if "kind" in metafunc.fixturenames:
         name = metafunc.function.__name__
-        later = [] if name in EVERYWHERE else [pytest.mark.nightly if name in REPEATED else pytest.mark.slow]
-        kinds = [pytest.param(kind, marks=[] if kind.quick else later, id=kind.name) for kind in sinks.KINDS]
+        later = (
+            []
+            if name in EVERYWHERE
+            else [pytest.mark.nightly if name in REPEATED else pytest.mark.slow]
+        )
+        kinds = [
+            pytest.param(kind, marks=[] if kind.quick else later, id=kind.name)
+            for kind in sinks.KINDS
+        ]
         metafunc.parametrize("kind", kinds)
 
 

@@ -20,13 +20,33 @@ from pufferflow.published import files, folder
 
 LABEL, NEXT = "2026-11-20", "2026-11-21"
 KEYS = {
-    "plain": pl.DataFrame({"district": ["north", "south"], "day": [date(2026, 11, 20), date(2026, 11, 21)]}),
+    "plain": pl.DataFrame(
+        {"district": ["north", "south"], "day": [date(2026, 11, 20), date(2026, 11, 21)]}
+    ),
     "no keys": pl.DataFrame([pl.Series("on", [True])]),
     "no rows": pl.DataFrame(schema={"district": pl.String}),
-    "nulls": pl.DataFrame({"a": [None, 1, None], "b": pl.Series([None, None, "x"], dtype=pl.String)}),
+    "nulls": pl.DataFrame(
+        {"a": [None, 1, None], "b": pl.Series([None, None, "x"], dtype=pl.String)}
+    ),
     "unicode": pl.DataFrame({"größe🐡": ["מחוז", "e\u0301", "é", "\u202eabc", "İ", "a\r\nb", ""]}),
     "hostile values": pl.DataFrame(
-        {"key": ["'; DROP TABLE meters; --", '"', "\\", "%s", "%(x)s", ":x", "?", "null", "NULL", " ", "a ", "A", "{}"]}
+        {
+            "key": [
+                "'; DROP TABLE meters; --",
+                '"',
+                "\\",
+                "%s",
+                "%(x)s",
+                ":x",
+                "?",
+                "null",
+                "NULL",
+                " ",
+                "a ",
+                "A",
+                "{}",
+            ]
+        }
     ),
     "hostile names": pl.DataFrame(
         {
@@ -72,9 +92,14 @@ KEYS = {
             "real": pl.Series([0.1, None], dtype=pl.Float32),
             "double": [5e-324, 0.1 + 0.2],
             "flag": [True, None],
-            "at": pl.Series([datetime(1969, 12, 31, 23, 59, 59, 999999), None], dtype=pl.Datetime("us")),  # noqa: DTZ001
+            "at": pl.Series(
+                [datetime(1969, 12, 31, 23, 59, 59, 999999), None],  # noqa: DTZ001
+                dtype=pl.Datetime("us"),
+            ),
             "coarse": pl.Series([datetime(2026, 1, 1), None], dtype=pl.Datetime("ms")),  # noqa: DTZ001
-            "moment": pl.Series([datetime(2026, 10, 25, 1, tzinfo=UTC)] * 2).dt.convert_time_zone("Europe/Berlin"),
+            "moment": pl.Series([datetime(2026, 10, 25, 1, tzinfo=UTC)] * 2).dt.convert_time_zone(
+                "Europe/Berlin"
+            ),
             "day": [date(1, 1, 1), date(9999, 12, 31)],
             "enum": pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])),
             "category": pl.Series(["y", "x"], dtype=pl.Categorical),
@@ -102,7 +127,9 @@ QUICK = {"types", "no rows"}
 """The keys that are tried by default in sinks that take their time."""
 
 
-@pytest.mark.parametrize("keys", [pytest.param(one, marks=[pytest.mark.slow][one in QUICK :]) for one in KEYS])
+@pytest.mark.parametrize(
+    "keys", [pytest.param(one, marks=[pytest.mark.slow][one in QUICK :]) for one in KEYS]
+)
 def test_a_release_is_there_as_it_was(kind, opened, keys):
     """Whatever the keys are called, whatever is in them, or if there are none; a second time nothing is written."""
     release = sinks.release_of(KEYS[keys])
@@ -211,7 +238,9 @@ def test_of_two_releases_at_once_one_is_refused(kind, opened, release):
         except pf.UsageError as error:
             outcomes[name] = error.allowed
 
-    threads = [threading.Thread(target=send, args=pair) for pair in (("first", release), ("second", other))]
+    threads = [
+        threading.Thread(target=send, args=pair) for pair in (("first", release), ("second", other))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -259,7 +288,9 @@ def test_a_process_that_stops_leaves_nothing_half_written(kind, opened, release)
 @pytest.mark.parametrize("every", [3, *nightly([1])])
 def test_a_process_that_stops_anywhere_leaves_nothing_half_written(kind, opened, release, every):
     """As above, before every third line or each; in sinks that take their time before a third of these."""
-    crash_everywhere(kind, opened, release, lines_of(opened, release)[:: every if kind.quick else 3 * every])
+    crash_everywhere(
+        kind, opened, release, lines_of(opened, release)[:: every if kind.quick else 3 * every]
+    )
 
 
 @pytest.mark.parametrize("rows", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
@@ -275,11 +306,16 @@ def test_a_large_release_is_published(kind, opened, rows):
 @pytest.fixture
 def job(kind, server, tmp_path):
     """A job with this sink."""
-    keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
-    path = ons.write_job(
-        tmp_path, keys + f'[sink]\nkind = "{kind.kind or kind.name}"\n{kind.written(server, tmp_path)}'
+    keys = (
+        'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
     )
-    with installed.package(tmp_path / "installed", sinks.GROUP, installed.of_this_tree(sinks.GROUP)):
+    path = ons.write_job(
+        tmp_path,
+        keys + f'[sink]\nkind = "{kind.kind or kind.name}"\n{kind.written(server, tmp_path)}',
+    )
+    with installed.package(
+        tmp_path / "installed", sinks.GROUP, installed.of_this_tree(sinks.GROUP)
+    ):
         yield pf.Job.read(path)
 
 
@@ -306,7 +342,10 @@ def test_a_ledger_that_lacks_what_was_published_is_found_out(job):
     with pytest.raises(pf.UsageError, match="no such entry: it is an older copy"):
         job.run("2024-01-03")
     with job.ledger() as ledger:
-        assert [one.differs for one in ledger.compare(job.published())] == [(), ("the ledger has no such entry",)]
+        assert [one.differs for one in ledger.compare(job.published())] == [
+            (),
+            ("the ledger has no such entry",),
+        ]
 
 
 def test_keys_without_a_form_are_refused_before_anything_is_drawn(kind, server):

@@ -49,7 +49,9 @@ def check(job, days):
     with job.ledger() as ledger:
         ledger.verify()
         compared = ledger.compare(job.published(), job.file.ledger.account)
-    assert [(one.release_id, one.differs) for one in compared] == [(job.id_of(day), ()) for day in days]
+    assert [(one.release_id, one.differs) for one in compared] == [
+        (job.id_of(day), ()) for day in days
+    ]
 
 
 @pytest.mark.slow
@@ -67,7 +69,9 @@ def test_a_job_that_is_killed_at_random_moments_publishes_once(machines, farm, s
             with job.ledger() as ledger:
                 for one in ledger.compare(job.published()):
                     assert one.differs == ()
-                    assert known[one.release_id.removeprefix(f"{job.name}-")] == "committed", "sent before it was kept"
+                    assert known[one.release_id.removeprefix(f"{job.name}-")] == "committed", (
+                        "sent before it was kept"
+                    )
             if ended.code == 0:
                 break
         job.run(day)

@@ -39,7 +39,9 @@ def test_a_commit_that_came_first_is_found(lake, opened, release, monkeypatch, b
     opened().send("2026-11-19", release)
     second = release if both == "the same" else sinks.other(release)
     commit = type(opened())._append
-    monkeypatch.setattr(type(opened()), "_append", _after(lambda: opened().send(LABEL, release), commit))
+    monkeypatch.setattr(
+        type(opened()), "_append", _after(lambda: opened().send(LABEL, release), commit)
+    )
     if both == "the same":
         assert opened().send(LABEL, second) is False
     else:
@@ -53,7 +55,9 @@ def test_commits_of_others_are_no_reason_to_stop(lake, opened, release, monkeypa
     """Another release that is committed in between stands beside this one."""
     opened().send("2026-11-19", release)
     commit, more = type(opened())._append, sinks.other(release)
-    monkeypatch.setattr(type(opened()), "_append", _after(lambda: opened().send(NEXT, more), commit))
+    monkeypatch.setattr(
+        type(opened()), "_append", _after(lambda: opened().send(NEXT, more), commit)
+    )
     assert opened().send(LABEL, release) is True
     assert lake.reader(opened(), LABEL) == release.frame["load"].to_list()
     assert lake.reader(opened(), NEXT) == more.frame["load"].to_list()
@@ -77,10 +81,14 @@ def test_a_release_that_is_there_twice_is_told(opened, release, monkeypatch):
     """As it would be if somebody appended it by hand."""
     opened().send(LABEL, release)
     monkeypatch.setattr(LakeSink, "_other", lambda *_: "")
-    rows = opened()._read(lambda table: opened()._rows(table, f"{sinks.JOB}-{LABEL}", opened()._columns(table)))
+    rows = opened()._read(
+        lambda table: opened()._rows(table, f"{sinks.JOB}-{LABEL}", opened()._columns(table))
+    )
     assert opened()._append(opened()._open(), f"{sinks.JOB}-{LABEL}", rows, "")
     (copy,) = opened().copies()
-    assert copy.differences(release) == ["its rows have other numbers, or are not all there, or twice"]
+    assert copy.differences(release) == [
+        "its rows have other numbers, or are not all there, or twice"
+    ]
 
 
 @pytest.mark.slow
@@ -99,7 +107,9 @@ def _delete(lake, sink, name):
     if lake.name == "delta":
         deltalake.DeltaTable(sink.root).delete(f"release_id = '{name}'")
     else:
-        load_catalog("default", **sink._options).load_table("stats.meters").delete(EqualTo("release_id", name))
+        load_catalog("default", **sink._options).load_table("stats.meters").delete(
+            EqualTo("release_id", name)
+        )
 
 
 def test_commits_say_which_release_they_are(opened, release):
@@ -131,9 +141,16 @@ def test_another_table_is_refused_before_anything_is_drawn(lake, tmp_path):
         options = lake.table("", tmp_path).options
         catalog = load_catalog("default", **options)
         catalog.create_namespace("stats")
-        catalog.create_table("stats.meters", pl.DataFrame({"release_id": ["a"], "certificate": [1]}).to_arrow().schema)
-    keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
-    job = pf.Job.read(ons.write_job(tmp_path, f'{keys}[sink]\nkind = "{lake.name}"\n{lake.written("", tmp_path)}'))
+        catalog.create_table(
+            "stats.meters",
+            pl.DataFrame({"release_id": ["a"], "certificate": [1]}).to_arrow().schema,
+        )
+    keys = (
+        'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
+    )
+    job = pf.Job.read(
+        ons.write_job(tmp_path, f'{keys}[sink]\nkind = "{lake.name}"\n{lake.written("", tmp_path)}')
+    )
     with pytest.raises((pf.UsageError, pf.SinkError)):
         job.run("2024-01-01")
     assert job.account() is None
@@ -164,7 +181,11 @@ def test_a_catalog_that_fails_tells_no_secret(tmp_path, release):
     """A catalog out of reach, and one that no PyIceberg knows."""
     for options in (
         {"type": "rest", "uri": "http://user:a-secret@127.0.0.1:1"},
-        {"type": "sql", "uri": f"sqlite:///{tmp_path}/nowhere/a-secret.db", "warehouse": "file:///nowhere"},
+        {
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/nowhere/a-secret.db",
+            "warehouse": "file:///nowhere",
+        },
         {"type": "a-secret"},
     ):
         sink = IcebergTable("stats.meters", options=options).open(tmp_path, sinks.JOB)
@@ -190,5 +211,6 @@ def _read(sink):
 
     text = 'name = "a"\nbuild = "a.py:b"\nsource = { path = "a.parquet" }\nguarantee = { epsilon = 1.0 }\n'
     return file.read_text(
-        f'{text}ledger = {{ account = "a", limit = {{ epsilon = 1.0 }} }}\n[sink]\n{sink}\n', "job.toml"
+        f'{text}ledger = {{ account = "a", limit = {{ epsilon = 1.0 }} }}\n[sink]\n{sink}\n',
+        "job.toml",
     )

@@ -23,7 +23,9 @@ def release():
 @pytest.fixture
 def opened(tmp_path):
     """Open a sink of local files."""
-    return lambda **keys: ObjectTable(f"file://{tmp_path}/published", **keys).open(tmp_path, sinks.JOB)
+    return lambda **keys: ObjectTable(f"file://{tmp_path}/published", **keys).open(
+        tmp_path, sinks.JOB
+    )
 
 
 @pytest.fixture
@@ -110,11 +112,16 @@ def test_formats_are_those_of_folders(opened, published, release, form):
 @pytest.mark.slow
 def test_pages_lie_beside_the_numbers(tmp_path):
     """As they do in folders, unless they are not wanted."""
-    keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
+    keys = (
+        'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
+    )
     sink = f'[sink]\nkind = "object"\naddress = "file://{tmp_path}/published"\n'
     pf.Job.read(ons.write_job(tmp_path, keys + sink)).run("2024-01-01")
     pf.Job.read(ons.write_job(tmp_path, f"{keys}{sink}report = false")).run("2024-01-02")
-    names = [{path.name for path in (tmp_path / "published" / day).iterdir()} for day in ("2024-01-01", "2024-01-02")]
+    names = [
+        {path.name for path in (tmp_path / "published" / day).iterdir()}
+        for day in ("2024-01-01", "2024-01-02")
+    ]
     assert names[0] - {"report.html", "evidence.json"} >= {"certificate.json"}
     assert {"report.html", "evidence.json"} <= names[0]
     assert not {"report.html", "evidence.json"} & names[1]
@@ -122,7 +129,9 @@ def test_pages_lie_beside_the_numbers(tmp_path):
 
 def test_a_store_that_replaces_what_is_there_is_refused(opened, release, monkeypatch):
     """Such a store answers as if it had put what it was asked to put once; it is found out before anything is drawn."""
-    monkeypatch.setattr(ObjectSink, "_put_new", lambda self, path, body: self._replace(path, body) is None)
+    monkeypatch.setattr(
+        ObjectSink, "_put_new", lambda self, path, body: self._replace(path, body) is None
+    )
     with pytest.raises(pf.UsageError, match="lets a second file take the place of the first"):
         opened().prepare(pl.Schema())
     with pytest.raises(pf.UsageError, match="lets a second file take the place of the first"):
@@ -135,7 +144,9 @@ def s3(s3_of_sinks, tmp_path):
 
     def made(bucket="releases", **options):
         kept = {name: value for name, value in s3_of_sinks.options.items() if name != "max_retries"}
-        return ObjectTable(f"s3://{bucket}/own", options={**kept, **options}).open(tmp_path, sinks.JOB)
+        return ObjectTable(f"s3://{bucket}/own", options={**kept, **options}).open(
+            tmp_path, sinks.JOB
+        )
 
     return made
 
@@ -152,7 +163,11 @@ def test_a_store_that_fails_tells_no_secret(s3, release, monkeypatch):
     secret = {"aws_secret_access_key": "${STORE_SECRET}"}
     retries = {"connect_timeout": "1s", "timeout": "1s"}
     for wrong, kind, part in (
-        ({"aws_endpoint_url": "http://127.0.0.1:1", **retries}, pf.SinkError, "it cannot be reached"),
+        (
+            {"aws_endpoint_url": "http://127.0.0.1:1", **retries},
+            pf.SinkError,
+            "it cannot be reached",
+        ),
         ({"bucket": "nowhere"}, pf.SinkError, "there is no such bucket"),
         ({"nonsense": "1"}, pf.UsageError, "could not be opened"),
     ):

@@ -47,14 +47,20 @@ def rows_of(address, query):
 def test_types_are_those_that_databases_share(server_sink, postgres_server):
     """Floats are doubles, NaN and infinities too, integers 64 bits wide; the key is the release and the row."""
     keys = pl.DataFrame(
-        {"real": [math.nan, math.inf, -0.0, 5e-324], "small": pl.Series([1, 2, 3, None], dtype=pl.Int8)}
+        {
+            "real": [math.nan, math.inf, -0.0, 5e-324],
+            "small": pl.Series([1, 2, 3, None], dtype=pl.Int8),
+        }
     )
     server_sink().send(LABEL, sinks.release_of(keys))
     query = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'meters' ORDER BY 1"
     found = dict(tuple(row) for row in rows_of(postgres_server, query))
     assert found["real"] == found["load"] == "double precision"
     assert found["n_most"] == found["row_number"] == found["small"] == "bigint"
-    reals = [real for (real,) in rows_of(postgres_server, 'SELECT "real" FROM meters ORDER BY row_number')]
+    reals = [
+        real
+        for (real,) in rows_of(postgres_server, 'SELECT "real" FROM meters ORDER BY row_number')
+    ]
     assert math.isnan(reals[0])
     assert reals[1:] == [math.inf, 0.0, 5e-324]
     with pytest.raises(sa.exc.IntegrityError):
@@ -66,7 +72,10 @@ def test_sqlite_has_null_for_nan(lite, tmp_path):
     release = sinks.release_of(pl.DataFrame({"real": [math.nan, math.inf]}))
     assert lite().send(LABEL, release)
     assert not lite().send(LABEL, release)
-    assert rows_of(f"sqlite:///{tmp_path}/published.db", "SELECT real FROM meters") == [(None,), (math.inf,)]
+    assert rows_of(f"sqlite:///{tmp_path}/published.db", "SELECT real FROM meters") == [
+        (None,),
+        (math.inf,),
+    ]
 
 
 def test_moments_with_a_zone_are_the_same_moments_in_utc(lite, tmp_path):
@@ -86,7 +95,11 @@ def test_releases_that_changed_their_ids_are_told(tmp_path):
     job.run("2024-01-01")
     job.run("2024-01-02")
     for table in ("meters", "meters_releases"):
-        for old, new in (("ons-2024-01-01", "away"), ("ons-2024-01-02", "ons-2024-01-01"), ("away", "ons-2024-01-02")):
+        for old, new in (
+            ("ons-2024-01-01", "away"),
+            ("ons-2024-01-02", "ons-2024-01-01"),
+            ("away", "ons-2024-01-02"),
+        ):
             update = f"UPDATE {table} SET release_id = '{new}' WHERE release_id = '{old}'"
             rows_of(f"sqlite:///{tmp_path}/published.db", update)
     with job.ledger() as ledger:
@@ -106,7 +119,9 @@ def test_what_was_taken_away_is_written_anew(lite, release, tmp_path):
         assert not lite().send(LABEL, release)
         assert [one.differences(release) for one in lite().copies()] == [[]]
     rows_of(file, "UPDATE meters_releases SET certificate = '{'")
-    assert [one.differences(release) for one in lite().copies()] == [["the certificate cannot be read"]]
+    assert [one.differences(release) for one in lite().copies()] == [
+        ["the certificate cannot be read"]
+    ]
     assert lite().send(LABEL, release)
     for edit in (
         "UPDATE meters SET load = 1.0",
@@ -150,8 +165,14 @@ def test_another_table_of_that_name_is_refused_before_anything_is_drawn(tmp_path
 
 
 def job_of(folder, address):
-    keys = 'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
-    return pf.Job.read(ons.write_job(folder, f'{keys}[sink]\nkind = "sql"\naddress = "{address}"\ntable = "meters"'))
+    keys = (
+        'guarantee = { epsilon = 0.6 }\nledger = { account = "ons", limit = { epsilon = 6.0 } }\n'
+    )
+    return pf.Job.read(
+        ons.write_job(
+            folder, f'{keys}[sink]\nkind = "sql"\naddress = "{address}"\ntable = "meters"'
+        )
+    )
 
 
 def test_other_questions_need_another_table(lite, release):
@@ -188,7 +209,10 @@ def test_columns_without_a_form_are_refused(columns, part):
 
 @pytest.mark.parametrize(
     ("keys", "part"),
-    [({"key": ["a\0b"]}, "the character NUL"), ({"day": [date(1, 1, 1)]}, "years do not have four digits")],
+    [
+        ({"key": ["a\0b"]}, "the character NUL"),
+        ({"day": [date(1, 1, 1)]}, "years do not have four digits"),
+    ],
 )
 def test_values_without_a_form_are_refused(lite, keys, part):
     """A value that a database has no form for is not told, nor cut, nor replaced."""
@@ -270,7 +294,9 @@ def test_what_a_server_does_not_permit_is_said(server_sink, postgres_server, rel
     rows_of(postgres_server, f"CREATE ROLE reader_{schema} LOGIN")
     rows_of(postgres_server, f"GRANT USAGE ON SCHEMA {schema} TO reader_{schema}")
     rows_of(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO reader_{schema}")
-    sink = SqlTable(postgres_server.replace("ledger@", f"reader_{schema}@"), "meters").open(None, sinks.JOB)
+    sink = SqlTable(postgres_server.replace("ledger@", f"reader_{schema}@"), "meters").open(
+        None, sinks.JOB
+    )
     assert sink.has("2026-11-19")
     with pytest.raises(pf.SinkError, match="does not permit it"):
         sink.send(LABEL, release)
@@ -285,7 +311,9 @@ def test_a_schema_of_postgresql_is_named(postgres_of_sinks, release, tmp_path):
     assert not table.open(tmp_path, sinks.JOB).send(LABEL, release)
     assert len(rows_of(postgres_of_sinks, 'SELECT * FROM "Odd ""one"""."Meters; daily"')) == 2
     with pytest.raises(pf.SinkError, match="no such schema"):
-        SqlTable(postgres_of_sinks, "meters", "nowhere").open(tmp_path, sinks.JOB).send(LABEL, release)
+        SqlTable(postgres_of_sinks, "meters", "nowhere").open(tmp_path, sinks.JOB).send(
+            LABEL, release
+        )
 
 
 @pytest.mark.slow
@@ -296,7 +324,9 @@ def test_a_database_that_cannot_hold_all_texts_is_refused(postgres_of_sinks, tmp
         connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(creation)
     address = postgres_of_sinks.replace("/postgres?", "/latin_sink?")
     with pytest.raises(pf.UsageError, match="does not keep its texts in UTF-8"):
-        SqlTable(address, "meters").open(tmp_path, sinks.JOB).prepare(pl.Schema({"load": pl.Float64}))
+        SqlTable(address, "meters").open(tmp_path, sinks.JOB).prepare(
+            pl.Schema({"load": pl.Float64})
+        )
 
 
 @pytest.mark.slow
@@ -304,7 +334,9 @@ def test_a_ledger_may_be_in_the_same_database_of_a_server(tmp_path, postgres_ser
     """Each has tables of its own there. A file that is a ledger takes no other tables, and none is made in it."""
     job = job_of(tmp_path, postgres_server)
     job.path.write_text(
-        job.path.read_text().replace('account = "ons"', f'account = "ons", address = "{postgres_server}"')
+        job.path.read_text().replace(
+            'account = "ons"', f'account = "ons", address = "{postgres_server}"'
+        )
     )
     job = pf.Job.read(job.path)
     assert [job.run("2024-01-01").state for _ in range(2)] == ["released", "kept"]

@@ -37,7 +37,10 @@ def largest_ratio(laws, sums, scales):
     likelihoods = np.exp(-steps.sum(axis=1)) @ laws.T
     with np.errstate(divide="ignore"):
         logs = np.log(likelihoods)
-    return max(float((logs[:, a] - logs[:, b]).max()) for a, b in itertools.permutations(range(len(laws)), 2))
+    return max(
+        float((logs[:, a] - logs[:, b]).max())
+        for a, b in itertools.permutations(range(len(laws)), 2)
+    )
 
 
 def close_above(total, truth, most=1e-9):

@@ -9,7 +9,12 @@ from pathlib import Path
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+    ),
     *("--force-color-profile=srgb", "--no-default-browser-check", "--disable-dev-shm-usage"),
 )
 AXE = "axe/node_modules/axe-core/axe.min.js"
@@ -64,7 +69,9 @@ class Opened:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+        self.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"media": media, "features": features}
+        )
         self.driver.get(self.path.as_uri())
         return self
 
@@ -78,15 +85,25 @@ class Opened:
 
     def requests(self):
         """Return the addresses that the page asked for, its own left out."""
-        told = [json.loads(line["message"])["message"] for line in self.driver.get_log("performance")]
-        asked = [one["params"]["request"]["url"] for one in told if one["method"] == "Network.requestWillBeSent"]
-        return [url for url in asked if url.partition("#")[0] != self.path.as_uri() and url != "data:,"]
+        told = [
+            json.loads(line["message"])["message"] for line in self.driver.get_log("performance")
+        ]
+        asked = [
+            one["params"]["request"]["url"]
+            for one in told
+            if one["method"] == "Network.requestWillBeSent"
+        ]
+        return [
+            url for url in asked if url.partition("#")[0] != self.path.as_uri() and url != "data:,"
+        ]
 
     def violations(self, source):
         """Return what axe-core finds serious or critical."""
         self.run(source)
         run = "axe.run({resultTypes: ['violations']})"
-        script = f"const done = arguments[0]; {run}.then(done, fault => done({{error: String(fault)}}));"
+        script = (
+            f"const done = arguments[0]; {run}.then(done, fault => done({{error: String(fault)}}));"
+        )
         found = self.driver.execute_async_script(script)
         grave = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
         return [(one["id"], one["nodes"][0]["html"][:200]) for one in grave]
@@ -98,4 +115,6 @@ class Opened:
 
     def picture(self):
         """Return a picture of the whole page, in base64."""
-        return self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})["data"]
+        return self.driver.execute_cdp_cmd(
+            "Page.captureScreenshot", {"captureBeyondViewport": True}
+        )["data"]

@@ -34,7 +34,10 @@ def near(mu, nu, delta, norm=2):
     low, high = 0, len(levels) - 1
     while low < high:
         middle = (low + high) // 2
-        if 1 - matched(mu, nu, {pair for pair, cost in costs.items() if cost <= levels[middle]}) <= delta:
+        if (
+            1 - matched(mu, nu, {pair for pair, cost in costs.items() if cost <= levels[middle]})
+            <= delta
+        ):
             high = middle
         else:
             low = middle + 1

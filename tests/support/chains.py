@@ -18,7 +18,11 @@ def scenario(transition, **options) -> pf.Scenario:
     """Return a scenario whose secret is every state of a chain."""
     states = np.array(transition).shape[-1]
     return pf.Scenario(
-        secret=pf.Secret("level", domain=options.pop("domain", list(range(states))), pairs=options.pop("pairs", "all")),
+        secret=pf.Secret(
+            "level",
+            domain=options.pop("domain", list(range(states))),
+            pairs=options.pop("pairs", "all"),
+        ),
         prior=pf.MarkovChain(transition, **options),
         order_by="hour",
     )

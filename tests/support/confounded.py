@@ -7,12 +7,20 @@ import numpy as np
 
 import pufferflow as pf
 
-THREE = pf.Table({"s": [0, 0, 0, 1, 1, 1], "x": [0, 1, 2, 0, 1, 2], "probability": [0.25, 0.15, 0.1, 0.1, 0.15, 0.25]})
+THREE = pf.Table(
+    {
+        "s": [0, 0, 0, 1, 1, 1],
+        "x": [0, 1, 2, 0, 1, 2],
+        "probability": [0.25, 0.15, 0.1, 0.1, 0.15, 0.25],
+    }
+)
 """P(x|s) = [.5, .3, .2] and [.2, .3, .5], and a fair secret (M32)."""
 
 
 def channel(reads, rows, outputs=None):
-    return pf.confounding.Channel(reads, range(len(rows)), outputs or list(range(len(rows[0]))), rows)
+    return pf.confounding.Channel(
+        reads, range(len(rows)), outputs or list(range(len(rows[0]))), rows
+    )
 
 
 FIRST = channel("x", [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]])
@@ -21,7 +29,9 @@ SECOND = channel("x", [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
 
 def xor_table():
     """A fair coin, and the secret plus that coin."""
-    return pf.Table({"s": [0, 0, 1, 1], "a": [0, 1, 0, 1], "b": [0, 1, 1, 0], "probability": [0.25] * 4})
+    return pf.Table(
+        {"s": [0, 0, 1, 1], "a": [0, 1, 0, 1], "b": [0, 1, 1, 0], "probability": [0.25] * 4}
+    )
 
 
 def kept_bit(reads, keep):
@@ -38,12 +48,17 @@ def random_table(rng, secrets=2, sizes=(3, 2), zeros=0.0):
     names = ["s", *"abcde"[: len(sizes)]]
     columns = {name: [cell[at] for cell in cells] for at, name in enumerate(names)}
     joint = np.where(joint > 1e-12, joint, 0.0)
-    return pf.Table({**columns, "probability": [round(float(joint[cell]), 12) for cell in cells]}), joint
+    return pf.Table(
+        {**columns, "probability": [round(float(joint[cell]), 12) for cell in cells]}
+    ), joint
 
 
 def random_channel(rng, reads, inputs, outputs=3):
     rows = rng.dirichlet(np.ones(outputs), size=inputs)
-    return channel(reads, rows.round(3) + np.where(np.arange(outputs) == 0, 1 - rows.round(3).sum(1)[:, None], 0))
+    return channel(
+        reads,
+        rows.round(3) + np.where(np.arange(outputs) == 0, 1 - rows.round(3).sum(1)[:, None], 0),
+    )
 
 
 def matrix(one):

@@ -21,11 +21,15 @@ PARTS = {
     (name, part): _names(keys)
     for name, text in SECTIONS.items()
     for part, keys in re.findall(
-        r"`(\w+)`(?:, whose entries)? (?:has|have)\s((?:`\w+`[,;\s]*)+)", text.partition("Keys: ")[2]
+        r"`(\w+)`(?:, whose entries)? (?:has|have)\s((?:`\w+`[,;\s]*)+)",
+        text.partition("Keys: ")[2],
     )
 }
 """The keys of the parts that documents have several of."""
-TABLE = {int(code): meaning for code, meaning in re.findall(r"^\| (\d+) \| ([^|]*?) \|", PAGE, re.MULTILINE)}
+TABLE = {
+    int(code): meaning
+    for code, meaning in re.findall(r"^\| (\d+) \| ([^|]*?) \|", PAGE, re.MULTILINE)
+}
 """The table of exit codes."""
 
 

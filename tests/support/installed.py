@@ -8,7 +8,9 @@ from pathlib import Path
 
 from pufferflow.core import entry_points
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 
 
 @contextlib.contextmanager

@@ -71,7 +71,9 @@ def arrive(job, period):
 
 def days(number, first="2025-11-01"):
     """Return the names of so many days."""
-    found = itertools.accumulate(range(number - 1), lambda day, _: day.next(), initial=pf.Period.read(first))
+    found = itertools.accumulate(
+        range(number - 1), lambda day, _: day.next(), initial=pf.Period.read(first)
+    )
     return [str(day) for day in found]
 
 
@@ -102,7 +104,11 @@ class Seen:
 
     def look(self, label="*"):
         """Look at what the ledger and the folders have, of one period or of all."""
-        kept = {one for one, state in states(self.job).items() if state == "committed" and label in {one, "*"}}
+        kept = {
+            one
+            for one, state in states(self.job).items()
+            if state == "committed" and label in {one, "*"}
+        }
         account = self.job.account()
         for one in kept:
             self.gave(one, digest(account.release(self.job.id_of(one))))
@@ -129,7 +135,10 @@ def check_all(job, labels, known, least=WHOLE):
     for label in labels:
         place = job.folder_of(label)
         assert whole(place) >= least, label
-        assert {digest(pf.Release.read(place)), digest(job.account().release(job.id_of(label)))} == {known[label]}
+        assert {
+            digest(pf.Release.read(place)),
+            digest(job.account().release(job.id_of(label))),
+        } == {known[label]}
     with job.ledger() as ledger:
         ledger.verify(ledger.head())
 
@@ -240,7 +249,9 @@ class Farm:
         """Return what became of processes, in this order: how they ended, and what they told."""
         deadline = time.monotonic() + seconds
         while not self.found.keys() >= set(numbers):
-            ready = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]
+            ready = select.select(
+                [self.process.stdout], [], [], max(0, deadline - time.monotonic())
+            )[0]
             assert ready, f"nothing was heard for {seconds} s"
             body = os.read(self.process.stdout.fileno(), 1 << 16)
             assert body, "the farm is gone"
@@ -336,7 +347,10 @@ def _forked(asked):
     except KeyboardInterrupt:
         code = 130
     except pf.PufferflowError as error:
-        os.write(writing, (json.dumps({"error": type(error).__name__, "problem": error.problem}) + "\n").encode())
+        os.write(
+            writing,
+            (json.dumps({"error": type(error).__name__, "problem": error.problem}) + "\n").encode(),
+        )
         code = 3
     finally:
         if code == 1:

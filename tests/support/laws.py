@@ -24,7 +24,9 @@ def _as_float(atom):
 
 def random_weights(rng, size, denominator):
     """Return `size` positive Fractions with sum 1 over a denominator."""
-    cuts = np.sort(rng.choice(np.arange(1, denominator), size - 1, replace=False)) if size > 1 else []
+    cuts = (
+        np.sort(rng.choice(np.arange(1, denominator), size - 1, replace=False)) if size > 1 else []
+    )
     parts = np.diff([0, *cuts, denominator])
     return [Fraction(int(part), denominator) for part in parts]
 

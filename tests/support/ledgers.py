@@ -21,7 +21,12 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
     priors = tuple(digest_of(prior) for prior in scenario.priors)
     noise = pf.Laplace(1 / epsilon * (1 + 1e-12)).stored()
     shape = Shape(
-        promise=promise, setting=scenario.setting, priors=priors, stored_noise=noise, dimension=1, group_movement=1.0
+        promise=promise,
+        setting=scenario.setting,
+        priors=priors,
+        stored_noise=noise,
+        dimension=1,
+        group_movement=1.0,
     )
     certificate = Certificate(
         scenario=scenario.fingerprint,
@@ -41,7 +46,9 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
         cost=Cost(shape),
         library="tests",
     )
-    made = types.SimpleNamespace(cost=certificate.cost, certificate=certificate, name=certificate.digest)
+    made = types.SimpleNamespace(
+        cost=certificate.cost, certificate=certificate, name=certificate.digest
+    )
     source = types.SimpleNamespace(verify_unchanged=lambda: source)
     made.mechanism = types.SimpleNamespace(source=source, request=None, check_drawable=lambda: None)
     made.with_cost = lambda _: made
@@ -50,7 +57,9 @@ def ready(epsilon=1.0, scenario=SCENARIO, question="sum of level"):
 
 def plan(epsilon=1.0, scenario=SCENARIO):
     """Return as much of a plan as accounts look at."""
-    return types.SimpleNamespace(cost=ready(epsilon, scenario).cost, request=types.SimpleNamespace(scenario=scenario))
+    return types.SimpleNamespace(
+        cost=ready(epsilon, scenario).cost, request=types.SimpleNamespace(scenario=scenario)
+    )
 
 
 def drawn(made, entry):

@@ -41,15 +41,22 @@ class PolarsMachine(Backend):
         return repr(query)
 
     def run(self, query):
-        table = {CellTotals: self.totals, GroupRuns: self.runs, GroupRows: self.rows}[type(query)](query).collect()
+        table = {CellTotals: self.totals, GroupRuns: self.runs, GroupRows: self.rows}[type(query)](
+            query
+        ).collect()
         yield table.clear()
         for start in range(0, table.height, 7):  # in parts, as machines do
             yield table[start : start + 7]
 
     def totals(self, query):
         schema = self.schema()
-        keys = [unsigned_zero(pl.col(name), schema[name]).alias(f"by{place}") for place, name in enumerate(query.by)]
-        values = [one.value.read().alias(f"value{place}") for place, one in enumerate(query.private)]
+        keys = [
+            unsigned_zero(pl.col(name), schema[name]).alias(f"by{place}")
+            for place, name in enumerate(query.by)
+        ]
+        values = [
+            one.value.read().alias(f"value{place}") for place, one in enumerate(query.private)
+        ]
         classes = [] if query.numbering is None else [_number(query.numbering).alias("class")]
         counted = [pl.len().cast(pl.Int64).alias("rows") * self.times]
         for place, one in enumerate(query.private):
@@ -74,8 +81,12 @@ class PolarsMachine(Backend):
         runs = rows.group_by(keys).agg(facts) if keys else rows.select(facts)
         within = [name for name in keys if name.startswith("within")]
         of_group = {"runs": pl.len().cast(pl.Int64), "rows": pl.col("count").sum()}
-        runs = runs.with_columns(**{name: one.over(within) if within else one for name, one in of_group.items()})
-        runs = runs.with_columns(pl.when(pl.col("runs") > 1).then(pl.col(name)).alias(name) for name in within)
+        runs = runs.with_columns(
+            **{name: one.over(within) if within else one for name, one in of_group.items()}
+        )
+        runs = runs.with_columns(
+            pl.when(pl.col("runs") > 1).then(pl.col(name)).alias(name) for name in within
+        )
         return runs.group_by(pl.all()).agg(pl.len().cast(pl.Int64).alias("times"))
 
     def rows(self, query):
@@ -95,7 +106,9 @@ def _own(query):
 
 def _number(numbering):
     if len(numbering.parts) > 1:
-        return functools.reduce(lambda whole, one: whole * (one.missing + 1) + _number(one), numbering.parts, 0)
+        return functools.reduce(
+            lambda whole, one: whole * (one.missing + 1) + _number(one), numbering.parts, 0
+        )
     value = numbering.value.read()
     if isinstance(numbering, ByLabels):
         places = {label: place for place, group in enumerate(numbering.groups) for label in group}
@@ -108,11 +121,46 @@ def _number(numbering):
 
 LIMITS = (-1.0, 0.1, 0.30000000000000004, 1.5, 2.5, 7.0, 1e-3)
 NEIGHBOURS = [math.nextafter(limit, side) for limit in LIMITS for side in (-math.inf, math.inf)]
-FLOATS = [*LIMITS, *NEIGHBOURS, 0.0, -0.0, 5e-324, 2.2e-308, 1e300, -1e308, math.inf, -math.inf, math.nan, None, 3.5]
-TEXTS = ["a", "a ", "A", "", "ä", "a\u0308", "it's", 'say "so"', "back\\slash", "%", "\n", "{rows}", "ß", None]
-WHOLE = {bits: [None, 0, 1, 2, 3, -1, 7, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))] for bits in (8, 16, 32, 64)}
+FLOATS = [
+    *LIMITS,
+    *NEIGHBOURS,
+    0.0,
+    -0.0,
+    5e-324,
+    2.2e-308,
+    1e300,
+    -1e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+    None,
+    3.5,
+]
+TEXTS = [
+    "a",
+    "a ",
+    "A",
+    "",
+    "ä",
+    "a\u0308",
+    "it's",
+    'say "so"',
+    "back\\slash",
+    "%",
+    "\n",
+    "{rows}",
+    "ß",
+    None,
+]
+WHOLE = {
+    bits: [None, 0, 1, 2, 3, -1, 7, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))]
+    for bits in (8, 16, 32, 64)
+}
 UNSIGNED = {bits: [None, 0, 1, 2, 3, 7, 2**bits - 1] for bits in (8, 16, 32, 64)}
-DECIMALS = [None, *(Fraction(digits, 100) for digits in (0, 1, 10, 150, 250, -100, 30, 99999, -99999))]
+DECIMALS = [
+    None,
+    *(Fraction(digits, 100) for digits in (0, 1, 10, 150, 250, -100, 30, 99999, -99999)),
+]
 
 
 def nasty(seed, *, unsigned=True, widest=False, size=90):
@@ -133,7 +181,9 @@ def nasty(seed, *, unsigned=True, widest=False, size=90):
         "single": some([*LIMITS, math.nan, None, 1e38, math.inf], pl.Float32),
         "label": some(TEXTS, pl.String),
         "truth": some([True, False, None], pl.Boolean),
-        "price": some([None if one is None else float(one) for one in DECIMALS], pl.Float64).cast(pl.Decimal(12, 2)),
+        "price": some([None if one is None else float(one) for one in DECIMALS], pl.Float64).cast(
+            pl.Decimal(12, 2)
+        ),
         "key": some(TEXTS, pl.String),
         "share": some([0.5, None, math.inf, -2.25, 1e-300, 0.0, -0.0, math.nan], pl.Float64),
         "day": some([None, dt.date(2026, 3, 29), dt.date(1, 1, 1), dt.date(9999, 12, 31)], pl.Date),
@@ -143,10 +193,17 @@ def nasty(seed, *, unsigned=True, widest=False, size=90):
         "room": pl.Series([group % 3 + (draw.random() < 0.1) for group in groups], dtype=pl.Int32),
         "t": pl.Series(moments, dtype=pl.Datetime("us")),
     }
-    columns |= {f"i{bits}": some(values, getattr(pl, f"Int{bits}")) for bits, values in WHOLE.items()}
+    columns |= {
+        f"i{bits}": some(values, getattr(pl, f"Int{bits}")) for bits, values in WHOLE.items()
+    }
     if unsigned:
-        columns |= {f"u{bits}": some(values, getattr(pl, f"UInt{bits}")) for bits, values in UNSIGNED.items()}
+        columns |= {
+            f"u{bits}": some(values, getattr(pl, f"UInt{bits}"))
+            for bits, values in UNSIGNED.items()
+        }
     frame = pl.DataFrame(columns)
     if not widest:
         return frame
-    return frame.cast({pl.Float32: pl.Float64, pl.Decimal: pl.Float64, cs.integer(): pl.Int64}).fill_nan(None)
+    return frame.cast(
+        {pl.Float32: pl.Float64, pl.Decimal: pl.Float64, cs.integer(): pl.Int64}
+    ).fill_nan(None)

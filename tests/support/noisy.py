@@ -26,14 +26,18 @@ def log_density(noise, x):
         case pf.GeneralizedCauchy(scale, k):
             return stats.t.logpdf(x, df=k - 1, scale=scale / math.sqrt(k - 1))
         case pf.Staircase(width, epsilon, gamma):
-            height = (1 - math.exp(-epsilon)) / (2 * width * (gamma + math.exp(-epsilon) * (1 - gamma)))
+            height = (1 - math.exp(-epsilon)) / (
+                2 * width * (gamma + math.exp(-epsilon) * (1 - gamma))
+            )
             steps = np.abs(x) / width
             return math.log(height) - epsilon * (np.floor(steps) + (steps % 1 >= gamma))
 
 
 def mixture(law, noise, y):
     """The log density of X + noise at y."""
-    return logsumexp(log_density(noise, y[:, None] - law.values[None, :]), b=law.probabilities[None, :], axis=1)
+    return logsumexp(
+        log_density(noise, y[:, None] - law.values[None, :]), b=law.probabilities[None, :], axis=1
+    )
 
 
 def nodes_for(mu, nu, noise, alpha):
@@ -41,7 +45,9 @@ def nodes_for(mu, nu, noise, alpha):
     low, high = min(mu.values[0], nu.values[0]), max(mu.values[-1], nu.values[-1])
     reach = (alpha + 1) * (high - low) if isinstance(noise, pf.Gaussian) else 0.0
     inner = np.linspace(low - reach - 3 * noise.scale, high + reach + 3 * noise.scale, 400)
-    far = {"Laplace": 60.0, "Gaussian": 12.0, "GeneralizedCauchy": 1e14, "Staircase": 1e-2}[type(noise).__name__]
+    far = {"Laplace": 60.0, "Gaussian": 12.0, "GeneralizedCauchy": 1e14, "Staircase": 1e-2}[
+        type(noise).__name__
+    ]
     if isinstance(noise, pf.GeneralizedCauchy):
         far = far ** max(1, 1 / (noise.k - 1))
     outside = noise.scale * np.geomspace(1e-3, far, 40 * int(math.log10(far) + 8))
@@ -49,11 +55,17 @@ def nodes_for(mu, nu, noise, alpha):
     if isinstance(noise, pf.Staircase):
         count = math.ceil(45 / noise.epsilon + (high - low) / noise.scale)
         steps = np.arange(-count, count + 1)
-        jumps = np.concatenate([steps, np.where(steps >= 0, steps + noise.gamma, steps + 1 - noise.gamma)])
-        kinks += [(atoms[:, None] + noise.scale * jumps).ravel() for atoms in (mu.values, nu.values)]
+        jumps = np.concatenate(
+            [steps, np.where(steps >= 0, steps + noise.gamma, steps + 1 - noise.gamma)]
+        )
+        kinks += [
+            (atoms[:, None] + noise.scale * jumps).ravel() for atoms in (mu.values, nu.values)
+        ]
     ends = np.unique(np.concatenate([*kinks, inner, inner[-1] + outside, inner[0] - outside]))
     half = np.diff(ends) / 2
-    return ((ends[:-1] + half)[:, None] + half[:, None] * NODES).ravel(), (half[:, None] * WEIGHTS).ravel()
+    return ((ends[:-1] + half)[:, None] + half[:, None] * NODES).ravel(), (
+        half[:, None] * WEIGHTS
+    ).ravel()
 
 
 def renyi(mu, nu, noise, alpha):
@@ -77,7 +89,9 @@ def delta(mu, nu, noise, epsilon):
 
 def _one_way(mu, nu, noise, epsilon, y):
     def excess(x):
-        return (mixture(mu, noise, np.atleast_1d(x)) - mixture(nu, noise, np.atleast_1d(x)) - epsilon)[0]
+        return (
+            mixture(mu, noise, np.atleast_1d(x)) - mixture(nu, noise, np.atleast_1d(x)) - epsilon
+        )[0]
 
     above = mixture(mu, noise, y) - mixture(nu, noise, y) > epsilon
     turns = np.flatnonzero(above[1:] != above[:-1])

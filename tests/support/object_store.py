@@ -6,7 +6,11 @@ import warnings
 
 import pytest
 
-KEYS = {"aws_access_key_id": "test-key", "aws_secret_access_key": "test-secret-4711", "aws_region": "us-east-1"}
+KEYS = {
+    "aws_access_key_id": "test-key",
+    "aws_secret_access_key": "test-secret-4711",
+    "aws_region": "us-east-1",
+}
 SECRET = KEYS["aws_secret_access_key"]
 
 
@@ -15,7 +19,12 @@ class Bucket:
 
     def __init__(self, endpoint, client, name):
         self.endpoint, self.client, self.name = endpoint, client, name
-        self.options = {**KEYS, "aws_endpoint_url": endpoint, "aws_allow_http": "true", "max_retries": 0}
+        self.options = {
+            **KEYS,
+            "aws_endpoint_url": endpoint,
+            "aws_allow_http": "true",
+            "max_retries": 0,
+        }
 
     def put(self, key, frame):
         """Write a frame as Parquet."""

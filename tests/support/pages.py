@@ -52,7 +52,16 @@ def budget(charges=9, ahead=26, name="district-north-2026", **more):
         "rule": "messages along the chain (M20)",
     } | more
     spent = kept[-1].total if kept else 0.0
-    return Budget(name, "meters", "Pure(epsilon=3)", 3.0, spent, tuple(kept), ahead=tuple(total[charges:]), **given)
+    return Budget(
+        name,
+        "meters",
+        "Pure(epsilon=3)",
+        3.0,
+        spent,
+        tuple(kept),
+        ahead=tuple(total[charges:]),
+        **given,
+    )
 
 
 def pair(noise="Laplace", scale=3.0, shape=0.0, epsilon=1.0, **more):
@@ -60,30 +69,66 @@ def pair(noise="Laplace", scale=3.0, shape=0.0, epsilon=1.0, **more):
     values = tuple(float(value) for value in range(9))
     first = tuple(math.exp(-abs(value - 2)) for value in values)
     second = tuple(math.exp(-abs(value - 5)) for value in values)
-    laws = [Atoms(values, tuple(weight / sum(weights) for weight in weights)) for weights in (first, second)]
-    return WorstPair("load", "level is 0", "level is 3", *laws, noise, scale, shape, epsilon, **more)
+    laws = [
+        Atoms(values, tuple(weight / sum(weights) for weight in weights))
+        for weights in (first, second)
+    ]
+    return WorstPair(
+        "load", "level is 0", "level is 3", *laws, noise, scale, shape, epsilon, **more
+    )
 
 
 def bounds():
     """Bounds of which one is the plan's own and one refuses."""
-    given = [("Messages()", 1.0, True), ("Quilt(approximate=False)", 4.78, False), ("group privacy", 9.65, False)]
+    given = [
+        ("Messages()", 1.0, True),
+        ("Quilt(approximate=False)", 4.78, False),
+        ("group privacy", 9.65, False),
+    ]
     rows = [
-        BoundRow(bound, query, "Laplace", scale * times, scale * times, times, "upper_bound", "", chosen)
+        BoundRow(
+            bound, query, "Laplace", scale * times, scale * times, times, "upper_bound", "", chosen
+        )
         for bound, times, chosen in given
         for query, scale in (("load", 104.4), ("peaks", 34.8))
     ]
     refusal = "The pairs of laws of this scenario are too many to compare one by one."
-    return (*rows, *(BoundRow("GAWM(delta=1e-06)", query, "Laplace", note=refusal) for query in ("load", "peaks")))
+    return (
+        *rows,
+        *(
+            BoundRow("GAWM(delta=1e-06)", query, "Laplace", note=refusal)
+            for query in ("load", "peaks")
+        ),
+    )
 
 
 def others():
     """Ordinary differential privacy, and bounds that had to do without the laws they need."""
     ordinary = [
-        BoundRow(ORDINARY, query, "Laplace", scale, scale, 1 / 9, "exact", "it would keep epsilon 5.3 here")
+        BoundRow(
+            ORDINARY,
+            query,
+            "Laplace",
+            scale,
+            scale,
+            1 / 9,
+            "exact",
+            "it would keep epsilon 5.3 here",
+        )
         for query, scale in (("load", 11.6), ("peaks", 3.87))
     ]
     rough = [
-        BoundRow(bound, query, "Laplace", 1007.0, 1007.0, 9.65, "upper_bound", "by movement alone", worked_out=False)
+        BoundRow(
+            bound,
+            query,
+            "Laplace",
+            1007.0,
+            1007.0,
+            9.65,
+            "upper_bound",
+            "by movement alone",
+            worked_out=False,
+        )
         for bound in ("GWM(norm=None)", "Exact()")
         for query in ("load", "peaks")
     ]
@@ -93,8 +138,15 @@ def others():
 def memory(step="1h", forgotten=21, **more):
     """What is left of an hour, a fifth less with each that passes."""
     steps = tuple(range(26))
-    given = {"prior": "rows form a Markov chain", "measure": "total variation", "step": step, "steps": steps}
-    return Memory(**given | {"left": tuple(0.8**number for number in steps), "forgotten": forgotten} | more)
+    given = {
+        "prior": "rows form a Markov chain",
+        "measure": "total variation",
+        "step": step,
+        "steps": steps,
+    }
+    return Memory(
+        **given | {"left": tuple(0.8**number for number in steps), "forgotten": forgotten} | more
+    )
 
 
 def evidence(**more):
@@ -107,7 +159,10 @@ def evidence(**more):
         "sentence": SENTENCE,
         "promise": "Pure(epsilon=1)",
         "scenario": "3f1c9e5d2a",
-        "assumptions": ("the prior is declared", "rows that differ in meter are independent of each other"),
+        "assumptions": (
+            "the prior is declared",
+            "rows that differ in meter are independent of each other",
+        ),
         "notes": ("at most 3 rows of each meter are read",),
         "cells": tuple(cells),
         "more_cells": 0,
@@ -115,8 +170,13 @@ def evidence(**more):
         "pair_note": "",
         "bounds": (*bounds(), *others()),
         "what_if": (
-            WhatIf("whatever the rows of one meter have to do with each other", "epsilon 9.653", 9.653),
-            WhatIf("if priors are off by a factor of up to 1.1 either way", "a weaker guarantee of another kind"),
+            WhatIf(
+                "whatever the rows of one meter have to do with each other", "epsilon 9.653", 9.653
+            ),
+            WhatIf(
+                "if priors are off by a factor of up to 1.1 either way",
+                "a weaker guarantee of another kind",
+            ),
         ),
         "budget": budget(),
         "job": "meters-daily",
@@ -142,7 +202,17 @@ def hostile():
         assumptions=HOSTILE,
         notes=HOSTILE,
         cells=tuple(Cell(name, name, "Laplace", 1.0, 1.0, 3.0, 40.0) for name in HOSTILE),
-        pair=WorstPair(script, other_way, long, Atoms((0.0,), (1.0,)), Atoms((3.0,), (1.0,)), "Laplace", 3.0, 0.0, 1.0),
+        pair=WorstPair(
+            script,
+            other_way,
+            long,
+            Atoms((0.0,), (1.0,)),
+            Atoms((3.0,), (1.0,)),
+            "Laplace",
+            3.0,
+            0.0,
+            1.0,
+        ),
         pair_note=ends,
         bounds=tuple(
             BoundRow(name, name, name, 1.0, 1.0, place + 1.0, name, name, chosen=place == 0)
@@ -160,24 +230,43 @@ def hostile():
 def bare():
     """A plan of which next to nothing is known."""
     cells = (Cell("middle", "all rows", "Laplace", 1.0, None, None),)
-    empty = dict.fromkeys(("assumptions", "notes", "bounds", "what_if", "memory", "remarks", "counts"), ())
-    unnamed = dict.fromkeys(("title", "sentence", "job", "period", "dataset", "promise_in_words"), "")
+    empty = dict.fromkeys(
+        ("assumptions", "notes", "bounds", "what_if", "memory", "remarks", "counts"), ()
+    )
+    unnamed = dict.fromkeys(
+        ("title", "sentence", "job", "period", "dataset", "promise_in_words"), ""
+    )
     return evidence(cells=cells, pair=None, budget=None, **empty, **unnamed)
 
 
 def crowded():
     """Many outputs, many groups, far numbers, an account of a year of hours."""
     cells = tuple(
-        Cell(f"level_{place}_of_the_district", f"meter={group}", "Laplace", 10.0**place, 1.0, 3 * 10.0**place, 1e9)
+        Cell(
+            f"level_{place}_of_the_district",
+            f"meter={group}",
+            "Laplace",
+            10.0**place,
+            1.0,
+            3 * 10.0**place,
+            1e9,
+        )
         for place in range(15)
         for group in range(30)
     )
     values = tuple(float(value) for value in range(3000))
     laws = [Atoms(values, tuple(1 / 3000 for _ in values)), Atoms((40.0, 9000.0), (0.5, 0.5))]
-    worst = WorstPair("load", "a", "b", *laws, "GeneralizedCauchy", 50.0, 4.0, None, note="one number of several")
-    rows = tuple(BoundRow(f"Bound({place})", "load", "Laplace", 1.0, 1.0, 7.0**place, "exact") for place in range(20))
+    worst = WorstPair(
+        "load", "a", "b", *laws, "GeneralizedCauchy", 50.0, 4.0, None, note="one number of several"
+    )
+    rows = tuple(
+        BoundRow(f"Bound({place})", "load", "Laplace", 1.0, 1.0, 7.0**place, "exact")
+        for place in range(20)
+    )
     slow = memory("7m", None), memory("7m", 19, left=tuple(0.7**number for number in range(26)))
-    drowned = tuple(f"noise on level_{place}_of_the_district is larger than any answer" for place in range(15))
+    drowned = tuple(
+        f"noise on level_{place}_of_the_district is larger than any answer" for place in range(15)
+    )
     return evidence(
         cells=cells,
         more_cells=100_000,
@@ -204,7 +293,11 @@ def ledger(accounts=3):
     """A ledger with accounts."""
     found = [budget(charges=4 * n, ahead=5, name=f"account-{n}") for n in range(accounts)]
     return LedgerFacts(
-        "ledger.db", "3:c9221ebda65a0b9decdfe16ad0f5c33c7c58c6e4d5f625263b876f4479712795", 12, True, tuple(found)
+        "ledger.db",
+        "3:c9221ebda65a0b9decdfe16ad0f5c33c7c58c6e4d5f625263b876f4479712795",
+        12,
+        True,
+        tuple(found),
     )
 
 
@@ -213,7 +306,9 @@ PLANS = {
     "hostile": hostile,
     "bare": bare,
     "crowded": crowded,
-    "gaussian": lambda: evidence(pair=pair("Gaussian", 4.0, 0.0, 1.0, delta=1e-6), budget=budget(0, 0, endless=None)),
+    "gaussian": lambda: evidence(
+        pair=pair("Gaussian", 4.0, 0.0, 1.0, delta=1e-6), budget=budget(0, 0, endless=None)
+    ),
     "staircase": lambda: evidence(pair=pair("Staircase", 3.0)),
     "cauchy": lambda: evidence(pair=pair("GeneralizedCauchy", 6.0, 4.0)),
     "unheard-of": lambda: evidence(pair=pair("Unheard", 6.0), budget=budget(1, 3)),
@@ -224,9 +319,16 @@ LEDGERS = {"accounts": ledger, "none": lambda: ledger(0), "many": lambda: ledger
 
 def all_pages():
     """Every page by its name, as functions that write it."""
-    pages = {f"plan-{name}": lambda make=make: report.plan_page(make()) for name, make in PLANS.items()}
+    pages = {
+        f"plan-{name}": lambda make=make: report.plan_page(make()) for name, make in PLANS.items()
+    }
     for name, make in FRAMES.items():
         pages[f"release-{name}"] = lambda make=make: report.release_page(*make(), ROWS)
     pages["release-evidence"] = lambda: report.release_page(*days(), ROWS, evidence())
-    pages["release-hostile-evidence"] = lambda: report.release_page(*hostile_names(), ROWS, hostile())
-    return pages | {f"ledger-{name}": lambda make=make: report.ledger_page(make()) for name, make in LEDGERS.items()}
+    pages["release-hostile-evidence"] = lambda: report.release_page(
+        *hostile_names(), ROWS, hostile()
+    )
+    return pages | {
+        f"ledger-{name}": lambda make=make: report.ledger_page(make())
+        for name, make in LEDGERS.items()
+    }

@@ -22,7 +22,10 @@ def sub_patterns(rng, count, size):
     for _ in range(count):
         kept = np.sort(rng.choice(size, int(rng.integers(1, size + 1)), replace=False))
         cells = rng.integers(-1, 3, len(kept)).tolist()
-        seen = {cell: place for place, cell in enumerate(dict.fromkeys(cell for cell in cells if cell >= 0))}
+        seen = {
+            cell: place
+            for place, cell in enumerate(dict.fromkeys(cell for cell in cells if cell >= 0))
+        }
         yield pattern([seen.get(cell, -1) for cell in cells], kept)
 
 
@@ -68,7 +71,9 @@ def chain_loss(kernels, initial, where, tables, scale):
         laws = []
         for state in range(len(initial)):
             paths = given(kernels, initial, where.positions, row, state)
-            laws.append(merged((answers(path, cells, tables), chance) for path, chance in paths.items()))
+            laws.append(
+                merged((answers(path, cells, tables), chance) for path, chance in paths.items())
+            )
         worst = max([worst, *(exact_loss(pair, scale) for pair in itertools.combinations(laws, 2))])
     return worst
 
@@ -99,5 +104,8 @@ def star_loss(draws, cells, tables, scale, *, of_class):
 
 def farthest(cells, tables, norm):
     """Return the largest movement of all answers over all values of all rows."""
-    found = [answers(path, cells, tables) for path in itertools.product(range(tables.shape[1]), repeat=len(cells))]
+    found = [
+        answers(path, cells, tables)
+        for path in itertools.product(range(tables.shape[1]), repeat=len(cells))
+    ]
     return max(float(np.linalg.norm(a - b, norm)) for a in found for b in found)

@@ -21,7 +21,9 @@ OTHERS = "postgres", "nobody"
 def binaries():
     """Return where `initdb` and `postgres` are; None if they are nowhere."""
     paths = [Path(place) for place in os.get_exec_path()]
-    found = [place for pattern in PLACES for place in sorted(Path("/").glob(pattern[1:]), reverse=True)]
+    found = [
+        place for pattern in PLACES for place in sorted(Path("/").glob(pattern[1:]), reverse=True)
+    ]
     for place in [*found, *paths]:
         if (place / "initdb").exists() and (place / "postgres").exists():
             return place
@@ -41,7 +43,9 @@ def for_tests():
         yield address
 
 
-CREATE = "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+CREATE = (
+    "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+)
 
 
 @contextlib.contextmanager
@@ -51,10 +55,26 @@ def server(place, *settings):
     who = _somebody(folder)
     try:
         data = str(folder / "data")
-        command = [place / "initdb", "-D", data, "-U", "ledger", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        command = [
+            place / "initdb",
+            "-D",
+            data,
+            "-U",
+            "ledger",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ]
         subprocess.run(command, check=True, capture_output=True, cwd=folder, **who)
         options = [f"unix_socket_directories={folder}", "listen_addresses=", *settings]
-        command = [place / "postgres", "-D", data, *(word for option in options for word in ("-c", option))]
+        command = [
+            place / "postgres",
+            "-D",
+            data,
+            *(word for option in options for word in ("-c", option)),
+        ]
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **who)
         try:

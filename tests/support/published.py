@@ -22,7 +22,9 @@ def days(count=7):
     marks = [DAY + timedelta(days=number) for number in range(count)]
     load = [5962.6 + 300 * math.sin(number) for number in range(count)]
     peaks = [700.0 + 150 * math.cos(number) for number in range(count)]
-    return with_bars(pl.DataFrame({"day": marks, "load": load, "peaks": peaks}), load=312.9, peaks=104.3)
+    return with_bars(
+        pl.DataFrame({"day": marks, "load": load, "peaks": peaks}), load=312.9, peaks=104.3
+    )
 
 
 def with_bars(frame, **halves):
@@ -36,7 +38,10 @@ def with_bars(frame, **halves):
 def names(count=7, label="district {}"):
     """A release by names."""
     frame = pl.DataFrame(
-        {"district": [label.format(n) for n in range(count)], "load": [30.0 + 7 * (n % 5) for n in range(count)]}
+        {
+            "district": [label.format(n) for n in range(count)],
+            "load": [30.0 + 7 * (n % 5) for n in range(count)],
+        }
     )
     return with_bars(frame, load=11.0)
 
@@ -44,22 +49,30 @@ def names(count=7, label="district {}"):
 def broken():
     """Numbers that are missing, intervals without an end, keys that are missing or not numbers."""
     nan, inf = math.nan, math.inf
-    frame = pl.DataFrame({"x": [1.0, nan, None, 4.0, inf, 6.0], "load": [1.5, 2.0, 3.0, None, nan, 1e300]})
+    frame = pl.DataFrame(
+        {"x": [1.0, nan, None, 4.0, inf, 6.0], "load": [1.5, 2.0, 3.0, None, nan, 1e300]}
+    )
     low = pl.Series([-inf, 1.0, 2.0, None, nan, -1e308])
-    return frame, pl.DataFrame({"load_low": low, "load_high": pl.Series([inf, 3.0, inf, None, nan, 1e308])})
+    return frame, pl.DataFrame(
+        {"load_low": low, "load_high": pl.Series([inf, 3.0, inf, None, nan, 1e308])}
+    )
 
 
 def two_keys():
     """Days and districts, hours within days."""
     rows = [(DAY + timedelta(days=day), name) for day in range(5) for name in ("north", "south")]
     frame = pl.DataFrame(rows, schema=["day", "district"], orient="row")
-    return with_bars(frame.with_columns(load=pl.Series([100.0 + 9 * n for n in range(10)])), load=30.0)
+    return with_bars(
+        frame.with_columns(load=pl.Series([100.0 + 9 * n for n in range(10)])), load=30.0
+    )
 
 
 def hours(count=5000):
     """A long series of hours."""
     marks = pl.Series([START + timedelta(hours=n) for n in range(count)])
-    load = pl.Series([100 + 40 * math.sin(n / 24 / 30) + 20 * math.sin(n / 4) for n in range(count)])
+    load = pl.Series(
+        [100 + 40 * math.sin(n / 24 / 30) + 20 * math.sin(n / 4) for n in range(count)]
+    )
     return with_bars(pl.DataFrame({"hour": marks, "load": load}), load=25.0)
 
 

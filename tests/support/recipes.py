@@ -40,7 +40,9 @@ def instead(old: str, new: str) -> Change:
     """Return the change that replaces a text that occurs once."""
 
     def change(text: str) -> str:
-        assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times; the recipe has to be mended"
+        assert text.count(old) == 1, (
+            f"{old!r} occurs {text.count(old)} times; the recipe has to be mended"
+        )
         return text.replace(old, new)
 
     return change
@@ -70,7 +72,9 @@ class Recipe:
     """A folder of `tests/recipes`."""
 
     def __init__(self, folder: Path) -> None:
-        spec = importlib.util.spec_from_file_location(f"recipe_of_{folder.name}", folder / "recipe.py")
+        spec = importlib.util.spec_from_file_location(
+            f"recipe_of_{folder.name}", folder / "recipe.py"
+        )
         written = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(written)
         self.name, self.folder = folder.name, folder
@@ -106,8 +110,16 @@ def every_recipe() -> list[Recipe]:
 
 def rows() -> dict[str, str]:
     """Return the rows of the table "Where things are added", by what is added."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Where things are added\n")[2]
-    lines = [line.strip("|").split(" | ", 1) for line in text.partition("\n## ")[0].splitlines() if line[:2] == "| "]
+    text = (
+        (ROOT / "CONTRIBUTING.md")
+        .read_text(encoding="utf-8")
+        .partition("\n## Where things are added\n")[2]
+    )
+    lines = [
+        line.strip("|").split(" | ", 1)
+        for line in text.partition("\n## ")[0].splitlines()
+        if line[:2] == "| "
+    ]
     return {what.strip(): how for what, how in lines[1:] if not what.startswith(" ---")}
 
 
@@ -120,7 +132,9 @@ def files_in(row: str, name: str) -> set[str]:
     words = re.findall(r"`([\w./-]+\.(?:pyi?|md|toml))`", always)
     written = {re.sub(r"(?<=[/_])x\.py$", f"{name}.py", word) for word in words}
     public = files_in(rows()["a public name"], name) if "in the public API" in always else set()
-    return public | {word if word.partition("/")[0] in COPIED else f"pufferflow/{word}" for word in written}
+    return public | {
+        word if word.partition("/")[0] in COPIED else f"pufferflow/{word}" for word in written
+    }
 
 
 def copy_of_the_tree(place: Path) -> Path:

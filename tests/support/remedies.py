@@ -19,7 +19,11 @@ def typed(way):
     """Return the part of a way out that is code: what comes before its first remark or alternative."""
     for remark in REMARKS:
         head = way.partition(remark)[0]
-        way = head if all(head.count(one) == head.count(other) for one, other in ("()", "[]", "{}")) else way
+        way = (
+            head
+            if all(head.count(one) == head.count(other) for one, other in ("()", "[]", "{}"))
+            else way
+        )
     return way
 
 

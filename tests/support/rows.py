@@ -15,17 +15,33 @@ from pufferflow.queries.engine_interface import Measure
 from pufferflow.queries.expressions.on_interval import OnInterval
 from pufferflow.queries.expressions.on_points import OnPoints
 
-WHOLE = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Int128]
+WHOLE = [
+    pl.Int8,
+    pl.Int16,
+    pl.Int32,
+    pl.Int64,
+    pl.UInt8,
+    pl.UInt16,
+    pl.UInt32,
+    pl.UInt64,
+    pl.Int128,
+]
 FLOATS = [pl.Float32, pl.Float64]
 LABELS = ["low", "mid", "high", "żółć", ""]
 numbers = st.sampled_from([0, 1, 2, 3, 5, 10, -1, -4, 0.5, 0.1, 2.5, 1e9, -1e300, 300, 2**53])
-steps = st.one_of(st.integers(-4, 4), st.sampled_from([Fraction(1, 3), Fraction(7, 4), Fraction(10**9)]))
+steps = st.one_of(
+    st.integers(-4, 4), st.sampled_from([Fraction(1, 3), Fraction(7, 4), Fraction(10**9)])
+)
 
 
 @st.composite
 def column(draw, dtype, size):
     """A column with what nobody asked for: nulls, NaN, infinities, and the ends of its dtype."""
-    return pl.Series(draw(st.lists(st.none() | _value(dtype), min_size=size, max_size=size)), dtype=dtype, strict=False)
+    return pl.Series(
+        draw(st.lists(st.none() | _value(dtype), min_size=size, max_size=size)),
+        dtype=dtype,
+        strict=False,
+    )
 
 
 def _value(dtype):
@@ -47,15 +63,23 @@ def _value(dtype):
 
 
 number_dtypes = st.sampled_from([*WHOLE, *FLOATS, pl.Decimal(12, 2), pl.Boolean, pl.Null])
-label_dtypes = st.sampled_from([pl.String, pl.Categorical(), pl.Enum(LABELS), pl.Enum(LABELS[::-1]), pl.Null])
-stretches = st.builds(lambda low, size: list(range(low, low + size)), st.integers(-130, 250), st.integers(2, 60))
+label_dtypes = st.sampled_from(
+    [pl.String, pl.Categorical(), pl.Enum(LABELS), pl.Enum(LABELS[::-1]), pl.Null]
+)
+stretches = st.builds(
+    lambda low, size: list(range(low, low + size)), st.integers(-130, 250), st.integers(2, 60)
+)
 number_domains = st.one_of(
     st.lists(numbers, min_size=2, max_size=6, unique=True).map(read_domain),
     stretches.map(read_domain),
     st.just(read_domain([False, True])),
-    st.sampled_from([([0, 1, 5], [3, 1]), ([0.5], ["a", "b"]), ([0, 2, 3], [0, 7, 1, 2])]).map(lambda of: Bins(*of)),
+    st.sampled_from([([0, 1, 5], [3, 1]), ([0.5], ["a", "b"]), ([0, 2, 3], [0, 7, 1, 2])]).map(
+        lambda of: Bins(*of)
+    ),
 )
-label_domains = st.lists(st.sampled_from([*LABELS[:4], "absent"]), min_size=2, unique=True).map(read_domain)
+label_domains = st.lists(st.sampled_from([*LABELS[:4], "absent"]), min_size=2, unique=True).map(
+    read_domain
+)
 
 
 @st.composite
@@ -63,10 +87,17 @@ def measures(draw, name, domain, most=4):
     """Tables of random steps, affine ones among them, that share what is missing."""
     size = len(domain.points)
     missing = draw(st.sampled_from(domain.points))
-    affine = st.builds(lambda a, b: [a + b * place for place in range(size)], st.integers(-9, 9), st.integers(-3, 3))
+    affine = st.builds(
+        lambda a, b: [a + b * place for place in range(size)],
+        st.integers(-9, 9),
+        st.integers(-3, 3),
+    )
     table = st.lists(steps, min_size=size, max_size=size) | affine
     tables = draw(st.lists(table, min_size=1, max_size=most))
-    return [Measure(OnPoints.of(name, domain, [Fraction(one) for one in table], "φ"), missing) for table in tables]
+    return [
+        Measure(OnPoints.of(name, domain, [Fraction(one) for one in table], "φ"), missing)
+        for table in tables
+    ]
 
 
 def absent(value):
@@ -87,7 +118,10 @@ def place_of(domain, value, missing):
     if math.isinf(value):
         return domain.points.index(max(domain.points) if value > 0 else min(domain.points))
     exact = Fraction(value)
-    return min(range(len(domain.points)), key=lambda at: (abs(Fraction(domain.points[at]) - exact), domain.points[at]))
+    return min(
+        range(len(domain.points)),
+        key=lambda at: (abs(Fraction(domain.points[at]) - exact), domain.points[at]),
+    )
 
 
 def steps_of(measure, value):
@@ -105,13 +139,18 @@ def steps_of(measure, value):
 def as_read(series):
     """The values of a column in Python, wide whole numbers as the floats they are read as."""
     wide = series.dtype in {pl.Int128, pl.UInt128} or isinstance(series.dtype, pl.Decimal)
-    return [None if value is None else float(value) if wide else value for value in series.to_list()]
+    return [
+        None if value is None else float(value) if wide else value for value in series.to_list()
+    ]
 
 
 def counted(frame, by, cells, asked):
     """The rows and the sums of each cell, in plain Python."""
     at = {cell: place for place, cell in enumerate(cells)}
-    rows, sums = np.zeros(len(cells), dtype=np.int64), np.zeros((len(cells), len(asked)), dtype=object)
+    rows, sums = (
+        np.zeros(len(cells), dtype=np.int64),
+        np.zeros((len(cells), len(asked)), dtype=object),
+    )
     columns = {measure.values.column: as_read(frame[measure.values.column]) for measure in asked}
     keys = frame.select(by).rows() if by else [()] * len(frame)
     for place, key in enumerate(keys):

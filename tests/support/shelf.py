@@ -41,7 +41,10 @@ class Shelf(Sink):
         return label in self.releases
 
     def newest(self):
-        return ((self.place(label), release.certificate.entry) for label, release in self.releases.items())
+        return (
+            (self.place(label), release.certificate.entry)
+            for label, release in self.releases.items()
+        )
 
     def copies(self):
         return [

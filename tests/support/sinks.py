@@ -56,7 +56,9 @@ def _from_sql(sink, label):
         if not sa.inspect(connection).has_table("meters_releases"):
             return None
         one = {"id": f"{JOB}-{label}"}
-        known = connection.execute(sa.text("SELECT entry FROM meters_releases WHERE release_id = :id"), one).scalar()
+        known = connection.execute(
+            sa.text("SELECT entry FROM meters_releases WHERE release_id = :id"), one
+        ).scalar()
         query = sa.text("SELECT load FROM meters WHERE release_id = :id ORDER BY row_number")
         rows = list(connection.execute(query, one).scalars())
     assert known is not None or not rows, "rows without a certificate"
@@ -69,7 +71,10 @@ def _from_store(sink, label):
 
     import obstore
 
-    if sink._address.startswith("file:") and not Path(sink._address.removeprefix("file://")).exists():
+    if (
+        sink._address.startswith("file:")
+        and not Path(sink._address.removeprefix("file://")).exists()
+    ):
         return None
     names = {one["path"].rpartition("/")[2] for one in obstore.list(sink._store, label).collect()}
     if "certificate.json" not in names:
@@ -109,17 +114,36 @@ def _certified(table, label):
     return rows.drop_nulls("row_number").sort("row_number")["load"].to_list()
 
 
-_ICEBERG = 'type = "sql", uri = "sqlite:///{folder}/catalog.db", warehouse = "file://{folder}/warehouse"'
+_ICEBERG = (
+    'type = "sql", uri = "sqlite:///{folder}/catalog.db", warehouse = "file://{folder}/warehouse"'
+)
 KINDS = [
     SinkKind("folder", 'path = "published"\nreport = false', _from_folder, quick=True),
-    SinkKind("sqlite", 'address = "sqlite:///published.db"\ntable = "meters"', _from_sql, "sql", quick=True),
-    SinkKind("files", 'address = "file://{folder}/published"\nreport = false', _from_store, "object", quick=True),
+    SinkKind(
+        "sqlite",
+        'address = "sqlite:///published.db"\ntable = "meters"',
+        _from_sql,
+        "sql",
+        quick=True,
+    ),
+    SinkKind(
+        "files",
+        'address = "file://{folder}/published"\nreport = false',
+        _from_store,
+        "object",
+        quick=True,
+    ),
     SinkKind("delta", 'path = "published"', _from_delta, refuses=("hostile names",)),
     SinkKind(
-        "iceberg", f'table = "stats.meters"\noptions = {{ {_ICEBERG} }}', _from_iceberg, refuses=("hostile names",)
+        "iceberg",
+        f'table = "stats.meters"\noptions = {{ {_ICEBERG} }}',
+        _from_iceberg,
+        refuses=("hostile names",),
     ),
     SinkKind("s3", "{server}", _from_store, "object", "s3_server"),
-    SinkKind("postgresql", 'address = "{server}"\ntable = "meters"', _from_sql, "sql", "postgres_server"),
+    SinkKind(
+        "postgresql", 'address = "{server}"\ntable = "meters"', _from_sql, "sql", "postgres_server"
+    ),
 ]
 
 

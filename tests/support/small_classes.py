@@ -8,12 +8,16 @@ import numpy as np
 
 def tables(values, sizes):
     """Return all tables with so many rows, each row one of some values; the order of rows does not matter."""
-    return [rows for size in sizes for rows in itertools.combinations_with_replacement(values, size)]
+    return [
+        rows for size in sizes for rows in itertools.combinations_with_replacement(values, size)
+    ]
 
 
 def random_laws(rng, parts, outputs=3, spread=1.0):
     """Return a mechanism: a random law of outputs for each of the parts, none of them impossible."""
-    return {part: _law(np.exp(rng.uniform(-spread, spread, outputs))) for part in dict.fromkeys(parts)}
+    return {
+        part: _law(np.exp(rng.uniform(-spread, spread, outputs))) for part in dict.fromkeys(parts)
+    }
 
 
 def _law(weights):

@@ -29,7 +29,9 @@ def written(file, frame):
     """Write a frame into a table of a file; return its address and name."""
     name = f'rows "{next(_numbers)}"'
     quoted = ENGINE.DIALECT.quoted
-    columns = ", ".join(f"{quoted(column)} {_KINDS[dtype]}" for column, dtype in frame.schema.items())
+    columns = ", ".join(
+        f"{quoted(column)} {_KINDS[dtype]}" for column, dtype in frame.schema.items()
+    )
     texts = frame.with_columns(pl.col(pl.Date, pl.Datetime).cast(pl.String))
     with closing(sqlite3.connect(file)) as database, database:
         database.execute(f"CREATE TABLE {quoted(name)} ({columns})")

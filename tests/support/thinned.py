@@ -11,7 +11,9 @@ def thinned(cases, share, *, slow=1.0, unpack=False):
     cases = list(cases)
     default, by_slow = (_spread(len(cases), one) for one in (share, slow))
     return [
-        case if place in default else _marked(case, "slow" if place in by_slow else "nightly", unpack=unpack)
+        case
+        if place in default
+        else _marked(case, "slow" if place in by_slow else "nightly", unpack=unpack)
         for place, case in enumerate(cases)
     ]
 
@@ -20,7 +22,10 @@ def nightly(cases, *, but=0.0, unpack=False):
     """Mark cases as nightly, but for an evenly spread share: they repeat what others hold by default or when slow."""
     cases = list(cases)
     left = _spread(len(cases), but) if but else ()
-    return [case if place in left else _marked(case, "nightly", unpack=unpack) for place, case in enumerate(cases)]
+    return [
+        case if place in left else _marked(case, "nightly", unpack=unpack)
+        for place, case in enumerate(cases)
+    ]
 
 
 def _spread(count, share):

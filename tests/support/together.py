@@ -25,8 +25,12 @@ def frame(rows, group="a"):
 def plan_of(data, scenario, asked, **options):
     """Return the plan of a release."""
     batch = pf.protect(data, scenario).filter(pl.col("hour").is_in(list(asked.hours)))
-    chosen = pl.col("state").replace_strict(dict(enumerate(map(float, asked.values))), return_dtype=pl.Float64)
-    return batch.private_sum(chosen, name="answer").plan(options.pop("promise", pf.Pure(asked.epsilon)), **options)
+    chosen = pl.col("state").replace_strict(
+        dict(enumerate(map(float, asked.values))), return_dtype=pl.Float64
+    )
+    return batch.private_sum(chosen, name="answer").plan(
+        options.pop("promise", pf.Pure(asked.epsilon)), **options
+    )
 
 
 def chain_truth(transition, initial, rows, releases, pairs=None):
@@ -39,7 +43,10 @@ def chain_truth(transition, initial, rows, releases, pairs=None):
     chances = np.asarray(initial)[paths[:, 0]]
     for step in range(1, rows):
         chances = chances * np.asarray(transition)[paths[:, step - 1], paths[:, step]]
-    sums = [np.asarray(values, float)[paths[:, list(hours)]].sum(axis=1) for hours, values, _ in releases]
+    sums = [
+        np.asarray(values, float)[paths[:, list(hours)]].sum(axis=1)
+        for hours, values, _ in releases
+    ]
     outputs = np.array(list(itertools.product(*[np.unique(one) for one in sums])))
     logs = np.zeros((len(outputs), len(paths)))
     for place, (one, (_, _, scale)) in enumerate(zip(sums, releases, strict=True)):

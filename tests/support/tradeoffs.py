@@ -10,7 +10,11 @@ def worst_pair(epsilon, delta, tv):
     """The probabilities of five outputs under both secrets, for the worst release with these numbers (M26)."""
     tv = min(tv, delta + (1 - delta) * math.tanh(epsilon / 2))
     delta = min(delta, tv)
-    alpha = 1 - (tv - delta) * (1 + math.exp(epsilon)) / ((1 - delta) * math.expm1(epsilon)) if epsilon else 1.0
+    alpha = (
+        1 - (tv - delta) * (1 + math.exp(epsilon)) / ((1 - delta) * math.expm1(epsilon))
+        if epsilon
+        else 1.0
+    )
     part = (1 - delta) * (1 - alpha) / (1 + math.exp(epsilon))
     p = np.array([delta, part * math.exp(epsilon), alpha * (1 - delta), part, 0.0])
     return p, p[::-1]
@@ -51,4 +55,6 @@ def random_release(rng, outputs=3):
 
 def subsets(number):
     """All subsets of range(number)."""
-    return itertools.chain.from_iterable(itertools.combinations(range(number), k) for k in range(number + 1))
+    return itertools.chain.from_iterable(
+        itertools.combinations(range(number), k) for k in range(number + 1)
+    )

@@ -50,7 +50,10 @@ def with_scale(plan, factor):
     noise = plan.mechanism.noise
     found = [(block, block.calibration) for block in noise.blocks]
     blocks = tuple(
-        dataclasses.replace(block, calibration=dataclasses.replace(own, noise=own.noise.at(own.noise.scale * factor)))
+        dataclasses.replace(
+            block,
+            calibration=dataclasses.replace(own, noise=own.noise.at(own.noise.scale * factor)),
+        )
         for block, own in found
     )
     return pf.Plan(AdditiveNoise(dataclasses.replace(noise, blocks=blocks)))
@@ -74,7 +77,9 @@ def evidence(first, second, epsilon, delta=0.0):
         for sign in (1, -1):
             left, right = sign * one, sign * other
             half = len(left) // 2
-            at = np.quantile(np.concatenate([left[:half], right[:half]]), np.linspace(0.02, 0.98, 97))
+            at = np.quantile(
+                np.concatenate([left[:half], right[:half]]), np.linspace(0.02, 0.98, 97)
+            )
             excess = [_excess(left[:half], right[:half], t, epsilon, delta) for t in at]
             best = at[int(np.argmax(excess))]
             worst = max(worst, _excess(left[half:], right[half:], best, epsilon, delta))

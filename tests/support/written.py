@@ -60,7 +60,10 @@ def rows() -> pl.LazyFrame:
         {
             "meter": [f"m{meter}" for meter, _ in steps],
             "hour": [hour for _, hour in steps],
-            "at": [dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=hour) for _, hour in steps],
+            "at": [
+                dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=hour)
+                for _, hour in steps
+            ],
             "on": [(meter + hour // 3) % 2 for meter, hour in steps],
             "level": [(2 * meter + hour) % 4 for meter, hour in steps],
             "power": [(meter * 3.7 + hour * 1.3) % 10 for meter, hour in steps],
@@ -81,12 +84,17 @@ def _day(number: int) -> Any:
     return pl.col("hour").is_between(24 * number, 24 * number + 23)
 
 
-def _days(promise: Any, column: str = "on", **wanted: Any) -> dict[str, Callable[[pf.Scenario], Any]]:
+def _days(
+    promise: Any, column: str = "on", **wanted: Any
+) -> dict[str, Callable[[pf.Scenario], Any]]:
     """Return the plans of two days and of one that is reserved only; ids that begin with "open" are not committed."""
 
     def of(number: int, name: str) -> Callable[[pf.Scenario], Any]:
         return lambda known: (
-            pf.protect(rows(), known).filter(_day(number)).private_sum(column, name).plan(promise, **wanted)
+            pf.protect(rows(), known)
+            .filter(_day(number))
+            .private_sum(column, name)
+            .plan(promise, **wanted)
         )
 
     return {"day 0": of(0, "first"), "day 1": of(1, "second"), "open": of(1, "third")}
@@ -101,21 +109,37 @@ def _whole(promise: Any, column: str, **wanted: Any) -> dict[str, Callable[[pf.S
 
     return {
         "both": two,
-        "open": lambda known: pf.protect(rows(), known).private_mean(column, "mean").plan(promise, **wanted),
+        "open": lambda known: (
+            pf.protect(rows(), known).private_mean(column, "mean").plan(promise, **wanted)
+        ),
     }
 
 
 def _absent(known: pf.Scenario) -> Any:
-    return pf.protect(rows(), known).private_count(name="rows").private_sum("on", "load").plan(pf.Pure(0.5))
+    return (
+        pf.protect(rows(), known)
+        .private_count(name="rows")
+        .private_sum("on", "load")
+        .plan(pf.Pure(0.5))
+    )
 
 
 def _quantiles(known: pf.Scenario) -> Any:
-    batch = pf.protect(rows(), known).group_by("meter").private_median("level").private_histogram("level", "bars")
+    batch = (
+        pf.protect(rows(), known)
+        .group_by("meter")
+        .private_median("level")
+        .private_histogram("level", "bars")
+    )
     return batch.plan(pf.Pure(0.5), bound=pf.GWM(), noise=pf.Laplace, row_privacy=False)
 
 
 def _within(known: pf.Scenario) -> Any:
-    batch = pf.protect(rows(), known).filter(pl.col("at") < dt.datetime(2026, 1, 2, tzinfo=dt.UTC)).private_sum("on")
+    batch = (
+        pf.protect(rows(), known)
+        .filter(pl.col("at") < dt.datetime(2026, 1, 2, tzinfo=dt.UTC))
+        .private_sum("on")
+    )
     return batch.plan(accuracy=pf.Within(40))
 
 
@@ -125,43 +149,72 @@ def _scenario(secret: Any, prior: Any, **parts: Any) -> pf.Scenario:
 
 def _sound() -> dict[str, Case]:
     chain, curve = pf.MarkovChain(CHAIN), pf.Renyi(4, 0.5)
-    table = pf.Table({"on": [0, 0, 1, 1], "kind": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.2, 0.3]}, shared="kind")
+    table = pf.Table(
+        {"on": [0, 0, 1, 1], "kind": [0, 1, 0, 1], "probability": [0.4, 0.1, 0.2, 0.3]},
+        shared="kind",
+    )
     classes = pf.LatentClass([0.5, 0.5], rows=[[0.9, 0.1], [0.3, 0.7]])
     timed = {"order_by": "at", "step": "1h", "start": "2026-01-01", "public": ["hour"]}
     noisy = pf.Approx(0.5, 1e-6)
     return {
         "chain": Case(_scenario(ON, chain), pf.Pure(3.0), _days(pf.Pure(0.5))),
-        "periodic": Case(_scenario(ON, pf.MarkovChain([CHAIN, MIXING], period=2)), pf.Pure(3.0), _days(pf.Pure(0.5))),
-        "between": Case(
-            _scenario(ON, pf.MarkovChain.between([[0.8, 0.1], [0.2, 0.6]], [[0.9, 0.2], [0.4, 0.8]])),
+        "periodic": Case(
+            _scenario(ON, pf.MarkovChain([CHAIN, MIXING], period=2)),
             pf.Pure(3.0),
             _days(pf.Pure(0.5)),
         ),
-        "ar1": Case(_scenario(POWER, pf.GaussianPrior(pf.AR1(0.6))), pf.Pure(3.0), _days(pf.Pure(0.5), "power")),
+        "between": Case(
+            _scenario(
+                ON, pf.MarkovChain.between([[0.8, 0.1], [0.2, 0.6]], [[0.9, 0.2], [0.4, 0.8]])
+            ),
+            pf.Pure(3.0),
+            _days(pf.Pure(0.5)),
+        ),
+        "ar1": Case(
+            _scenario(POWER, pf.GaussianPrior(pf.AR1(0.6))),
+            pf.Pure(3.0),
+            _days(pf.Pure(0.5), "power"),
+        ),
         "ar1 renyi": Case(
-            _scenario(POWER, pf.GaussianPrior(pf.AR1((0.4, 0.6)))), pf.Renyi(4, 3.0), _days(curve, "power")
+            _scenario(POWER, pf.GaussianPrior(pf.AR1((0.4, 0.6)))),
+            pf.Renyi(4, 3.0),
+            _days(curve, "power"),
         ),
         "together": Case(
             pf.Scenario(POWER, pf.GaussianPrior(pf.Exchangeable(0.3)), within="meter"),
             pf.Approx(4.0, 1e-5),
             _whole(noisy, "power"),
         ),
-        "class": Case(pf.Scenario(ON, classes, within="meter"), pf.Pure(6.0), _whole(pf.Pure(0.5), "on")),
-        "table": Case(pf.Scenario(ON, table, within="meter"), pf.Pure(6.0), _whole(pf.Pure(0.5), "on")),
-        "any": Case(pf.Scenario(LEVEL, pf.AnyCorrelation()), pf.Approx(4.0, 1e-5), _whole(noisy, "level")),
-        "any renyi": Case(pf.Scenario(LEVEL, pf.AnyCorrelation()), pf.Renyi(4, 3.0), _whole(curve, "level")),
+        "class": Case(
+            pf.Scenario(ON, classes, within="meter"), pf.Pure(6.0), _whole(pf.Pure(0.5), "on")
+        ),
+        "table": Case(
+            pf.Scenario(ON, table, within="meter"), pf.Pure(6.0), _whole(pf.Pure(0.5), "on")
+        ),
+        "any": Case(
+            pf.Scenario(LEVEL, pf.AnyCorrelation()), pf.Approx(4.0, 1e-5), _whole(noisy, "level")
+        ),
+        "any renyi": Case(
+            pf.Scenario(LEVEL, pf.AnyCorrelation()), pf.Renyi(4, 3.0), _whole(curve, "level")
+        ),
         "presence": Case(
-            pf.Scenario(pf.Presence("meter", column="on", domain=[0, 1], rows=HOURS), pf.Independent()),
+            pf.Scenario(
+                pf.Presence("meter", column="on", domain=[0, 1], rows=HOURS), pf.Independent()
+            ),
             pf.Pure(3.0),
             {"rows": _absent, "open": _absent},
         ),
         "initial": Case(
-            _scenario(pf.Initial("on", domain=[0, 1]), pf.MarkovChain(MIXING, initial="free"), start=0),
+            _scenario(
+                pf.Initial("on", domain=[0, 1]), pf.MarkovChain(MIXING, initial="free"), start=0
+            ),
             pf.Pure(3.0),
             {name: made for name, made in _days(pf.Pure(0.5)).items() if name != "day 1"},
         ),
         "derived": Case(
-            pf.Scenario(pf.Derived("kind", [0, 1], column="on", domain=[0, 1]), classes, within="meter"),
+            pf.Scenario(
+                pf.Derived("kind", [0, 1], column="on", domain=[0, 1]), classes, within="meter"
+            ),
             pf.Pure(6.0),
             _whole(pf.Pure(0.5), "on"),
         ),
@@ -170,9 +223,14 @@ def _sound() -> dict[str, Case]:
             pf.Pure(3.0),
             {"classes": _quantiles, "open": _quantiles},
         ),
-        "within": Case(_scenario(ON, chain, **timed), pf.Pure(3.0), {"error": _within, "open": _within}),
+        "within": Case(
+            _scenario(ON, chain, **timed), pf.Pure(3.0), {"error": _within, "open": _within}
+        ),
         "superseded": Case(
-            _scenario(ON, chain), pf.Pure(3.0), _days(pf.Pure(0.5)), _scenario(ON, pf.MarkovChain(MIXING))
+            _scenario(ON, chain),
+            pf.Pure(3.0),
+            _days(pf.Pure(0.5)),
+            _scenario(ON, pf.MarkovChain(MIXING)),
         ),
         "job": Case(_scenario(ON, chain), pf.Pure(3.0), {}),
     }
@@ -223,7 +281,8 @@ THREE, FIRST = pf.Secret("on", domain=[0, 1, 2]), pf.Initial("on", domain=[0, 1]
 _SETTLED = _scenario(THREE, pf.MarkovChain([[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6]]))
 BETTER = {
     **dict.fromkeys(
-        ("correlation 1", "variance 0", "equal rows", "kernel", "minus 0"), _scenario(POWER, pf.AnyCorrelation())
+        ("correlation 1", "variance 0", "equal rows", "kernel", "minus 0"),
+        _scenario(POWER, pf.AnyCorrelation()),
     ),
     "impossible value": _SETTLED,
     "impossible between": _SETTLED,
@@ -274,10 +333,17 @@ def write(kind: str, folder: Path) -> None:
         one |= {
             "spent": account.spent().epsilon,
             "states": {entry.release_id: entry.state for entry in account.history()},
-            "charged": [getattr(entry, "at_most", getattr(entry, "total", None)) for entry in account.history()],
+            "charged": [
+                getattr(entry, "at_most", getattr(entry, "total", None))
+                for entry in account.history()
+            ],
             "scenario": account.scenario.fingerprint,
         }
-    found = {"head": ledger.head(), "entries": int(ledger.head().partition(":")[0]), "accounts": told}
+    found = {
+        "head": ledger.head(),
+        "entries": int(ledger.head().partition(":")[0]),
+        "accounts": told,
+    }
     ledger.close()
     _settle(place)
     place.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -292,15 +358,25 @@ def corrected() -> dict[str, tuple[pf.Scenario, pf.Guarantee, Any, list[Any]]]:
     other = one.private_sum("x").plan(pf.Renyi(2.0, 0.05), noise=pf.Gaussian)
     again = one.private_sum("z").plan(pf.Renyi(2.0, 0.2), noise=pf.Laplace)
     classes = pf.GaussianMixture([0.5, 0.5], [0.0, 1.0], [pf.AR1(0.8), pf.AR1(0.2)])
-    mixed = pf.Scenario(pf.Secret("x", pf.Interval(0, 1), pairs=[(0.4, 0.6)]), classes, order_by="t")
+    mixed = pf.Scenario(
+        pf.Secret("x", pf.Interval(0, 1), pairs=[(0.4, 0.6)]), classes, order_by="t"
+    )
     rows = pf.protect(pl.DataFrame({"t": range(3), "x": [0.0] * 3}), mixed)
     mean = rows.private_sum("x").plan(pf.Renyi(2.0, 0.5), noise=pf.Gaussian)
-    there = pf.Scenario(pf.Presence("unit", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"])
+    there = pf.Scenario(
+        pf.Presence("unit", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"]
+    )
     towns = pf.protect(pl.DataFrame({"unit": [0, 1], "town": ["a", "b"], "x": [0, 1]}), there)
-    keys = towns.group_by("town", keys="discover").private_count().plan(pf.Approx(0.2, 1.6e-5), noise=pf.Gaussian)
+    keys = (
+        towns.group_by("town", keys="discover")
+        .private_count()
+        .plan(pf.Approx(0.2, 1.6e-5), noise=pf.Gaussian)
+    )
     count = towns.private_count().plan(pf.Approx(0.2, 1e-6), noise=pf.Gaussian)
     first = pf.Scenario(
-        pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)]), pf.GaussianPrior(pf.AR1(0.5)), order_by="t"
+        pf.Secret("x", domain=pf.Interval(0, 1.02), pairs=[(0, 1)]),
+        pf.GaussianPrior(pf.AR1(0.5)),
+        order_by="t",
     )
 
     def of(length: int, promise: pf.Guarantee, steepness: float, column: pl.Expr) -> Any:
@@ -309,11 +385,21 @@ def corrected() -> dict[str, tuple[pf.Scenario, pf.Guarantee, Any, list[Any]]]:
         return batch.plan(promise, noise=pf.Staircase.of(steepness, 0.5), row_privacy=False)
 
     quarter = [Fraction(1, 4)] * 4
-    parity = pf.Table({"s": [0, 1, 1, 0], "x": [0, 0, 1, 1], "y": [0, 1, 0, 1], "probability": quarter})
+    parity = pf.Table(
+        {"s": [0, 1, 1, 0], "x": [0, 0, 1, 1], "y": [0, 1, 0, 1], "probability": quarter}
+    )
     coins = pf.Scenario(pf.Secret("s", domain=[0, 1]), parity, public=["w"])
-    drawn = pf.protect(pl.DataFrame({"s": [0, 1], "x": [0, 1], "y": [0, 0], "w": [1.0, 2.0]}), coins)
-    weighted = [drawn.private_sum(pl.col(name) * pl.col("w"), name=name).plan(pf.Pure(0.005)) for name in "xy"]
-    longer = [of(1, pf.Pure(1.05), 1.05, pl.col("x")), of(2, pf.Pure(2.0), 2.0, pl.col("x").clip(0, 1))]
+    drawn = pf.protect(
+        pl.DataFrame({"s": [0, 1], "x": [0, 1], "y": [0, 0], "w": [1.0, 2.0]}), coins
+    )
+    weighted = [
+        drawn.private_sum(pl.col(name) * pl.col("w"), name=name).plan(pf.Pure(0.005))
+        for name in "xy"
+    ]
+    longer = [
+        of(1, pf.Pure(1.05), 1.05, pl.col("x")),
+        of(2, pf.Pure(2.0), 2.0, pl.col("x").clip(0, 1)),
+    ]
     reserve = [(pf.Pure(2.0), 1), (pf.Approx(0.0, 0.49), 1)]
     return {
         "a column again": (free, pf.Renyi(2.0, 30.0), None, [other, again, again, again]),
@@ -335,7 +421,11 @@ def write_corrected(folder: Path) -> None:
             account.reserve(plan, f"{number}")
             spent.append(account.spent().loss)
         told[name] = {"spent": spent, "charged": [entry.at_most for entry in account.history()]}
-    found = {"head": ledger.head(), "entries": int(ledger.head().partition(":")[0]), "accounts": told}
+    found = {
+        "head": ledger.head(),
+        "entries": int(ledger.head().partition(":")[0]),
+        "accounts": told,
+    }
     ledger.close()
     _settle(place)
     place.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -347,7 +437,9 @@ def _of_job(place: Path) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         for name, text in JOB.items():
-            (Path(folder) / name).write_text(text.replace("ledger.db", str(place.absolute())), encoding="utf-8")
+            (Path(folder) / name).write_text(
+                text.replace("ledger.db", str(place.absolute())), encoding="utf-8"
+            )
         ran = pf.Job.read(f"{folder}/job.toml").run("2026-01-01")
         return {ran.id: _numbers(ran.release)}
 

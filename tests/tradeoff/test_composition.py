@@ -63,7 +63,10 @@ def test_bounds_equal_the_list_of_all_outputs(numbers):
     """δ(ε) at all corners and between them, ε(δ), and the curve are those of the product of the worst pairs."""
     p, q = tradeoffs.product(tradeoffs.worst_pair(*one) for one in numbers)
     together = compose(Profile(*one) for one in numbers)
-    sums = {round(math.fsum(terms), 9) for terms in itertools.product(*[(-e, 0.0, e) for e, _, _ in numbers])}
+    sums = {
+        round(math.fsum(terms), 9)
+        for terms in itertools.product(*[(-e, 0.0, e) for e, _, _ in numbers])
+    }
     corners = sorted(e for e in sums if e >= 0)
     for epsilon in sorted({*corners, *((a + b) / 2 for a, b in itertools.pairwise(corners))}):
         truth = tradeoffs.hockey_stick(p, q, epsilon)
@@ -127,7 +130,9 @@ def test_ten_thousand_different_releases():
     assert together.delta(found) <= 1e-6
     assert found == pytest.approx(limit.epsilon(1e-6), rel=1e-3)
     # of 20 different ε, rounded up, there are few enough kinds for a series of its own
-    larger = compose(Profile(e, tv=0.7 * math.tanh(e / 2)) for e in (np.ceil(epsilons * 1000) / 1000).tolist())
+    larger = compose(
+        Profile(e, tv=0.7 * math.tanh(e / 2)) for e in (np.ceil(epsilons * 1000) / 1000).tolist()
+    )
     assert found < larger.epsilon(1e-6) < 1.1 * found
 
 
@@ -151,7 +156,9 @@ def test_one_release_of_a_noise_is_the_noise(noise, shift):
 
 def test_gaussian_releases_add_their_squares():
     """Different Gaussian releases are one with μ² = Σμ²; beside a release that tells nothing too."""
-    together = compose([*(Profile.of(pf.Gaussian(s)) for s in (1.0, 2.0, 5.0)), Profile(0.0), Profile(1.0, tv=0.0)])
+    together = compose(
+        [*(Profile.of(pf.Gaussian(s)) for s in (1.0, 2.0, 5.0)), Profile(0.0), Profile(1.0, tv=0.0)]
+    )
     mu = math.sqrt(1 + 1 / 4 + 1 / 25)
     assert together.delta(1.0) == pytest.approx(pf.Gaussian(1.0).delta(mu, 1.0), rel=1e-9)
 
@@ -168,7 +175,9 @@ def test_closed_forms_beside_other_releases(noise, shift):
     p, _ = tradeoffs.worst_pair(1.0, 0.01, 0.3)
     together = compose([Profile.of(noise, shift), Profile(1.0, 0.01, 0.3)])
     for epsilon in (0.0, 0.3, 1.0, 1.6):
-        truth = p[0] + sum(mass * stick(epsilon - loss) for mass, loss in zip(p[1:4], (1, 0, -1), strict=True))
+        truth = p[0] + sum(
+            mass * stick(epsilon - loss) for mass, loss in zip(p[1:4], (1, 0, -1), strict=True)
+        )
         assert truth * (1 - 1e-12) <= together.delta(epsilon) <= truth * (1 + 1e-5) + 1e-6
 
 
@@ -180,10 +189,14 @@ def test_atoms_dominate_closed_forms():
         atoms = Profile.with_loss(profile.loss.discretised(), profile.tv)
         exact, above = compose(profile, 40), compose(atoms, 40)
         epsilon = 1.0
-        assert exact.delta(epsilon) <= above.delta(epsilon) <= exact.delta(epsilon) * (1 + 1e-3) + 1e-9
+        assert (
+            exact.delta(epsilon) <= above.delta(epsilon) <= exact.delta(epsilon) * (1 + 1e-3) + 1e-9
+        )
 
 
-@pytest.mark.parametrize("noise", [pf.Laplace(1.0), pytest.param(pf.Gaussian(2.0), marks=pytest.mark.slow)], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [pf.Laplace(1.0), pytest.param(pf.Gaussian(2.0), marks=pytest.mark.slow)], ids=repr
+)
 def test_two_laws_with_noise(noise):
     """Profiles of laws have the exact hockey stick of the noisy laws."""
     mu, nu = pf.Law([0, 1, 5], [0.5, 0.3, 0.2]), pf.Law([0, 1, 5], [0.3, 0.3, 0.4])
@@ -203,7 +216,11 @@ def test_profiles_dominate_random_releases(seed):
     for first, second in releases:
         epsilon = float(rng.uniform(0, np.abs(np.log(first / second)).max()))
         numbers.append(
-            (epsilon, tradeoffs.hockey_stick(first, second, epsilon), tradeoffs.hockey_stick(first, second, 0))
+            (
+                epsilon,
+                tradeoffs.hockey_stick(first, second, epsilon),
+                tradeoffs.hockey_stick(first, second, 0),
+            )
         )
     rough = compose(Profile(*(one + 1e-15 for one in row)) for row in numbers)
     fine = compose(Profile.of_outputs(*one) for one in releases)
@@ -281,14 +298,23 @@ def test_profiles_of_what_does_not_fit():
         with pytest.raises((pf.UsageError, pf.Refused)):
             wrong()
     assert Profile.of(pf.Laplace(0.0)).tv == Profile.of(pf.Gaussian(1.0), math.inf).delta == 1.0
-    assert Profile.of(pf.Laplace(0.0), 0.0).tv == compose(Profile.of(pf.Gaussian(1.0), 0.0)).epsilon(0.0) == 0.0
+    assert (
+        Profile.of(pf.Laplace(0.0), 0.0).tv
+        == compose(Profile.of(pf.Gaussian(1.0), 0.0)).epsilon(0.0)
+        == 0.0
+    )
 
 
 def test_calls_that_do_not_fit(monkeypatch):
     """Releases that are none, none at all, too many, and questions outside their ranges are refused in words."""
     monkeypatch.setattr(composed, "MOST_PROFILES", 10)
     once = compose(Profile(1.0))
-    for wrong in (lambda: compose([]), lambda: compose(1.0), lambda: compose([0.5]), lambda: compose(Profile(1.0), 0)):
+    for wrong in (
+        lambda: compose([]),
+        lambda: compose(1.0),
+        lambda: compose([0.5]),
+        lambda: compose(Profile(1.0), 0),
+    ):
         with pytest.raises(pf.UsageError, match=r"try: pf\.tradeoff\.compose"):
             wrong()
     with pytest.raises(pf.Refused, match="counted together"):

@@ -34,7 +34,9 @@ def worst(epsilon, tv):
 def private_channel(rng, epsilon, inputs=3, outputs=4):
     """A random ε-private channel: rows within a factor e^ε of each other, output by output."""
     while True:
-        rows = rng.dirichlet(np.ones(outputs)) * np.exp(rng.uniform(-epsilon / 2, epsilon / 2, (inputs, outputs)))
+        rows = rng.dirichlet(np.ones(outputs)) * np.exp(
+            rng.uniform(-epsilon / 2, epsilon / 2, (inputs, outputs))
+        )
         rows /= rows.sum(axis=1, keepdims=True)
         if np.log(rows[:, None] / rows[None]).max() <= epsilon:
             return rows
@@ -61,7 +63,11 @@ def test_bayes_security_of_several_releases_is_the_product():
 def test_largest_divergence(name, epsilon, tv):
     """Theorem 4: the dominating pair has D_f = η(f(e^ε) + e^ε·f(e^(−ε)))/(e^ε − 1), which no random release passes."""
     f, rng = DIVERGENCES[name], np.random.default_rng(3)
-    largest = tv * (f(math.exp(epsilon)) + math.exp(epsilon) * f(math.exp(-epsilon))) / math.expm1(epsilon)
+    largest = (
+        tv
+        * (f(math.exp(epsilon)) + math.exp(epsilon) * f(math.exp(-epsilon)))
+        / math.expm1(epsilon)
+    )
     assert divergence(f, *worst(epsilon, tv)) == pytest.approx(largest, rel=1e-9)
     for _ in range(20):
         rows = private_channel(rng, epsilon, inputs=2)
@@ -75,7 +81,9 @@ def test_theorem_7(epsilon, tv):
     rng, share = np.random.default_rng(7), min(tv / math.tanh(epsilon / 2), 1.0)
     for _ in range(10):
         rows = private_channel(rng, epsilon)
-        with_erasure = np.column_stack([share * rows, np.full(len(rows), 1 - share)])[:, : 4 + (share < 1)]
+        with_erasure = np.column_stack([share * rows, np.full(len(rows), 1 - share)])[
+            :, : 4 + (share < 1)
+        ]
         assert variation(with_erasure) <= tv * (1 + 1e-12)
         law = rng.dirichlet(np.ones(len(rows)), size=2)
         for f in DIVERGENCES.values():
@@ -83,7 +91,9 @@ def test_theorem_7(epsilon, tv):
             assert less == pytest.approx(share * own, abs=1e-12)
         profile, thinned = Profile.of_outputs(*rows[:2]), Profile.of_outputs(*with_erasure[:2])
         for at in (0.0, epsilon / 2):
-            assert compose(erased(profile, 1 - share)).delta(at) == pytest.approx(compose(thinned).delta(at), abs=1e-12)
+            assert compose(erased(profile, 1 - share)).delta(at) == pytest.approx(
+                compose(thinned).delta(at), abs=1e-12
+            )
 
 
 @pytest.mark.parametrize(("epsilon", "tv"), NUMBERS[:2])
@@ -98,7 +108,9 @@ def test_equation_41(epsilon, tv):
         binary = np.where((laws[1] > laws[0])[:, None], second, first)
         of_binary = divergence(relative, *(laws @ binary))
         apart = np.abs(laws[0] - laws[1]).sum() / 2
-        assert np.abs(laws[0] @ binary - laws[1] @ binary).sum() / 2 == pytest.approx(tv * apart, rel=1e-9)
+        assert np.abs(laws[0] @ binary - laws[1] @ binary).sum() / 2 == pytest.approx(
+            tv * apart, rel=1e-9
+        )
         rows = private_channel(rng, epsilon)
         kept = min(1.0, tv / variation(rows))
         assert of_binary >= factor * kept * divergence(relative, *(laws @ rows))
@@ -114,7 +126,10 @@ def test_the_proxy_of_a_channel(epsilon, tv):
     def contraction(p, q):
         """sup_β of Le Cam's divergences β(1−β)·E_Q (r − 1)²/(βr + 1 − β)."""
         r = p / q
-        return max(b * (1 - b) * float(q @ ((r - 1) ** 2 / (b * r + 1 - b))) for b in np.linspace(0.01, 0.99, 99))
+        return max(
+            b * (1 - b) * float(q @ ((r - 1) ** 2 / (b * r + 1 - b)))
+            for b in np.linspace(0.01, 0.99, 99)
+        )
 
     proxy = tv * math.tanh(epsilon / 2)
     assert contraction(*worst(epsilon, tv)) == pytest.approx(proxy, rel=1e-9)
@@ -132,4 +147,6 @@ def test_staircase_noise_attains_the_pair():
     noise = Profile.of(pf.Staircase(1.0, 1.0, 0.0139), 1.0)
     assert noise.tv == pytest.approx(0.3234, abs=5e-5)
     p, q = tradeoffs.product([tradeoffs.worst_pair(1.0, 0.0, noise.tv)] * 5)
-    assert compose(noise, 5).delta(2.0) == pytest.approx(tradeoffs.hockey_stick(p, q, 2.0), abs=1e-12)
+    assert compose(noise, 5).delta(2.0) == pytest.approx(
+        tradeoffs.hockey_stick(p, q, 2.0), abs=1e-12
+    )

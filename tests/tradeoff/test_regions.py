@@ -19,7 +19,9 @@ def profiles_of(first, second, count, rng):
     """True profiles of a release: (ε, δ) at some ε, all with its total variation."""
     tv = tradeoffs.hockey_stick(first, second, 0.0) + 1e-15
     epsilons = rng.uniform(0, np.abs(np.log(first / second)).max(), count)
-    return [Profile(e, tradeoffs.hockey_stick(first, second, e) + 1e-15, tv) for e in epsilons.tolist()]
+    return [
+        Profile(e, tradeoffs.hockey_stick(first, second, e) + 1e-15, tv) for e in epsilons.tolist()
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -31,10 +33,19 @@ def test_intersection_dominates_and_is_below_all(seed):
     both = intersection(profiles)
     p, q = tradeoffs.product([(first, second)] * 4)
     for epsilon in EPSILONS.tolist():
-        assert tradeoffs.hockey_stick(first, second, epsilon) <= compose(both).delta(epsilon) + 1e-15
-        assert compose(both).delta(epsilon) <= min(compose(one).delta(epsilon) for one in profiles) + 1e-12
+        assert (
+            tradeoffs.hockey_stick(first, second, epsilon) <= compose(both).delta(epsilon) + 1e-15
+        )
+        assert (
+            compose(both).delta(epsilon)
+            <= min(compose(one).delta(epsilon) for one in profiles) + 1e-12
+        )
         composed_first = min(compose(one, 4).delta(epsilon) for one in profiles)
-        assert tradeoffs.hockey_stick(p, q, epsilon) <= compose(both, 4).delta(epsilon) <= composed_first + 1e-12
+        assert (
+            tradeoffs.hockey_stick(p, q, epsilon)
+            <= compose(both, 4).delta(epsilon)
+            <= composed_first + 1e-12
+        )
 
 
 def test_intersecting_first_says_more():
@@ -55,7 +66,9 @@ def test_union_is_the_largest_of_both(seed):
         assert truth - 1e-15 <= compose(either).delta(epsilon) <= truth + 1e-12
         for order in itertools.product(releases, repeat=3):
             p, q = tradeoffs.product(order)
-            assert tradeoffs.hockey_stick(p, q, epsilon) <= compose(either, 3).delta(epsilon) + 1e-15
+            assert (
+                tradeoffs.hockey_stick(p, q, epsilon) <= compose(either, 3).delta(epsilon) + 1e-15
+            )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,7 +78,8 @@ def test_hulls_of_what_is_known_at_some_points(seed):
     p, q = tradeoffs.random_release(rng, outputs=4)
     epsilons = np.append(0.0, np.sort(np.abs(np.log(p / q)))[[1, 3]] + 1e-12)
     sticks = [
-        [math.fsum(np.maximum(a - math.exp(e) * b, 0.0)) for e in epsilons[1:].tolist()] for a, b in ((p, q), (q, p))
+        [math.fsum(np.maximum(a - math.exp(e) * b, 0.0)) for e in epsilons[1:].tolist()]
+        for a, b in ((p, q), (q, p))
     ]
     atoms = of_deltas(epsilons, *(np.array([1.0, *own]) for own in sticks))
     for epsilon in EPSILONS.tolist():
@@ -82,7 +96,9 @@ def test_profiles_that_are_nearly_equal():
     """Corners next to each other are one: rounding between them does not count."""
     for gap in (1e-16, 1e-13, 1e-10, 1e-7, 1e-4):
         either = union([Profile(0.5, 1e-3, 0.1), Profile(0.5 + gap, 1e-3, 0.1 - gap)])
-        assert compose(either, 3).tv == pytest.approx(compose(Profile(0.5, 1e-3, 0.1), 3).tv, abs=1e-9 + gap)
+        assert compose(either, 3).tv == pytest.approx(
+            compose(Profile(0.5, 1e-3, 0.1), 3).tv, abs=1e-9 + gap
+        )
 
 
 @pytest.mark.slow
@@ -127,7 +143,10 @@ def test_composing_averages_fails_where_averages_of_compositions_hold():
     """XOR: X₁ a fair coin, X₂ = X₁ ⊕ S. Each randomised response alone reveals nothing about S, both together do."""
     keep = 1 / (1 + math.exp(-1.0))
     answer = np.array([[keep, 1 - keep], [1 - keep, keep]])
-    joint = [sum(0.5 * np.multiply.outer(answer[x], answer[x ^ secret]).ravel() for x in (0, 1)) for secret in (0, 1)]
+    joint = [
+        sum(0.5 * np.multiply.outer(answer[x], answer[x ^ secret]).ravel() for x in (0, 1))
+        for secret in (0, 1)
+    ]
     truth = tradeoffs.hockey_stick(*joint, 0.0)
     assert truth == pytest.approx(math.tanh(0.5) ** 2)
     alone = [Profile.of_outputs(answer.mean(axis=0), answer.mean(axis=0))] * 2
@@ -147,7 +166,10 @@ def test_averages_over_a_coupling_hold(seed):
     outputs = [rng.dirichlet(np.ones(3), size=4) for _ in range(2)]
     under = rng.dirichlet(np.ones(4), size=2)
     p, q = (
-        sum(weight * np.multiply.outer(outputs[0][x], outputs[1][x]).ravel() for x, weight in enumerate(law))
+        sum(
+            weight * np.multiply.outer(outputs[0][x], outputs[1][x]).ravel()
+            for x, weight in enumerate(law)
+        )
         for law in under
     )
     coupling = np.multiply.outer(*under)
@@ -167,7 +189,15 @@ def test_calls_that_do_not_fit():
         for wrong in ([], [1.0], 3, "both"):
             with pytest.raises(pf.UsageError):
                 call(wrong)
-    for wrong in ([], [(0.5, once)], [(math.nan, once)], [(1.0, 2.0)], [once], [(-1.0, once), (2.0, once)], 1.0):
+    for wrong in (
+        [],
+        [(0.5, once)],
+        [(math.nan, once)],
+        [(1.0, 2.0)],
+        [once],
+        [(-1.0, once), (2.0, once)],
+        1.0,
+    ):
         with pytest.raises(pf.UsageError):
             mixture(wrong)
     for call in (

@@ -9,7 +9,16 @@ import pytest
 import tradeoffs
 
 import pufferflow as pf
-from pufferflow.tradeoff import Profile, compose, dp_sgd, erased, fixed_size, from_dp_event, poisson, union
+from pufferflow.tradeoff import (
+    Profile,
+    compose,
+    dp_sgd,
+    erased,
+    fixed_size,
+    from_dp_event,
+    poisson,
+    union,
+)
 
 EPSILONS = np.linspace(0.0, 1.5, 9).tolist()
 FREE = pf.Independent()
@@ -30,7 +39,9 @@ def test_poisson_samples_in_both_orders(seed):
 
     def sampled(rows):
         return sum(
-            rate ** len(part) * (1 - rate) ** (len(rows) - len(part)) * outputs[tuple(rows[i] for i in part)]
+            rate ** len(part)
+            * (1 - rate) ** (len(rows) - len(part))
+            * outputs[tuple(rows[i] for i in part)]
             for part in tradeoffs.subsets(len(rows))
         )
 
@@ -48,7 +59,9 @@ def test_poisson_samples_of_the_worst_release():
     once = poisson(Profile(1.0, 0.01, 0.3), 0.2, prior=FREE)
     pair = tradeoffs.product([(drawn, q)] * 3)
     for epsilon in EPSILONS:
-        assert compose(once, 3).delta(epsilon) == pytest.approx(tradeoffs.hockey_stick(*pair, epsilon), abs=1e-12)
+        assert compose(once, 3).delta(epsilon) == pytest.approx(
+            tradeoffs.hockey_stick(*pair, epsilon), abs=1e-12
+        )
         assert compose(once, 3).delta(epsilon) >= tradeoffs.hockey_stick(*pair, epsilon)
 
 
@@ -58,12 +71,18 @@ def test_samples_of_fixed_size(seed):
     rng = np.random.default_rng(seed)
     sets = list(itertools.combinations_with_replacement((0, 1), 2))
     outputs = {values: rng.dirichlet(2 * np.ones(3)) for values in sets}
-    neighbours = [(one, other) for one, other in itertools.combinations(sets, 2) if abs(sum(one) - sum(other)) == 1]
+    neighbours = [
+        (one, other)
+        for one, other in itertools.combinations(sets, 2)
+        if abs(sum(one) - sum(other)) == 1
+    ]
     base = union(Profile.of_outputs(outputs[one], outputs[other]) for one, other in neighbours)
     once = fixed_size(base, 2, 3, prior=FREE)
 
     def sampled(values):
-        return np.mean([outputs[tuple(sorted(part))] for part in itertools.combinations(values, 2)], axis=0)
+        return np.mean(
+            [outputs[tuple(sorted(part))] for part in itertools.combinations(values, 2)], axis=0
+        )
 
     for rest in itertools.product((0, 1), repeat=2):
         p, q = tradeoffs.product([(sampled((0, *rest)), sampled((1, *rest)))] * 2)
@@ -74,8 +93,12 @@ def test_samples_of_fixed_size(seed):
 def test_samples_of_fixed_size_in_numbers():
     """(ε, δ, η) becomes (log(1 + p(e^ε − 1)), pδ, pη), and curves become the same curve; all rows are no sample."""
     tenth = fixed_size(Profile(1.0, 0.01, 0.3), 10, 100, prior=FREE)
-    assert (tenth.epsilon, tenth.delta, tenth.tv) == pytest.approx((math.log1p(0.1 * math.expm1(1)), 0.001, 0.03))
-    curve = fixed_size(union([Profile(1.0, 0.01, 0.3), Profile(0.5, 0.0, 0.1)]), 10, 100, prior=FREE)
+    assert (tenth.epsilon, tenth.delta, tenth.tv) == pytest.approx(
+        (math.log1p(0.1 * math.expm1(1)), 0.001, 0.03)
+    )
+    curve = fixed_size(
+        union([Profile(1.0, 0.01, 0.3), Profile(0.5, 0.0, 0.1)]), 10, 100, prior=FREE
+    )
     assert compose(curve).delta(0.1) == pytest.approx(compose(tenth).delta(0.1), abs=1e-12)
     assert fixed_size(tenth, 5, 5, prior=FREE) is tenth
     assert poisson(tenth, 1, prior=FREE) is tenth
@@ -119,7 +142,10 @@ def test_correlated_rows_are_refused():
     for wrong in (None, "independent", [], 3):
         with pytest.raises(pf.UsageError, match="Independent"):
             dp_sgd(1.0, 10, rate=0.1, prior=wrong)
-    for wrong in (lambda: poisson(Profile(1.0), 1.5, prior=FREE), lambda: fixed_size(Profile(1.0), 3, 2, prior=FREE)):
+    for wrong in (
+        lambda: poisson(Profile(1.0), 1.5, prior=FREE),
+        lambda: fixed_size(Profile(1.0), 3, 2, prior=FREE),
+    ):
         with pytest.raises(pf.UsageError):
             wrong()
     with pytest.raises(pf.UsageError, match="profile"):
@@ -140,24 +166,40 @@ EVENTS = [
     (GAUSSIAN, "replace", [Profile.of(pf.Gaussian(1.0))]),
     (event("LaplaceDpEvent", noise_multiplier=2.0), "replace", [Profile.of(pf.Laplace(1.0))]),
     (PAIR, "add_remove", [Profile(0.5, 0.01)]),
-    (event("DiscreteLaplaceDpEvent", noise_parameter=0.7, sensitivity=1), "add_remove", [Profile(0.7)]),
-    (event("RandomizedResponseDpEvent", noise_parameter=0.5, num_buckets=2), "replace", [Profile(math.log(3))]),
+    (
+        event("DiscreteLaplaceDpEvent", noise_parameter=0.7, sensitivity=1),
+        "add_remove",
+        [Profile(0.7)],
+    ),
+    (
+        event("RandomizedResponseDpEvent", noise_parameter=0.5, num_buckets=2),
+        "replace",
+        [Profile(math.log(3))],
+    ),
     (event("SelfComposedDpEvent", event=PAIR, count=3), "replace", [Profile(0.5, 0.01)] * 3),
-    (event("ComposedDpEvent", events=[PAIR, PAIR, event("NoOpDpEvent")]), "replace", [Profile(0.5, 0.01)] * 2),
+    (
+        event("ComposedDpEvent", events=[PAIR, PAIR, event("NoOpDpEvent")]),
+        "replace",
+        [Profile(0.5, 0.01)] * 2,
+    ),
     (
         event("PoissonSampledDpEvent", sampling_probability=0.1, event=PAIR),
         "add_remove",
         [poisson(Profile(0.5, 0.01), 0.1, prior=FREE)],
     ),
     (
-        event("SampledWithoutReplacementDpEvent", source_dataset_size=10, sample_size=1, event=PAIR),
+        event(
+            "SampledWithoutReplacementDpEvent", source_dataset_size=10, sample_size=1, event=PAIR
+        ),
         "replace",
         [fixed_size(Profile(0.5, 0.01), 1, 10, prior=FREE)],
     ),
 ]
 
 
-@pytest.mark.parametrize(("given", "neighbours", "profiles"), EVENTS, ids=lambda given: type(given).__name__)
+@pytest.mark.parametrize(
+    ("given", "neighbours", "profiles"), EVENTS, ids=lambda given: type(given).__name__
+)
 def test_events_are_their_profiles(given, neighbours, profiles):
     """Every event that is known tells what its profiles tell."""
     found, wanted = from_dp_event(given, neighbours), compose(profiles)
@@ -182,7 +224,9 @@ def test_other_events_are_refused_by_name():
         with pytest.raises(pf.Refused, match=kind):
             from_dp_event(event("ComposedDpEvent", events=[PAIR, unknown]))
     with pytest.raises(pf.Refused, match="PoissonSampledDpEvent where a row is replaced"):
-        from_dp_event(event("PoissonSampledDpEvent", sampling_probability=0.1, event=PAIR), "replace")
+        from_dp_event(
+            event("PoissonSampledDpEvent", sampling_probability=0.1, event=PAIR), "replace"
+        )
     with pytest.raises(pf.Refused, match="RandomizedResponseDpEvent"):
         from_dp_event(event("RandomizedResponseDpEvent", noise_parameter=0.5, num_buckets=2))
     for wrong in (event("GaussianDpEvent"), event("GaussianDpEvent", noise_multiplier=math.nan)):
@@ -197,7 +241,15 @@ def test_other_events_are_refused_by_name():
 @pytest.mark.slow
 def test_erasure_scales_what_is_told():
     """A release that is withheld with probability a has (1 − a)·δ(ε) at every ε."""
-    for profile in (Profile(1.0, 0.02, 0.3), Profile.of(pf.Laplace(1.0)), poisson(Profile(1.0), 0.3, prior=FREE)):
+    for profile in (
+        Profile(1.0, 0.02, 0.3),
+        Profile.of(pf.Laplace(1.0)),
+        poisson(Profile(1.0), 0.3, prior=FREE),
+    ):
         whole, less = compose(profile), compose(erased(profile, 0.4))
         for epsilon in (0.0, 0.2, 0.6):
-            assert 0.6 * whole.delta(epsilon) <= less.delta(epsilon) * (1 + 1e-12) <= 0.6 * whole.delta(epsilon) + 1e-5
+            assert (
+                0.6 * whole.delta(epsilon)
+                <= less.delta(epsilon) * (1 + 1e-12)
+                <= 0.6 * whole.delta(epsilon) + 1e-5
+            )

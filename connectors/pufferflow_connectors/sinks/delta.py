@@ -11,10 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any, final
 import polars as pl
 from msgspec import Meta
 
-from pufferflow.plugins import MOST_NEW, Options, TomlTable, local_path, looked_up, resolved, scheme_of, with_variables
+from pufferflow.plugins import (
+    MOST_NEW,
+    Options,
+    TomlTable,
+    local_path,
+    looked_up,
+    resolved,
+    scheme_of,
+    with_variables,
+)
 from pufferflow_connectors.sinks.failures import check_installed, kind_of
 from pufferflow_connectors.sinks.flat import RELEASE
-from pufferflow_connectors.sinks.lake import CERTIFICATE, ENTRY, ID, MOST_LOOKED, LakeSink, columns_with_own, to_arrow
+from pufferflow_connectors.sinks.lake import (
+    CERTIFICATE,
+    ENTRY,
+    ID,
+    MOST_LOOKED,
+    LakeSink,
+    columns_with_own,
+    to_arrow,
+)
 from pufferflow_connectors.sinks.object_store import check_store_address
 
 if TYPE_CHECKING:
@@ -25,7 +42,9 @@ if TYPE_CHECKING:
 class DeltaTable(TomlTable, frozen=True):
     """Where releases go: a Delta table, a commit for each period."""
 
-    path: Annotated[str, Meta(min_length=1, description="the table's folder, or s3://bucket/table and the like")]
+    path: Annotated[
+        str, Meta(min_length=1, description="the table's folder, or s3://bucket/table and the like")
+    ]
     options: Options | None = None
 
     def check_address(self) -> None:
@@ -37,7 +56,9 @@ class DeltaTable(TomlTable, frozen=True):
 
     def open(self, folder: Path, job: str) -> "DeltaSink":
         check_installed("deltalake", "delta")
-        return DeltaSink(_place(with_variables(self.path), folder), _texts(looked_up(self.options)), job)
+        return DeltaSink(
+            _place(with_variables(self.path), folder), _texts(looked_up(self.options)), job
+        )
 
 
 @final
@@ -63,7 +84,9 @@ class DeltaSink(LakeSink["deltalake.DeltaTable"]):
         import deltalake
 
         schema = deltalake.Schema.from_arrow(to_arrow(pl.DataFrame(schema=columns)).schema)
-        deltalake.DeltaTable.create(self._root, schema, mode="ignore", storage_options=self._options or None)
+        deltalake.DeltaTable.create(
+            self._root, schema, mode="ignore", storage_options=self._options or None
+        )
 
     def _columns(self, table: "deltalake.DeltaTable") -> pl.Schema:
         return self._scan(table).collect_schema()
@@ -74,7 +97,9 @@ class DeltaSink(LakeSink["deltalake.DeltaTable"]):
     def _names(self, table: "deltalake.DeltaTable") -> pl.DataFrame:
         return self._scan(table).select(RELEASE, CERTIFICATE).collect()
 
-    def _append(self, table: "deltalake.DeltaTable", name: str, rows: pl.DataFrame, entry: str) -> bool:
+    def _append(
+        self, table: "deltalake.DeltaTable", name: str, rows: pl.DataFrame, entry: str
+    ) -> bool:
         import deltalake
         from deltalake.exceptions import CommitFailedError
 
@@ -85,7 +110,9 @@ class DeltaSink(LakeSink["deltalake.DeltaTable"]):
             app_transactions=[deltalake.Transaction(transaction, number)],
         )
         try:
-            deltalake.write_deltalake(table, to_arrow(rows), mode="append", commit_properties=properties)
+            deltalake.write_deltalake(
+                table, to_arrow(rows), mode="append", commit_properties=properties
+            )
         except CommitFailedError:
             return False
         return True
@@ -116,4 +143,7 @@ def _place(path: str, folder: Path) -> str:
 
 
 def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }

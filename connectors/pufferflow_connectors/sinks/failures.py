@@ -26,7 +26,9 @@ _NAMED: Final = {
 """The packages whose classes of errors are named; another's may be called anything."""
 
 
-def attempt(work: Callable[[], T], place: str, reason_of: Callable[[Exception], str] = lambda _: "") -> T:
+def attempt(
+    work: Callable[[], T], place: str, reason_of: Callable[[Exception], str] = lambda _: ""
+) -> T:
     """Return the result of work on a sink, or raise that the sink failed; errors of pufferflow pass.
 
     `reason_of` may give the reason in plain words; else it is the class of the error.
@@ -45,7 +47,11 @@ def attempt(work: Callable[[], T], place: str, reason_of: Callable[[Exception], 
 def kind_of(error: BaseException) -> str:
     """Return the class of an error, as it may be shown."""
     kind = type(error)
-    return kind.__name__ if kind.__module__.partition(".")[0].lstrip("_") in _NAMED else "an error of its own"
+    return (
+        kind.__name__
+        if kind.__module__.partition(".")[0].lstrip("_") in _NAMED
+        else "an error of its own"
+    )
 
 
 def failed(place: str, reason: str) -> pf.SinkError:

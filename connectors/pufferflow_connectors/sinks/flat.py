@@ -72,7 +72,9 @@ def flat(release: pf.Release, release_id: str) -> pl.DataFrame:
         for name, dtype in plain_columns(table.schema, Names(reserved=(), never=())).items()
     ]
     names = pl.Series(RELEASE, [release_id] * table.height, dtype=pl.String)
-    return pl.DataFrame([names, pl.int_range(table.height, dtype=pl.Int64, eager=True).alias(ROW), *columns])
+    return pl.DataFrame(
+        [names, pl.int_range(table.height, dtype=pl.Int64, eager=True).alias(ROW), *columns]
+    )
 
 
 def same(stored: pl.DataFrame | None, rows: pl.DataFrame) -> bool:
@@ -87,7 +89,9 @@ def check_values(rows: pl.DataFrame) -> None:
         if dtype == pl.String and column.str.contains("\0", literal=True).any():
             raise _no_form(name, "texts with the character NUL", "texts without it")
         if isinstance(dtype, pl.Date | pl.Datetime) and not _years_fit(column):
-            raise _no_form(name, "dates whose years do not have four digits", "dates of the years 1 to 9999")
+            raise _no_form(
+                name, "dates whose years do not have four digits", "dates of the years 1 to 9999"
+            )
 
 
 def _years_fit(column: pl.Series) -> bool:
@@ -107,7 +111,15 @@ def _no_form(name: str, what: str, allowed: str) -> pf.UsageError:
 
 def _plain(name: str, dtype: pl.DataType) -> pl.DataType:
     match dtype:
-        case pl.Int8() | pl.Int16() | pl.Int32() | pl.Int64() | pl.UInt8() | pl.UInt16() | pl.UInt32():
+        case (
+            pl.Int8()
+            | pl.Int16()
+            | pl.Int32()
+            | pl.Int64()
+            | pl.UInt8()
+            | pl.UInt16()
+            | pl.UInt32()
+        ):
             return pl.Int64()
         case pl.Float32() | pl.Float64():
             return pl.Float64()

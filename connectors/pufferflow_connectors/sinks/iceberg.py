@@ -15,7 +15,14 @@ from msgspec import Meta
 from pufferflow.plugins import MOST_NEW, Options, TomlTable, looked_up
 from pufferflow_connectors.sinks.failures import check_installed
 from pufferflow_connectors.sinks.flat import RELEASE
-from pufferflow_connectors.sinks.lake import CERTIFICATE, ENTRY, ID, LakeSink, columns_with_own, to_arrow
+from pufferflow_connectors.sinks.lake import (
+    CERTIFICATE,
+    ENTRY,
+    ID,
+    LakeSink,
+    columns_with_own,
+    to_arrow,
+)
 
 _RETRIES: Final = "commit.retry.num-retries"
 _REASONS: Final = {
@@ -32,11 +39,14 @@ class IcebergTable(TomlTable, frozen=True):
     """Where releases go: an Iceberg table, a snapshot for each period."""
 
     table: Annotated[str, Meta(pattern=r"^[^.]+(\.[^.]+)+$(?!\n)", description="namespace.table")]
-    catalog: Annotated[str, Meta(min_length=1, description="the name of the catalog, as PyIceberg knows it")] = (
-        "default"
-    )
+    catalog: Annotated[
+        str, Meta(min_length=1, description="the name of the catalog, as PyIceberg knows it")
+    ] = "default"
     options: (
-        Annotated[Options, Meta(description="properties of the catalog, such as type, uri and warehouse")] | None
+        Annotated[
+            Options, Meta(description="properties of the catalog, such as type, uri and warehouse")
+        ]
+        | None
     ) = None
 
     def check_address(self) -> None:
@@ -62,7 +72,9 @@ class IcebergSink(LakeSink[Any]):
     def _catalog(self) -> Any:
         from pyiceberg.catalog import load_catalog
 
-        return load_catalog(self._name, **{name: str(value) for name, value in self._options.items()})
+        return load_catalog(
+            self._name, **{name: str(value) for name, value in self._options.items()}
+        )
 
     def _open(self) -> Any:
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
@@ -76,7 +88,9 @@ class IcebergSink(LakeSink[Any]):
         namespace, empty = self._table.rpartition(".")[0], pl.DataFrame(schema=columns)
         try:
             self._catalog.create_namespace_if_not_exists(namespace)
-        except Exception:  # another process may have made it just now; catalogs report that in different ways
+        except (
+            Exception
+        ):  # another process may have made it just now; catalogs report that in different ways
             if not self._catalog.namespace_exists(namespace):
                 raise
         self._catalog.create_table_if_not_exists(self._table, to_arrow(empty).schema)
@@ -98,7 +112,10 @@ class IcebergSink(LakeSink[Any]):
     def _append(self, table: Any, name: str, rows: pl.DataFrame, entry: str) -> bool:
         from pyiceberg.exceptions import CommitFailedException
 
-        once = {**table.metadata.properties, _RETRIES: "0"}  # of this process: the table keeps its own
+        once = {
+            **table.metadata.properties,
+            _RETRIES: "0",
+        }  # of this process: the table keeps its own
         table.metadata = table.metadata.model_copy(update={"properties": once})
         try:
             table.append(to_arrow(rows), snapshot_properties={ID: name, ENTRY: entry})
@@ -107,7 +124,11 @@ class IcebergSink(LakeSink[Any]):
         return True
 
     def _recent(self, table: Any) -> Iterable[tuple[str, str]]:
-        summaries = [snapshot.summary.additional_properties for snapshot in table.snapshots() if snapshot.summary]
+        summaries = [
+            snapshot.summary.additional_properties
+            for snapshot in table.snapshots()
+            if snapshot.summary
+        ]
         ours = [summary for summary in summaries if ID in summary]
         return [(summary[ID], summary.get(ENTRY, "")) for summary in ours[: -MOST_NEW - 1 : -1]]
 

@@ -44,7 +44,9 @@ def rows_of(release: pf.Release, name: str) -> pl.DataFrame:
     rows = flat(release, name)
     if rows.is_empty():
         rows = rows.clear(1).with_columns(pl.lit(name).alias(RELEASE))
-    first = pl.Series(CERTIFICATE, [release.certificate.to_json(), *[None] * (rows.height - 1)], dtype=pl.String)
+    first = pl.Series(
+        CERTIFICATE, [release.certificate.to_json(), *[None] * (rows.height - 1)], dtype=pl.String
+    )
     return rows.with_columns(first)
 
 
@@ -106,7 +108,9 @@ class LakeSink(Sink, Generic[Table]):
 
     def has(self, label: str) -> bool:
         name = release_id(self._job, label)
-        stored = self._read(lambda table: self._rows(table, name, pl.Schema({RELEASE: pl.String()})))
+        stored = self._read(
+            lambda table: self._rows(table, name, pl.Schema({RELEASE: pl.String()}))
+        )
         return stored is not None and not stored.is_empty()
 
     def newest(self) -> Iterator[tuple[str, str]]:
@@ -151,7 +155,9 @@ class LakeSink(Sink, Generic[Table]):
             return None
         stored = _in_order(self._rows(table, name, rows.schema))
         if stored.is_empty():
-            return True if self._append(table, name, rows, release.certificate.entry or "") else None
+            return (
+                True if self._append(table, name, rows, release.certificate.entry or "") else None
+            )
         if theirs := self._other(stored, rows, release):
             raise place_taken(self.noun, self._place_of(name), theirs, release)
         return False
@@ -159,7 +165,9 @@ class LakeSink(Sink, Generic[Table]):
     def _other(self, stored: pl.DataFrame, rows: pl.DataFrame, release: pf.Release) -> str:
         """Return in a few words whose rows are stored; empty if they are this release's."""
         certificates = stored[CERTIFICATE].drop_nulls()
-        theirs = other_release((certificates.item(0) if len(certificates) else "").encode(), release)
+        theirs = other_release(
+            (certificates.item(0) if len(certificates) else "").encode(), release
+        )
         return theirs or ("" if same(stored, rows) else "other numbers, or not all of them")
 
     def _check(self, wanted: pl.Schema) -> None:

@@ -52,9 +52,13 @@ _DIGITS: Final = 16
 class ObjectTable(TomlTable, frozen=True):
     """Where releases go: an object store, with a name for each period below the address."""
 
-    address: Annotated[str, Meta(min_length=1, description="s3://bucket/published, gs://…, az://…, file:///…")]
+    address: Annotated[
+        str, Meta(min_length=1, description="s3://bucket/published, gs://…, az://…, file:///…")
+    ]
     format: Literal["parquet", "csv", "ndjson"] = "parquet"
-    report: Annotated[bool, Meta(description="whether a report for people is written beside the numbers")] = True
+    report: Annotated[
+        bool, Meta(description="whether a report for people is written beside the numbers")
+    ] = True
     options: Options | None = None
 
     def check_address(self) -> None:
@@ -98,11 +102,18 @@ class ObjectSink(Sink):
         by_name = sorted(certificates)[-MOST_NEW:]
         by_time = sorted(certificates, key=lambda one: one[1])[-MOST_NEW:]
         for label in dict.fromkeys(label for label, _ in [*by_name[::-1], *by_time[::-1]]):
-            yield self.place(label), entry_in(self._attempt(partial(self._body, f"{label}/{CERTIFICATE}")) or b"")
+            yield (
+                self.place(label),
+                entry_in(self._attempt(partial(self._body, f"{label}/{CERTIFICATE}")) or b""),
+            )
 
     def copies(self) -> Iterable[Copy]:
         paths = [one["path"] for one in self._attempt(lambda: self._listed(""))]
-        labels = sorted(path.removesuffix(f"/{CERTIFICATE}") for path in paths if path.endswith(f"/{CERTIFICATE}"))
+        labels = sorted(
+            path.removesuffix(f"/{CERTIFICATE}")
+            for path in paths
+            if path.endswith(f"/{CERTIFICATE}")
+        )
         return [
             Copy(
                 label,
@@ -133,7 +144,9 @@ class ObjectSink(Sink):
         self._check_once()
         certificate, stored = self._certificate(label, release), self._tables(label, release)
         published = certificate is not None
-        if certificate == files[CERTIFICATE] and not table_differences(stored, stored.__getitem__, release):
+        if certificate == files[CERTIFICATE] and not table_differences(
+            stored, stored.__getitem__, release
+        ):
             return False
         for name, body in files.items():
             if name != CERTIFICATE:
@@ -147,13 +160,17 @@ class ObjectSink(Sink):
             raise place_taken(self.noun, self.place(label), theirs, release)
         return stored
 
-    def _put_numbers(self, label: str, name: str, body: bytes, release: pf.Release, *, published: bool) -> None:
+    def _put_numbers(
+        self, label: str, name: str, body: bytes, release: pf.Release, *, published: bool
+    ) -> None:
         """Put a file unless it is there; an incomplete file of a killed process is replaced, if it is not published."""
         path = f"{label}/{_stored_name(name, release)}"
         if self._put_new(path, body) or self._body(path) == body:
             return
         stored = self._tables(label, release)
-        if any(line.startswith(name) for line in table_differences(stored, stored.__getitem__, release)):
+        if any(
+            line.startswith(name) for line in table_differences(stored, stored.__getitem__, release)
+        ):
             if published:
                 raise place_taken(self.noun, self.place(label), "other numbers", release)
             self._replace(path, body)
@@ -173,7 +190,11 @@ class ObjectSink(Sink):
     def _tables(self, label: str, release: pf.Release) -> dict[str, bytes]:
         """Return the files of a release's numbers that are there, by the names that they have in folders."""
         ours = f".{_tag(release)}."
-        names = [path.rpartition("/")[2] for path in (one["path"] for one in self._listed(label)) if ours in path]
+        names = [
+            path.rpartition("/")[2]
+            for path in (one["path"] for one in self._listed(label))
+            if ours in path
+        ]
         bodies = {name.replace(ours, ".", 1): self._body(f"{label}/{name}") for name in names}
         return {name: body for name, body in bodies.items() if body is not None}
 
@@ -259,7 +280,13 @@ def _tag(release: pf.Release) -> str:
 
 SCHEMES: Final = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")
 _OF_CLIENTS: Final = {
-    *("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "proxy_ca_certificate"),
+    *(
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "proxy_url",
+        "proxy_ca_certificate",
+    ),
     *("proxy_excludes", "timeout", "user_agent"),
 }
 """Options of connections, which are not the store's own."""
@@ -284,9 +311,16 @@ def check_store_address(address: str) -> str:
         parts = urlsplit(address)
         if scheme not in SCHEMES or "://" not in address:
             problem = "names no object store"
-        elif parts.query or parts.fragment or parts.password is not None or (parts.username and scheme[:4] != "abfs"):
+        elif (
+            parts.query
+            or parts.fragment
+            or parts.password is not None
+            or (parts.username and scheme[:4] != "abfs")
+        ):
             problem = "has more in it than a bucket and a path"
-        elif not (parts.netloc or scheme == "file") or (scheme == "file" and (parts.netloc or len(parts.path) < 2)):
+        elif not (parts.netloc or scheme == "file") or (
+            scheme == "file" and (parts.netloc or len(parts.path) < 2)
+        ):
             problem = "names no bucket" if scheme != "file" else "names no folder of this machine"
     except ValueError:
         problem = "cannot be read"

@@ -87,12 +87,21 @@ class Database:
                 self._check_place(connection)
             return work(connection)
 
-    def insert_new(self, connection: "sa.Connection", table: "sa.Table", values: Mapping[str, Any]) -> bool:
+    def insert_new(
+        self, connection: "sa.Connection", table: "sa.Table", values: Mapping[str, Any]
+    ) -> bool:
         """Insert a row unless its key is there, and return whether it was; others who insert it are waited for."""
         from sqlalchemy.dialects import postgresql, sqlite
 
-        insert = (postgresql if self.file is None else sqlite).insert(table).on_conflict_do_nothing()
-        return connection.execute(insert, dict(values), execution_options={"preserve_rowcount": True}).rowcount == 1
+        insert = (
+            (postgresql if self.file is None else sqlite).insert(table).on_conflict_do_nothing()
+        )
+        return (
+            connection.execute(
+                insert, dict(values), execution_options={"preserve_rowcount": True}
+            ).rowcount
+            == 1
+        )
 
     def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows as they come back from the database: SQLite has NULL for NaN, and moments without zones."""
@@ -137,14 +146,20 @@ def url_of(address: str, folder: Path) -> "sa.URL":
     from sqlalchemy.exc import ArgumentError
 
     if scheme_of(address) is None and "://" not in address:
-        return sa.URL.create("sqlite", database=str(folder / local_path(address, "The sink").expanduser()))
+        return sa.URL.create(
+            "sqlite", database=str(folder / local_path(address, "The sink").expanduser())
+        )
     url: sa.URL | None = None
     try:
         url = sa.make_url(address)
     except (ArgumentError, ValueError):  # whose words may hold a password
         url = None
     kind = "" if url is None else url.drivername
-    if url is not None and kind in {"sqlite", "sqlite+pysqlite"} and url.database not in {None, "", ":memory:"}:
+    if (
+        url is not None
+        and kind in {"sqlite", "sqlite+pysqlite"}
+        and url.database not in {None, "", ":memory:"}
+    ):
         return sa.URL.create("sqlite", database=str(folder / Path(url.database or "").expanduser()))
     if url is not None and kind in {"postgresql", "postgresql+psycopg"}:
         return url.set(drivername="postgresql+psycopg")
@@ -160,8 +175,13 @@ def engine_of(url: "sa.URL") -> Database:
     import sqlalchemy as sa
 
     if url.drivername == "sqlite":
-        arguments = {"isolation_level": None, "timeout": _WAIT}  # transactions are begun and named here
-        engine = sa.create_engine(url, connect_args=arguments, poolclass=sa.NullPool, hide_parameters=True)
+        arguments = {
+            "isolation_level": None,
+            "timeout": _WAIT,
+        }  # transactions are begun and named here
+        engine = sa.create_engine(
+            url, connect_args=arguments, poolclass=sa.NullPool, hide_parameters=True
+        )
         return Database(engine, shown_address(url), Path(url.database or ""))
     if find_spec("psycopg") is None:
         raise pf.UsageError(
@@ -169,7 +189,10 @@ def engine_of(url: "sa.URL") -> Database:
             allowed="an environment with psycopg",
             instead='pip install "pufferflow[postgres]"',
         )
-    arguments = {"client_encoding": "utf8", **({} if "connect_timeout" in url.query else {"connect_timeout": 10})}
+    arguments = {
+        "client_encoding": "utf8",
+        **({} if "connect_timeout" in url.query else {"connect_timeout": 10}),
+    }
     engine = sa.create_engine(
         url,
         connect_args=arguments,

@@ -28,7 +28,16 @@ from pufferflow.plugins import (
     with_variables,
 )
 from pufferflow_connectors.sinks.failures import attempt
-from pufferflow_connectors.sinks.flat import OWN, RELEASE, ROW, Names, check_values, flat, plain_columns, same
+from pufferflow_connectors.sinks.flat import (
+    OWN,
+    RELEASE,
+    ROW,
+    Names,
+    check_values,
+    flat,
+    plain_columns,
+    same,
+)
 from pufferflow_connectors.sinks.sql_database import Database, engine_of, reason_of, url_of
 
 if TYPE_CHECKING:
@@ -50,10 +59,20 @@ class SqlTable(TomlTable, frozen=True):
     """Where releases go: a table of a SQL database, and one of certificates beside it."""
 
     address: Annotated[
-        str, Meta(min_length=1, description="sqlite:///file, or postgresql+psycopg://…; ${NAME} is looked up")
+        str,
+        Meta(
+            min_length=1,
+            description="sqlite:///file, or postgresql+psycopg://…; ${NAME} is looked up",
+        ),
     ]
-    table: Annotated[str, Meta(min_length=1, description="its name; that of the certificates ends with _releases")]
-    schema: Annotated[str, Meta(min_length=1, description="the schema of PostgreSQL that it is in")] | None = None
+    table: Annotated[
+        str,
+        Meta(min_length=1, description="its name; that of the certificates ends with _releases"),
+    ]
+    schema: (
+        Annotated[str, Meta(min_length=1, description="the schema of PostgreSQL that it is in")]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         """Refuse names that a database would cut, and take for others."""
@@ -117,7 +136,11 @@ class SqlSink(Sink):
     def prepare(self, columns: pl.Schema) -> None:
         """Make the tables unless they are there; refuse other tables of that name."""
         plain = plain_columns(columns, _NAMES)
-        self._attempt(lambda: self._database.write(lambda connection: self._make(connection, plain), alone=True))
+        self._attempt(
+            lambda: self._database.write(
+                lambda connection: self._make(connection, plain), alone=True
+            )
+        )
 
     def send(self, label: str, release: pf.Release) -> bool:
         name = release_id(self._job, label)
@@ -125,7 +148,9 @@ class SqlSink(Sink):
         check_values(rows)
         self.prepare(rows.drop(OWN).schema)
         return self._attempt(
-            lambda: self._database.write(lambda connection: self._insert(connection, name, rows, release))
+            lambda: self._database.write(
+                lambda connection: self._insert(connection, name, rows, release)
+            )
         )
 
     # Statements
@@ -135,7 +160,9 @@ class SqlSink(Sink):
             table.create(connection, checkfirst=True)
             check_table(connection, table, self.root)
 
-    def _insert(self, connection: "sa.Connection", name: str, rows: pl.DataFrame, release: pf.Release) -> bool:
+    def _insert(
+        self, connection: "sa.Connection", name: str, rows: pl.DataFrame, release: pf.Release
+    ) -> bool:
         """Insert a release, or compare what is there with it."""
         certificate = release.certificate.to_json()
         values = {RELEASE: name, "entry": release.certificate.entry, "certificate": certificate}
@@ -154,7 +181,9 @@ class SqlSink(Sink):
             raise place_taken(self.noun, self._place_of(name), "other numbers", release)
         return written
 
-    def _mend(self, connection: "sa.Connection", name: str, values: dict[str, Any], release: pf.Release) -> bool:
+    def _mend(
+        self, connection: "sa.Connection", name: str, values: dict[str, Any], release: pf.Release
+    ) -> bool:
         """Refuse the certificate of another release; write one that is damaged anew, and return whether it was."""
         stored = self._certificate(connection, name, lock=True)
         if theirs := other_release((stored or "").encode(), release):
@@ -165,7 +194,9 @@ class SqlSink(Sink):
         connection.execute(table.update().where(table.c[RELEASE] == name).values(values))
         return True
 
-    def _certificate(self, connection: "sa.Connection", name: str, *, lock: bool = False) -> str | None:
+    def _certificate(
+        self, connection: "sa.Connection", name: str, *, lock: bool = False
+    ) -> str | None:
         import sqlalchemy as sa
 
         table = self._certificates
@@ -177,7 +208,9 @@ class SqlSink(Sink):
 
         table, found = self._certificates, list[tuple[str, str]]()
         for order in (table.c[RELEASE], table.c.written_at):
-            rows = connection.execute(sa.select(table.c[RELEASE], table.c.entry).order_by(order.desc()).limit(MOST_NEW))
+            rows = connection.execute(
+                sa.select(table.c[RELEASE], table.c.entry).order_by(order.desc()).limit(MOST_NEW)
+            )
             found += [(name, entry or "") for name, entry in rows]
         return found
 
@@ -274,10 +307,18 @@ def check_table(connection: "sa.Connection", table: "sa.Table", place: str) -> N
         column["name"]: column["type"].compile(dialect)
         for column in inspector.get_columns(table.name, schema=table.schema)
     }
-    wrong = [column.name for column in table.columns if found.get(column.name) != column.type.compile(dialect)]
+    wrong = [
+        column.name
+        for column in table.columns
+        if found.get(column.name) != column.type.compile(dialect)
+    ]
     keys = inspector.get_pk_constraint(table.name, schema=table.schema)["constrained_columns"]
     if wrong or keys != [column.name for column in table.primary_key]:
-        what = f"lacks the columns {', '.join(wrong)[:300]}, or has them of other types" if wrong else "has another key"
+        what = (
+            f"lacks the columns {', '.join(wrong)[:300]}, or has them of other types"
+            if wrong
+            else "has another key"
+        )
         raise pf.UsageError(
             f"The table {table.name[:100]!r} of {place[-200:]!r} {what}.",
             allowed="a table that the job made itself, and one for each set of queries",
@@ -288,7 +329,9 @@ def check_table(connection: "sa.Connection", table: "sa.Table", place: str) -> N
 def _table(name: str, schema: str | None, columns: "list[sa.Column[Any]]") -> "sa.Table":
     import sqlalchemy as sa
 
-    return sa.Table(_quoted(name), sa.MetaData(), *columns, schema=None if schema is None else _quoted(schema))
+    return sa.Table(
+        _quoted(name), sa.MetaData(), *columns, schema=None if schema is None else _quoted(schema)
+    )
 
 
 def _quoted(name: str) -> str:

@@ -5,7 +5,9 @@ import polars as pl
 from pufferflow.plugins import SourceError, SourceVersion, sandboxed, with_version
 
 
-def whole_version(frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersion, place: str) -> pl.LazyFrame:
+def whole_version(
+    frame: pl.LazyFrame, files: pl.LazyFrame, version: SourceVersion, place: str
+) -> pl.LazyFrame:
     """Return a scan of a version with its mark, after the ends of all its files were read; no row is read.
 
     Old versions lose files when tables are cleaned up, which shows only when the files are read. `files` is a scan that

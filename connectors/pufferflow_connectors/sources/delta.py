@@ -32,7 +32,12 @@ _SCHEMES: Final = ("s3", "s3a", "gs", "az", "adl", "abfs", "abfss", "file")
 class DeltaSource(TomlTable, frozen=True):
     """A Delta table, in the version that is the newest when a period is planned, or in a given one."""
 
-    path: Annotated[str, Meta(min_length=1, description="the table's folder or address; {period} is the period's name")]
+    path: Annotated[
+        str,
+        Meta(
+            min_length=1, description="the table's folder or address; {period} is the period's name"
+        ),
+    ]
     version: Annotated[int, Meta(ge=0, description="left out, the newest")] | None = None
     options: Options | None = None
 
@@ -58,7 +63,9 @@ class DeltaSource(TomlTable, frozen=True):
         return scan(where, self.version, options=looked_up(self.options))
 
 
-def scan(path: str | Path, version: int | None = None, options: Mapping[str, Any] | None = None) -> pl.LazyFrame:
+def scan(
+    path: str | Path, version: int | None = None, options: Mapping[str, Any] | None = None
+) -> pl.LazyFrame:
     """Return one version of a Delta table, the newest if none is given; certificates say which.
 
     The frame, and all frames derived from it, stay at this version. No row is read, but files must be there.
@@ -71,13 +78,16 @@ def scan(path: str | Path, version: int | None = None, options: Mapping[str, Any
     (1, 2)
     """
     texts = {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (options or {}).items()
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (options or {}).items()
     }
     table = sandboxed(lambda: _table(str(path), texts), _unreachable)
     if version is not None:
         _load(table, version)
     pinned = table.version()
-    frame = sandboxed(lambda: pl.scan_delta(table, version=pinned, storage_options=dict(options or {}) or None))
+    frame = sandboxed(
+        lambda: pl.scan_delta(table, version=pinned, storage_options=dict(options or {}) or None)
+    )
     sandboxed(frame.collect_schema, _unreadable)
     return whole_version(frame, frame, SourceVersion("delta", str(pinned)), table.table_uri)
 

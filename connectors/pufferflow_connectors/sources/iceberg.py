@@ -32,13 +32,18 @@ _PLANNER: Final = "POLARS_ICEBERG_PLANNER"
 class IcebergSource(TomlTable, frozen=True):
     """An Iceberg table, in the snapshot that is the newest when a period is planned, or in a given one."""
 
-    table: Annotated[str, Meta(min_length=1, description="namespace.table; {period} is the period's name")]
-    catalog: Annotated[str, Meta(min_length=1, description="the name of the catalog, as PyIceberg knows it")] = (
-        "default"
-    )
+    table: Annotated[
+        str, Meta(min_length=1, description="namespace.table; {period} is the period's name")
+    ]
+    catalog: Annotated[
+        str, Meta(min_length=1, description="the name of the catalog, as PyIceberg knows it")
+    ] = "default"
     snapshot: Annotated[int, Meta(description="left out, the newest")] | None = None
     options: (
-        Annotated[Options, Meta(description="properties of the catalog, such as type, uri and warehouse")] | None
+        Annotated[
+            Options, Meta(description="properties of the catalog, such as type, uri and warehouse")
+        ]
+        | None
     ) = None
 
     def __post_init__(self) -> None:
@@ -54,7 +59,12 @@ class IcebergSource(TomlTable, frozen=True):
 
     def rows(self, folder: Path, period: pf.Period) -> pl.LazyFrame:
         """Return the rows of one snapshot, of which none is read here."""
-        return scan(placed(self.table, period), self.snapshot, catalog=self.catalog, options=looked_up(self.options))
+        return scan(
+            placed(self.table, period),
+            self.snapshot,
+            catalog=self.catalog,
+            options=looked_up(self.options),
+        )
 
 
 def scan(
@@ -69,7 +79,9 @@ def scan(
     `table` is a table of PyIceberg, or its name in a catalog, whose properties are `options`. The frame stays at this
     snapshot, and so does whatever is made of it. No row is read, but files must be there.
     """
-    if find_spec("polars_iceberg") is None:  # PyIceberg finds the files then, of which Polars would warn each time
+    if (
+        find_spec("polars_iceberg") is None
+    ):  # PyIceberg finds the files then, of which Polars would warn each time
         os.environ.setdefault(_PLANNER, "pyiceberg")
     opened = sandboxed(lambda: _table(table, catalog, options or {}), _unreachable)
     chosen = _snapshot(opened, snapshot)
@@ -81,7 +93,9 @@ def scan(
     if chosen is None:
         schema = sandboxed(frame.collect_schema, _unreachable)
         return pl.LazyFrame(schema=schema)  # a table that nothing was written to yet
-    return whole_version(frame, scanned(counts=False), SourceVersion("iceberg", str(chosen)), opened.location())
+    return whole_version(
+        frame, scanned(counts=False), SourceVersion("iceberg", str(chosen)), opened.location()
+    )
 
 
 def _table(table: str | Table, catalog: str, options: Mapping[str, Any]) -> Table:
@@ -90,7 +104,9 @@ def _table(table: str | Table, catalog: str, options: Mapping[str, Any]) -> Tabl
     if not isinstance(table, str):  # another value of it, which nobody else refreshes
         return table.catalog.load_table(table.name())
     try:
-        return load_catalog(catalog, **{name: str(value) for name, value in options.items()}).load_table(table)
+        return load_catalog(
+            catalog, **{name: str(value) for name, value in options.items()}
+        ).load_table(table)
     except (NoSuchTableError, NoSuchNamespaceError):
         pass
     raise SourceError(

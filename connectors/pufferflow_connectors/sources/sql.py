@@ -78,15 +78,20 @@ class SqlSource(TomlTable, frozen=True):
     address: Annotated[
         str,
         Meta(
-            min_length=1, description="postgresql://…, sqlite:///file, or another of SQLAlchemy; ${NAME} is looked up"
+            min_length=1,
+            description="postgresql://…, sqlite:///file, or another of SQLAlchemy; ${NAME} is looked up",
         ),
     ]
     query: Annotated[
         str,
-        Meta(min_length=1, description="SELECT …; {period} is its name, {period.start} and {period.end} its moments"),
+        Meta(
+            min_length=1,
+            description="SELECT …; {period} is its name, {period.start} and {period.end} its moments",
+        ),
     ]
     columns: Annotated[
-        dict[str, ColumnType], Meta(min_length=1, description="the columns that are read, with their types")
+        dict[str, ColumnType],
+        Meta(min_length=1, description="the columns that are read, with their types"),
     ]
 
     def __post_init__(self) -> None:
@@ -118,20 +123,32 @@ class SqlSource(TomlTable, frozen=True):
     def _copied(self, url: sa.URL, period: pf.Period) -> pl.LazyFrame:
         _check_file(url)
         text, values = _bound(self.query, period)
-        arguments = {"connect_timeout": 10} if _is_postgresql(url) and "connect_timeout" not in url.query else {}
-        engine = sa.create_engine(url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments)
+        arguments = (
+            {"connect_timeout": 10}
+            if _is_postgresql(url) and "connect_timeout" not in url.query
+            else {}
+        )
+        engine = sa.create_engine(
+            url, poolclass=sa.NullPool, hide_parameters=True, connect_args=arguments
+        )
         options: dict[str, Any] = {"postgresql_readonly": True} if _is_postgresql(url) else {}
         with engine.connect().execution_options(**options) as connection:
             for setting in _settings(url):
                 connection.exec_driver_sql(setting)
-            with closing(connection.execute(sa.text(text), values, execution_options=_STREAMED)) as result:
+            with closing(
+                connection.execute(sa.text(text), values, execution_options=_STREAMED)
+            ) as result:
                 batches = self._batches(result, self._places(result, url))
                 return copied(batches, pl.Schema(dtypes_of(self.columns)))
 
     def _places(self, result: "sa.CursorResult[Any]", url: sa.URL) -> list[int]:
         """Return where the declared columns are in the answer; refuse types of which no value can be read so."""
         if not result.returns_rows:
-            raise pf.UsageError("The query gives no rows.", allowed="a query that reads", instead='query = "SELECT …"')
+            raise pf.UsageError(
+                "The query gives no rows.",
+                allowed="a query that reads",
+                instead='query = "SELECT …"',
+            )
         names = list(result.keys())
         for name, kind in self.columns.items():
             if names.count(name) != 1:
@@ -155,7 +172,11 @@ def _bound(query: str, period: pf.Period) -> tuple[str, dict[str, Any]]:
 
     def parameter(place: re.Match[str]) -> str:
         name, key = place["name"], f"period_{len(values)}"
-        values[key] = word_of(name, period) if names_period(name) else getattr(period, name.removeprefix("period."))
+        values[key] = (
+            word_of(name, period)
+            if names_period(name)
+            else getattr(period, name.removeprefix("period."))
+        )
         return f":{key}"
 
     return _PLACE.sub(parameter, re.sub(r"(?<!\{period):(?=\w)", r"\\:", query)), values
@@ -219,14 +240,21 @@ def _url(address: str, folder: Path) -> sa.URL:
         url = url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
         url.get_dialect().import_dbapi()
         known = True
-    except (ArgumentError, NoSuchModuleError, ValueError, ImportError):  # whose words may hold a password
+    except (
+        ArgumentError,
+        NoSuchModuleError,
+        ValueError,
+        ImportError,
+    ):  # whose words may hold a password
         known = False
     if url is None or not known:
         lacks = url is not None and _is_postgresql(url)
         raise pf.UsageError(
             "The address of the source is of no database whose driver SQLAlchemy knows here.",
             allowed="postgresql://user:${PASSWORD}@host/database, sqlite:///file.db, or what has a driver here",
-            instead='pip install "pufferflow[postgres]"' if lacks else 'address = "sqlite:///readings.db"',
+            instead='pip install "pufferflow[postgres]"'
+            if lacks
+            else 'address = "sqlite:///readings.db"',
         )
     if url.drivername.startswith("sqlite") and url.database:
         return url.set(database=str(folder / Path(url.database).expanduser()))
@@ -256,7 +284,13 @@ def _reason_of(error: Exception) -> str:
     known = _REASONS.get(state) or _REASONS.get(state[:2])
     if known is not None:
         return known
-    named = type(original).__module__.partition(".")[0] in {"builtins", "sqlalchemy", "psycopg", "sqlite3", "pyarrow"}
+    named = type(original).__module__.partition(".")[0] in {
+        "builtins",
+        "sqlalchemy",
+        "psycopg",
+        "sqlite3",
+        "pyarrow",
+    }
     return type(original).__name__ if named else "an error of its own"
 
 
@@ -283,14 +317,21 @@ class _Copy:
         self._path = str(_OPEN_FILES / str(self._file.fileno())) if unnamed else self._file.name
 
     def write(self, batches: Iterable[pl.DataFrame]) -> None:
-        writer, empty = cast(Any, pq).ParquetWriter, cast(Any, pl.DataFrame(schema=self._schema).to_arrow())
+        writer, empty = (
+            cast(Any, pq).ParquetWriter,
+            cast(Any, pl.DataFrame(schema=self._schema).to_arrow()),
+        )
         with writer(self._file, empty.schema) as file:
             for batch in batches:
                 file.write_table(batch.to_arrow())
         self._file.flush()
 
     def read(
-        self, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
+        self,
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        rows: int | None,
+        batch: int | None,
     ) -> Iterator[pl.DataFrame]:
         """Yield rows as Polars requests them."""
         scan = pl.scan_parquet(self._path, glob=False, hive_partitioning=False)
@@ -298,4 +339,6 @@ class _Copy:
             scan = scan.filter(predicate)
         if columns is not None:
             scan = scan.select(columns)
-        yield from (scan if rows is None else scan.head(rows)).collect_batches(maintain_order=True, chunk_size=batch)
+        yield from (scan if rows is None else scan.head(rows)).collect_batches(
+            maintain_order=True, chunk_size=batch
+        )

@@ -60,7 +60,9 @@ def text(value: Any) -> str | None:
     """Return a text; numbers, dates and identifiers as Python writes them."""
     if isinstance(value, str):
         return value
-    return str(value) if isinstance(value, int | float | Decimal | UUID | dt.date | dt.time) else None
+    return (
+        str(value) if isinstance(value, int | float | Decimal | UUID | dt.date | dt.time) else None
+    )
 
 
 def boolean(value: Any) -> bool | None:
@@ -103,7 +105,9 @@ _READ: Final[Mapping[ColumnType, tuple[type, Callable[[Any], Any]]]] = {
 }
 
 
-def frame_of(rows: Sequence[Sequence[Any]], places: Sequence[int], columns: Mapping[str, ColumnType]) -> pl.DataFrame:
+def frame_of(
+    rows: Sequence[Sequence[Any]], places: Sequence[int], columns: Mapping[str, ColumnType]
+) -> pl.DataFrame:
     """Return rows, of which each declared column stands at a place, as a frame."""
     dtypes = dtypes_of(columns)
     by_column = list(zip(*rows, strict=True)) if rows else [()] * (max(places) + 1)
@@ -120,4 +124,6 @@ def _column(name: str, values: Sequence[Any], kind: ColumnType, dtype: pl.DataTy
     if kind != "datetime" and set(map(type, values)) <= {plain, type(None)}:
         with suppress(OverflowError):  # of a whole number of more than 64 bits
             return pl.Series(name, values, dtype=dtype)
-    return pl.Series(name, [None if value is None else read(value) for value in values], dtype=dtype)
+    return pl.Series(
+        name, [None if value is None else read(value) for value in values], dtype=dtype
+    )

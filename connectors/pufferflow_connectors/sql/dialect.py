@@ -97,7 +97,11 @@ class Dialect:
 
     def quoted(self, name: str) -> str:
         """Return a name as it is written."""
-        inner = self._escaped(name, self.quote) if self.escaped_names else name.replace(self.quote, self.quote * 2)
+        inner = (
+            self._escaped(name, self.quote)
+            if self.escaped_names
+            else name.replace(self.quote, self.quote * 2)
+        )
         return f"{self.quote}{inner}{self.quote}"
 
     def quoted_path(self, name: str) -> str:
@@ -123,7 +127,11 @@ class Dialect:
         """Return a float as it is written: from the shortest text that is read as the same float."""
         if number in (INFINITY, -INFINITY):
             return f"CAST('{'-' if number < 0 else ''}{self.infinity}' AS {self.float_type})"
-        return f"CAST('{number!r}' AS {self.float_type})" if self.exact_floats else self._by_powers(number)
+        return (
+            f"CAST('{number!r}' AS {self.float_type})"
+            if self.exact_floats
+            else self._by_powers(number)
+        )
 
     def _by_powers(self, number: float) -> str:
         """Return a float as products and quotients of which none is rounded."""
@@ -132,7 +140,11 @@ class Dialect:
         while whole and whole % 2 == 0:
             whole, exponent = whole // 2, exponent + 1
         powers, last = divmod(abs(exponent) if whole else 0, 53)
-        factors = "".join(f" {'*' if exponent > 0 else '/'} {2**power}" for power in [*[53] * powers, last] if power)
+        factors = "".join(
+            f" {'*' if exponent > 0 else '/'} {2**power}"
+            for power in [*[53] * powers, last]
+            if power
+        )
         return f"(CAST({whole} AS {self.float_type}){factors})"
 
     def literal_of(self, value: Any, dtype: pl.DataType) -> str:
@@ -142,7 +154,11 @@ class Dialect:
             return f"CAST(NULL AS {kind})"
         match dtype:
             case pl.Float64():
-                return f"CAST({self.not_a_number} AS {kind})" if value != value else self.float_of(value)  # noqa: PLR0124 - only NaN differs from itself
+                return (
+                    f"CAST({self.not_a_number} AS {kind})"
+                    if value != value  # noqa: PLR0124 - only NaN differs from itself
+                    else self.float_of(value)
+                )
             case pl.Boolean():
                 return "TRUE" if value else "FALSE"
             case pl.String():
@@ -167,13 +183,17 @@ class Dialect:
         """Return a query whose result has some rows, which stand in it."""
         first, *others = rows.iter_rows()
         lines = [list(map(self.literal_of, first, rows.dtypes))]  # with types, which hold for all
-        lines += [[self._short(*cell) for cell in zip(row, rows.dtypes, strict=True)] for row in others]
+        lines += [
+            [self._short(*cell) for cell in zip(row, rows.dtypes, strict=True)] for row in others
+        ]
         if self.values_in_from:
             texts = ", ".join(f"({', '.join(line)})" for line in lines)
             values = f"(VALUES {texts}) AS {self.quoted('v')} ({', '.join(map(self.quoted, rows.columns))})"
             return f"SELECT * FROM {values}"  # noqa: S608 - rows of our own
         names = [f" AS {self.quoted(name)}" for name in rows.columns]
-        return " UNION ALL ".join("SELECT " + ", ".join(map("".join, zip(line, names, strict=True))) for line in lines)
+        return " UNION ALL ".join(
+            "SELECT " + ", ".join(map("".join, zip(line, names, strict=True))) for line in lines
+        )
 
     def _short(self, value: Any, dtype: pl.DataType) -> str:
         """Return a value that is as its type without a cast as with one."""

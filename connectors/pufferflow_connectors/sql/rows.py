@@ -22,7 +22,11 @@ _READ: Final[dict[pl.DataType, Callable[[str], Any]]] = {
 
 
 def frames_of(
-    query: Query, schema: pl.Schema, names: Sequence[str], parts: Iterable[Sequence[Sequence[Any]]], dialect: Dialect
+    query: Query,
+    schema: pl.Schema,
+    names: Sequence[str],
+    parts: Iterable[Sequence[Sequence[Any]]],
+    dialect: Dialect,
 ) -> Iterator[pl.DataFrame]:
     """Yield the result of a query on a table with a schema, from its names of columns and its rows; never nothing.
 
@@ -37,7 +41,9 @@ def frames_of(
     yield pl.DataFrame(schema=dict(zip(names, dtypes, strict=True)))
     for rows in filter(None, parts):
         columns = zip(names, zip(*rows, strict=True), dtypes, strict=True)
-        yield pl.DataFrame([_column(name, values, dtype, dialect) for name, values, dtype in columns])
+        yield pl.DataFrame(
+            [_column(name, values, dtype, dialect) for name, values, dtype in columns]
+        )
 
 
 def _column(name: str, values: Sequence[Any], dtype: pl.DataType, dialect: Dialect) -> pl.Series:
@@ -47,7 +53,9 @@ def _column(name: str, values: Sequence[Any], dtype: pl.DataType, dialect: Diale
     """
     if dtype in _READ:
         values = [_READ[dtype](value) if isinstance(value, str) else value for value in values]
-    if dtype in _READ or dtype.is_decimal() or dtype.is_float():  # a driver may write 0 for 0.0, before other floats
+    if (
+        dtype in _READ or dtype.is_decimal() or dtype.is_float()
+    ):  # a driver may write 0 for 0.0, before other floats
         return pl.Series(name, values, dtype=dtype)
     # of values that do not fit their column, the error says that it could not be read, and nothing else
     column = pl.Series(name, values).cast(dtype)

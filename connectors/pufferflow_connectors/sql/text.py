@@ -21,7 +21,13 @@ from pufferflow.plugins import (
     Value,
 )
 from pufferflow_connectors.sql.dialect import ColumnKind, Dialect
-from pufferflow_connectors.sql.values import is_number_text, numbering_text, steps_text, total_text, value_text
+from pufferflow_connectors.sql.values import (
+    is_number_text,
+    numbering_text,
+    steps_text,
+    total_text,
+    value_text,
+)
 
 Kinds = Mapping[str, ColumnKind]
 
@@ -53,8 +59,12 @@ def _cell_totals(query: CellTotals, table: str, kinds: Kinds, dialect: Dialect) 
         numbered.append((q("class"), _class(query.numbering, dialect)))
     middle = _select(numbered, f"({inner}) AS {q('cleaned')}")
     if places:
-        middle += " WHERE " + " AND ".join(f"{q(name)} <= {min(most, Backend.most_rows)}" for name, _, most in places)
-    totals = [total for place, own in enumerate(query.private) for total in _totals(place, own, dialect)]
+        middle += " WHERE " + " AND ".join(
+            f"{q(name)} <= {min(most, Backend.most_rows)}" for name, _, most in places
+        )
+    totals = [
+        total for place, own in enumerate(query.private) for total in _totals(place, own, dialect)
+    ]
     counted = [*((key, key) for key in keys), (q("rows"), "COUNT(*)"), *totals]
     return _select(counted, f"({middle}) AS {q('numbered')}", keys)
 
@@ -71,9 +81,13 @@ def _places(limit: UnitLimit, kinds: Kinds, dialect: Dialect) -> list[tuple[str,
         ", ".join(text for name in names for text in _in_order(name, kinds[name], dialect))
         for names in (limit.order or (limit.unit,), limit.by)
     )
-    places = [("place", f"ROW_NUMBER() OVER (PARTITION BY {', '.join(of)} ORDER BY {order})", limit.rows)]
+    places = [
+        ("place", f"ROW_NUMBER() OVER (PARTITION BY {', '.join(of)} ORDER BY {order})", limit.rows)
+    ]
     if limit.by and limit.groups is not None:
-        places.append(("group", f"DENSE_RANK() OVER (PARTITION BY {of[0]} ORDER BY {by})", limit.groups))
+        places.append(
+            ("group", f"DENSE_RANK() OVER (PARTITION BY {of[0]} ORDER BY {by})", limit.groups)
+        )
     return places
 
 
@@ -89,14 +103,26 @@ def _in_order(name: str, kind: ColumnKind, dialect: Dialect) -> Iterator[str]:
 
 def _values(query: CellTotals, kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:
     private = [(f"value{place}", one.value) for place, one in enumerate(query.private)]
-    private += [] if query.numbering is None else [(name, one.value) for name, one in _parts(query.numbering)]
-    return [(dialect.quoted(name), value_text(value, kinds[value.column], dialect)) for name, value in private]
+    private += (
+        []
+        if query.numbering is None
+        else [(name, one.value) for name, one in _parts(query.numbering)]
+    )
+    return [
+        (dialect.quoted(name), value_text(value, kinds[value.column], dialect))
+        for name, value in private
+    ]
 
 
 def _class(numbering: Numbering, dialect: Dialect) -> str:
     """Return the number of the class of a row; of a tuple of values that of all classes, the last varying fastest."""
     first, *others = (
-        (numbering_text(one, dialect.quoted(name), is_float=_is_float(one.value), dialect=dialect), one.missing + 1)
+        (
+            numbering_text(
+                one, dialect.quoted(name), is_float=_is_float(one.value), dialect=dialect
+            ),
+            one.missing + 1,
+        )
         for name, one in _parts(numbering)
     )
     return reduce(lambda whole, one: f"({whole}) * {one[1]} + {one[0]}", others, first[0])
@@ -105,7 +131,9 @@ def _class(numbering: Numbering, dialect: Dialect) -> str:
 def _parts(numbering: Numbering) -> list[tuple[str, Numbering]]:
     """Return the numberings of single values, each with the name of the column of its value."""
     single = len(numbering.parts) == 1
-    return [("value" if single else f"part{place}", one) for place, one in enumerate(numbering.parts)]
+    return [
+        ("value" if single else f"part{place}", one) for place, one in enumerate(numbering.parts)
+    ]
 
 
 def _steps(query: CellTotals, dialect: Dialect) -> list[tuple[str, str]]:
@@ -119,7 +147,9 @@ def _steps(query: CellTotals, dialect: Dialect) -> list[tuple[str, str]]:
 
 def _named_steps(place: int, private: PrivateTotals) -> Iterator[tuple[Steps, str]]:
     """Yield the totals of formulas, each with the name of the column of its steps."""
-    formulas = list(dict.fromkeys(total.formula for total in private.totals if isinstance(total, Steps)))
+    formulas = list(
+        dict.fromkeys(total.formula for total in private.totals if isinstance(total, Steps))
+    )
     for total in private.totals:
         if isinstance(total, Steps):
             yield total, f"steps{place}_{formulas.index(total.formula)}"
@@ -155,7 +185,9 @@ def _group_runs(query: GroupRuns, table: str, kinds: Kinds, dialect: Dialect) ->
     counted = _select([*((name, name) for name in names), *of_group], f"({runs}) AS {q('each')}")
     several = [(name, f"CASE WHEN {q('runs')} > 1 THEN {name} END") for name, _ in within]
     others = [name for name in (q("runs"), q("rows"), *names) if name not in dict(within)]
-    chosen = _select([*several, *((name, name) for name in others)], f"({counted}) AS {q('of_groups')}")
+    chosen = _select(
+        [*several, *((name, name) for name in others)], f"({counted}) AS {q('of_groups')}"
+    )
     all_names = [*(name for name, _ in within), *others]
     times = [*((name, name) for name in all_names), (q("times"), "COUNT(*)")]
     return _select(times, f"({chosen}) AS {q('chosen')}", all_names)
@@ -175,12 +207,19 @@ def _group_rows(query: GroupRows, table: str, kinds: Kinds, dialect: Dialect) ->
     return f"{chosen} WHERE {q('rows')} IN ({', '.join(map(str, query.sizes))})"
 
 
-def _columns(stem: str, names: Sequence[str], kinds: Kinds, dialect: Dialect) -> list[tuple[str, str]]:
+def _columns(
+    stem: str, names: Sequence[str], kinds: Kinds, dialect: Dialect
+) -> list[tuple[str, str]]:
     """Return columns by which rows are grouped, under names of ours."""
-    return [(dialect.quoted(f"{stem}{place}"), dialect.key(name, kinds[name])) for place, name in enumerate(names)]
+    return [
+        (dialect.quoted(f"{stem}{place}"), dialect.key(name, kinds[name]))
+        for place, name in enumerate(names)
+    ]
 
 
 def _select(columns: Sequence[tuple[str, str]], table: str, by: Sequence[str] = ()) -> str:
-    chosen = ", ".join(name if name == text else f"{text} AS {name}" for name, text in columns) or "1"
+    chosen = (
+        ", ".join(name if name == text else f"{text} AS {name}" for name, text in columns) or "1"
+    )
     grouped = f" GROUP BY {', '.join(by)}" if by else ""
     return f"SELECT {chosen} FROM {table}{grouped}"  # noqa: S608 - names are quoted, and nothing else is a user's

@@ -67,7 +67,9 @@ def steps_text(total: Steps, value: str, dialect: Dialect) -> str:
     """Return the steps of a formula at a float of its interval, as a float without a fraction that may be outside."""
     formula = total.formula
     if formula.flat:
-        return _chosen(formula.segments, value, lambda one: dialect.float_of(float(round(one.start))), dialect)
+        return _chosen(
+            formula.segments, value, lambda one: dialect.float_of(float(round(one.start))), dialect
+        )
     line = _chosen(formula.segments, value, lambda one: _line_text(one, value, dialect), dialect)
     if formula.square is not None:
         line = _flushed(f"({line})", _SMALL, dialect)
@@ -80,7 +82,11 @@ def total_text(total: Total, value: str, *, is_float: bool, dialect: Dialect) ->
     """Return a total of a value, or of its steps."""
     match total:
         case Present():
-            return dialect.count.format(is_number_text(value, dialect)) if is_float else f"COUNT({value})"
+            return (
+                dialect.count.format(is_number_text(value, dialect))
+                if is_float
+                else f"COUNT({value})"
+            )
         case Above(limit=limit):
             least = dialect.float_of(limit) if is_float else str(int(limit))
             end = f" AND {value} <= {dialect.float_of(INFINITY)}" if is_float else ""
@@ -99,11 +105,18 @@ def numbering_text(numbering: Numbering, value: str, *, is_float: bool, dialect:
     """Return the number of the class of a value."""
     match numbering:
         case ByLabels(groups=groups):
-            cases = (f"WHEN {_one_of(value, group, dialect)} THEN {place}" for place, group in enumerate(groups))
+            cases = (
+                f"WHEN {_one_of(value, group, dialect)} THEN {place}"
+                for place, group in enumerate(groups)
+            )
             return f"CASE {' '.join(cases)} ELSE {numbering.missing} END"
         case ByLimits(limits=limits):
             is_number = is_number_text(value, dialect) if is_float else f"{value} IS NOT NULL"
-            found = _search(value, [dialect.float_of(limit) if is_float else str(int(limit)) for limit in limits], 0)
+            found = _search(
+                value,
+                [dialect.float_of(limit) if is_float else str(int(limit)) for limit in limits],
+                0,
+            )
             return f"CASE WHEN {is_number} THEN {found} ELSE {numbering.missing} END"
         case _:
             raise TypeError(type(numbering).__name__)
@@ -164,10 +177,17 @@ def _part(total: Added, number: str, dialect: Dialect) -> str:
     return dialect.whole_of(f"{above} - {high_part} * {dialect.float_of(2.0**HALF)}")
 
 
-def _chosen(segments: Sequence[Segment], value: str, text: Callable[[Segment], str], dialect: Dialect) -> str:
+def _chosen(
+    segments: Sequence[Segment], value: str, text: Callable[[Segment], str], dialect: Dialect
+) -> str:
     *others, last = segments
-    conditions = [f"{value} {'<=' if one.reached else '<'} {dialect.float_of(one.end)}" for one in others]
-    cases = [f"WHEN {condition} THEN {text(one)}" for condition, one in zip(conditions, others, strict=True)]
+    conditions = [
+        f"{value} {'<=' if one.reached else '<'} {dialect.float_of(one.end)}" for one in others
+    ]
+    cases = [
+        f"WHEN {condition} THEN {text(one)}"
+        for condition, one in zip(conditions, others, strict=True)
+    ]
     return f"CASE {' '.join(cases)} ELSE {text(last)} END" if cases else text(last)
 
 

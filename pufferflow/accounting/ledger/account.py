@@ -32,7 +32,11 @@ from pufferflow.accounting.ledger.budget import (
 from pufferflow.accounting.ledger.events import RULES, read_text
 from pufferflow.accounting.ledger.log import Log
 from pufferflow.accounting.ledger.reader import Entry, Reader
-from pufferflow.accounting.ledger.reserve import HeldReservation, ReservationRequest, check_fingerprint
+from pufferflow.accounting.ledger.reserve import (
+    HeldReservation,
+    ReservationRequest,
+    check_fingerprint,
+)
 from pufferflow.accounting.ledger.state import AccountState
 from pufferflow.accounting.next_release import Past
 from pufferflow.accounting.reserved import ReservedProfile
@@ -84,7 +88,10 @@ def last_corrected(reader: Reader, name: str) -> Correction | None:
 
 def _corrected(reader: Reader, name: str, entries: Sequence[Entry]) -> tuple[Correction, ...]:
     account, spent = reader.account(name), reader.spent(name)
-    views = {count: account.under(spent, count) for count in {account.scenarios_known(one.place) for one in entries}}
+    views = {
+        count: account.under(spent, count)
+        for count in {account.scenarios_known(one.place) for one in entries}
+    }
     found = list[Correction]()
     for entry in entries:
         proven = views[account.scenarios_known(entry.place)].first(entry.place + 1).proven()
@@ -101,12 +108,18 @@ def _may_differ(reader: Reader, name: str) -> bool:
         return False
     spent = reader.spent(name)
     known = list({id(cost.shape): cost.shape for cost in spent.costs}.values())
-    if any(is_understated(prior, digest_of(prior), shape) for prior in spent.priors for shape in known):
+    if any(
+        is_understated(prior, digest_of(prior), shape) for prior in spent.priors for shape in known
+    ):
         return True
     if spent.limit.divergence is Divergence.LOG_RATIO:
         return False
     mixed = any(isinstance(prior, GaussianMixture | Table | Empirical) for prior in spent.priors)
-    special = bool(spent.keys_delta) or spent.reserved is not None or any(shape.exact_sums for shape in known)
+    special = (
+        bool(spent.keys_delta)
+        or spent.reserved is not None
+        or any(shape.exact_sums for shape in known)
+    )
     return special or (mixed and spent.limit.divergence is Divergence.RENYI)
 
 
@@ -129,7 +142,12 @@ class Designable(Protocol[Designed_co]):
     """A batch, as far as an account reads it to design a release."""
 
     def design(
-        self, account: "Account", guarantee: Guarantee | None = None, *, loss: Any, outputs: Sequence[float] | None
+        self,
+        account: "Account",
+        guarantee: Guarantee | None = None,
+        *,
+        loss: Any,
+        outputs: Sequence[float] | None,
     ) -> Designed_co: ...
 
 
@@ -167,7 +185,12 @@ class Account:
     """
 
     def __init__(self, log: Log, state: AccountState) -> None:
-        self._log, self._name, self._limit, self._dataset = log, state.name, state.limit, state.dataset
+        self._log, self._name, self._limit, self._dataset = (
+            log,
+            state.name,
+            state.limit,
+            state.dataset,
+        )
         self._opening = state.opening
 
     @property
@@ -248,7 +271,8 @@ class Account:
         42
         """
         return self._with_plan(
-            plan, lambda spent, cost: forecast(spent, cost, every=every, until=until, limit=self._limit)
+            plan,
+            lambda spent, cost: forecast(spent, cost, every=every, until=until, limit=self._limit),
         )
 
     def prospect(self, plan: Costly, id: str, every: object = None) -> Prospect:  # noqa: A002 - the public name
@@ -263,16 +287,24 @@ class Account:
             after = spent if release_id in account.reserved else None
             if after is None:
                 with suppress(Refused):
-                    after = reader.total(self._name, lambda spent: spent.total([spent.counted(plan)]).guarantee, cost)
-            remaining = reader.total(self._name, lambda spent: spent.remaining(spent.counted(plan)), cost)
+                    after = reader.total(
+                        self._name, lambda spent: spent.total([spent.counted(plan)]).guarantee, cost
+                    )
+            remaining = reader.total(
+                self._name, lambda spent: spent.remaining(spent.counted(plan)), cost
+            )
             schedule = None
             if every is not None:
                 with suppress(PufferflowError):
                     schedule = reader.total(
                         self._name,
-                        lambda spent: forecast(spent, spent.counted(plan), every=every, until=None, limit=self._limit),
+                        lambda spent: forecast(
+                            spent, spent.counted(plan), every=every, until=None, limit=self._limit
+                        ),
                     )
-            return Prospect(spent, after, release_id in account.reserved, committed, remaining, schedule)
+            return Prospect(
+                spent, after, release_id in account.reserved, committed, remaining, schedule
+            )
 
         return self._log.read(read)
 
@@ -303,7 +335,11 @@ class Account:
             problem = error.problem
 
         def read(reader: Reader) -> Budget:
-            account, entries, wrong = reader.account(self._name), reader.entries(self._name), problem
+            account, entries, wrong = (
+                reader.account(self._name),
+                reader.entries(self._name),
+                problem,
+            )
             try:
                 if cost is not None:
                     check_fingerprint(account, fingerprint)
@@ -313,8 +349,15 @@ class Account:
 
             def tell(spent: AccountCosts) -> Budget:
                 next_cost = cost if plan is None or cost is None else spent.counted(plan)
-                outlook = Outlook(note=wrong) if wrong else outlook_of(spent, next_cost, every, self._limit, times)
-                spending, totals = spending_of(spent), over_time(spent, entries, superseded=superseded)
+                outlook = (
+                    Outlook(note=wrong)
+                    if wrong
+                    else outlook_of(spent, next_cost, every, self._limit, times)
+                )
+                spending, totals = (
+                    spending_of(spent),
+                    over_time(spent, entries, superseded=superseded),
+                )
                 return budget_of(account, entries, spending, totals, outlook)
 
             return reader.total(self._name, tell, cost)
@@ -350,12 +393,21 @@ class Account:
         """Return in words the spending, its cause, and the joint guarantee of the releases if a prior is wrong."""
         spending = self._total(spending_of)
         spent = (
-            "an unknown amount" if spending.spent is None else f"{self._limit.measure} {at_most(spending.spent, SPENT)}"
+            "an unknown amount"
+            if spending.spent is None
+            else f"{self._limit.measure} {at_most(spending.spent, SPENT)}"
         )
-        lines = [f"Spent: {spent} of {self._limit!r}.", *filter(None, [spending.why, spending.note])]
+        lines = [
+            f"Spent: {spent} of {self._limit!r}.",
+            *filter(None, [spending.why, spending.note]),
+        ]
         if keys := self.keys_delta:
-            lines.append(f"Of delta {at_most(self._limit.delta, SPENT)}, {at_most(keys, SPENT)} is for keys from data.")
-        lines += [f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if]
+            lines.append(
+                f"Of delta {at_most(self._limit.delta, SPENT)}, {at_most(keys, SPENT)} is for keys from data."
+            )
+        lines += [
+            f"{case.wrong[:1].upper()}{case.wrong[1:]}: {case.left}." for case in spending.what_if
+        ]
         lines += self._corrected()
         return "\n".join(escape_controls(line, one_line=True) for line in lines)
 
@@ -409,7 +461,9 @@ class Account:
         release_id = read_text(id, "id", _ID)
 
         def read(reader: Reader) -> tuple[Release | None, bool]:
-            return reader.find(self._name, release_id), release_id in reader.account(self._name).reserved
+            return reader.find(self._name, release_id), release_id in reader.account(
+                self._name
+            ).reserved
 
         release, reserved = self._log.read(read)
         if release is not None:
@@ -418,7 +472,9 @@ class Account:
             f"The account {self._name!r} has no release {release_id!r}"
             + (": it is reserved, and not committed yet." if reserved else "."),
             allowed="the id of a release that was committed",
-            instead=f"plan.release(account, id={release_id!r})" if reserved else "account.history(), for the ids",
+            instead=f"plan.release(account, id={release_id!r})"
+            if reserved
+            else "account.history(), for the ids",
         )
 
     def find(self, id: str) -> Release | None:  # noqa: A002 - the public name
@@ -461,7 +517,9 @@ class Account:
 def _cost_of(plan: Costly) -> tuple[Cost, str]:
     """Return the cost of a plan, and the fingerprint of its scenario."""
     if not (hasattr(plan, "cost") and hasattr(plan, "request")):
-        raise UsageError(f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)")
+        raise UsageError(
+            f"The plan is of type {type(plan).__name__}.", allowed="a plan", instead="batch.plan(…)"
+        )
     return plan.cost, plan.request.scenario.fingerprint
 
 

@@ -34,7 +34,9 @@ from pufferflow.core.paths import scheme_of
 _ALLOWED = 'a file, a "sqlite:///…" address or a "postgresql+psycopg://…" address'
 _INSTEAD = 'pf.Ledger("ledger.db")'
 _POSTGRESQL, _SQLITE = {"postgresql", "postgresql+psycopg"}, {"sqlite", "sqlite+pysqlite"}
-_WORDS = re.compile(r"(?i)(^|\s)\w*pass\w*\s*=|^\s*(host|hostaddr|port|dbname|user|service)\s*=\s*\S*\s+\w+\s*=")
+_WORDS = re.compile(
+    r"(?i)(^|\s)\w*pass\w*\s*=|^\s*(host|hostaddr|port|dbname|user|service)\s*=\s*\S*\s+\w+\s*="
+)
 _LOGIN = re.compile(r"(?![A-Za-z]:[/\\])[^/\\:]*:([^/\\]*@|[^@]*@[^/\\]*/)")
 _HARMLESS = re.compile(r"[\w.,\-]+|\[?[0-9A-Fa-f:.%]+\]?", re.ASCII)
 
@@ -49,7 +51,9 @@ def read_address(given: Any) -> URL:
         raise UsageError(f"The address is of type {kind}.", allowed=_ALLOWED, instead=_INSTEAD)
     check_scheme(text)
     if "://" not in text:
-        if _WORDS.search(text) or _LOGIN.match(text):  # meant for a server; errors would show it as a file's name
+        if _WORDS.search(text) or _LOGIN.match(
+            text
+        ):  # meant for a server; errors would show it as a file's name
             raise UsageError(
                 "An address of a server without its scheme.",
                 allowed=_ALLOWED,
@@ -76,10 +80,16 @@ def _check_url(url: URL) -> URL:
 def _file_url(path: str) -> URL:
     if path in {"", ":memory:"} or path.startswith("file:"):
         raise UsageError(
-            "A ledger in memory forgets what was spent when the process ends.", allowed=_ALLOWED, instead=_INSTEAD
+            "A ledger in memory forgets what was spent when the process ends.",
+            allowed=_ALLOWED,
+            instead=_INSTEAD,
         )
     if "\0" in path:
-        raise UsageError("The name of the file has a character that no file has.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(
+            "The name of the file has a character that no file has.",
+            allowed=_ALLOWED,
+            instead=_INSTEAD,
+        )
     return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
 
 
@@ -117,8 +127,34 @@ def shown_address(url: URL) -> str:
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _SHARED = {
-    *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fakeowner", "fuse", "gfs2", "glusterfs", "gpfs"),
-    *("lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs"),
+    *(
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "fakeowner",
+        "fuse",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+    ),
+    *(
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "prl_fs",
+        "pvfs2",
+        "smb3",
+        "smbfs",
+        "vboxsf",
+        "virtiofs",
+    ),
     *("vmhgfs", "wekafs"),
 }
 """File systems that other machines may write to meanwhile."""
@@ -276,7 +312,9 @@ class Watch:
 
     def __init__(self, file: Path, address: str, access: Access, transaction: Transaction) -> None:
         self.access, self._address, self._transaction = access, address, transaction
-        self._beside = os.path.realpath(file)  # the other files are beside the target of symbolic links
+        self._beside = os.path.realpath(
+            file
+        )  # the other files are beside the target of symbolic links
         self._log = -1
         self._opened = self._now()
         if not self._has_open():
@@ -299,7 +337,9 @@ class Watch:
         if self._log < 0:
             return
         begins = os.pread(self._log, 4, 0)
-        if begins in _MAGIC or (not begins and (self._moved() or os.pread(self._log, 4, 0) in _MAGIC)):
+        if begins in _MAGIC or (
+            not begins and (self._moved() or os.pread(self._log, 4, 0) in _MAGIC)
+        ):
             return  # if it was empty and now is not, another connection has begun to write in between
         raise self._lost()
 
@@ -440,7 +480,9 @@ def check_elsewhere(place: Path, file: Path | None) -> None:
         return
     for ending in _ENDINGS:
         own = Path(os.path.realpath(file) + ending)
-        if Path(os.path.realpath(place)) == own or (place.exists() and own.exists() and place.samefile(own)):
+        if Path(os.path.realpath(place)) == own or (
+            place.exists() and own.exists() and place.samefile(own)
+        ):
             raise UsageError(
                 f"The place {place.name[:200]!r} belongs to the ledger itself.",
                 allowed="a place that is not the ledger's",

@@ -44,7 +44,12 @@ _UNKNOWN: Final = "no forecast: there are no two releases of one kind that show 
 _IRREGULAR: Final = "no forecast: releases of one kind follow each other, and no filter shows how far apart they lie"
 _SAME: Final = "the forecast repeats the same query: no filter separates the rows of one release from those of others"
 _LEAST: Final = 2
-_UNITS: Final = (("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000))
+_UNITS: Final = (
+    ("d", 86_400_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+)
 
 
 @final
@@ -112,14 +117,18 @@ def budget_of(
 
 def charges(entries: Sequence[Entry], totals: Mapping[int, ChargedTotal]) -> tuple[Charge, ...]:
     """Return the entries whose totals are given, by their places, as charges."""
-    chosen = ((entries[place], total) for place, total in sorted(totals.items()) if place < len(entries))
+    chosen = (
+        (entries[place], total) for place, total in sorted(totals.items()) if place < len(entries)
+    )
     return tuple(
         Charge(entry.number, entry.release_id, entry.state, entry.at, repr(entry.promise), *total)
         for entry, total in chosen
     )
 
 
-def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool = False) -> dict[int, ChargedTotal]:
+def over_time(
+    spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool = False
+) -> dict[int, ChargedTotal]:
     """Return the total after each release; for very many after some, spread over time, with the first and the last.
 
     Those of the newest releases are computed as long as that is quick, the last one always. The others are at most what
@@ -135,7 +144,9 @@ def over_time(spent: AccountCosts, entries: Sequence[Entry], *, superseded: bool
             total = spent.first(place + 1).proven()
             proven = None if total is None else ChargedTotal(total.total, total.rule)
         if proven is None:
-            charged = ChargedTotal(entries[place].at_most, entries[place].at_most_rule, at_most=True)
+            charged = ChargedTotal(
+                entries[place].at_most, entries[place].at_most_rule, at_most=True
+            )
             proven = later if superseded or later.total < charged.total else charged
         totals[place] = proven
         later = proven._replace(at_most=True)
@@ -158,7 +169,9 @@ def spending_of(spent: AccountCosts) -> Spending:
         composed = spent.total()
     except Refused as refusal:
         return Spending(None, note=refusal.problem)
-    refusal = f"the prior is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
+    refusal = (
+        f"the prior is refused by now: {spent.scenario.refusal}" if spent.scenario.refusal else ""
+    )
     return Spending(composed.total, _why(spent, composed), _if_wrong(spent), refusal)
 
 
@@ -177,7 +190,11 @@ def _why(spent: AccountCosts, total: Composed) -> str:
         return "Every release that reads the rows of a unit reveals whether they are there, so all of them add up."
     if belief is None:
         return ""
-    whose = f"The largest total is under the prior that {belief.describe()}. " if len(spent.priors) > 1 else ""
+    whose = (
+        f"The largest total is under the prior that {belief.describe()}. "
+        if len(spent.priors) > 1
+        else ""
+    )
     return whose + _because(scenario, belief, total.rule)
 
 
@@ -193,7 +210,9 @@ def _because(scenario: Scenario, belief: Prior, rule: str) -> str:
     if rule == CouplingRule.name and not isinstance(belief, ChainPrior):
         return f"All of {group} move together in one way, and every release adds how far that moves it."
     never_forgotten = (
-        rule == CouplingRule.name and measure_of_memory(belief) is not None and forgotten_after(belief) is None
+        rule == CouplingRule.name
+        and measure_of_memory(belief) is not None
+        and forgotten_after(belief) is None
     )
     if rule == CouplingRule.name and not never_forgotten:
         return (
@@ -207,20 +226,32 @@ def _remembered(scenario: Scenario, belief: Prior) -> str:
     """Say after how many steps a row is forgotten, if it ever is."""
     initial, what = isinstance(scenario.secret, Initial), "The value of a row"
     if isinstance(scenario.secret, ValueSecret):
-        what = f"The first {scenario.secret.column!r}" if initial else f"A row's {scenario.secret.column!r}"
+        what = (
+            f"The first {scenario.secret.column!r}"
+            if initial
+            else f"A row's {scenario.secret.column!r}"
+        )
     if measure_of_memory(belief) is None:
         return f"{what} is revealed about by releases about rows near it; how soon it is forgotten is not one number."
     steps = forgotten_after(belief)
     if steps is None:  # as along chains that go round, or stay
         return f"{what} is not forgotten along the way, so releases about rows however far apart add up."
-    far = counted(steps, "step") + (f" ({step_in_words(steps * scenario.step)})" if scenario.timed else "")
+    far = counted(steps, "step") + (
+        f" ({step_in_words(steps * scenario.step)})" if scenario.timed else ""
+    )
     if initial:
         return f"{what} is forgotten to 1 % after {far}: releases about rows from there on reveal hardly anything."
-    return f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
+    return (
+        f"{what} is forgotten to 1 % after {far}: releases about rows so far apart hardly add up."
+    )
 
 
 def _group(scenario: Scenario) -> str:
-    return f"the rows of one {scenario.group_in_words}" if scenario.within else "the rows of the whole frame"
+    return (
+        f"the rows of one {scenario.group_in_words}"
+        if scenario.within
+        else "the rows of the whole frame"
+    )
 
 
 def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
@@ -246,7 +277,9 @@ def _if_wrong(spent: AccountCosts) -> tuple[WhatIf, ...]:
             no_row,
         ),
         _what_if(
-            f"if {_group(scenario)} depend on each other in any way (group privacy)", group_privacy(spent), no_group
+            f"if {_group(scenario)} depend on each other in any way (group privacy)",
+            group_privacy(spent),
+            no_group,
         ),
     )
 
@@ -261,7 +294,9 @@ def _what_if(wrong: str, guarantee: Guarantee | None, unknown: str) -> WhatIf:
         parts.append(f"with delta {at_most(guarantee.delta, SPENT)}")
     if "tv" in guarantee.numbers():
         parts.append(f"and tv {at_most(guarantee.numbers()['tv'], SPENT)}")
-    return WhatIf(wrong, f"all releases together keep {' '.join(parts)}", guarantee.loss, guarantee.measure)
+    return WhatIf(
+        wrong, f"all releases together keep {' '.join(parts)}", guarantee.loss, guarantee.measure
+    )
 
 
 def read_ahead(given: object) -> int:
@@ -277,7 +312,9 @@ def read_ahead(given: object) -> int:
     )
 
 
-def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Guarantee, times: int) -> Outlook:
+def outlook_of(
+    spent: AccountCosts, cost: Cost | None, every: object, limit: Guarantee, times: int
+) -> Outlook:
     """Return the future spending of a schedule: the named one, or that of the last releases."""
     try:
         if every is None:
@@ -290,7 +327,9 @@ def outlook_of(spent: AccountCosts, cost: Cost | None, every: object, limit: Gua
         return Outlook(note=f"no forecast: {error.problem}")
 
 
-def _of_recurring_releases(spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int) -> Outlook:
+def _of_recurring_releases(
+    spent: AccountCosts, cost: Cost | None, limit: Guarantee, times: int
+) -> Outlook:
     """Return the future spending of releases of one kind at their distance so far; `note` names omissions."""
     pattern = recurring(spent, cost)
     if pattern is None:
@@ -302,9 +341,13 @@ def _of_recurring_releases(spent: AccountCosts, cost: Cost | None, limit: Guaran
     notes = [outlook.note]
     if pattern.distances is not None and pattern.every is not None:
         shortest, longest = map(in_words, pattern.distances)
-        notes.append(f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(pattern.every)}")
+        notes.append(
+            f"releases lie {shortest} to {longest} apart, and the forecast takes {in_words(pattern.every)}"
+        )
     if pattern.others:
-        notes.append("the forecast goes on with releases like the last, and releases of other kinds are not in it")
+        notes.append(
+            "the forecast goes on with releases like the last, and releases of other kinds are not in it"
+        )
     return replace(outlook, note="; ".join(filter(None, notes)))
 
 
@@ -320,7 +363,9 @@ def _of_same_rows(spent: AccountCosts, cost: Cost, times: int) -> Outlook:
     )
 
 
-def _of_schedule(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int) -> Outlook:
+def _of_schedule(
+    spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, times: int
+) -> Outlook:
     """Return the spending after each release of a schedule, as far as that is quick to compute, and without end."""
     totals, until, note, rule = list[float](), time.monotonic() + _SECONDS, "", ""
     schedule = ScheduledReleases(spent, cost, gap)
@@ -337,7 +382,9 @@ def _of_schedule(spent: AccountCosts, cost: Cost, gap: Every, limit: Guarantee, 
         endless=endless.total if math.isfinite(endless.total) else None,
         fits=None if math.isinf(endless.fits) else int(endless.fits),
         every=in_words(gap),
-        rule=endless.rule if math.isfinite(endless.total) else rule,  # an endless total that is ∞ has none
+        rule=endless.rule
+        if math.isfinite(endless.total)
+        else rule,  # an endless total that is ∞ has none
         note="; ".join(filter(None, (note, endless.note))),
     )
 

@@ -86,7 +86,10 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
     if url.drivername.startswith("sqlite"):
         file = Path(url.database or "")
         return sa.create_engine(
-            url, creator=lambda: _open_file(file, wait, access()), hide_parameters=True, poolclass=sa.NullPool
+            url,
+            creator=lambda: _open_file(file, wait, access()),
+            hide_parameters=True,
+            poolclass=sa.NullPool,
         )
     if find_spec("psycopg") is None:
         raise UsageError(
@@ -108,7 +111,9 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
 
     def make_durable(connection: Any, _: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [str(max(1, round(1000 * wait)))])
+            cursor.execute(
+                "SELECT set_config('lock_timeout', %s, false)", [str(max(1, round(1000 * wait)))]
+            )
             cursor.execute(  # what is committed has to last; stronger settings of the server stay
                 "SELECT set_config('synchronous_commit', 'on', false) "
                 "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
@@ -121,13 +126,21 @@ def engine_of(url: sa.URL, wait: float, access: Callable[[], Access]) -> sa.Engi
 
 def migrating(engine: sa.Engine) -> sa.Engine:
     """Return an engine whose statements see all earlier writes: tables may have been made by another process."""
-    return engine if engine.dialect.name == "sqlite" else engine.execution_options(isolation_level="READ COMMITTED")
+    return (
+        engine
+        if engine.dialect.name == "sqlite"
+        else engine.execution_options(isolation_level="READ COMMITTED")
+    )
 
 
 def _open_file(file: Path, wait: float, access: Access) -> sqlite3.Connection:
-    options = {Access.WRITE: "", Access.READ: "?mode=ro", Access.AT_REST: "?mode=ro&immutable=1"}[access]
+    options = {Access.WRITE: "", Access.READ: "?mode=ro", Access.AT_REST: "?mode=ro&immutable=1"}[
+        access
+    ]
     place = file.as_uri() + options if options else os.fspath(file)
-    connection = sqlite3.connect(place, timeout=wait, isolation_level=None, check_same_thread=False, uri=bool(options))
+    connection = sqlite3.connect(
+        place, timeout=wait, isolation_level=None, check_same_thread=False, uri=bool(options)
+    )
     for pragma in _PRAGMAS:
         connection.execute(pragma)
     return connection
@@ -155,15 +168,27 @@ def write_ahead(connection: sqlite3.Connection, wait: float, address: str) -> No
 
 _BUSY = "Others kept the ledger locked for too long.", "trying again; or Ledger(address, wait=120)"
 _FULL = "The disk is full.", "freeing space, and trying again"
-_READ_ONLY = "The ledger may be read but not written.", "the permissions of the file and of its folder"
+_READ_ONLY = (
+    "The ledger may be read but not written.",
+    "the permissions of the file and of its folder",
+)
 _BROKEN = "The ledger's file is damaged.", "the last copy that ledger.verify(head) accepts"
 _NO_DATABASE = "The file is no ledger: it is no SQLite database.", "another file"
 _UNREACHABLE = "The ledger cannot be opened.", "a folder that exists and may be written to"
 _DISK = "The disk failed while the ledger was read or written.", "the disk; then ledger.verify()"
 _TOO_BIG = "The release is too big to be kept.", "fewer groups in one release"
-_NO_TABLES = "The database has no ledger, or only a part of one.", "pf.Ledger(address), which makes one"
-_SERVER = "The database server cannot be reached, or closed the connection.", "the server, the address, the password"
-_FORBIDDEN = "The database server does not permit what a ledger needs.", "GRANT SELECT, INSERT, UPDATE, CREATE"
+_NO_TABLES = (
+    "The database has no ledger, or only a part of one.",
+    "pf.Ledger(address), which makes one",
+)
+_SERVER = (
+    "The database server cannot be reached, or closed the connection.",
+    "the server, the address, the password",
+)
+_FORBIDDEN = (
+    "The database server does not permit what a ledger needs.",
+    "GRANT SELECT, INSERT, UPDATE, CREATE",
+)
 _RACE = "Too many others wrote at the same time.", "trying again"
 _UNKNOWN = "The database failed.", "ledger.verify()"
 
@@ -220,7 +245,9 @@ def read_failure(error: Exception, address: str) -> tuple[LedgerError, bool]:
     else:
         words = _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2], _UNKNOWN)
     problem, instead = words
-    return LedgerError(f"{problem} ({type(original).__name__}, {address})", instead=instead), state[:2] == "40"
+    return LedgerError(f"{problem} ({type(original).__name__}, {address})", instead=instead), state[
+        :2
+    ] == "40"
 
 
 T = TypeVar("T")
@@ -235,14 +262,23 @@ class _Outdated(LedgerError):
     """A connection has other files open than those of the ledger's name."""
 
     def __init__(self) -> None:
-        super().__init__("The ledger's files were replaced again and again.", instead="ledger.verify(head)")
+        super().__init__(
+            "The ledger's files were replaced again and again.", instead="ledger.verify(head)"
+        )
 
 
 @final
 class Session:
     """One connection, the files that it has open, and the version of the tables that it has checked."""
 
-    def __init__(self, connection: sa.Connection, file: Path | None, access: Access, wait: float, address: str) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        file: Path | None,
+        access: Access,
+        wait: float,
+        address: str,
+    ) -> None:
         self.connection, self.transaction = connection, Transaction(connection)
         self._begin, self._wait, self._schema = beginnings(connection.engine), wait, -1
         self._file, self._address = file, address
@@ -350,8 +386,12 @@ class Database:
 
     def read(self, work: Work[T]) -> T:
         """Run work on one snapshot of the database."""
-        waits = self.file is None or self._session is None  # an open file is read beside those who write
-        return self._guarded(lambda: self._transact(lambda session: session.read(work)), waits=waits)
+        waits = (
+            self.file is None or self._session is None
+        )  # an open file is read beside those who write
+        return self._guarded(
+            lambda: self._transact(lambda session: session.read(work)), waits=waits
+        )
 
     def write(self, work: Work[T]) -> T:
         """Run work and return its result once it is durable; no other process writes meanwhile."""
@@ -424,7 +464,9 @@ class Database:
         any point leaves a connection that is not idle, which is closed before the next.
         """
         identity = self._identify()
-        if not self._idle or identity != self._identity:  # what was written to a file that is gone would be lost
+        if (
+            not self._idle or identity != self._identity
+        ):  # what was written to a file that is gone would be lost
             self._drop()
             identity = self._identify()
         self._identity = identity
@@ -432,7 +474,9 @@ class Database:
         try:
             try:
                 result = work(self._open_session())
-            except _Outdated:  # nothing has begun; what another connection reads has to follow from what is known
+            except (
+                _Outdated
+            ):  # nothing has begun; what another connection reads has to follow from what is known
                 self._drop()
                 self._identity, self._idle = self._identify(), False
                 result = work(self._open_session())
@@ -455,7 +499,8 @@ class Database:
         identity = None if self.file is None else database_file(self.file)
         if identity is None and self._identity is not None:
             raise LedgerError(
-                f"The ledger's file is gone ({self.address}).", instead="bringing it back, and opening it again"
+                f"The ledger's file is gone ({self.address}).",
+                instead="bringing it back, and opening it again",
             )
         return identity
 

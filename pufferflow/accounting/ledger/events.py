@@ -63,7 +63,12 @@ def misfit(number: int, problem: str) -> LedgerError:
 
 @final
 class StoredCost(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename=COST_NAMES
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+    rename=COST_NAMES,
 ):
     """A cost in an event: its shape is named by the digest, and stored once for all events."""
 
@@ -77,9 +82,13 @@ class StoredCost(
     @classmethod
     def of(cls, cost: Cost) -> "StoredCost":
         """Return a cost without its shape; a cost with further parts is refused, as later totals would be too small."""
-        stored = cls(cost.shape.digest, cost.offset, cost.steps_seen, cost.start, cost.regions, cost.clock)
+        stored = cls(
+            cost.shape.digest, cost.offset, cost.steps_seen, cost.start, cost.regions, cost.clock
+        )
         if stored.with_shape(cost.shape) != cost:
-            raise InternalError("A cost has more to it than a ledger keeps.", instead="reporting it")
+            raise InternalError(
+                "A cost has more to it than a ledger keeps.", instead="reporting it"
+            )
         return stored
 
     def with_shape(self, shape: Shape) -> Cost:
@@ -215,7 +224,8 @@ def encode(event: Event) -> bytes:
     body = canonical(event)
     if _decoder.decode(body) != event:
         raise InternalError(
-            f"An event of kind {type(event).__name__} does not read back as it was written.", instead="reporting it"
+            f"An event of kind {type(event).__name__} does not read back as it was written.",
+            instead="reporting it",
         )
     return body
 

@@ -107,7 +107,11 @@ class AccountRequest:
             return
         self.scenario.check_sound()
         dataset = self.name if self.dataset is None else self.dataset
-        others = [account.name for account in appender.state.accounts.values() if account.dataset == dataset]
+        others = [
+            account.name
+            for account in appender.state.accounts.values()
+            if account.dataset == dataset
+        ]
         if others and not self.separate:
             raise UsageError(
                 f"The data set {dataset!r} has the account {others[0]!r}; two would forget what the other spends.",
@@ -149,7 +153,9 @@ class Ledger:
 
     def __init__(self, address: str | PathLike[str], *, wait: float = 30.0) -> None:
         allowed, instead = "a number of seconds, 0 or more", "wait=30"
-        seconds = finite_number(wait, "wait", allowed=allowed, instead=instead, fits=lambda wait: 0 <= wait <= 1e6)
+        seconds = finite_number(
+            wait, "wait", allowed=allowed, instead=instead, fits=lambda wait: 0 <= wait <= 1e6
+        )
         self._log = Log(Database(read_address(address), seconds))
 
     @suggests_arguments
@@ -179,12 +185,16 @@ class Ledger:
         `pf.Tv`), else nothing. It is fixed here, since answers must not decide whether keys or sums take it.
         """
         scenario, name = _read_scenario(scenario), read_text(name, "name", _NAME)
-        limit = instance(limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Pure(3.0)")
+        limit = instance(
+            limit, Guarantee, "The limit", allowed="a guarantee", instead="limit=pf.Pure(3.0)"
+        )
         AccountCosts([scenario], limit)  # refuses guarantees that have no single epsilon
         request = AccountRequest(
             *(name, scenario, limit),
             None if dataset is None else read_text(dataset, "dataset", 'dataset="power"'),
-            instance(separate, bool, "separate", allowed="True or False", instead="separate=True"),  # "no" is no False
+            instance(
+                separate, bool, "separate", allowed="True or False", instead="separate=True"
+            ),  # "no" is no False
             None if reserve is None else read_reserved(reserve, scenario, limit).within_limit(),
             None if keys_delta is None else read_keys_delta(keys_delta, scenario, limit),
         )
@@ -209,7 +219,9 @@ class Ledger:
         return self._log.read(lambda reader: tuple(reader.state.accounts))
 
     @suggests_arguments
-    def replace_prior(self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False) -> Account:
+    def replace_prior(
+        self, name: str, scenario: Scenario, *, regardless_of_answers: bool = False
+    ) -> Account:
         """Continue an account with a better prior: past costs stay charged, and all priors so far must remain.
 
         Plans must be of the new scenario from now on, which may differ in nothing but its prior. Refused if no rule
@@ -233,7 +245,9 @@ class Ledger:
             account = appender.account(name)
             if account.fingerprint == scenario.fingerprint:
                 return
-            wrong = [part for part in differences(account.scenarios[-1], scenario) if part != "prior"]
+            wrong = [
+                part for part in differences(account.scenarios[-1], scenario) if part != "prior"
+            ]
             if wrong:
                 raise UsageError(
                     f"The new scenario has another {', '.join(wrong)}.",
@@ -338,7 +352,9 @@ class Ledger:
         """
         target = Log(Database(read_address(address), self._log.database.wait))
         try:
-            return self._log.snapshot(lambda source: target.write(lambda appender: copy(source, appender)))
+            return self._log.snapshot(
+                lambda source: target.write(lambda appender: copy(source, appender))
+            )
         finally:
             target.close()
 
@@ -358,12 +374,17 @@ class Ledger:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise not_sent("A ledger", "pf.Ledger(address) in each process; ledger.copy_to(…) copies what is in it")
+        raise not_sent(
+            "A ledger", "pf.Ledger(address) in each process; ledger.copy_to(…) copies what is in it"
+        )
 
     def __repr__(self) -> str:
         return f"<Ledger {self.address}>" if hasattr(self, "_log") else "<Ledger, not opened>"
@@ -384,7 +405,9 @@ def facts_of(ledger: Ledger) -> LedgerFacts:
     except LedgerError as fault:
         return _facts_of_damaged(ledger, fault.problem)
     accounts = tuple(ledger.account(name).budget() for name in ledger.accounts())
-    return LedgerFacts(ledger.address, verified.head, verified.entries, sound=True, accounts=accounts)
+    return LedgerFacts(
+        ledger.address, verified.head, verified.entries, sound=True, accounts=accounts
+    )
 
 
 def _facts_of_damaged(ledger: Ledger, fault: str) -> LedgerFacts:
@@ -396,4 +419,6 @@ def _facts_of_damaged(ledger: Ledger, fault: str) -> LedgerFacts:
     except LedgerError as another:
         fault = fault if another.problem == fault else f"{fault} {another.problem}"
     number = int(head.partition(":")[0] or 0)
-    return LedgerFacts(ledger.address, head, number, sound=False, accounts=tuple(budgets), fault=fault)
+    return LedgerFacts(
+        ledger.address, head, number, sound=False, accounts=tuple(budgets), fault=fault
+    )

@@ -46,7 +46,9 @@ class Appender(Reader):
         """Append an event and return the new head."""
         body = encode(event)
         self.head = self.head.after(body)
-        self.transaction.run(ADD_EVENT, number=event.number, body=body.decode(), hash=self.head.hash)
+        self.transaction.run(
+            ADD_EVENT, number=event.number, body=body.decode(), hash=self.head.hash
+        )
         self.written.append(event)
         return self.head
 
@@ -149,7 +151,9 @@ class Log:
 
     def _check_open(self) -> None:
         if not self._open:
-            raise UsageError("The ledger is closed.", allowed="an open ledger", instead="pf.Ledger(address)")
+            raise UsageError(
+                "The ledger is closed.", allowed="an open ledger", instead="pf.Ledger(address)"
+            )
 
     def _check_not_inside(self) -> None:
         """Refuse a thread that is inside of a transaction already: a signal came, and its handler uses the ledger."""

@@ -13,9 +13,27 @@ from typing import TypeGuard, TypeVar, final
 import msgspec
 
 from pufferflow.accounting.account_costs import AccountCosts
-from pufferflow.accounting.ledger.events import Committed, Event, Head, Reserved, decode, decode_all, misfit, read_head
+from pufferflow.accounting.ledger.events import (
+    Committed,
+    Event,
+    Head,
+    Reserved,
+    decode,
+    decode_all,
+    misfit,
+    read_head,
+)
 from pufferflow.accounting.ledger.state import AccountState, LedgerState
-from pufferflow.accounting.ledger.tables import ADD_PAYLOAD, ADD_SHAPE, EVENT, HASH, PAYLOAD, RANGE, SHAPE, Transaction
+from pufferflow.accounting.ledger.tables import (
+    ADD_PAYLOAD,
+    ADD_SHAPE,
+    EVENT,
+    HASH,
+    PAYLOAD,
+    RANGE,
+    SHAPE,
+    Transaction,
+)
 from pufferflow.accounting.next_release import Past
 from pufferflow.core.errors import InternalError, LedgerError, Refused, SourceError, UsageError
 from pufferflow.models.scenario import Scenario
@@ -66,7 +84,11 @@ class Entry:
     @cached_property
     def _least(self) -> tuple[float, str]:
         composed = None if self.so_far is None else self.so_far.first(self.place + 1).proven()
-        return (self.at_most, self.at_most_rule) if composed is None else (composed.total, composed.rule)
+        return (
+            (self.at_most, self.at_most_rule)
+            if composed is None
+            else (composed.total, composed.rule)
+        )
 
 
 class Reader:
@@ -123,7 +145,9 @@ class Reader:
             shapes[digest] = self.shape(digest)
         costs = [cost.with_shape(shapes[cost.shape]) for cost in stored]
         numbers = list(account.reserved.values())[first:]
-        return [*map(partial(self._answered, account), costs, numbers)] if account.designed else costs
+        return (
+            [*map(partial(self._answered, account), costs, numbers)] if account.designed else costs
+        )
 
     def _answered(self, account: AccountState, cost: Cost, number: int) -> Cost:
         """Return a cost with its published outputs in place of exact sums, if they are known."""
@@ -133,7 +157,9 @@ class Reader:
         answered = decode_release(body, self.event(number)[1]).certificate.answered
         sums = cost.shape.exact_sums
         if sums is not None and (answered is None or len(answered.outputs) != len(sums.sums)):
-            raise misfit(number, "the release that is kept for it does not say what its channel published")
+            raise misfit(
+                number, "the release that is kept for it does not say what its channel published"
+            )
         return msgspec.structs.replace(cost, answered=answered)
 
     def past(self, name: str) -> Past:
@@ -142,9 +168,17 @@ class Reader:
         account.designed, account.spent = True, None
         costs = self._costs(account)
         account.designed = any(cost.shape.exact_sums is not None for cost in costs)
-        unfinished = [release for release, number in account.reserved.items() if number not in account.committed]
+        unfinished = [
+            release
+            for release, number in account.reserved.items()
+            if number not in account.committed
+        ]
         return Past(
-            account.scenarios, account.limit, tuple(costs), tuple(unfinished), account.opening.reserved is not None
+            account.scenarios,
+            account.limit,
+            tuple(costs),
+            tuple(unfinished),
+            account.opening.reserved is not None,
         )
 
     def shape(self, digest: str) -> Shape:
@@ -210,7 +244,9 @@ class Reader:
     def newest(self, name: str, wanted: Callable[[str], bool]) -> Release | None:
         """Return the newest committed release whose id is wanted."""
         account = self.account(name)
-        committed = (one for one, number in reversed(account.reserved.items()) if number in account.committed)
+        committed = (
+            one for one, number in reversed(account.reserved.items()) if number in account.committed
+        )
         release = next(filter(wanted, committed), None)
         return None if release is None else self.find(name, release)
 
@@ -252,7 +288,9 @@ def keep_shape(transaction: Transaction, shape: Shape) -> None:
     if transaction.value(SHAPE, digest=shape.digest) is not None:
         return
     if decode_shape(shape.digest, body.decode()) != shape:
-        raise InternalError("The shape of a cost does not read back as it was written.", instead="reporting it")
+        raise InternalError(
+            "The shape of a cost does not read back as it was written.", instead="reporting it"
+        )
     transaction.run(ADD_SHAPE, digest=shape.digest, body=body.decode())
 
 
@@ -277,7 +315,9 @@ def decode_release(body: bytes, entry: Head) -> Release:
     with suppress(UsageError, SourceError):
         release = Release.from_bytes(body)
     if release is None:
-        raise LedgerError("A stored release cannot be read.", instead="the pufferflow that wrote it")
+        raise LedgerError(
+            "A stored release cannot be read.", instead="the pufferflow that wrote it"
+        )
     if release.certificate.entry != str(entry):
         raise misfit(entry.number, "the release that is kept for it names another entry")
     return release

@@ -14,7 +14,13 @@ from msgspec import structs
 from pufferflow.accounting.account_costs import AccountCosts, Composed
 from pufferflow.accounting.ledger.events import Committed, Head, Reserved, StoredCost, misfit
 from pufferflow.accounting.ledger.log import Appender, Log
-from pufferflow.accounting.ledger.reader import Reader, decode_release, digest_of_bytes, keep_payload, keep_shape
+from pufferflow.accounting.ledger.reader import (
+    Reader,
+    decode_release,
+    digest_of_bytes,
+    keep_payload,
+    keep_shape,
+)
 from pufferflow.accounting.ledger.state import AccountState
 from pufferflow.accounting.reserved import KeyDeltaPassed, TotalVariationPassed
 from pufferflow.core.errors import InternalError, LimitReached, Refused, UsageError
@@ -42,7 +48,9 @@ class HeldReservation:
 
     def certified(self, certificate: Certificate) -> Certificate:
         """Return a certificate that names the entry, with the notes of the account."""
-        return structs.replace(certificate, entry=self.entry, notes=(*certificate.notes, *self.notes))
+        return structs.replace(
+            certificate, entry=self.entry, notes=(*certificate.notes, *self.notes)
+        )
 
     def commit(self, release: Release) -> Release:
         """Store a release, durably; return the one that is stored, which is another if another process was first."""
@@ -63,7 +71,9 @@ class HeldReservation:
         if first is None:
             digest = digest_of_bytes(body)
             keep_payload(appender.transaction, digest, body)
-            appender.append(Committed(appender.next, self.account, appender.now, self.head.number, digest))
+            appender.append(
+                Committed(appender.next, self.account, appender.now, self.head.number, digest)
+            )
         return first
 
 
@@ -109,7 +119,9 @@ class ReservationRequest:
 
         return reader.total(self.account, total, self.cost)
 
-    def _reserve(self, appender: Appender) -> tuple[tuple[Head, Cost, bytes | None], tuple[str, ...]] | Composed:
+    def _reserve(
+        self, appender: Appender
+    ) -> tuple[tuple[Head, Cost, bytes | None], tuple[str, ...]] | Composed:
         """Return the reservation's entry, cost and stored release, and notes on it; or a total above the limit."""
         account = appender.account(self.account)
         if self.release in account.reserved:
@@ -119,7 +131,9 @@ class ReservationRequest:
         try:
             total = self._total(appender, allowed)
         except (KeyDeltaPassed, TotalVariationPassed) as refusal:
-            raise LimitReached(refusal.problem, allowed=refusal.allowed, instead=refusal.instead) from refusal
+            raise LimitReached(
+                refusal.problem, allowed=refusal.allowed, instead=refusal.instead
+            ) from refusal
         if not total.total <= allowed:
             return total
         if self.cost.shape.digest not in appender.state.shapes:
@@ -142,7 +156,9 @@ class ReservationRequest:
         )
         return (appender.append(event), self.cost, None), account.notes
 
-    def _reserved_before(self, account: AccountState, reader: Reader) -> tuple[Head, Cost, bytes | None]:
+    def _reserved_before(
+        self, account: AccountState, reader: Reader
+    ) -> tuple[Head, Cost, bytes | None]:
         number = account.reserved[self.release]
         event, head = reader.event(number)
         if not isinstance(event, Reserved):
@@ -166,12 +182,16 @@ class ReservationRequest:
         if stored is not None:
             return stored.certificate.asks_as(self.certificate)
         queries = tuple(query.query for query in self.certificate.queries)
-        return agree((event.promise, event.asked, cost), (self.certificate.promise, queries, self.cost))
+        return agree(
+            (event.promise, event.asked, cost), (self.certificate.promise, queries, self.cost)
+        )
 
     def _refusal(self, reader: Reader, total: Composed) -> LimitReached:
         limit = reader.account(self.account).limit
         before = reader.total(self.account, lambda spent: spent.total().total)
-        left = reader.total(self.account, lambda spent: spent.remaining(spent.counted(self.decision)), self.cost)
+        left = reader.total(
+            self.account, lambda spent: spent.remaining(spent.counted(self.decision)), self.cost
+        )
         same = "one with per_group=False, " if self.certificate.quieter else ""
         return LimitReached(
             f"The release would bring the account {self.account!r} to {limit.measure} "

@@ -171,8 +171,14 @@ class AccountState:
         for cost in costs:
             if self._meters and spent.meter is None and not cost.selects_nothing:
                 place = len(spent)
-                recorded = next((meter for first, meter in reversed(self._meters) if first <= place), None)
-                then = self._of(self.scenarios[: self.scenarios_known(place)]) if recorded == "renyi" else spent
+                recorded = next(
+                    (meter for first, meter in reversed(self._meters) if first <= place), None
+                )
+                then = (
+                    self._of(self.scenarios[: self.scenarios_known(place)])
+                    if recorded == "renyi"
+                    else spent
+                )
                 spent.meter = then.method_meant(recorded, cost)
             spent.add(cost)
 
@@ -203,7 +209,9 @@ class LedgerState:
             )
         return self.accounts[name]
 
-    def catch_up(self, transaction: Transaction, visit: Callable[[int, bytes], None] | None = None) -> None:
+    def catch_up(
+        self, transaction: Transaction, visit: Callable[[int, bytes], None] | None = None
+    ) -> None:
         """Read the events that were appended since; `visit` is called with the number and the text of each."""
         known = self.head
         rows = transaction.run(NEWS, known=known.number or LEAST)  # numbers below 1 do not fit
@@ -238,7 +246,9 @@ class LedgerState:
         head, bodies = _check_chain(self.head, rows)
         events = summarize(bodies)
         if events is None:
-            wrong = next((place for place, body in enumerate(bodies) if summarize([body]) is None), 0)
+            wrong = next(
+                (place for place, body in enumerate(bodies) if summarize([body]) is None), 0
+            )
             raise misfit(first + wrong, "it is no event")
         for number, (event, body) in enumerate(zip(events, bodies, strict=True), first):
             if event.number != number:
@@ -255,12 +265,17 @@ def _check_chain(head: Head, rows: Sequence[Any]) -> tuple[Head, list[bytes]]:
     for number, text, digest in rows:
         expected += 1
         if number != expected or not isinstance(number, int):
-            raise misfit(expected, "it is missing" + (f"; the next is {number}" if isinstance(number, int) else ""))
+            raise misfit(
+                expected,
+                "it is missing" + (f"; the next is {number}" if isinstance(number, int) else ""),
+            )
         if not isinstance(text, str):
             raise misfit(expected, "it is no text")
         body = text.encode()
         before = chain_hash(before, body)
         if digest != before:
-            raise misfit(number, "its hash does not follow; it, or one before it, was changed or moved")
+            raise misfit(
+                number, "its hash does not follow; it, or one before it, was changed or moved"
+            )
         bodies.append(body)
     return Head(expected, before), bodies

@@ -23,7 +23,12 @@ metadata = sa.MetaData()
 events: Final = sa.Table(
     "pufferflow_events",
     metadata,
-    sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    sa.Column(
+        "number",
+        sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+        primary_key=True,
+        autoincrement=False,
+    ),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
@@ -72,7 +77,9 @@ RANGE: Final = (
     .where(events.c.number.between(sa.bindparam("first"), sa.bindparam("last")))
     .order_by(events.c.number)
 )
-EVENT: Final = sa.select(events.c.body, events.c.hash).where(events.c.number == sa.bindparam("number"))
+EVENT: Final = sa.select(events.c.body, events.c.hash).where(
+    events.c.number == sa.bindparam("number")
+)
 HASH: Final = sa.select(events.c.hash).where(events.c.number == sa.bindparam("number"))
 SHAPE: Final = sa.select(shapes.c.body).where(shapes.c.digest == sa.bindparam("digest"))
 PAYLOAD: Final = sa.select(payloads.c.body).where(payloads.c.digest == sa.bindparam("digest"))
@@ -136,12 +143,18 @@ def steps_taken(connection: sa.Connection, pages: int = 0) -> int:
     """
     inspector = sa.inspect(connection)
     if inspector.has_table(migrations.name):
-        numbers = list(connection.execute(sa.select(migrations.c.number).order_by(migrations.c.number)).scalars())
+        numbers = list(
+            connection.execute(
+                sa.select(migrations.c.number).order_by(migrations.c.number)
+            ).scalars()
+        )
         return _check_numbers(numbers)
     others = inspector.get_table_names()
     if any(name.startswith("pufferflow_") for name in others):
         raise LedgerError(
-            "The database has only a part of a ledger.", allowed="a whole ledger", instead="the last good copy"
+            "The database has only a part of a ledger.",
+            allowed="a whole ledger",
+            instead="the last good copy",
         )
     if connection.dialect.name != "sqlite":
         return 0
@@ -170,7 +183,9 @@ def _check_numbers(numbers: list[object]) -> int:
         )
     if numbers != list(range(1, len(numbers) + 1)) or not numbers:
         raise LedgerError(
-            "The ledger does not know all steps that made its tables.", allowed="a whole ledger", instead="a good copy"
+            "The ledger does not know all steps that made its tables.",
+            allowed="a whole ledger",
+            instead="a good copy",
         )
     return len(numbers)
 
@@ -223,9 +238,14 @@ def check_objects(transaction: Transaction) -> None:
     A trigger or a rule would change what is appended, a view would show something else, a clause ON CONFLICT would
     leave rows out, and a table that is not logged loses its rows when the server falls.
     """
-    known = {table.name: _expected(table, transaction.database) for table in (*metadata.sorted_tables, migrations)}
+    known = {
+        table.name: _expected(table, transaction.database)
+        for table in (*metadata.sorted_tables, migrations)
+    }
     query = _OBJECTS[transaction.database]
-    rows = transaction.execute(query.format(names=", ".join(f"to_regclass('{name}')" for name in known))).fetchall()
+    rows = transaction.execute(
+        query.format(names=", ".join(f"to_regclass('{name}')" for name in known))
+    ).fetchall()
     for kind, name, words in rows:
         if known.get(name) != (kind, _WORD.findall(str(words).lower())):
             raise LedgerError(
@@ -244,5 +264,7 @@ def check_objects(transaction: Transaction) -> None:
 
 def _expected(table: sa.Table, database: str) -> tuple[str, list[str]]:
     """Return the kind of object, and the words of SQLite's statement that made it."""
-    text = str(CreateTable(table).compile(dialect=_DIALECTS[database])) if database == "sqlite" else ""
+    text = (
+        str(CreateTable(table).compile(dialect=_DIALECTS[database])) if database == "sqlite" else ""
+    )
     return "table", _WORD.findall(text.lower())

@@ -85,7 +85,9 @@ def compare(reader: Reader, copy: Copy, account: str | None) -> Published:
     if copy.certificate is None:
         return replace(found, differs=("it has no certificate",))
     if not copy.entry:
-        return replace(found, differs=("its certificate cannot be read, or names no entry of a ledger",))
+        return replace(
+            found, differs=("its certificate cannot be read, or names no entry of a ledger",)
+        )
     if not reader.has(copy.entry):
         return replace(found, differs=("the ledger has no such entry",))
     event, head = reader.event(int(copy.entry.partition(":")[0]))
@@ -95,7 +97,9 @@ def compare(reader: Reader, copy: Copy, account: str | None) -> Published:
     if account is not None and account != event.account:
         wrong.append(f"the entry is of the account {event.account!r}")
     if copy.release_id not in {None, event.release}:
-        wrong.append(f"it is the release {escape_controls(event.release)!r}, under the id of another")
+        wrong.append(
+            f"it is the release {escape_controls(event.release)!r}, under the id of another"
+        )
     body = reader.payload(reader.account(event.account), head.number)
     if body is None:
         wrong.append("nothing was committed for the entry")
@@ -109,7 +113,9 @@ def check_places(releases: Sequence[Published]) -> tuple[Published, ...]:
     counts = Counter(release.entry for release in releases if release.entry)
     names = {release.label for release in releases}
     return tuple(
-        replace(release, differs=(*release.differs, *_misplaced(release, names, counts[release.entry])))
+        replace(
+            release, differs=(*release.differs, *_misplaced(release, names, counts[release.entry]))
+        )
         for release in releases
     )
 
@@ -118,7 +124,9 @@ def _misplaced(release: Published, names: set[str], places: int) -> Iterator[str
     if places > 1:
         yield "its entry is in more than one place"
     label = release.label
-    own = max((name for name in names if release.release_id.endswith(f"-{name}")), key=len, default=label)
+    own = max(
+        (name for name in names if release.release_id.endswith(f"-{name}")), key=len, default=label
+    )
     if own != label:
         yield f"it is the release {escape_controls(release.release_id)!r}, and lies in the place of another"
 
@@ -147,22 +155,31 @@ def read_kept_head(given: object) -> Head | None:
         return None
     head = read_head(given) if isinstance(given, str) else None
     if head is None:
-        raise UsageError("The head cannot be read.", allowed='a text "number:hash"', instead="ledger.head()")
+        raise UsageError(
+            "The head cannot be read.", allowed='a text "number:hash"', instead="ledger.head()"
+        )
     return head
 
 
 def verify(transaction: Transaction, trusted: Head | None = None) -> Verified:
     """Check a whole ledger, and that it has the given head; name the first entry that does not fit."""
-    damaged = transaction.database == "sqlite" and transaction.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+    damaged = transaction.database == "sqlite" and transaction.execute(
+        "PRAGMA quick_check(1)"
+    ).fetchone() != ("ok",)
     if damaged:
-        raise LedgerError("The ledger's file is damaged.", instead="the last copy that ledger.verify(head) accepts")
+        raise LedgerError(
+            "The ledger's file is damaged.",
+            instead="the last copy that ledger.verify(head) accepts",
+        )
     named, state = _NamedBlobs(), LedgerState()
     state.catch_up(transaction, named.visit)
     for account in state.accounts.values():
         _ = account.scenarios  # each must be readable
     named.check(transaction)
     if trusted is not None:
-        digest = EMPTY.hash if trusted.number == 0 else transaction.value(HASH, number=trusted.number)
+        digest = (
+            EMPTY.hash if trusted.number == 0 else transaction.value(HASH, number=trusted.number)
+        )
         if digest != trusted.hash:
             raise LedgerError(
                 f"The head that was kept is not in the ledger, which has {state.head.number} entries: "
@@ -230,13 +247,17 @@ def _take(named: dict[str, int], digest: object, what: str) -> int:
 def copy(source: Transaction, appender: Appender) -> Verified:
     """Copy all that a ledger holds into an empty one, and verify it before it is durable."""
     target = appender.transaction
-    if appender.head != EMPTY or any(target.run(blobs).fetchone() is not None for blobs in (SHAPES, PAYLOADS)):
+    if appender.head != EMPTY or any(
+        target.run(blobs).fetchone() is not None for blobs in (SHAPES, PAYLOADS)
+    ):
         raise UsageError(
             f"The target has {appender.head.number} entries already.",
             allowed="a new ledger",
             instead="a file that does not exist yet, or an empty database",
         )
-    tables: tuple[tuple[sa.ClauseElement, dict[str, int], sa.ClauseElement, tuple[str, ...]], ...] = (
+    tables: tuple[
+        tuple[sa.ClauseElement, dict[str, int], sa.ClauseElement, tuple[str, ...]], ...
+    ] = (
         (NEWS, {"known": LEAST}, ADD_EVENT, ("number", "body", "hash")),
         (SHAPES, {}, ADD_SHAPE, ("digest", "body")),
         (PAYLOADS, {}, ADD_PAYLOAD, ("digest", "body")),
@@ -261,7 +282,9 @@ def export(transaction: Transaction, place: Path) -> None:
     def lines() -> Iterator[bytes]:
         rows = transaction.run(NEWS, known=0)
         while batch := rows.fetchmany(_EXPORTED):
-            yield from (f'{{"event":{body},"hash":"{digest}"}}\n'.encode() for _, body, digest in batch)
+            yield from (
+                f'{{"event":{body},"hash":"{digest}"}}\n'.encode() for _, body, digest in batch
+            )
 
     problem = ""
     try:

@@ -56,7 +56,11 @@ class SingleRule(CompositionRule):
         if len(releases.costs) != 1:
             return math.inf
         shape = releases.costs[0].shape
-        known = releases.digest in shape.priors and isinstance(shape.promise, Pure) and not releases.beyond_promises
+        known = (
+            releases.digest in shape.priors
+            and isinstance(shape.promise, Pure)
+            and not releases.beyond_promises
+        )
         return shape.promise.approx_epsilon(0.0) if known else math.inf
 
 
@@ -76,13 +80,19 @@ class CouplingRule(CompositionRule):
     adds_up = True
 
     def pure(self, releases: UnitReleases) -> float:
-        return self._added(releases, lambda shape, moved: shape.noise.pure_within(moved, shape.dimension))
+        return self._added(
+            releases, lambda shape, moved: shape.noise.pure_within(moved, shape.dimension)
+        )
 
     def renyi(self, releases: UnitReleases, alpha: float) -> float:
-        return self._added(releases, lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension))
+        return self._added(
+            releases, lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension)
+        )
 
     def zcdp(self, releases: UnitReleases) -> float:
-        return self._added(releases, lambda shape, moved: shape.noise.zcdp_within(moved, shape.dimension))
+        return self._added(
+            releases, lambda shape, moved: shape.noise.zcdp_within(moved, shape.dimension)
+        )
 
     def gaussian(self, releases: UnitReleases) -> float:
         if not all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes):
@@ -92,7 +102,10 @@ class CouplingRule(CompositionRule):
     def movement(self, releases: UnitReleases, shape: Shape) -> float:
         """Return how far a release moves along the coupling, in the norm of its noise; ∞ if that is unknown."""
         unseen = unseen_rows_move_farther(releases)
-        known = [None if unseen else coupled_movement(releases.prior, releases.digest, shape), shape.group_movement]
+        known = [
+            None if unseen else coupled_movement(releases.prior, releases.digest, shape),
+            shape.group_movement,
+        ]
         known += [shape.row_movement] if releases.prior.independent_rows else []
         return min((length for length in known if length is not None), default=math.inf)
 
@@ -104,7 +117,9 @@ class CouplingRule(CompositionRule):
         sums = list[float]()
         for some in _about_one_place(releases):
             moves = [self.movement(some, shape) for shape in some.shapes]
-            sums.append(math.inf if math.inf in moves else added(map(loss, some.shapes, moves), some.times))
+            sums.append(
+                math.inf if math.inf in moves else added(map(loss, some.shapes, moves), some.times)
+            )
         return max(sums)
 
 
@@ -142,11 +157,16 @@ def any_two_values(shape: Shape) -> float:
 
 def _about_one_place(releases: UnitReleases) -> list[UnitReleases]:
     """Return the releases that rows at one place may be in, for all places, if rows of a unit are chosen once."""
-    scenario, convex = releases.scenario, all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes)
+    scenario, convex = (
+        releases.scenario,
+        all(isinstance(shape.noise, Laplace | Gaussian) for shape in releases.shapes),
+    )
     secret = scenario.secret
     if not (isinstance(secret, Presence) and secret.once and convex and len(releases.costs) > 1):
         return [releases]
-    if secret.groups is not None:  # a release about few groups may have all rows that a unit has in these
+    if (
+        secret.groups is not None
+    ):  # a release about few groups may have all rows that a unit has in these
         return [releases]
     places = overlapping([cost.regions for cost in releases.costs], scenario.public)
     return [replace(releases, costs=[releases.costs[at] for at in some]) for some in places]
@@ -170,7 +190,11 @@ def unseen_rows_move_farther(releases: UnitReleases) -> bool:
     limits, their widths, under which a row between two others may move them farther.
     """
     prior, secret = releases.prior, releases.scenario.secret
-    falls_off = isinstance(prior, GaussianPrior) and prior.covariance.falls_off and not isinstance(secret, Derived)
+    falls_off = (
+        isinstance(prior, GaussianPrior)
+        and prior.covariance.falls_off
+        and not isinstance(secret, Derived)
+    )
     alike = isinstance(secret, Initial) or not isinstance(prior, GaussianPrior) or falls_off
     return releases.beyond_promises or (releases.wider and not alike)
 
@@ -210,7 +234,9 @@ class TranslationRule(CompositionRule):
         if releases.movements is None:
             movements = Movements(releases.scenario, releases.prior, releases.costs)
             return movements.length(norm, spare=releases.spare)
-        return releases.movements.length(norm, releases.more, spare=releases.spare, schedule=releases.schedule)
+        return releases.movements.length(
+            norm, releases.more, spare=releases.spare, schedule=releases.schedule
+        )
 
 
 @final
@@ -218,7 +244,9 @@ class GranularityRule(CompositionRule):
     """A row with two possible values: for each pair, the losses of all sums it adds to, or squared movements."""
 
     name = "disjoint groups of independent rows (M27)"
-    why = "for each two values of a row, all else being equal, what releases lose is added (M1, M27)"
+    why = (
+        "for each two values of a row, all else being equal, what releases lose is added (M1, M27)"
+    )
     adds_up = True
 
     def pure(self, releases: UnitReleases) -> float:
@@ -280,7 +308,11 @@ def _moves(shape: Shape, secret: Secret | Initial) -> Floats | None:
     finite = secret.domain.finite and shape.values is not None
     table = shape.values if finite else shape.independent_moves
     points = len(secret.domain.points) if finite else 2
-    if table is None or shape.column not in {None, secret.column} or any(len(row) != points for row in table):
+    if (
+        table is None
+        or shape.column not in {None, secret.column}
+        or any(len(row) != points for row in table)
+    ):
         return None
     sums = np.array(table, dtype=np.float64).reshape(-1, points)
     first, second = secret.pair_places.T if finite else ([0], [1])
@@ -308,10 +340,14 @@ def sets_of(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> list[Seq
     if of_rows:
         steps = [_steps(cost) for cost in costs]
         columns = [*columns, *dict.fromkeys(name for step in steps for name in step)]
-        regions = [{**known, **step} if step else known for known, step in zip(regions, steps, strict=True)]
+        regions = [
+            {**known, **step} if step else known for known, step in zip(regions, steps, strict=True)
+        ]
     if not any(name in known for known in regions for name in columns):
         return [costs]
-    sets: list[Sequence[Cost]] = [[costs[place] for place in places] for places in overlapping(regions, columns)]
+    sets: list[Sequence[Cost]] = [
+        [costs[place] for place in places] for places in overlapping(regions, columns)
+    ]
     if of_rows:  # of sets that differ in their position only, one is enough
         sets = list({tuple(id(cost.shape) for cost in some): some for some in sets}.values())
     return sets

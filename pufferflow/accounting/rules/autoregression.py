@@ -87,7 +87,11 @@ class _Contribution:
         In rows of as many steps a row is the sum of those that reach it: of 1, 2, 4, … and so of any number.
         """
         width = -(-self.steps.shape[1] // every)
-        count = int(times if math.isinf(end) else min(times, width + max(-(-(end - self.first) // every), 0) + 2))
+        count = int(
+            times
+            if math.isinf(end)
+            else min(times, width + max(-(-(end - self.first) // every), 0) + 2)
+        )
         left, size, done = min(count, width), 1, 0
         rows = np.zeros((4, width + left - 1, every))
         rows.reshape(4, -1)[:, : self.steps.shape[1]] = self.steps * (1 + 64 * UNIT)
@@ -123,7 +127,12 @@ class Movements:
             self._costs.append(cost)
 
     def length(
-        self, norm: int, more: Sequence[Cost] = (), *, spare: float = 0.0, schedule: RepeatedRelease | None = None
+        self,
+        norm: int,
+        more: Sequence[Cost] = (),
+        *,
+        spare: float = 0.0,
+        schedule: RepeatedRelease | None = None,
     ) -> float:
         """Return how far all sums move together, in units of their noise, outside an event of probability `spare`."""
         prior, secret = self._prior, self._secret
@@ -143,7 +152,9 @@ class _MovementSums:
 
     def __init__(self, prior: GaussianPrior, secret: AnySecret, norm: int, cut: float) -> None:
         self._prior, self._secret, self._norm, self._cut = prior, secret, norm, cut
-        self._whole = cut if math.isfinite(cut) else _steps(_size(prior), 2 / (1 - _size(prior)), _LOST)
+        self._whole = (
+            cut if math.isfinite(cut) else _steps(_size(prior), 2 / (1 - _size(prior)), _LOST)
+        )
         self._contributions = dict[str, _Contribution]()
         self._place: tuple[str, float] | None = None
         self._begin(1)
@@ -156,7 +167,11 @@ class _MovementSums:
         self._contributions.clear()
 
     def length(
-        self, costs: Sequence[Cost], more: Sequence[Cost], schedule: RepeatedRelease | None, far: float
+        self,
+        costs: Sequence[Cost],
+        more: Sequence[Cost],
+        schedule: RepeatedRelease | None,
+        far: float,
     ) -> float:
         """Return the norm of the movements of all releases, if rows beyond `far` do not move."""
         if not self._added:
@@ -201,7 +216,11 @@ class _MovementSums:
         if isinstance(self._secret, Initial) and self._place:
             low, high = min(low, self._place[1]), max(high, self._place[1] + 1)
         length = high - low + (0 if schedule is None else schedule.steps * (schedule.times - 1))
-        wanted = self._whole if length > self._whole else min(self._whole, 2 ** math.ceil(math.log2(length)))
+        wanted = (
+            self._whole
+            if length > self._whole
+            else min(self._whole, 2 ** math.ceil(math.log2(length)))
+        )
         if wanted > _LONGEST:
             return False
         if wanted > self._reach:
@@ -216,7 +235,9 @@ class _MovementSums:
         parts, everywhere = dict[int, Floats](), self._everywhere.copy()
         shapes = {cost.shape.digest: cost.shape for cost in costs}
         places = dict[tuple[str, int], list[int]]()
-        for (digest, place), often in Counter((cost.shape.digest, cost.offset) for cost in costs).items():
+        for (digest, place), often in Counter(
+            (cost.shape.digest, cost.offset) for cost in costs
+        ).items():
             places.setdefault((digest, often), []).append(place)
         for (digest, often), offsets in places.items():
             added = self._contribution(shapes[digest])
@@ -227,9 +248,15 @@ class _MovementSums:
         if schedule is not None:
             added, first = self._contribution(schedule.cost.shape), schedule.cost.offset
             everywhere += [one * schedule.times if one else 0.0 for one in added.everywhere]
-            steps = added.repeated(schedule.steps, schedule.times, self._span[1] + self._reach - first)
+            steps = added.repeated(
+                schedule.steps, schedule.times, self._span[1] + self._reach - first
+            )
             self._put(parts, first + added.first, steps)
-        return parts, np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0), everywhere
+        return (
+            parts,
+            np.max([self._most, *(part.max(axis=1) for part in parts.values())], axis=0),
+            everywhere,
+        )
 
     def _farthest(self, parts: dict[int, Floats], most: Floats) -> float:
         """Return the power of the movement for the worst secret, or for the one at the start."""
@@ -245,17 +272,25 @@ class _MovementSums:
             if part not in parts:
                 known = self._parts.get(part)
                 parts[part] = (
-                    np.zeros((4, _PART)) + self._most[:, None] * (part in self._left) if known is None else known.copy()
+                    np.zeros((4, _PART)) + self._most[:, None] * (part in self._left)
+                    if known is None
+                    else known.copy()
                 )
             low, high = max(place, part * _PART), min(end, (part + 1) * _PART)
-            parts[part][:, low - part * _PART : high - part * _PART] += steps[:, low - place : high - place]
+            parts[part][:, low - part * _PART : high - part * _PART] += steps[
+                :, low - place : high - place
+            ]
 
     def _keep(self, parts: dict[int, Floats]) -> None:
         """Keep parts that have changed, and leave those that have not for long, unless the secret is there."""
         for part, sums in parts.items():
             self._parts.pop(part, None)
             self._parts[part] = sums
-        start = int(self._place[1]) // _PART if self._place and isinstance(self._secret, Initial) else None
+        start = (
+            int(self._place[1]) // _PART
+            if self._place and isinstance(self._secret, Initial)
+            else None
+        )
         for part in list(self._parts)[: max(len(self._parts) - _MOST_PARTS, 0)]:
             if part != start:
                 del self._parts[part]
@@ -267,17 +302,23 @@ class _MovementSums:
             return self._contributions[shape.digest]
         first, end = (int(step) for step in shape.window)
         first, size = first - self._reach, end - first + 2 * self._reach
-        table = np.array(shape.slopes if shape.slopes is not None else shape.values, dtype=np.float64)
+        table = np.array(
+            shape.slopes if shape.slopes is not None else shape.values, dtype=np.float64
+        )
         tables = table - table.min(axis=1, keepdims=True)
         growth, scale = np.array(shape.rounding or (0.0,) * len(tables)), shape.noise.scale
         cells = sorted({cell for _, _, cell in shape.runs})
         rows = np.zeros((len(cells), size))
         for low, high, cell in shape.runs:
             rows[cells.index(cell), low - first : high - first] = 1.0
-        moved, beyond = self._moved(shape, np.repeat(rows, len(tables), axis=0), np.tile(tables, (len(cells), 1)))
+        moved, beyond = self._moved(
+            shape, np.repeat(rows, len(tables), axis=0), np.tile(tables, (len(cells), 1))
+        )
         losses = ((tables.max(axis=1) + growth) / scale) ** self._norm
         grown = np.outer(growth, rows.sum(axis=1)).ravel() / scale
-        read = np.array([[len(tables)], [losses.sum()], [growth.sum() / scale]]) * (1 + (len(tables) + 4) * UNIT)
+        read = np.array([[len(tables)], [losses.sum()], [growth.sum() / scale]]) * (
+            1 + (len(tables) + 4) * UNIT
+        )
         grid = float((grown**self._norm).sum() * (1 + (len(grown) + 4) * UNIT))
         if len(self._contributions) * 8 * self._reach > _MOST_STORED:
             self._contributions.clear()
@@ -326,7 +367,9 @@ def distance(prior: GaussianPrior, secret: AnySecret, spare: float) -> float:
 
 def _of_a_row(secret: AnySecret) -> bool:
     """Return whether the secret is a value of a row, or one of several queried values."""
-    return isinstance(secret, Secret | Initial) or (isinstance(secret, Derived) and secret.tuples is not None)
+    return isinstance(secret, Secret | Initial) or (
+        isinstance(secret, Derived) and secret.tuples is not None
+    )
 
 
 def _in_classes(secret: AnySecret) -> bool:

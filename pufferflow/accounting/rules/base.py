@@ -50,7 +50,9 @@ class UnitReleases:
         pair of the secret if all states are.
         """
         hidden = getattr(self.scenario.secret, "pairs", "all")
-        return (self.wider or self.unseen_rows) and not self.prior.independent_rows and hidden != "all"
+        return (
+            (self.wider or self.unseen_rows) and not self.prior.independent_rows and hidden != "all"
+        )
 
     @property
     def key_delta(self) -> float:
@@ -60,7 +62,9 @@ class UnitReleases:
     def first(self, count: int) -> "UnitReleases":
         """Return the first `count` of the releases, with the steps that these have seen."""
         costs = self.costs[:count]
-        return replace(self, costs=costs, steps_seen=steps_seen_by(costs), movements=None, unseen_rows=False)
+        return replace(
+            self, costs=costs, steps_seen=steps_seen_by(costs), movements=None, unseen_rows=False
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -167,7 +171,9 @@ def added(losses: Iterable[float], times: Iterable[int] | None = None) -> float:
     often = [1] * len(listed) if times is None else list(times)
     if any(math.isinf(loss) for loss in listed):
         return math.inf
-    return float_above(sum((Fraction(loss) * many for loss, many in zip(listed, often, strict=True)), Fraction(0)))
+    return float_above(
+        sum((Fraction(loss) * many for loss, many in zip(listed, often, strict=True)), Fraction(0))
+    )
 
 
 def from_pure(epsilon: float, kind: GuaranteeFamily) -> float:

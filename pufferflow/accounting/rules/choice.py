@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, final
 
-from pufferflow.accounting.rules.additive import CouplingRule, GranularityRule, SingleRule, TranslationRule
+from pufferflow.accounting.rules.additive import (
+    CouplingRule,
+    GranularityRule,
+    SingleRule,
+    TranslationRule,
+)
 from pufferflow.accounting.rules.autoregression import Movements
 from pufferflow.accounting.rules.base import CompositionRule, UnitReleases, from_gaussian, from_pure
 from pufferflow.accounting.rules.exact import ExactRule
@@ -98,7 +103,11 @@ def least(
             fixed_value = _or_infinite(lambda rule=rule: rule.fixed(releases, kind))
             totals.append(RuleTotal(fixed_value, rule.name, adaptive=False))
     if spare and not row_by_row:
-        totals.append(RuleTotal(_sum(_by(meter, TRANSLATION, replace(releases, spare=spare), counted), more), RARE))
+        totals.append(
+            RuleTotal(
+                _sum(_by(meter, TRANSLATION, replace(releases, spare=spare), counted), more), RARE
+            )
+        )
     return min(totals, key=lambda total: total.value)
 
 

@@ -61,7 +61,11 @@ def joint_answers(releases: UnitReleases) -> JointAnswers | None:
     known = [exact_release(cost) for cost in releases.costs]
     listed = [one for one in known if one is not None]
     about = {one.exact_sums.same_rows for one in listed}
-    if len(listed) < len(known) or len(about) != 1 or table_of(releases.prior, releases.scenario.secret) is None:
+    if (
+        len(listed) < len(known)
+        or len(about) != 1
+        or table_of(releases.prior, releases.scenario.secret) is None
+    ):
         return None
     return JointAnswers.of([releases.prior], releases.scenario.secret, listed)
 
@@ -107,7 +111,11 @@ class Budgets:
         """Return the budgets after all releases, whatever their published outputs."""
         likelihood = likelihood_below(limit.loss) * (1 - 4 * _ERROR_OF_NOISES)
         first = PastOutcomes.of_nothing(len(joint.seen.points))
-        delta = np.full((len(joint.seen.pairs), 1), Fraction(limit.delta) * (1 - 4 * _ERROR_OF_NOISES), dtype=object)
+        delta = np.full(
+            (len(joint.seen.pairs), 1),
+            Fraction(limit.delta) * (1 - 4 * _ERROR_OF_NOISES),
+            dtype=object,
+        )
         nothing = np.zeros_like(delta) * Fraction(0)
         tables = len(joint.seen.laws)
         now = cls(joint, first, likelihood, (delta,) * tables, (nothing,) * tables, kept=True)
@@ -117,7 +125,11 @@ class Budgets:
             if number == pure:
                 now = now.after_pure(Fraction(limit.delta))
         if now.outcomes.off > _ERROR_OF_NOISES:
-            raise Refused("Too many noisy releases.", allowed="some hundred of them", instead="another account")
+            raise Refused(
+                "Too many noisy releases.",
+                allowed="some hundred of them",
+                instead="another account",
+            )
         return now
 
     def _after(self, step: PastOutcomes) -> "Budgets":
@@ -128,12 +140,16 @@ class Budgets:
         for place, (laws, total) in enumerate(self.joint.seen.laws):
             now = _fractions(laws @ outcomes.masses, total * outcomes.unit)
             was = _fractions(laws @ before.masses, total * before.unit)
-            excess = np.array([np.maximum(now[one] - self.likelihood * now[other], 0) for one, other in pairs])
+            excess = np.array(
+                [np.maximum(now[one] - self.likelihood * now[other], 0) for one, other in pairs]
+            )
             spent = np.zeros_like(self.left[place]) * Fraction(0)
             np.add.at(spent.T, parents, excess.T)
             spare = self.left[place] - spent
             kept = kept and bool((spare >= 0).all())
-            left.append(excess + np.maximum(spare, 0)[:, parents] * self._shares(now, was[:, parents]))
+            left.append(
+                excess + np.maximum(spare, 0)[:, parents] * self._shares(now, was[:, parents])
+            )
             used.append(excess)
         return Budgets(self.joint, outcomes, self.likelihood, tuple(left), tuple(used), kept)
 
@@ -143,7 +159,14 @@ class Budgets:
         for place, (laws, total) in enumerate(self.joint.seen.laws):
             masses = _fractions(laws @ self.outcomes.masses, total * self.outcomes.unit)
             pairs = self.joint.seen.pairs
-            left.append(np.array([self._shares_of_pure(masses[one], masses[other], delta) for one, other in pairs]))
+            left.append(
+                np.array(
+                    [
+                        self._shares_of_pure(masses[one], masses[other], delta)
+                        for one, other in pairs
+                    ]
+                )
+            )
             kept = kept and bool((self.used[place] <= left[place]).all())
         return replace(self, left=tuple(left), kept=kept)
 
@@ -155,23 +178,33 @@ class Budgets:
         shares = list[Array]()
         for likelihood in (self.likelihood, self.likelihood * (1 + 16 * _ERROR_OF_NOISES)):
             most = (likelihood + delta) / (1 - delta)
-            shares.append(np.maximum(most * (1 - 8 * _ERROR_OF_NOISES) * first - second, 0) * (delta / (most - 1)))
+            shares.append(
+                np.maximum(most * (1 - 8 * _ERROR_OF_NOISES) * first - second, 0)
+                * (delta / (most - 1))
+            )
         return np.minimum(*shares) * (1 - 4 * _ERROR_OF_NOISES)
 
     def _shares(self, now: Array, was: Array) -> Array:
         """Return w(z|y); 0 for outcomes of probability 0 under both secrets."""
-        rows = [(now[one] + now[other], was[one] + was[other]) for one, other in self.joint.seen.pairs]
+        rows = [
+            (now[one] + now[other], was[one] + was[other]) for one, other in self.joint.seen.pairs
+        ]
         return np.array(
-            [[a / b if b else Fraction(0) for a, b in zip(*row, strict=True)] for row in rows], dtype=object
+            [[a / b if b else Fraction(0) for a, b in zip(*row, strict=True)] for row in rows],
+            dtype=object,
         )
 
     def portion(self, share: Fraction) -> tuple[Array, ...]:
         """Return the part of the remaining δ that the next release may use."""
-        return tuple(used + (left - used) * share for left, used in zip(self.left, self.used, strict=True))
+        return tuple(
+            used + (left - used) * share for left, used in zip(self.left, self.used, strict=True)
+        )
 
 
 def _fractions(masses: Array, unit: int) -> Array:
-    return np.array([[Fraction(int(one), unit) for one in row] for row in masses.tolist()], dtype=object)
+    return np.array(
+        [[Fraction(int(one), unit) for one in row] for row in masses.tolist()], dtype=object
+    )
 
 
 def epsilon_within(releases: UnitReleases, limit: Guarantee) -> float:
@@ -193,5 +226,8 @@ def _fixed_epsilon(joint: JointAnswers, outcomes: PastOutcomes, delta: float) ->
     found: list[float] = [0.0]
     for laws, total in joint.seen.laws:
         masses, unit = laws @ outcomes.masses, total * outcomes.unit
-        found += [ExactPair(masses[one], masses[other], unit).epsilon(delta) for one, other in joint.seen.pairs]
+        found += [
+            ExactPair(masses[one], masses[other], unit).epsilon(delta)
+            for one, other in joint.seen.pairs
+        ]
     return max(found)

@@ -54,9 +54,15 @@ class StarRule(CompositionRule):
         if not len(touches.times):
             return 0.0
         rates = Rates.of(touches, star.rows)
-        every = not releases.unseen_rows and all(shape.rows and shape.rows.others == 0 for shape in releases.shapes)
+        every = not releases.unseen_rows and all(
+            shape.rows and shape.rows.others == 0 for shape in releases.shapes
+        )
         if star.of_group:
-            return float(star.loss_of_class(rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]).max())
+            return float(
+                star.loss_of_class(
+                    rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]
+                ).max()
+            )
         try:
             return float(_of_row(star, rates, every=every).max())
         except Refused:  # too many combinations of classes and values
@@ -81,7 +87,9 @@ def _touches(releases: UnitReleases) -> Touches | None:
     exposures = np.array([np.frombuffer(exposure) for _, exposure in keys])
     exposures = exposures.reshape(len(keys), *releases.shapes[0].exposure.shape)
     times = np.array([kinds[key] for key in keys], dtype=np.int64)
-    touches = Touches(exposures, times, times * np.array([rows for rows, _ in keys], dtype=np.int64))
+    touches = Touches(
+        exposures, times, times * np.array([rows for rows, _ in keys], dtype=np.int64)
+    )
     return touches if np.isfinite(touches.whole).all() else None
 
 
@@ -98,7 +106,9 @@ def _of_row(star: AnyStar, rates: Rates, *, every: bool) -> Floats:
     if not certain and (total := int(touches.times.sum())) <= _MOST_RELEASES:
         counts = range(int(every), total + 1)
         others = [rates.without_least(count) for count in counts]
-        largest = np.minimum(largest, _worst(star, [touches.at_most(count) for count in counts], others))
+        largest = np.minimum(
+            largest, _worst(star, [touches.at_most(count) for count in counts], others)
+        )
     return largest
 
 
@@ -115,19 +125,25 @@ def _of_any_number(star: AnyStar, rates: Rates) -> tuple[Floats, bool]:
     """
     touches = rates.touches
     if star.points is None:
-        return star.loss_of_row(touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]), False
+        return star.loss_of_row(
+            touches.whole, rates.of_others(np.zeros((1, len(touches.times)), np.int64))[0]
+        ), False
     most = rates.increments.max(axis=(1, 2)) * max(len(star.rows) - 1, 1) * (1 + UNIT)
     exposed = touches.exposures[:, star.points[:, 0], star.points[:, 1]].T
     own = exposed >= most
     patterns, which = np.unique(own, axis=0, return_inverse=True)
-    losses = np.array([star.loss_of_row(touches.whole, one) for one in rates.of_others(patterns * touches.times)])
+    losses = np.array(
+        [star.loss_of_row(touches.whole, one) for one in rates.of_others(patterns * touches.times)]
+    )
     return losses[which.reshape(-1), np.arange(len(own))], bool(own.all())
 
 
 def _star(releases: UnitReleases) -> AnyStar | None:
     """Return the class with its rows; None if there is none, or releases read several columns."""
     prior, secret = releases.prior, releases.scenario.secret
-    columns = {shape.column for shape in releases.shapes if shape.exposure.any()} or {releases.shapes[0].column}
+    columns = {shape.column for shape in releases.shapes if shape.exposure.any()} or {
+        releases.shapes[0].column
+    }
     if not prior.shared_class or not isinstance(secret, Secret | Derived) or len(columns) != 1:
         return None
     try:
@@ -158,8 +174,14 @@ class MixtureRule(CompositionRule):
 
     def pure(self, releases: UnitReleases) -> float:
         prior, secret = releases.prior, releases.scenario.secret
-        gains = _of_classes(releases, lambda shape, moved: shape.noise.pure_within(moved, shape.dimension))
-        if gains is None or not isinstance(prior, GaussianMixture) or not isinstance(secret, Secret | Initial):
+        gains = _of_classes(
+            releases, lambda shape, moved: shape.noise.pure_within(moved, shape.dimension)
+        )
+        if (
+            gains is None
+            or not isinstance(prior, GaussianMixture)
+            or not isinstance(secret, Secret | Initial)
+        ):
             return math.inf
         groups = [shape.group_movement for shape in releases.shapes]
         if None in groups:
@@ -172,7 +194,11 @@ class MixtureRule(CompositionRule):
             ],
             releases.times,
         )
-        limits = between * (1 - np.eye(len(gains))) if math.isfinite(between) else np.full((len(gains),) * 2, math.inf)
+        limits = (
+            between * (1 - np.eye(len(gains)))
+            if math.isfinite(between)
+            else np.full((len(gains),) * 2, math.inf)
+        )
         return max(
             float(region_log_ratio_of_few(pairs.tops, pairs.bottoms, limits, gains).max())
             for pairs in prior.pairs(secret)
@@ -190,7 +216,11 @@ class MixtureRule(CompositionRule):
             lambda shape, moved: shape.noise.renyi_within(moved, alpha, shape.dimension),
             with_groups=True,
         )
-        if losses is None or not isinstance(prior, GaussianMixture) or not isinstance(secret, Secret | Initial):
+        if (
+            losses is None
+            or not isinstance(prior, GaussianMixture)
+            or not isinstance(secret, Secret | Initial)
+        ):
             return math.inf
         revealed = max(
             float(renyi_of_classes(pairs.tops, pairs.bottoms, np.zeros(len(losses)), alpha).max())
@@ -211,14 +241,19 @@ def _of_classes(
     if not isinstance(prior, GaussianMixture):
         return None
     first = isinstance(releases.scenario.secret, Initial)
-    no_farther = first or all(one.covariance.falls_off for one in prior.members)  # than rows that a release has seen
+    no_farther = first or all(
+        one.covariance.falls_off for one in prior.members
+    )  # than rows that a release has seen
     known = not (releases.beyond_promises or (releases.wider and not no_farther))
     losses = list[float]()
     for place in range(len(prior.members)):
         key = class_digest(releases.digest, place)
         moves = list[float]()
         for shape in releases.shapes:
-            ways = [shape.coupled_movements.get(key) if known else None, shape.group_movement if with_groups else None]
+            ways = [
+                shape.coupled_movements.get(key) if known else None,
+                shape.group_movement if with_groups else None,
+            ]
             moves.append(min((way for way in ways if way is not None), default=math.inf))
         if math.inf in moves:
             return None

@@ -41,26 +41,38 @@ _MOST_WINDOWS = 4_000
 
 def along_one_chain(scenario: Scenario, prior: Prior, costs: Sequence[Cost]) -> bool:
     """Return whether all costs lie along one chain, with losses that are known step by step."""
-    if not isinstance(prior, ChainPrior) or not isinstance(scenario.secret, Secret | Initial) or not costs:
+    if (
+        not isinstance(prior, ChainPrior)
+        or not isinstance(scenario.secret, Secret | Initial)
+        or not costs
+    ):
         return False
     shapes = {id(one.shape): one.shape for one in costs}.values()
-    placed = all(shape.rows and shape.rows.runs is not None and shape.values is not None for shape in shapes)
+    placed = all(
+        shape.rows and shape.rows.runs is not None and shape.values is not None for shape in shapes
+    )
     starts, clocks = {one.start for one in costs}, {one.clock for one in costs}
-    known = placed and None not in {one.steps_seen for one in costs} and len(starts) == len(clocks) == 1
+    known = (
+        placed and None not in {one.steps_seen for one in costs} and len(starts) == len(clocks) == 1
+    )
     return known and (None not in starts or prior.repeats is not None)
 
 
 def chain_of(prior: Prior, steps: Floats, begin: float) -> tuple[Chain | Chains, int]:
     """Return the chain along consecutive steps, or a little before them, and its first step."""
     if not isinstance(prior, ChainPrior):
-        raise InternalError("A chain was requested under a prior that has none.", instead="reporting it")
+        raise InternalError(
+            "A chain was requested under a prior that has none.", instead="reporting it"
+        )
     return prior.along(steps, begin)
 
 
 def secrets_of(secret: AnySecret, rows: Flags | None = None) -> Secrets:
     """Return which two states must be indistinguishable, both ways round."""
     if not isinstance(secret, Secret | Initial):
-        raise InternalError("A chain was requested for a secret that is no row's.", instead="reporting it")
+        raise InternalError(
+            "A chain was requested for a secret that is no row's.", instead="reporting it"
+        )
     pairs = value_places(secret, secret.domain)
     return Secrets(np.concatenate([pairs, pairs[:, ::-1]]), rows)
 
@@ -103,7 +115,9 @@ class MessagesRule(CompositionRule):
         except Refused:  # too many steps
             return math.inf
         secrets, together = _secrets(releases, first, len(exposures.kinds)), math.inf
-        if (exposures.losses < _MOST_LOSS).all():  # otherwise so little noise reveals a row's value, up to rounding
+        if (
+            exposures.losses < _MOST_LOSS
+        ).all():  # otherwise so little noise reveals a row's value, up to rounding
             together = leak(chain, exposures, secrets).value
         parts = _parts(releases.costs, first, last)
         return together if parts is None else min(together, leak_of_any(chain, parts, secrets))
@@ -111,7 +125,9 @@ class MessagesRule(CompositionRule):
     def endless(self, releases: UnitReleases) -> float | None:
         """Return the fixed point of the messages, or more; ∞ if they do not converge."""
         prior, spent, schedule = releases.prior, releases.costs, releases.schedule
-        if schedule is None or not along_one_chain(releases.scenario, prior, [*spent, schedule.cost]):
+        if schedule is None or not along_one_chain(
+            releases.scenario, prior, [*spent, schedule.cost]
+        ):
             return None
         every, (low, high) = schedule.steps, schedule.cost.window
         if math.isinf(low):  # no query
@@ -119,19 +135,34 @@ class MessagesRule(CompositionRule):
         period = prior.period if isinstance(prior, ChainPrior) else None
         if period is None or not every:  # the schedule repeats the same steps
             return math.inf
-        steady = int(max([high, *(cost.window[1] for cost in spent if math.isfinite(cost.window[1]))]))
-        costs = [*spent, *(schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1))]
+        steady = int(
+            max([high, *(cost.window[1] for cost in spent if math.isfinite(cost.window[1]))])
+        )
+        costs = [
+            *spent,
+            *(schedule.turn(turn) for turn in range(-(-(steady + every - int(low)) // every) + 1)),
+        ]
         releases = replace(releases, costs=costs)
         _, base = _chain(releases, span_of(releases)[0], span_of(releases)[0])
         chain, first = _chain(releases, base, base + period)
         if first != base or len(chain.order) != period:
-            raise InternalError("A turn of a chain has too many steps.", instead="reporting it, with the prior")
+            raise InternalError(
+                "A turn of a chain has too many steps.", instead="reporting it, with the prior"
+            )
         known = exposed(costs, (base, int(max(cost.window[1] for cost in costs))))
         if not (known.losses < _MOST_LOSS).all():  # as `pure` does not count it
             return math.inf
-        head, after = known.kinds[: steady - base], known.kinds[steady - base : steady - base + every]
-        turn, secrets = np.roll(after, (steady - base) % every), _secrets(releases, base, len(known.kinds))
-        return continued_leak(chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets).value
+        head, after = (
+            known.kinds[: steady - base],
+            known.kinds[steady - base : steady - base + every],
+        )
+        turn, secrets = (
+            np.roll(after, (steady - base) % every),
+            _secrets(releases, base, len(known.kinds)),
+        )
+        return continued_leak(
+            chain, Exposures(known.losses, head), Exposures(known.losses, turn), secrets
+        ).value
 
 
 def _parts(costs: Sequence[Cost], first: int, last: int) -> list[AnyOf] | None:
@@ -139,7 +170,9 @@ def _parts(costs: Sequence[Cost], first: int, last: int) -> list[AnyOf] | None:
 
     None if all have the same noise, or windows overlap: a group would be in the same way in all of them.
     """
-    if len(costs) > _MOST_WINDOWS or not any(cost.shape.rows and cost.shape.rows.parts for cost in costs):
+    if len(costs) > _MOST_WINDOWS or not any(
+        cost.shape.rows and cost.shape.rows.parts for cost in costs
+    ):
         return None
     ordered = sorted(costs, key=lambda cost: cost.window[0])
     if not all(math.isfinite(cost.window[0]) for cost in ordered):
@@ -171,7 +204,9 @@ def _ways(shape: Shape, offset: int, steps: int) -> list[Exposures]:
 
 def span_of(releases: UnitReleases) -> tuple[int, int]:
     """Return the first and the last step at which a group has a row; the first one is that of `pf.Initial`."""
-    spans = [one for one in [*(cost.steps_seen for cost in releases.costs), releases.steps_seen] if one]
+    spans = [
+        one for one in [*(cost.steps_seen for cost in releases.costs), releases.steps_seen] if one
+    ]
     ends, start = np.array(spans, dtype=np.int64), releases.costs[0].start
     first = int(ends[:, 0].min())
     if isinstance(releases.scenario.secret, Initial) and start is not None:
@@ -189,7 +224,11 @@ def _chain(releases: UnitReleases, first: int, last: int) -> tuple[Chain | Chain
 def _secrets(releases: UnitReleases, first: int, steps: int) -> Secrets:
     """Return which two states of which rows must be indistinguishable."""
     secret = releases.scenario.secret
-    rows = np.arange(first, first + steps) == releases.costs[0].start if isinstance(secret, Initial) else None
+    rows = (
+        np.arange(first, first + steps) == releases.costs[0].start
+        if isinstance(secret, Initial)
+        else None
+    )
     return secrets_of(secret, rows)
 
 
@@ -197,7 +236,9 @@ _STEPS = "a whole number of steps from 1 on, or None"
 _EXPOSURE = "a finite loss >= 0 for each step, or a matrix of them with zeros on its diagonal, or one of these per step"
 
 
-def temporal_leakage(transition: Any, exposure: Any, initial: Any = "stationary", steps: int | None = None) -> float:
+def temporal_leakage(
+    transition: Any, exposure: Any, initial: Any = "stationary", steps: int | None = None
+) -> float:
     """Return the pure loss of releases along a Markov chain about one step's state, rounded up (M20).
 
     The loss of step t's releases alone, were all other states known, is at most `exposure`: the sum of their ε, or a
@@ -223,12 +264,18 @@ def temporal_leakage(transition: Any, exposure: Any, initial: Any = "stationary"
     instead = "steps=None, which holds for all of them"
     length = whole_number(steps, "steps", allowed=_STEPS, instead=instead, kind=numbers.Integral)
     if length > _MOST_STEPS:
-        raise Refused(f"Releases along {length} steps.", allowed=f"at most {_MOST_STEPS}", instead="steps=None")
+        raise Refused(
+            f"Releases along {length} steps.",
+            allowed=f"at most {_MOST_STEPS}",
+            instead="steps=None",
+        )
     whole = Exposures(exposures.losses, tile(exposures.kinds, length))
     finite = leak(chain.repeated(length - 1), whole, secrets).value
     if length < LONG:
         return finite
-    return min(finite, endless_leak(chain, exposures, secrets).value)  # both are bounds, each padded in its own way
+    return min(
+        finite, endless_leak(chain, exposures, secrets).value
+    )  # both are bounds, each padded in its own way
 
 
 def _laws(initial: Any, kernels: Floats) -> Floats:
@@ -262,7 +309,9 @@ def _plain(given: Any) -> Any:
 
 def _flat(given: Any) -> bool:
     """Return whether a value is a list of numbers: the row of a matrix."""
-    return isinstance(given, list) and not any(isinstance(entry, list) for entry in cast(list[Any], given))
+    return isinstance(given, list) and not any(
+        isinstance(entry, list) for entry in cast(list[Any], given)
+    )
 
 
 def _matrix(given: Any, states: int) -> Floats:
@@ -280,7 +329,9 @@ def _matrix(given: Any, states: int) -> Floats:
 
 def _entry(given: Any) -> float:
     instead = "exposure=0.1"
-    return finite_number_above(given, "exposure", allowed=_EXPOSURE, instead=instead, fits=lambda number: number >= 0)
+    return finite_number_above(
+        given, "exposure", allowed=_EXPOSURE, instead=instead, fits=lambda number: number >= 0
+    )
 
 
 def _wrong(problem: str) -> UsageError:

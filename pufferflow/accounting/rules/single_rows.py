@@ -50,10 +50,17 @@ class SingleRowsRule(CompositionRule):
         if not any(shape.row_movement is not None for shape in releases.shapes):
             return math.inf  # messages give a tighter bound for sums
         rows = _rows(releases)
-        return math.inf if rows is None else rows.pure_loss(added(map(_pure_row, releases.shapes), releases.times))
+        return (
+            math.inf
+            if rows is None
+            else rows.pure_loss(added(map(_pure_row, releases.shapes), releases.times))
+        )
 
     def by_rows(self, releases: UnitReleases, kind: GuaranteeFamily) -> float:
-        if not any(shape.row_movement is not None or isinstance(shape.noise, Gaussian) for shape in releases.shapes):
+        if not any(
+            shape.row_movement is not None or isinstance(shape.noise, Gaussian)
+            for shape in releases.shapes
+        ):
             return math.inf  # nor is there a tighter bound for Laplace noise
         rows = _rows(releases)
         row = math.inf if rows is None else _deviations(releases)
@@ -68,7 +75,12 @@ def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Pr
     By then windows of the schedule overlap as they always will, after all other windows. None if that is unknown.
     """
     windows = [one.window for one in (*costs, cost)]
-    if not isinstance(prior, ChainPrior) or prior.repeats is None or not every or not cost.shape.runs:
+    if (
+        not isinstance(prior, ChainPrior)
+        or prior.repeats is None
+        or not every
+        or not cost.shape.runs
+    ):
         return None
     if not all(math.isfinite(low) and math.isfinite(high) for low, high in windows):
         return None
@@ -76,7 +88,9 @@ def turns_until_endless(costs: Sequence[Cost], cost: Cost, every: int, prior: Pr
     return math.ceil(2 * (last - cost.window[0]) / every) + 1
 
 
-def chained_rows(scenario: Scenario, prior: Prior, steps: tuple[int, int] | None, start: float | None) -> ChainedRows:
+def chained_rows(
+    scenario: Scenario, prior: Prior, steps: tuple[int, int] | None, start: float | None
+) -> ChainedRows:
     """Return the rows of a chain from the first to the last of some steps, of sequences that began at `start`.
 
     If laws repeat, a start that is unknown does not matter, and steps that are many or unknown count as endless. All
@@ -91,7 +105,11 @@ def chained_rows(scenario: Scenario, prior: Prior, steps: tuple[int, int] | None
         if steps is None or start is None or steps[0] < start:
             raise _no_chain()
         return _chained(prior, known, int(start), steps, endless=False)
-    if steps is None or steps[1] - steps[0] >= _LONGEST or (secret.pairs != "all" and known is None):
+    if (
+        steps is None
+        or steps[1] - steps[0] >= _LONGEST
+        or (secret.pairs != "all" and known is None)
+    ):
         return _endless(prior, secret)
     first = steps[0] % prior.repeats
     return _chained(prior, known, first, (first, first + steps[1] - steps[0]), endless=False)
@@ -99,18 +117,29 @@ def chained_rows(scenario: Scenario, prior: Prior, steps: tuple[int, int] | None
 
 def _endless(prior: ChainPrior, secret: Secret | Initial) -> ChainedRows:
     """Return the rows of a chain whose laws repeat, from any row to any other."""
-    return _chained(prior, secret, 0, (0, max(_LONGEST, _TURNS * (prior.repeats or 1))), endless=True)
+    return _chained(
+        prior, secret, 0, (0, max(_LONGEST, _TURNS * (prior.repeats or 1))), endless=True
+    )
 
 
 @lru_cache(maxsize=64)
 def _chained(
-    prior: ChainPrior, secret: Secret | Initial | None, begin: int, steps: tuple[int, int], *, endless: bool
+    prior: ChainPrior,
+    secret: Secret | Initial | None,
+    begin: int,
+    steps: tuple[int, int],
+    *,
+    endless: bool,
 ) -> ChainedRows:
     """Return the rows of a chain; without a secret any two states have to be indistinguishable."""
     chain, _ = chain_of(prior, np.arange(steps[0], steps[1] + 1, dtype=np.float64), float(begin))
     if isinstance(chain, Chain) and chain.states > _FINE_STATES:
         chain = replace(chain, coarse=True)
-    pairs = Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_))) if secret is None else secrets_of(secret)
+    pairs = (
+        Secrets(np.argwhere(~np.eye(chain.states, dtype=np.bool_)))
+        if secret is None
+        else secrets_of(secret)
+    )
     return ChainedRows(chain, pairs, endless)
 
 
@@ -126,7 +155,10 @@ def _rows(releases: UnitReleases) -> ChainedRows | None:
     if prior.repeats is not None:
         return _endless(prior, secret)
     costs, starts = releases.costs, {cost.start for cost in releases.costs}
-    placed = all(cost.steps_seen is not None for cost in costs) and len({cost.clock for cost in costs}) == 1
+    placed = (
+        all(cost.steps_seen is not None for cost in costs)
+        and len({cost.clock for cost in costs}) == 1
+    )
     begin = starts.pop() if len(starts) == 1 else None
     if begin is None or not placed:
         return None
@@ -140,11 +172,15 @@ def _deviations(releases: UnitReleases) -> float:
     known = [_squares(shape, releases.prior) for shape in releases.shapes]
     if any(one is None for one in known):
         return math.inf
-    squares = {id(shape): one for shape, one in zip(releases.shapes, known, strict=True) if one is not None}
+    squares = {
+        id(shape): one for shape, one in zip(releases.shapes, known, strict=True) if one is not None
+    }
     clocks = {cost.clock for cost in releases.costs}
     placed = [cost for cost in releases.costs if cost.shape.runs and len(clocks) == 1]
     everywhere = [cost for cost in releases.costs if not cost.shape.runs or len(clocks) > 1]
-    total = _densest(placed, squares) + sum((squares[id(cost.shape)] for cost in everywhere), np.zeros((1, 1)))
+    total = _densest(placed, squares) + sum(
+        (squares[id(cost.shape)] for cost in everywhere), np.zeros((1, 1))
+    )
     return math.sqrt(float(total.max())) * (1 + (len(everywhere) + 4) * UNIT)
 
 
@@ -185,4 +221,8 @@ def _pure_row(shape: Shape) -> float:
 
 
 def _no_chain() -> Refused:
-    return Refused("Rows that are along no chain.", allowed="a chain whose steps are known", instead="pf.MarkovChain")
+    return Refused(
+        "Rows that are along no chain.",
+        allowed="a chain whose steps are known",
+        instead="pf.MarkovChain",
+    )

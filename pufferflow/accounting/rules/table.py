@@ -46,7 +46,14 @@ from pufferflow.distributions.finite_law import Law
 from pufferflow.distributions.markov.law_regions import LawRegions, region_log_ratio
 from pufferflow.distributions.markov.star import padded_log_ratio
 from pufferflow.models.domain import Domain
-from pufferflow.models.priors.table import PROBABILITY, Table, TablesNear, Values, released_column, table_of_rows
+from pufferflow.models.priors.table import (
+    PROBABILITY,
+    Table,
+    TablesNear,
+    Values,
+    released_column,
+    table_of_rows,
+)
 from pufferflow.models.secret import Derived, Secret, hidden_column
 from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily
 from pufferflow.published.cost import Shape
@@ -143,7 +150,10 @@ def limits_of(readings: Sequence[Reading], points: Sequence[Values]) -> Floats:
 def _places(reading: Reading, columns: Sequence[str], points: Sequence[Values]) -> Indices:
     """Return which point of its domain a reading finds at points of all columns."""
     at = columns.index(reading.column)
-    place = {value: reading.domain.place(value, "a value") for value in dict.fromkeys(one[at] for one in points)}
+    place = {
+        value: reading.domain.place(value, "a value")
+        for value in dict.fromkeys(one[at] for one in points)
+    }
     return np.array([place[one[at]] for one in points], dtype=np.intp)
 
 
@@ -156,12 +166,16 @@ def readings_of(releases: UnitReleases) -> list[Reading] | None:
     for digest, shape in shapes.items():
         column = released_column(prior) if shape.column is None else shape.column
         try:
-            name, domain = column_and_domain(prior, Statistic.total(1, column=column), releases.scenario.secret)
+            name, domain = column_and_domain(
+                prior, Statistic.total(1, column=column), releases.scenario.secret
+            )
         except UsageError:  # a column that the prior does not have, or several that fit
             return None
         readings.append(Reading(shape, times[digest], name, domain))
     for one in readings:
-        if not one.shape.values or any(len(row) != len(one.domain.points) for row in one.shape.values):
+        if not one.shape.values or any(
+            len(row) != len(one.domain.points) for row in one.shape.values
+        ):
             return None
     return readings
 
@@ -205,13 +219,21 @@ def pure_loss(row: RowReadings) -> float:
     (points,), laws = row.laws(row.columns)
     if len(points) > _MOST_POINTS:
         return math.inf
-    limits, first, alike = np.unique(row.limits(points), axis=0, return_index=True, return_inverse=True)
+    limits, first, alike = np.unique(
+        row.limits(points), axis=0, return_index=True, return_inverse=True
+    )
     merged = np.zeros((len(laws), len(first)), dtype=object)
-    np.add.at(merged.T, alike.reshape(-1), laws.T)  # points with the same law of every output are one
+    np.add.at(
+        merged.T, alike.reshape(-1), laws.T
+    )  # points with the same law of every output are one
     limits = limits[:, first]
     _, labels = np.unique(np.isfinite(limits), axis=0, return_inverse=True)
     blocks = _blocks(row, merged, labels.reshape(-1))
-    return math.inf if blocks is None else max((_loss_of(block, limits) for block in blocks), default=0.0)
+    return (
+        math.inf
+        if blocks is None
+        else max((_loss_of(block, limits) for block in blocks), default=0.0)
+    )
 
 
 def _blocks(row: RowReadings, laws: Array, labels: Indices) -> list[_Block] | None:
@@ -229,7 +251,9 @@ def _blocks(row: RowReadings, laws: Array, labels: Indices) -> list[_Block] | No
         if unequal > (0 if row.exact else _SAME):
             return None
         rows = np.ix_(there, points)
-        blocks.append(_Block(points, tops[rows] / shares[:, None], bottoms[rows] / others[:, None], unequal))
+        blocks.append(
+            _Block(points, tops[rows] / shares[:, None], bottoms[rows] / others[:, None], unequal)
+        )
     return blocks
 
 
@@ -240,11 +264,15 @@ def _loss_of(block: _Block, limits: Floats) -> float:
     limits = limits[np.ix_(block.points, block.points)]
     if differ.any():
         masses = np.concatenate([tops[tops > 0], bottoms[bottoms > 0]]).astype(np.float64)
-        if masses.min() < _FAINT or len(limits) > _MOST_STATES:  # no mass can escape the longest step
+        if (
+            masses.min() < _FAINT or len(limits) > _MOST_STATES
+        ):  # no mass can escape the longest step
             possible = zip(tops > 0, bottoms > 0, strict=True)
             value = max(float(limits[np.ix_(one, other)].max()) for one, other in possible)
         else:
-            value = float(padded_log_ratio(tops.astype(np.float64), bottoms.astype(np.float64), limits).max())
+            value = float(
+                padded_log_ratio(tops.astype(np.float64), bottoms.astype(np.float64), limits).max()
+            )
     return value + float_above(block.unequal) * (1 + UNIT) if block.unequal else value
 
 
@@ -257,7 +285,9 @@ def _vector_loss(row: RowReadings, kind: GuaranteeFamily) -> float:
     if len(noises) > 1 or len(points) * max(steps, len(points)) * len(row.pairs) > _MOST_LISTED:
         return math.inf
     still = [row.heights(one, points).T for one in row.readings if one.shape.noise.scale == 0]
-    _, labels = np.unique(np.hstack([np.zeros((len(points), 1)), *still]), axis=0, return_inverse=True)
+    _, labels = np.unique(
+        np.hstack([np.zeros((len(points), 1)), *still]), axis=0, return_inverse=True
+    )
     blocks = _blocks(row, laws, labels.reshape(-1))
     if blocks is None or any(block.unequal for block in blocks):
         return math.inf
@@ -266,7 +296,10 @@ def _vector_loss(row: RowReadings, kind: GuaranteeFamily) -> float:
     answers: list[list[Fraction]] = []  # at every point, each in units of its noise, exactly
     for one in noisy:
         scale = Fraction(one.shape.noise.scale)
-        heights = [[Fraction(height) / scale for height in line] for line in row.heights(one, points).tolist()]
+        heights = [
+            [Fraction(height) / scale for height in line]
+            for line in row.heights(one, points).tolist()
+        ]
         answers += heights * one.times
     vectors = np.array(answers, dtype=object).T
     atoms = vectors[:, 0] if vectors.shape[1] == 1 else vectors
@@ -298,7 +331,8 @@ class ConditionalRule(CompositionRule):
     def pure(self, releases: UnitReleases) -> float:
         parts, distance = _independent_parts(releases)
         losses = [
-            min(part.pure, math.inf if part.promise is None else part.promise.approx_epsilon(0.0)) for part in parts
+            min(part.pure, math.inf if part.promise is None else part.promise.approx_epsilon(0.0))
+            for part in parts
         ]
         return added([2 * distance, *losses])
 
@@ -331,18 +365,30 @@ class ConditionalRule(CompositionRule):
 def _of_any_two_values(releases: UnitReleases, shape: Shape, alpha: float) -> float:
     """Return the Rényi loss of a release between any two values of a row; ∞ if unknown."""
     moved = CouplingRule().movement(releases, shape)
-    return shape.noise.renyi_within(moved, alpha, shape.dimension) if math.isfinite(moved) else math.inf
+    return (
+        shape.noise.renyi_within(moved, alpha, shape.dimension)
+        if math.isfinite(moved)
+        else math.inf
+    )
 
 
 def _of_column_alone(
-    releases: UnitReleases, row: "RowReadings", shape: Shape, columns: tuple[str, Sequence[str]], alpha: float
+    releases: UnitReleases,
+    row: "RowReadings",
+    shape: Shape,
+    columns: tuple[str, Sequence[str]],
+    alpha: float,
 ) -> tuple[float, float]:
     """Return the guarantee of a release about a column independent of earlier ones, up to a log ratio (M30)."""
     column, before = columns
     if releases.digest not in shape.priors or shape.row_by_row or shape.exact_sums is not None:
         return math.inf, math.inf
     apart = _dependence(row, [column], before)
-    return (shape.promise.renyi_epsilon(alpha), apart) if math.isfinite(apart) else (math.inf, math.inf)
+    return (
+        (shape.promise.renyi_epsilon(alpha), apart)
+        if math.isfinite(apart)
+        else (math.inf, math.inf)
+    )
 
 
 class _Part(NamedTuple):
@@ -378,10 +424,20 @@ def _joined(row: RowReadings) -> list[list[str]]:
     """Return the columns in parts none of which depends on all others; dependent ones are one part."""
     parts: list[list[str]] = []
     for name in row.columns:
-        near = [part for part in parts if any(math.isinf(_dependence(row, [name], [other])) for other in part)]
-        parts = [part for part in parts if part not in near] + [[*(other for part in near for other in part), name]]
+        near = [
+            part
+            for part in parts
+            if any(math.isinf(_dependence(row, [name], [other])) for other in part)
+        ]
+        parts = [part for part in parts if part not in near] + [
+            [*(other for part in near for other in part), name]
+        ]
     others = [[name for name in row.columns if name not in part] for part in parts]
-    free = [part for part, rest in zip(parts, others, strict=True) if math.isfinite(_dependence(row, part, rest))]
+    free = [
+        part
+        for part, rest in zip(parts, others, strict=True)
+        if math.isfinite(_dependence(row, part, rest))
+    ]
     tied = [name for part in parts if part not in free for name in part]
     return [*free, *([tied] if tied else [])]
 
@@ -430,11 +486,16 @@ class NearRule(CompositionRule):
             return math.inf
         place = {value: at for at, value in enumerate(values)}
         listed = secret.value_pairs() if isinstance(secret, Secret) else secret.value_pairs(values)
-        both = np.array([[place[a], place[b]] for a, b in [*listed, *((b, a) for a, b in listed)]], dtype=np.intp)
+        both = np.array(
+            [[place[a], place[b]] for a, b in [*listed, *((b, a) for a, b in listed)]],
+            dtype=np.intp,
+        )
         return float(region_log_ratio(laws.some(both[:, 0]), laws.some(both[:, 1]), limits).max())
 
 
-def _laws(prior: TablesNear, hidden: str, columns: Sequence[str]) -> tuple[list[Values], LawRegions]:
+def _laws(
+    prior: TablesNear, hidden: str, columns: Sequence[str]
+) -> tuple[list[Values], LawRegions]:
     """Return the points of the columns read, and the regions of their laws given each value of the secret.
 
     If a column is the secret itself, it has the given value.
@@ -447,7 +508,9 @@ def _laws(prior: TablesNear, hidden: str, columns: Sequence[str]) -> tuple[list[
     if hidden not in columns:
         return points, laws
     at = list(columns).index(hidden)
-    whole = [(*point[:at], value, *point[at:]) for value in prior.values_of(hidden) for point in points]
+    whole = [
+        (*point[:at], value, *point[at:]) for value in prior.values_of(hidden) for point in points
+    ]
 
     def spread(masses: Floats) -> Floats:
         return (np.eye(size)[:, :, None] * masses[:, None, :]).reshape(size, -1)

@@ -5,7 +5,13 @@ from typing import final
 
 import numpy as np
 
-from pufferflow.calibration.exact.quadrature import LineField, Mixture, PairAtoms, UniformField, in_rows
+from pufferflow.calibration.exact.quadrature import (
+    LineField,
+    Mixture,
+    PairAtoms,
+    UniformField,
+    in_rows,
+)
 from pufferflow.core.arrays import Floats, log_sum
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT
@@ -32,7 +38,9 @@ class CauchyField(UniformField, LineField):
     def cells(self, alpha: float) -> tuple[list[Floats], list[Floats], list[Floats], float]:
         """Return the hull, widened by _FAR times its size on both sides; beyond, p/q < (1 + range/far)^k."""
         needed = _FAR * max(self.range, 1.0) * max(alpha * self.k, 1.0)
-        steps = 2.0 ** np.arange(math.ceil(math.log2(needed)) + 1)  # edges that are exact near the atoms too
+        steps = 2.0 ** np.arange(
+            math.ceil(math.log2(needed)) + 1
+        )  # edges that are exact near the atoms too
         far = float(steps[-1])
         ends = np.array([[-math.inf, self.low[0] - far], [self.high[0] + far, math.inf]])
         beyond = float(np.sum(self.p.mass(ends[:, 0], ends[:, 1])))
@@ -41,7 +49,9 @@ class CauchyField(UniformField, LineField):
             if beyond
             else -math.inf
         )
-        ends = np.concatenate([self.low[0] - steps[::-1], [self.low[0], self.high[0]], self.high[0] + steps])
+        ends = np.concatenate(
+            [self.low[0] - steps[::-1], [self.low[0], self.high[0]], self.high[0] + steps]
+        )
         widths = np.diff(ends)
         wide = widths > 0
         middles = (ends[:-1] + widths / 2)[wide]
@@ -102,7 +112,9 @@ class CauchyField(UniformField, LineField):
             terms = mixture.log_terms(points)
             log = log_sum(terms)
             steps = points - mixture.atoms[:, 0]
-            slopes = -self.k / (steps + np.where(steps == 0, math.inf, 1 / np.where(steps == 0, 1.0, steps)))
+            slopes = -self.k / (
+                steps + np.where(steps == 0, math.inf, 1 / np.where(steps == 0, 1.0, steps))
+            )
             with np.errstate(under="ignore"):
                 return np.column_stack([log, (np.exp(terms - log[:, None]) * slopes).sum(axis=1)])
 

@@ -80,7 +80,10 @@ class Exact(Bound):
         if as_laws(pairs).movement_only:
             return [*GWM().parts(pairs, noise)]
         return [
-            GaussianLoss(pair, noise) if isinstance(pair.mu, GaussianLaw) else FiniteLoss(pair, noise) for pair in pairs
+            GaussianLoss(pair, noise)
+            if isinstance(pair.mu, GaussianLaw)
+            else FiniteLoss(pair, noise)
+            for pair in pairs
         ]
 
 
@@ -102,7 +105,10 @@ class FiniteLoss(LossCurve):
             if isinstance(field, laplace.LaplaceField):
                 return laplace.pure(field)
             if isinstance(field, gaussian.GaussianField):
-                return math.inf, math.inf  # the ratio has no limit far out, except for special pairs
+                return (
+                    math.inf,
+                    math.inf,
+                )  # the ratio has no limit far out, except for special pairs
             return _both(field, _supremum)
 
         if noise.scale == 0:
@@ -121,7 +127,9 @@ class FiniteLoss(LossCurve):
 
     def renyi(self, noise: Noise, alpha: float) -> Worst:
         if noise.scale == 0:
-            return _of_both_orders(self.pair, lambda pair: staircase.without_noise(pair).renyi(alpha))
+            return _of_both_orders(
+                self.pair, lambda pair: staircase.without_noise(pair).renyi(alpha)
+            )
         if isinstance(noise, Staircase):
             return staircase.worst_order(self.pair, lambda one: one.renyi(noise, alpha))
         return self._on_field(
@@ -133,8 +141,14 @@ class FiniteLoss(LossCurve):
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         def of_order(field: Field) -> float:
             if isinstance(field, laplace.LaplaceField):
-                return laplace.hockey_stick(field, epsilon) if max(laplace.pure(field)) > epsilon else 0.0
-            return quadrature.hockey_stick(cast(LineField, field), epsilon, *cast(LineField, field).horizon())
+                return (
+                    laplace.hockey_stick(field, epsilon)
+                    if max(laplace.pure(field)) > epsilon
+                    else 0.0
+                )
+            return quadrature.hockey_stick(
+                cast(LineField, field), epsilon, *cast(LineField, field).horizon()
+            )
 
         def on_field(field: Field) -> tuple[float, float]:
             if field.dimension > 1:
@@ -146,7 +160,9 @@ class FiniteLoss(LossCurve):
             return _both(field, of_order)
 
         if noise.scale == 0:
-            return _of_both_orders(self.pair, lambda pair: staircase.without_noise(pair).delta(epsilon))
+            return _of_both_orders(
+                self.pair, lambda pair: staircase.without_noise(pair).delta(epsilon)
+            )
         if isinstance(noise, Staircase):
             return staircase.worst_order(self.pair, lambda one: one.delta(noise, epsilon))
         return self._on_field(noise, on_field, lambda: self.ceiling.delta(noise, epsilon))
@@ -165,7 +181,9 @@ class FiniteLoss(LossCurve):
         if above == 0 and self.excess(family(0.0), guarantee) <= 0:
             return 0.0
         ball = ball_of(self.pair, family(1.0))
-        return staircase.least_scale(self.pair, family, guarantee, above, ball.least_scale(family, guarantee))
+        return staircase.least_scale(
+            self.pair, family, guarantee, above, ball.least_scale(family, guarantee)
+        )
 
     def excess_drawn(self, noise: Noise, guarantee: Guarantee) -> float:
         """Return the larger excess of staircase noise at the scale and slightly above: losses may drop at a turn."""
@@ -178,10 +196,15 @@ class FiniteLoss(LossCurve):
         return self.ceiling.least_scale(family, guarantee)
 
     def _on_field(
-        self, noise: Noise, losses: Callable[[Field], tuple[float, float]], ceiling: Callable[[], Worst]
+        self,
+        noise: Noise,
+        losses: Callable[[Field], tuple[float, float]],
+        ceiling: Callable[[], Worst],
     ) -> Worst:
         """Return the larger loss of both orders, at most the transport bound."""
-        if self._atoms.range / noise.scale > _FARTHEST:  # floats do not resolve the positions of the atoms
+        if (
+            self._atoms.range / noise.scale > _FARTHEST
+        ):  # floats do not resolve the positions of the atoms
             self.certainty = Certainty.UPPER_BOUND
             return ceiling()
         self.certainty = Certainty.EXACT
@@ -189,13 +212,18 @@ class FiniteLoss(LossCurve):
             self._noise, self._field = noise, _FIELDS[type(noise)](self._atoms, noise)
         forth, back = losses(self._field)
         if math.isnan(forth) or math.isnan(back):
-            raise InternalError("An exact loss is not a number.", instead="reporting it to the maintainers")
+            raise InternalError(
+                "An exact loss is not a number.", instead="reporting it to the maintainers"
+            )
         worst = Worst(forth, self.pair) if forth >= back else Worst(back, self.pair.swapped())
         return Worst(min(worst.value, ceiling().value), worst.witness)
 
 
 def _of_both_orders(pair: Pair, loss: Callable[[Pair], float]) -> Worst:
-    return max((Worst(loss(order), order) for order in (pair, pair.swapped())), key=lambda worst: worst.value)
+    return max(
+        (Worst(loss(order), order) for order in (pair, pair.swapped())),
+        key=lambda worst: worst.value,
+    )
 
 
 def _supremum(field: Field) -> float:
@@ -242,7 +270,11 @@ class GaussianLoss(LossCurve):
 
     def _square(self, noise: Noise) -> Worst:
         mu, nu = _gaussian_laws(self.pair)
-        return self.renyi(noise, 2.0) if np.array_equal(mu.covariance, nu.covariance) else Worst(math.inf, self.pair)
+        return (
+            self.renyi(noise, 2.0)
+            if np.array_equal(mu.covariance, nu.covariance)
+            else Worst(math.inf, self.pair)
+        )
 
     def delta(self, noise: Noise, epsilon: float) -> Worst:
         """Return the hockey stick in closed form; by Rényi orders where vectors have different covariances."""

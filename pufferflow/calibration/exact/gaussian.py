@@ -58,7 +58,9 @@ class GaussianField(LineField):
         pull = (np.abs(centres - alpha * mean_p + (alpha - 1) * mean_q) * sizes).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             shrink = np.where(
-                spread_q < math.log(2), -np.log(np.maximum(2 - np.exp(np.minimum(spread_q, 1.0)), 0.0)), math.inf
+                spread_q < math.log(2),
+                -np.log(np.maximum(2 - np.exp(np.minimum(spread_q, 1.0)), 0.0)),
+                math.inf,
             )
         complex_gain = (sizes**2).sum(axis=1) / 2 + pull + alpha * spread_p + (alpha - 1) * shrink
         return alpha * log_p - (alpha - 1) * log_q, complex_gain, pull + alpha * spread_p
@@ -99,7 +101,9 @@ def _reweighted(mixture: Mixture, centres: Floats, sizes: Floats) -> tuple[Float
             weights = np.exp(terms - log[:, None])
         mean = weights @ mixture.atoms
         under_model_error = np.abs(mixture.atoms[None, :, :] - mean[:, None, :]) * size[:, None, :]
-        spread = np.maximum(log_sum(terms - log[:, None] + under_model_error.sum(axis=-1)), 0.0) + 1e-13
+        spread = (
+            np.maximum(log_sum(terms - log[:, None] + under_model_error.sum(axis=-1)), 0.0) + 1e-13
+        )
         return np.column_stack([log, mean, spread])
 
     columns = in_rows(np.column_stack([centres, sizes]), len(mixture.atoms) * dimension, block)
@@ -120,24 +124,40 @@ class Spectrum:
         parts = np.abs(move @ self.vectors)
         parts = np.where(parts > 0, parts + 4 * len(move) * UNIT * float(np.linalg.norm(move)), 0.0)
         with np.errstate(divide="ignore", over="ignore"):
-            terms = np.where(parts > 0, parts * parts / np.where(parts > 0, np.maximum(self.lower, 0.0), 1.0), 0.0)
+            terms = np.where(
+                parts > 0,
+                parts * parts / np.where(parts > 0, np.maximum(self.lower, 0.0), 1.0),
+                0.0,
+            )
         return float(terms.sum()) * (1 + 8 * len(move) * UNIT)
 
     def log_determinant(self) -> tuple[float, float]:
         """Return a lower and an upper bound on the log of the determinant."""
         with np.errstate(divide="ignore"):
-            low, high = (float(np.log(np.maximum(side, 0.0)).sum()) for side in (self.lower, self.upper))
-        slack = 4 * UNIT * (len(self.upper) + float(np.abs(np.log(np.maximum(self.upper, 1e-300))).sum()))
+            low, high = (
+                float(np.log(np.maximum(side, 0.0)).sum()) for side in (self.lower, self.upper)
+            )
+        slack = (
+            4
+            * UNIT
+            * (len(self.upper) + float(np.abs(np.log(np.maximum(self.upper, 1e-300))).sum()))
+        )
         return low - slack, high + slack
 
 
 def spectrum(matrix: Floats, size: float, floor: float = 0.0) -> Spectrum:
     """Return the eigenvalues of a matrix that is a sum of entries as large as `size`; none is below `floor`."""
     if np.array_equal(matrix, np.diag(np.diag(matrix))):
-        values, vectors, error = np.diag(matrix), np.eye(len(matrix)), 4 * UNIT * np.abs(np.diag(matrix))
+        values, vectors, error = (
+            np.diag(matrix),
+            np.eye(len(matrix)),
+            4 * UNIT * np.abs(np.diag(matrix)),
+        )
     else:
         values, vectors = np.linalg.eigh(matrix)
-        error = np.full(len(values), 8 * len(matrix) * UNIT * max(size, float(np.abs(values).max())))
+        error = np.full(
+            len(values), 8 * len(matrix) * UNIT * max(size, float(np.abs(values).max()))
+        )
     return Spectrum(np.maximum(values - error, floor), values + error, vectors)
 
 
@@ -148,7 +168,9 @@ def renyi(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, alpha: float) -> float
     if np.array_equal(first, second):
         return alpha / 2 * _spectrum_of(first, variance).squared(move) * (1 + 4 * UNIT)
     size = alpha * float(np.abs(second).max()) + (alpha - 1) * float(np.abs(first).max()) + variance
-    mixed = spectrum(alpha * second + (1 - alpha) * first + variance * np.eye(len(move)), size * len(move))
+    mixed = spectrum(
+        alpha * second + (1 - alpha) * first + variance * np.eye(len(move)), size * len(move)
+    )
     if mixed.lower.min() <= 0:
         return math.inf
     least_mixed = mixed.log_determinant()[0]
@@ -167,7 +189,9 @@ def hockey_stick(mu: GaussianLaw, nu: GaussianLaw, noise: Noise, epsilon: float)
     if np.array_equal(first, second):
         length = math.sqrt(_spectrum_of(first, variance).squared(move)) * (1 + UNIT)
         return Gaussian(1.0).delta(length, epsilon) if length < math.inf else 1.0
-    return _of_normals(float(move[0]), float(first[0, 0]) + variance, float(second[0, 0]) + variance, epsilon)
+    return _of_normals(
+        float(move[0]), float(first[0, 0]) + variance, float(second[0, 0]) + variance, epsilon
+    )
 
 
 def _without_constants(mu: GaussianLaw, nu: GaussianLaw) -> tuple[Floats, Floats, Floats]:
@@ -175,7 +199,11 @@ def _without_constants(mu: GaussianLaw, nu: GaussianLaw) -> tuple[Floats, Floats
     move = mu.mean - nu.mean
     varying = (move != 0) | mu.covariance.any(axis=1) | nu.covariance.any(axis=1)
     varying[0] |= not varying.any()
-    return move[varying], mu.covariance[np.ix_(varying, varying)], nu.covariance[np.ix_(varying, varying)]
+    return (
+        move[varying],
+        mu.covariance[np.ix_(varying, varying)],
+        nu.covariance[np.ix_(varying, varying)],
+    )
 
 
 def _spectrum_of(covariance: Floats, variance: float) -> Spectrum:
@@ -195,10 +223,16 @@ def _of_normals(move: float, first: float, second: float, epsilon: float) -> flo
     # in units of q: p = N(m, v), q = N(0, 1), and 2·log(p/q) = bend·y² + 2·lean·y − m²/v − log(v)
     m, v = move / math.sqrt(second), first / second
     hair = 256 * UNIT * (1 + epsilon + abs(math.log(v)) + (1 + abs(m)) ** 2 * (1 + 1 / v))
-    bend, lean, rest = (first - second) / first, m / v, m * m / v + math.log(v) + 2 * (epsilon - hair)
+    bend, lean, rest = (
+        (first - second) / first,
+        m / v,
+        m * m / v + math.log(v) + 2 * (epsilon - hair),
+    )
     inner = lean * lean + bend * rest
     if inner <= 0:
-        return 0.0 if bend < 0 else 1.0  # the parabola stays on one side; above ε everywhere it cannot be
+        return (
+            0.0 if bend < 0 else 1.0
+        )  # the parabola stays on one side; above ε everywhere it cannot be
     turn = -(lean + math.copysign(math.sqrt(inner), lean))
     low, high = sorted((turn / bend, -rest / turn))
     spread, normal = math.sqrt(v), Gaussian(1.0)

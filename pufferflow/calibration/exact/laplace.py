@@ -87,7 +87,9 @@ class PrefixSums:
         """Return the log of Σ w e^{−(x − y)} over atoms x > y, or x ≥ y."""
         at = np.searchsorted(self.atoms, points, side="left" if inclusive else "right")
         inside = np.minimum(at, len(self.atoms) - 1)
-        return np.where(at < len(self.atoms), self.right[inside] - (self.atoms[inside] - points), -math.inf)
+        return np.where(
+            at < len(self.atoms), self.right[inside] - (self.atoms[inside] - points), -math.inf
+        )
 
     def log_density(self, points: Floats) -> Floats:
         """Return the log density."""
@@ -102,14 +104,20 @@ def _decaying_sums(log_weights: Floats, positions: Floats) -> tuple[Floats, floa
     """
     if len(positions) <= _FEW and log_weights.min() > _SMALLEST_LOG:
         weights, decays = np.exp(log_weights).tolist(), np.exp(-np.diff(positions)).tolist()
-        one_by_one = list(itertools.accumulate(range(1, len(weights)), _decay(weights, decays), initial=weights[0]))
+        one_by_one = list(
+            itertools.accumulate(
+                range(1, len(weights)), _decay(weights, decays), initial=weights[0]
+            )
+        )
         return np.log(one_by_one), UNIT * (4 * len(positions) + 4)
     stretch = np.floor((positions - positions[0]) / _STRETCH)
     starts = np.flatnonzero(np.concatenate([[True], stretch[1:] != stretch[:-1]]))
     exponents = log_weights + positions
     if len(starts) > _MOST_STRETCHES:
         size = float(np.abs(exponents).max())
-        return np.logaddexp.accumulate(exponents) - positions, (len(positions) + 4) * UNIT * (size + 1)
+        return np.logaddexp.accumulate(exponents) - positions, (len(positions) + 4) * UNIT * (
+            size + 1
+        )
     sums = np.empty(len(positions))
     ends = np.append(starts[1:], len(positions))
     carry = -math.inf
@@ -117,7 +125,11 @@ def _decaying_sums(log_weights: Floats, positions: Floats) -> tuple[Floats, floa
         inside, offsets = log_weights[start:end], positions[start:end] - positions[start]
         terms = inside + offsets
         top = float(terms.max())
-        own = np.logaddexp.accumulate(terms) if terms.min() < top - _DEEP else np.log(_sums(np.exp(terms - top))) + top
+        own = (
+            np.logaddexp.accumulate(terms)
+            if terms.min() < top - _DEEP
+            else np.log(_sums(np.exp(terms - top))) + top
+        )
         sums[start:end] = np.logaddexp(own, carry) - offsets
         if end < len(positions):
             carry = float(sums[end - 1]) - float(positions[end] - positions[end - 1])
@@ -157,7 +169,9 @@ def pure(field: LaplaceField) -> tuple[float, float]:
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     log_p, log_q = field.log_densities(points)
     ratios = log_p - log_q
-    rounding = 8 * UNIT * (float(np.abs(log_p).max() + np.abs(log_q).max()) + 16) + 2 * float(field.blur(log_p[:1])[0])
+    rounding = 8 * UNIT * (float(np.abs(log_p).max() + np.abs(log_q).max()) + 16) + 2 * float(
+        field.blur(log_p[:1])[0]
+    )
     return max(float(ratios.max()) + rounding, 0.0), max(float(-ratios.min()) + rounding, 0.0)
 
 
@@ -170,7 +184,10 @@ def hockey_stick(field: LaplaceField, epsilon: float) -> float:
     knots = field.knots[0]
     gaps = np.diff(knots)
     with np.errstate(under="ignore"):
-        p_left, p_right = np.exp(first.from_left(knots[:-1])), np.exp(first.from_right(knots[1:], inclusive=True))
+        p_left, p_right = (
+            np.exp(first.from_left(knots[:-1])),
+            np.exp(first.from_right(knots[1:], inclusive=True)),
+        )
         q_left, q_right = (
             np.exp(np.minimum(logs + epsilon, _LARGEST_EXPONENT))
             for logs in (second.from_left(knots[:-1]), second.from_right(knots[1:], inclusive=True))
@@ -182,11 +199,15 @@ def hockey_stick(field: LaplaceField, epsilon: float) -> float:
     end = np.where((a > 0) & (b < 0), root, gaps)
     end = np.where((a <= 0) & (b <= 0), start, end)
     with np.errstate(under="ignore"):
-        inside = a * (np.exp(-start) - np.exp(-end)) + b * (np.exp(end - gaps) - np.exp(start - gaps))
+        inside = a * (np.exp(-start) - np.exp(-end)) + b * (
+            np.exp(end - gaps) - np.exp(start - gaps)
+        )
     ends = knots[[0, -1]]
     log_p, log_q = field.log_densities(ends[:, None])
     tails = np.exp(log_p) * -np.expm1(np.minimum(epsilon + log_q - log_p, 0.0))
-    rounding = 16 * UNIT + 2 * (first.rounding + second.rounding) + 8 * UNIT * (field.range + epsilon)
+    rounding = (
+        16 * UNIT + 2 * (first.rounding + second.rounding) + 8 * UNIT * (field.range + epsilon)
+    )
     # the rounding errors in gaps where p may exceed e^ε q: of p, and of e^ε q where it is less than p
     near_p = p_left + p_right
     open_gaps = (a > -rounding * near_p) | (b > -rounding * near_p)

@@ -66,13 +66,20 @@ class Mixture:
         def block(ends: Floats) -> Floats:
             left, right = (ends[:, i, None] - self.atoms[None, :, 0] for i in (0, 1))
             above = left > 0
-            first, second = self.unit.tail(np.where(above, left, -right)), self.unit.tail(np.where(above, right, -left))
+            first, second = (
+                self.unit.tail(np.where(above, left, -right)),
+                self.unit.tail(np.where(above, right, -left)),
+            )
             straddling = ~above & (right > 0)
             between = np.where(
-                straddling, 1 - self.unit.tail(np.abs(left)) - self.unit.tail(np.abs(right)), first - second
+                straddling,
+                1 - self.unit.tail(np.abs(left)) - self.unit.tail(np.abs(right)),
+                first - second,
             )
             doubt = _TAILS * np.where(straddling, 1.0, np.maximum(first, second))
-            return np.stack([np.maximum(between, 0.0), doubt], axis=-1).swapaxes(1, 2) @ np.exp(self.log_weights)
+            return np.stack([np.maximum(between, 0.0), doubt], axis=-1).swapaxes(1, 2) @ np.exp(
+                self.log_weights
+            )
 
         masses = in_rows(np.stack([low, high], axis=1), len(self.atoms), block)
         return masses[:, 0], masses[:, 1]
@@ -171,8 +178,16 @@ class UniformField(Field):
         log_p, log_q = self.log_densities(centres)
         wide = self.log_growth(centres, sizes)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            shrink = np.where(wide < math.log(2), -np.log(np.maximum(2 - np.exp(np.minimum(wide, 1.0)), 0.0)), math.inf)
-        return alpha * log_p - (alpha - 1) * log_q, alpha * wide + (alpha - 1) * shrink, (2 * alpha - 1) * wide
+            shrink = np.where(
+                wide < math.log(2),
+                -np.log(np.maximum(2 - np.exp(np.minimum(wide, 1.0)), 0.0)),
+                math.inf,
+            )
+        return (
+            alpha * log_p - (alpha - 1) * log_q,
+            alpha * wide + (alpha - 1) * shrink,
+            (2 * alpha - 1) * wide,
+        )
 
 
 def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:
@@ -180,7 +195,10 @@ def centred(mu: Law, nu: Law) -> tuple[Floats, Floats]:
     left, right = (law.values.reshape(len(law), -1) for law in (mu, nu))
     if object in (left.dtype, right.dtype):
         left, right = as_fractions(left), as_fractions(right)
-    low, high = np.minimum(left.min(axis=0), right.min(axis=0)), np.maximum(left.max(axis=0), right.max(axis=0))
+    low, high = (
+        np.minimum(left.min(axis=0), right.min(axis=0)),
+        np.maximum(left.max(axis=0), right.max(axis=0)),
+    )
     middle = low / 2 + high / 2
     first, second = ((values - middle).astype(np.float64) for values in (left, right))
     return first, second
@@ -221,10 +239,17 @@ class QuadratureRule:
     @property
     def log_error(self) -> float:
         """The log of the error for volume 1, M = 1 and d = 1."""
-        return math.log(32 / 15) - 2 * (self.nodes - 1) * math.log(self.parameter) - math.log1p(-(self.parameter**-2))
+        return (
+            math.log(32 / 15)
+            - 2 * (self.nodes - 1) * math.log(self.parameter)
+            - math.log1p(-(self.parameter**-2))
+        )
 
 
-_RULES = {1: (QuadratureRule(6, 40.0), QuadratureRule(20, 2.8)), 2: (QuadratureRule(6, 12.0), QuadratureRule(14, 3.0))}
+_RULES = {
+    1: (QuadratureRule(6, 40.0), QuadratureRule(20, 2.8)),
+    2: (QuadratureRule(6, 12.0), QuadratureRule(14, 3.0)),
+}
 _MANY = (QuadratureRule(5, 12.0),)
 
 
@@ -289,9 +314,12 @@ def _grid(axes: Sequence[Any]) -> Boxes:
         )
     index = np.indices(counts).reshape(len(counts), -1)
     centres, halves, measures = (
-        np.stack([axis[row] for axis, row in zip(part, index, strict=True)], axis=1) for part in axes
+        np.stack([axis[row] for axis, row in zip(part, index, strict=True)], axis=1)
+        for part in axes
     )
-    full = (measures > 0).all(axis=1)  # between atoms that differ in their last bit a box may have no width
+    full = (measures > 0).all(
+        axis=1
+    )  # between atoms that differ in their last bit a box may have no width
     return Boxes(centres[full], halves[full], np.log(measures[full]).sum(axis=1))
 
 
@@ -305,14 +333,22 @@ def _gauss(field: Field, rule: QuadratureRule, boxes: Boxes, alpha: float) -> Fl
     sums = [np.zeros(0)]
     for start in range(0, len(boxes), rows):
         block = boxes.at(slice(start, start + rows))
-        points = (block.centres[:, None, :] + block.halves[:, None, :] * offsets).reshape(-1, dimension)
+        points = (block.centres[:, None, :] + block.halves[:, None, :] * offsets).reshape(
+            -1, dimension
+        )
         log_p, log_q = field.log_densities(points)
-        error = float_error(log_p, len(field.p.atoms)) * alpha + float_error(log_q, len(field.q.atoms)) * (alpha - 1)
+        error = float_error(log_p, len(field.p.atoms)) * alpha + float_error(
+            log_q, len(field.q.atoms)
+        ) * (alpha - 1)
         error += alpha * field.blur(log_p) + (alpha - 1) * field.blur(log_q)
         logs = alpha * log_p - (alpha - 1) * log_q + error
         terms = logs.reshape(-1, len(offsets)) + log_shares + block.log_measures[:, None]
-        widths = np.where(block.halves > 0, block.halves, np.inf)  # rounded edges leave overlaps or gaps between boxes
-        sums.append(log_sum(terms) + np.log1p(8 * UNIT * np.abs(block.centres) / widths).sum(axis=1))
+        widths = np.where(
+            block.halves > 0, block.halves, np.inf
+        )  # rounded edges leave overlaps or gaps between boxes
+        sums.append(
+            log_sum(terms) + np.log1p(8 * UNIT * np.abs(block.centres) / widths).sum(axis=1)
+        )
     return np.concatenate(sums)
 
 
@@ -356,7 +392,9 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
     """Return δ(ε) = ∫ (p − e^ε q)_+, rounded up; further than `far` from the atoms log(p/q) is at most `beyond`."""
     centres, halves = _start(field, far)
     ends = np.array([[-math.inf, (centres - halves).min()], [(centres + halves).max(), math.inf]])
-    outside = float(np.sum(field.p.mass(ends[:, 0], ends[:, 1]))) * -math.expm1(min(epsilon - beyond, 0.0))
+    outside = float(np.sum(field.p.mass(ends[:, 0], ends[:, 1]))) * -math.expm1(
+        min(epsilon - beyond, 0.0)
+    )
     outside += _LEAST if beyond == math.inf else 0.0
     lows, highs, roughly = [np.zeros(0)], [np.zeros(0)], 0.0
     while True:
@@ -366,11 +404,22 @@ def hockey_stick(field: LineField, epsilon: float, far: float, beyond: float) ->
         highs.append((centres + halves)[above])
         log_p = field.p.log_density(centres[:, None])
         with np.errstate(under="ignore"):
-            roughly += float((2 * halves * np.exp(log_p) * -np.expm1(np.minimum(epsilon - level, 0.0)))[above].sum())
+            roughly += float(
+                (2 * halves * np.exp(log_p) * -np.expm1(np.minimum(epsilon - level, 0.0)))[
+                    above
+                ].sum()
+            )
         unsure = ~(above | (top <= epsilon))
         stuck = (up <= _SLACKS * slack)[unsure]  # undecided by rounding: smaller cells do not help
-        centres, halves, log_p, slack = centres[unsure], halves[unsure], log_p[unsure], slack[unsure]
-        held = _held(field, centres, halves, log_p + slack) * -np.expm1(np.minimum(epsilon - top[unsure], 0.0))
+        centres, halves, log_p, slack = (
+            centres[unsure],
+            halves[unsure],
+            log_p[unsure],
+            slack[unsure],
+        )
+        held = _held(field, centres, halves, log_p + slack) * -np.expm1(
+            np.minimum(epsilon - top[unsure], 0.0)
+        )
         outside += math.fsum(held[stuck])
         waiting = math.fsum(held[~stuck])
         centres, halves = centres[~stuck], halves[~stuck]
@@ -409,7 +458,9 @@ def supremum(field: LineField, far: float, beyond: float) -> float:
         centres, halves = _halved(centres[unsure], halves[unsure])
 
 
-def _ratio(field: LineField, centres: Floats, halves: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _ratio(
+    field: LineField, centres: Floats, halves: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Return log(p/q) in the middle of cells, how far it may fall and rise within them, and its rounding error."""
     level, down, up = field.ratio(centres[:, None], halves[:, None])
     log_p, log_q = field.log_densities(centres[:, None])
@@ -420,7 +471,9 @@ def _ratio(field: LineField, centres: Floats, halves: Floats) -> tuple[Floats, F
 
 def _start(field: LineField, far: float) -> tuple[Floats, Floats]:
     """Return cells that are fine inside the hull and grow away from it."""
-    inside = np.linspace(float(field.low[0]), float(field.high[0]), 65) if field.range else field.low[:1]
+    inside = (
+        np.linspace(float(field.low[0]), float(field.high[0]), 65) if field.range else field.low[:1]
+    )
     steps = np.geomspace(1e-3, far, 64)
     ends = np.unique(np.concatenate([field.low[0] - steps, inside, field.high[0] + steps]))
     return (ends[:-1] + ends[1:]) / 2, np.diff(ends) / 2
@@ -428,7 +481,9 @@ def _start(field: LineField, far: float) -> tuple[Floats, Floats]:
 
 def _halved(centres: Floats, halves: Floats) -> tuple[Floats, Floats]:
     quarter = halves / 2
-    return np.concatenate([centres - quarter, centres + quarter]), np.concatenate([quarter, quarter])
+    return np.concatenate([centres - quarter, centres + quarter]), np.concatenate(
+        [quarter, quarter]
+    )
 
 
 def _too_small(centres: Floats, halves: Floats) -> Flags:
@@ -446,7 +501,9 @@ def _positive(field: LineField, low: Floats, high: Floats, epsilon: float) -> fl
     ends = np.append(starts[1:], len(low)) - 1
     low, high = low[starts], high[ends]
     narrow = high - low <= _NARROW
-    return _of_runs(field, low[~narrow], high[~narrow], epsilon) + _of_narrow(field, low[narrow], high[narrow], epsilon)
+    return _of_runs(field, low[~narrow], high[~narrow], epsilon) + _of_narrow(
+        field, low[narrow], high[narrow], epsilon
+    )
 
 
 def _of_runs(field: LineField, low: Floats, high: Floats, epsilon: float) -> float:

@@ -10,7 +10,13 @@ import numpy.typing as npt
 
 from pufferflow.calibration.bound import LossCurve, Worst
 from pufferflow.calibration.laws import Pair, finite_laws
-from pufferflow.calibration.transport_bounds import Excess, Turns, ball_of, least_scale_of, too_small
+from pufferflow.calibration.transport_bounds import (
+    Excess,
+    Turns,
+    ball_of,
+    least_scale_of,
+    too_small,
+)
 from pufferflow.core.arrays import Floats, Indices, log_sum
 from pufferflow.core.errors import Refused
 from pufferflow.core.rounding import UNIT, float_above
@@ -31,7 +37,9 @@ class PiecewiseConstant:
 
     def __init__(self, log_p: Floats, log_q: Floats, log_weights: Floats) -> None:
         self.log_p, self.log_q, self.log_weights = log_p, log_q, log_weights
-        sizes = [np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (log_p, log_q, log_weights)]
+        sizes = [
+            np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (log_p, log_q, log_weights)
+        ]
         self.rounding = 8 * UNIT * (float(sum(sizes)) + math.log2(len(log_p)) + 8)
 
     def pure(self) -> float:
@@ -50,7 +58,9 @@ class PiecewiseConstant:
         logs = alpha * self.log_p[held] - (alpha - 1) * self.log_q[held] + self.log_weights[held]
         top = float(logs.max())
         total = top + math.log(math.fsum(np.exp(logs - top)))
-        return max(total + (2 * alpha - 1) * self.rounding + 4 * UNIT, 0.0) / (alpha - 1) * (1 + UNIT)
+        return (
+            max(total + (2 * alpha - 1) * self.rounding + 4 * UNIT, 0.0) / (alpha - 1) * (1 + UNIT)
+        )
 
     def delta(self, epsilon: float) -> float:
         """Return Σ weight·(p − e^ε q)_+."""
@@ -95,7 +105,10 @@ def _places(mu: Law, nu: Law) -> tuple[Indices, Indices, int]:
     left, right = common_units.values(mu, nu)
     if left.dtype == object:
         known: dict[object, int] = {}
-        keys = [[tuple(atom) for atom in atoms.reshape(len(atoms), -1).tolist()] for atoms in (left, right)]
+        keys = [
+            [tuple(atom) for atom in atoms.reshape(len(atoms), -1).tolist()]
+            for atoms in (left, right)
+        ]
         first, second = ([known.setdefault(key, len(known)) for key in side] for side in keys)
         return np.array(first), np.array(second), len(known)
     _, places = np.unique(np.concatenate([left, right]), axis=0, return_inverse=True)
@@ -134,7 +147,9 @@ def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
     bounds = np.array([low - width, low, high, high + width], dtype=kind)
     ends = np.unique(np.concatenate([rises.ravel(), falls.ravel(), bounds]))
     ends = ends[(ends >= low - width) & (ends <= high + width)]
-    passed = _counts(np.searchsorted(ends, rises), len(ends))[:, :-1]  # jumps at or before a piece's lower end
+    passed = _counts(np.searchsorted(ends, rises), len(ends))[
+        :, :-1
+    ]  # jumps at or before a piece's lower end
     ahead = _counts(np.searchsorted(ends, falls), len(ends))
     ahead = ahead[:, -1:] - ahead[:, :-1]  # jumps at or beyond its upper end
     logs = -noise.epsilon * (passed + ahead)
@@ -145,7 +160,9 @@ def with_staircase(pair: Pair, noise: Staircase) -> PiecewiseConstant:
     )
     outside = (ends[:-1] < low) | (ends[1:] > high)
     log_widths = np.array([log_quotient(length, width) for length in np.diff(ends).tolist()])
-    return PiecewiseConstant(log_p, log_q, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0))
+    return PiecewiseConstant(
+        log_p, log_q, log_widths - np.where(outside, math.log(-math.expm1(-noise.epsilon)), 0.0)
+    )
 
 
 def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], list[int], int, int]:
@@ -161,7 +178,9 @@ def _in_whole_numbers(mu: Law, nu: Law, noise: Staircase) -> tuple[list[int], li
 def _counts(places: Indices, size: int) -> npt.NDArray[np.int64]:
     """Return for each row how many of its positions are at or before 0, 1, 2 and so on."""
     rows = np.arange(len(places))[:, None]
-    tally = np.bincount((rows * (size + 1) + np.minimum(places, size)).ravel(), minlength=len(places) * (size + 1))
+    tally = np.bincount(
+        (rows * (size + 1) + np.minimum(places, size)).ravel(), minlength=len(places) * (size + 1)
+    )
     return tally.reshape(len(places), size + 1)[:, :size].cumsum(axis=1)
 
 
@@ -200,10 +219,14 @@ class OneOrder(LossCurve):
 
 def worst_order(pair: Pair, loss: Callable[[OneOrder], Worst]) -> Worst:
     """Return the larger loss of both orders."""
-    return max((loss(OneOrder(order)) for order in (pair, pair.swapped())), key=lambda worst: worst.value)
+    return max(
+        (loss(OneOrder(order)) for order in (pair, pair.swapped())), key=lambda worst: worst.value
+    )
 
 
-def least_scale(pair: Pair, family: Family, guarantee: Guarantee, above: float, high: float) -> float:
+def least_scale(
+    pair: Pair, family: Family, guarantee: Guarantee, above: float, high: float
+) -> float:
     """Return the least scale ≥ above that keeps a guarantee exactly, within the work limit; `high` keeps it."""
     stairs = cast(Staircase, family(1.0))
     orders = [OneOrder(pair), OneOrder(pair.swapped())]
@@ -213,8 +236,12 @@ def least_scale(pair: Pair, family: Family, guarantee: Guarantee, above: float, 
 
     excesses = [excess(curve, one) for curve in orders for one in guarantee.singles]
     mu, nu = finite_laws(pair)
-    distances = np.concatenate([all_differences(*both).ravel() for both in ((mu, nu), (mu, mu), (nu, nu))])
+    distances = np.concatenate(
+        [all_differences(*both).ravel() for both in ((mu, nu), (mu, mu), (nu, nu))]
+    )
     work = 2.0 * (len(mu) + len(nu)) ** 2
     farthest = float(np.abs(distances).max())
     low = max(above, too_small(pair, stairs, guarantee), farthest * work / _MOST_TABLES)
-    return least_scale_of(excesses, Turns(stairs, distances, work + _PER_TABLE, _BUDGET), low, max(high, above))
+    return least_scale_of(
+        excesses, Turns(stairs, distances, work + _PER_TABLE, _BUDGET), low, max(high, above)
+    )

@@ -12,7 +12,10 @@ from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 
 Address = Annotated[
-    str, typer.Argument(metavar="ADDRESS", help="Where it is: duckdb:, postgresql://…, spark:, sc://host:15002.")
+    str,
+    typer.Argument(
+        metavar="ADDRESS", help="Where it is: duckdb:, postgresql://…, spark:, sc://host:15002."
+    ),
 ]
 
 
@@ -32,7 +35,9 @@ def installed(screen: Screen) -> Answer:
         except UsageError as error:
             rows.append([name, "missing", error.instead or ""])
     screen.table(("engine", "state", "to install it"), rows)
-    return Answer({"engines": [{"engine": name, "ready": state == "ready"} for name, state, _ in rows]})
+    return Answer(
+        {"engines": [{"engine": name, "ready": state == "ready"} for name, state, _ in rows]}
+    )
 
 
 def check(screen: Screen, address: Address) -> Answer:
@@ -47,5 +52,12 @@ def check(screen: Screen, address: Address) -> Answer:
     begun = time.monotonic()
     name, digest = check_engine(with_variables(address))
     seconds = time.monotonic() - begun
-    screen.facts([("engine", name), ("self-test", "passed"), ("digest", digest), ("seconds", f"{seconds:.1f}")])
+    screen.facts(
+        [
+            ("engine", name),
+            ("self-test", "passed"),
+            ("digest", digest),
+            ("seconds", f"{seconds:.1f}"),
+        ]
+    )
     return Answer({"engine": name, "passed": True, "digest": digest, "seconds": round(seconds, 3)})

@@ -14,11 +14,17 @@ from pufferflow.core.errors import UsageError
 if TYPE_CHECKING:
     from pufferflow.jobs.job import Job
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the job; created if missing.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="The folder of the job; created if missing.")
+]
 SchemaPath = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE.json", help="Where it is written; stdout, if left out.", show_default=False
+        "--output",
+        "-o",
+        metavar="FILE.json",
+        help="Where it is written; stdout, if left out.",
+        show_default=False,
     ),
 ]
 
@@ -36,7 +42,13 @@ def init(screen: Screen, folder: Folder = Path()) -> Answer:
     for file in files:
         screen.say(f"wrote {near(file)}")
     screen.say(f"\nNext:\n  pufferflow plan {job}\n  pufferflow run {job}")
-    return Answer({"folder": folder, "files": files, "next": [f"pufferflow plan {job}", f"pufferflow run {job}"]})
+    return Answer(
+        {
+            "folder": folder,
+            "files": files,
+            "next": [f"pufferflow plan {job}", f"pufferflow run {job}"],
+        }
+    )
 
 
 def schema(screen: Screen, output: SchemaPath = None, force: Force = False) -> Answer:  # noqa: FBT002
@@ -71,7 +83,13 @@ def check(screen: Screen, job: JobPath) -> Answer:
     _ = batch.functions
     document = _describe(batch)
     notes = differences(batch)
-    screen.facts([(name, value) for name, value in (document | _describe_in_words(batch)).items() if value is not None])
+    screen.facts(
+        [
+            (name, value)
+            for name, value in (document | _describe_in_words(batch)).items()
+            if value is not None
+        ]
+    )
     for note in notes:
         screen.note(note)
     return Answer({"path": batch.path, **document})

@@ -21,14 +21,20 @@ if TYPE_CHECKING:
     from pufferflow.reports.evidence import Charge
 
 AccountName = Annotated[
-    str | None, typer.Option("--account", metavar="NAME", help="Show the history of this account.", show_default=False)
+    str | None,
+    typer.Option(
+        "--account", metavar="NAME", help="Show the history of this account.", show_default=False
+    ),
 ]
 Head = Annotated[
     str | None,
     typer.Option("--head", metavar="HEAD", help="A stored head: number:hash.", show_default=False),
 ]
 Lines = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="Where the entries are written.", show_default=False)
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where the entries are written.", show_default=False
+    ),
 ]
 
 
@@ -39,7 +45,10 @@ def show(screen: Screen, ledger: LedgerAddress, account: AccountName = None) -> 
     """
     with existing(ledger) as open_ledger:
         names = open_ledger.accounts() if account is None else (account,)
-        accounts = [_account_document(open_ledger.account(name), history=account is not None) for name in names]
+        accounts = [
+            _account_document(open_ledger.account(name), history=account is not None)
+            for name in names
+        ]
         document = {"ledger": open_ledger.address, "head": open_ledger.head(), "accounts": accounts}
     if account is None:
         _show_accounts(screen, accounts)
@@ -55,14 +64,23 @@ def verify(screen: Screen, ledger: LedgerAddress, head: Head = None) -> Answer:
     """
     with existing(ledger) as open_ledger:
         sound, place = open_ledger.verify(head), open_ledger.address
-    screen.facts([("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)])
+    screen.facts(
+        [("ledger", place), ("entries", f"{sound.entries}, all sound"), ("head", sound.head)]
+    )
     corrected = [_corrected(one) for one in sound.corrected]
     if corrected:
-        screen.say("An older version recorded totals that are too small; accounts continue with the corrected ones:")
-        screen.table(("account", "no", "release", "recorded", "corrected"), [list(one.values()) for one in corrected])
+        screen.say(
+            "An older version recorded totals that are too small; accounts continue with the corrected ones:"
+        )
+        screen.table(
+            ("account", "no", "release", "recorded", "corrected"),
+            [list(one.values()) for one in corrected],
+        )
     compared = head is not None
     if not compared:
-        screen.note("Store the head elsewhere, and pass it next time: --head HEAD detects an older copy.")
+        screen.note(
+            "Store the head elsewhere, and pass it next time: --head HEAD detects an older copy."
+        )
     return Answer(
         {
             "ledger": place,
@@ -149,7 +167,11 @@ def _show_accounts(screen: Screen, accounts: list[dict[str, Any]]) -> None:
         return
     rows = [
         [
-            *(account["name"], account["dataset"], of_limit(loss_of(account["spent"]), account["limit"])),
+            *(
+                account["name"],
+                account["dataset"],
+                of_limit(loss_of(account["spent"]), account["limit"]),
+            ),
             *(account["committed"], account["reserved"], _minute(account["last"])),
         ]
         for account in accounts
@@ -178,7 +200,9 @@ def _total(entry: dict[str, Any]) -> str:
     from pufferflow.reports.numbers import SPENT, at_most
 
     known = entry["total"] is not None
-    return at_most(entry["total"], SPENT) if known else f"≤ {at_most(entry['total_at_most'], SPENT)}"
+    return (
+        at_most(entry["total"], SPENT) if known else f"≤ {at_most(entry['total_at_most'], SPENT)}"
+    )
 
 
 def _minute(at: str | None) -> str | None:
@@ -208,11 +232,18 @@ PaidBy = Annotated[
 ]
 OfAccount = Annotated[
     str | None,
-    typer.Option("--account", metavar="NAME", help="The account that all releases must belong to.", show_default=False),
+    typer.Option(
+        "--account",
+        metavar="NAME",
+        help="The account that all releases must belong to.",
+        show_default=False,
+    ),
 ]
 
 
-def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account: OfAccount = None) -> Answer:
+def compare(
+    screen: Screen, published: Compared, ledger: PaidBy = None, account: OfAccount = None
+) -> Answer:
     """Compare published releases with their ledger.
 
     For each release it says whether all numbers and the certificate are those in the ledger, and if not, what was
@@ -227,14 +258,23 @@ def compare(screen: Screen, published: Compared, ledger: PaidBy = None, account:
     changed = [release for release in releases if release.differs]
     columns = ("release", "entry", "account", "state")
     rows = [
-        [release.label, release.entry.partition(":")[0], release.account, "; ".join(release.differs) or "same"]
+        [
+            release.label,
+            release.entry.partition(":")[0],
+            release.account,
+            "; ".join(release.differs) or "same",
+        ]
         for release in releases
     ]
     screen.table(columns, rows)
     screen.say(f"{len(releases) - len(changed)} of {len(releases)} as the ledger keeps them.")
     if changed:
         screen.note(f"PUBLISHED RELEASES ARE NOT WHAT THE LEDGER KEEPS: {len(changed)}")
-    document = {"ledger": place, "folder": published, "releases": [_document(release) for release in releases]}
+    document = {
+        "ledger": place,
+        "folder": published,
+        "releases": [_document(release) for release in releases],
+    }
     return Answer({**document, "same": not changed}, EXITS[LedgerError] if changed else 0)
 
 

@@ -71,7 +71,9 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
     charged = job.file.ledger
     if account is None:
         limit = charged.limit.guarantee
-        return ReleaseCost(charged.account, opened=False, released=False, limit=limit, after=_first(plan, limit))
+        return ReleaseCost(
+            charged.account, opened=False, released=False, limit=limit, after=_first(plan, limit)
+        )
     prospect = account.prospect(plan, job.id_of(period), job.every)
     cost = ReleaseCost(
         charged.account,
@@ -87,7 +89,9 @@ def cost_of(job: "Job", period: "Period", plan: "Plan", account: "Account | None
     if schedule is None:
         return cost
     endless = schedule.total if math.isfinite(schedule.total) else None
-    return replace(cost, ahead=_whole(schedule.fits), endless=endless, rule=schedule.rule, note=schedule.note)
+    return replace(
+        cost, ahead=_whole(schedule.fits), endless=endless, rule=schedule.rule, note=schedule.note
+    )
 
 
 def _first(plan: "Plan", limit: "Guarantee") -> float | None:
@@ -108,13 +112,20 @@ def _whole(number: float) -> int | None:
 _MOST_CELLS = 20
 """The most numbers that a screen lists; the document and the report have all."""
 _SENSITIVITIES = typer.Option(
-    "--sensitivities", help="Show for each pair of secrets the distance between the laws of the answer."
+    "--sensitivities",
+    help="Show for each pair of secrets the distance between the laws of the answer.",
 )
 _NOISE = typer.Option(
-    "--noise", metavar="NAME", help="Plan with this noise instead of the job's, such as cauchy.", show_default=False
+    "--noise",
+    metavar="NAME",
+    help="Plan with this noise instead of the job's, such as cauchy.",
+    show_default=False,
 )
 _BOUND = typer.Option(
-    "--bound", metavar="NAME", help="Plan with this bound instead of the job's, such as gawm.", show_default=False
+    "--bound",
+    metavar="NAME",
+    help="Plan with this bound instead of the job's, such as gawm.",
+    show_default=False,
 )
 _COLUMNS = ("query", "group", "noise", "scale", "expected_error", "interval_95")
 _HEADS = ("query", "group", "noise", "scale", "expected error", "95 % within")
@@ -160,9 +171,16 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
         screen.note(note)
     if place is not None:
         dataset = batch.file.ledger.dataset or ""
-        draft.report(place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset)
+        draft.report(
+            place, account, batch.every, job=batch.name, period=str(chosen), dataset=dataset
+        )
         screen.note(f"The report is {place}.")
-    names = {"job": batch.name, "period": str(chosen), "id": batch.id_of(chosen), "promise": draft.guarantee}
+    names = {
+        "job": batch.name,
+        "period": str(chosen),
+        "id": batch.id_of(chosen),
+        "promise": draft.guarantee,
+    }
     contents: dict[str, Any] = {
         "cells": cells,
         "check": check,
@@ -170,7 +188,15 @@ def plan(  # noqa: PLR0913, PLR0917 - one option each
         "sentence": sentence,
     }
     contents["sensitivities"] = pairs
-    return Answer({**names, **contents, "value_handling": draft.value_handling(), "page": place, "notes": notes})
+    return Answer(
+        {
+            **names,
+            **contents,
+            "value_handling": draft.value_handling(),
+            "page": place,
+            "notes": notes,
+        }
+    )
 
 
 def _show_cells(screen: Screen, cells: Sequence[Mapping[str, Any]]) -> None:
@@ -184,7 +210,9 @@ def _show_findings(screen: Screen, check: Sequence[Mapping[str, Any]]) -> None:
     from pufferflow.release.explain.compare import ALL_ROWS
     from pufferflow.reports.text import lines
 
-    of_verdict = {name: [one for one in check if one["verdict"] == name] for name in ("useless", "weak")}
+    of_verdict = {
+        name: [one for one in check if one["verdict"] == name] for name in ("useless", "weak")
+    }
     findings = [(name, len(own), own[0]) for name, own in of_verdict.items() if own]
     grouped = any(one["group"] != ALL_ROWS for one in check)
     for line in lines("commands/findings", findings=findings, numbers=len(check), grouped=grouped):
@@ -197,7 +225,10 @@ def _show_pairs(screen: Screen, pairs: Sequence[Mapping[str, Any]]) -> None:
     names = [name for name in ranked[0] if name not in {"note", "prior", "decides"}]
     if len({pair["prior"] for pair in pairs}) > 1:
         names.append("prior")
-    rows = [[pair[name] for name in names] + ["decides" if pair["decides"] else ""] for pair in ranked[:_MOST_CELLS]]
+    rows = [
+        [pair[name] for name in names] + ["decides" if pair["decides"] else ""]
+        for pair in ranked[:_MOST_CELLS]
+    ]
     screen.say("Distances between the laws of the answer, and the scale that each bound needs:")
     screen.table([*names, ""], rows)
     if len(pairs) > _MOST_CELLS:

@@ -18,14 +18,21 @@ from pufferflow.core.errors import LedgerError, UsageError
 What = Annotated[
     str,
     typer.Argument(
-        metavar="RELEASE|LEDGER", help="A release's folder, or a ledger: a file or an address.", show_default=False
+        metavar="RELEASE|LEDGER",
+        help="A release's folder, or a ledger: a file or an address.",
+        show_default=False,
     ),
 ]
 
 
 PaidBy = Annotated[
     str | None,
-    typer.Option("--ledger", metavar="LEDGER", help="Compare the release with this ledger.", show_default=False),
+    typer.Option(
+        "--ledger",
+        metavar="LEDGER",
+        help="Compare the release with this ledger.",
+        show_default=False,
+    ),
 ]
 
 
@@ -61,7 +68,10 @@ def report(
         sound = not fault
     elif sound is None:
         screen.note("The release was not compared with its ledger: --ledger LEDGER does that.")
-    return Answer({"kind": kind, "path": place, "bytes": size, "sound": sound}, EXITS[LedgerError] if fault else 0)
+    return Answer(
+        {"kind": kind, "path": place, "bytes": size, "sound": sound},
+        EXITS[LedgerError] if fault else 0,
+    )
 
 
 def _check_is_kept(folder: Path, address: str) -> bool:
@@ -111,16 +121,25 @@ def _release_page(folder: Path, *, compared: bool) -> str:
     return (replace(release, plan_evidence=None) if compared else release).page()
 
 
-Trials = Annotated[int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")]
+Trials = Annotated[
+    int, typer.Option("--trials", metavar="N", help="How many releases are drawn and attacked.")
+]
 Confidence = Annotated[
-    float, typer.Option("--confidence", metavar="C", help="The confidence of the lower bound, between 0 and 1.")
+    float,
+    typer.Option(
+        "--confidence", metavar="C", help="The confidence of the lower bound, between 0 and 1."
+    ),
 ]
 
 _MOST_TRIALS = 100_000_000
 
 
 def audit(
-    screen: Screen, job: JobPath, period: PeriodName = None, trials: Trials = 20_000, confidence: Confidence = 0.99
+    screen: Screen,
+    job: JobPath,
+    period: PeriodName = None,
+    trials: Trials = 20_000,
+    confidence: Confidence = 0.99,
 ) -> Answer:
     """Attack the guarantee of a job by drawing its noise many times.
 
@@ -139,10 +158,19 @@ def audit(
     plan = batch.plan(chosen)
     result = attack(plan, trials=trials, confidence=confidence)
     lower = downwards(result.lower, 6)
-    few = f"too few trials: about {result.needed:,.0f} would detect a loss of 1.5 times the guarantee"
-    verdicts = {False: "THE GUARANTEE IS BROKEN", True: "the guarantee holds against this attack", None: few}
+    few = (
+        f"too few trials: about {result.needed:,.0f} would detect a loss of 1.5 times the guarantee"
+    )
+    verdicts = {
+        False: "THE GUARANTEE IS BROKEN",
+        True: "the guarantee holds against this attack",
+        None: few,
+    }
     verdict = verdicts[result.holds]
-    values = {"guaranteed": in_words(plan.guarantee), "lower": f"{plan.guarantee.measure} {lower:g}"}
+    values = {
+        "guaranteed": in_words(plan.guarantee),
+        "lower": f"{plan.guarantee.measure} {lower:g}",
+    }
     screen.facts(facts("commands/audit", found=result, verdict=verdict, **values))
     if result.broken:
         screen.note(f"{verdict}: publish nothing from this job, and report it to the maintainers.")
@@ -163,5 +191,7 @@ def _check_trials(trials: int) -> None:
     """Refuse more draws than fit into memory."""
     if trials > _MOST_TRIALS:
         raise UsageError(
-            f"trials is {trials}.", allowed=f"a whole number from 100 to {_MOST_TRIALS}", instead="--trials 100000"
+            f"trials is {trials}.",
+            allowed=f"a whole number from 100 to {_MOST_TRIALS}",
+            instead="--trials 100000",
         )

@@ -31,8 +31,12 @@ def log_run(screen: Screen, ran: "JobRun", before: str = "") -> None:
         run=ran,
         before=before,
         period=ran.id.removeprefix(f"{ran.job}-"),
-        noise=list(dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)),
-        spent="" if ran.spent is None or ran.limit is None else of_limit(loss_of(ran.spent), ran.limit),
+        noise=list(
+            dict.fromkeys(f"{part.noise} {part.scale:.4g}" for part in ran.release.certificate.sums)
+        ),
+        spent=""
+        if ran.spent is None or ran.limit is None
+        else of_limit(loss_of(ran.spent), ran.limit),
         place=near(ran.place),
     ):
         screen.log(line)
@@ -50,7 +54,9 @@ def run_document(ran: "JobRun") -> dict[str, Any]:
         "attempts": ran.attempts,
         "folder": ran.place,
         "promise": certificate.promise,
-        "noise": [{"sum": part.sum, "noise": part.noise, "scale": part.scale} for part in certificate.sums],
+        "noise": [
+            {"sum": part.sum, "noise": part.noise, "scale": part.scale} for part in certificate.sums
+        ],
         "entry": certificate.entry,
         "notes": ran.notes,
     }
@@ -65,7 +71,9 @@ def near(place: Path | str) -> str:
 Revision = Annotated[
     int,
     typer.Option(
-        "--revision", metavar="N", help="2, 3, ...: corrected rows, as a release of its own that is charged again."
+        "--revision",
+        metavar="N",
+        help="2, 3, ...: corrected rows, as a release of its own that is charged again.",
     ),
 ]
 
@@ -107,13 +115,17 @@ def _run_range(screen: Screen, job: "Job", since: str, until: str | None) -> "Jo
     ends = {"since": str(periods[0]), "until": str(periods[-1])}
     screen.so_far["range"] = {**ends, "periods": len(periods), "released_before": before}
     of_them = f"{len(todo)} to release, {before} released before" if todo else "all are released"
-    screen.log(f"{counted(len(periods), 'period')} from {periods[0]} until {periods[-1]}: {of_them}.")
+    screen.log(
+        f"{counted(len(periods), 'period')} from {periods[0]} until {periods[-1]}: {of_them}."
+    )
     last, errors = None, list[PufferflowError]()
     for number, (period, outcome) in enumerate(job.release_each(todo), 1):
         place = f"[{number}/{len(todo)}] "
         if isinstance(outcome, PufferflowError):
             screen.log(f"{place}{period}  failed  {type(outcome).__name__}: {outcome.problem}")
-            screen.so_far["failures"].append({"period": str(period), "error": fault_of(outcome).document()["error"]})
+            screen.so_far["failures"].append(
+                {"period": str(period), "error": fault_of(outcome).document()["error"]}
+            )
             errors.append(outcome)
         else:
             log_run(screen, outcome, place)
@@ -129,20 +141,32 @@ def _account(job: "Job", last: "JobRun | None") -> dict[str, Any] | None:
     if last is not None and last.spent is not None:
         return {"name": job.file.ledger.account, "spent": last.spent, "limit": last.limit}
     account = job.account()
-    return None if account is None else {"name": account.name, "spent": account.spent(), "limit": account.limit}
+    return (
+        None
+        if account is None
+        else {"name": account.name, "spent": account.spent(), "limit": account.limit}
+    )
 
 
 def _check(period: str | None, since: str | None, until: str | None, revision: int) -> None:
     if since is None:
         if until is not None:
             raise UsageError(
-                "There is an --until and no --since.", allowed="both", instead=f"--since … --until {until}"
+                "There is an --until and no --since.",
+                allowed="both",
+                instead=f"--since … --until {until}",
             )
         return
     if period is not None:
-        raise UsageError("There is a --period and a --since.", allowed="one of them", instead=f"--since {since}")
+        raise UsageError(
+            "There is a --period and a --since.", allowed="one of them", instead=f"--since {since}"
+        )
     if revision != 1:
-        raise UsageError("There is a --since and a --revision.", allowed="a revision of one period", instead="--period")
+        raise UsageError(
+            "There is a --since and a --revision.",
+            allowed="a revision of one period",
+            instead="--period",
+        )
 
 
 def schedule(screen: Screen, job: JobPath, since: SinceName = None) -> Answer:
@@ -172,14 +196,19 @@ class _ScheduleLog:
 
     @property
     def now(self) -> str:
-        return datetime.now(ZoneInfo(self._job.file.schedule.timezone)).isoformat(" ", "seconds") + "  "
+        return (
+            datetime.now(ZoneInfo(self._job.file.schedule.timezone)).isoformat(" ", "seconds")
+            + "  "
+        )
 
     def add(self, what: "JobRun | PufferflowError | datetime") -> None:
         if isinstance(what, datetime):
             self._screen.log(f"{self.now}The next run is at {what.isoformat(' ', 'minutes')}.")
         elif isinstance(what, PufferflowError):
             self.counts["failures"] += 1
-            self._screen.log(f"{self.now}{type(what).__name__}: {what.problem} It is tried again at the next run.")
+            self._screen.log(
+                f"{self.now}{type(what).__name__}: {what.problem} It is tried again at the next run."
+            )
         else:
             self.counts["runs"] += 1
             self.counts["last"] = run_document(what)

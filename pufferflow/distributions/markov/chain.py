@@ -46,7 +46,11 @@ def stretches(code: Indices) -> list[Stretch]:
     """Cut a sequence into stretches that repeat with one period, the least that covers half of it, and others."""
     if len(code) >= LONG:
         for period in range(1, min(LONGEST_PERIOD, len(code) // 8) + 1):
-            if period == 1 or _periodic_length(_cut_by_period(code[-_PROBE:], period)) >= min(len(code), _PROBE) / 2:
+            if (
+                period == 1
+                or _periodic_length(_cut_by_period(code[-_PROBE:], period))
+                >= min(len(code), _PROBE) / 2
+            ):
                 cut = _cut_by_period(code, period)
                 if _periodic_length(cut) >= len(code) / 2:
                     return cut
@@ -90,7 +94,9 @@ def reachable_states(links: Flags, order: Indices, first: Flags) -> tuple[Flags,
             mask = write(np.asarray(links[order[at]][mask].any(axis=0)), at + 1)
             done = at + 1 - stretch.start
             if period and done >= period and mask_of[at + 1] == mask_of[at + 1 - period]:
-                tile_into(mask_of[at + 2 : stretch.end + 1], mask_of[at + 2 - period : at + 2].copy())
+                tile_into(
+                    mask_of[at + 2 : stretch.end + 1], mask_of[at + 2 - period : at + 2].copy()
+                )
                 mask = masks[int(mask_of[stretch.end])]
                 break
     return np.array(masks), mask_of
@@ -145,8 +151,13 @@ class Steps:
         """The probability that the first of two states follows each; None where a step has more states or laws."""
         whole = self.rows.shape[2] == 1 and self.sources.shape[-1] == 2
         both = np.asarray(self.sources.all(axis=1)) & np.asarray(self.targets.all(axis=1))
-        firsts: list[tuple[float, float]] = [(float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows]
-        return [pair if whole and possible else None for pair, possible in zip(firsts, both.tolist(), strict=True)]
+        firsts: list[tuple[float, float]] = [
+            (float(rows[0, 0, 0]), float(rows[1, 0, 0])) for rows in self.rows
+        ]
+        return [
+            pair if whole and possible else None
+            for pair, possible in zip(firsts, both.tolist(), strict=True)
+        ]
 
     @cached_property
     def _heights(self) -> dict[int, Floats]:
@@ -165,7 +176,9 @@ class Steps:
         if step.widest == 0 or len(step.targets) < 2:
             return message
         if self.coarse:
-            message[step.pairs] = step.pad(step.between_laws(partial(_flat_log_ratio, widest=step.widest)))
+            message[step.pairs] = step.pad(
+                step.between_laws(partial(_flat_log_ratio, widest=step.widest))
+            )
             return message
         if len(step.sources) <= MOST_STATES and step.widest <= WIDEST:
             ratios = extreme_log_ratios(step.rows, step.within)
@@ -173,11 +186,15 @@ class Steps:
             np.fill_diagonal(message, 0.0)
             return message
         if step.many:
-            bounds = bounds_by_plans_or_vertices(*step.laws, shortest(step.within), self._heights.get(which))
+            bounds = bounds_by_plans_or_vertices(
+                *step.laws, shortest(step.within), self._heights.get(which)
+            )
             self._heights[which] = bounds.heights
             message[step.pairs] = step.pad(bounds.above)
             return message
-        message[step.pairs] = step.pad(step.between_laws(partial(largest_log_ratio, limits=step.within)))
+        message[step.pairs] = step.pad(
+            step.between_laws(partial(largest_log_ratio, limits=step.within))
+        )
         return message
 
     def tangent(self, which: int, limits: Floats, before: Tangent | None) -> Tangent | None:
@@ -188,7 +205,9 @@ class Steps:
         if step.widest == 0 or len(step.targets) < 2 or not step.many or self.coarse:
             return None
         closed = shortest(step.within)
-        bounds = bounds_by_plans(*step.laws, closed, None if before is None else before.heights, sweeps=1)
+        bounds = bounds_by_plans(
+            *step.laws, closed, None if before is None else before.heights, sweeps=1
+        )
         self._heights[which] = bounds.heights
         message = np.zeros(limits.shape)
         message[step.pairs] = np.maximum(bounds.below, 0.0)
@@ -256,7 +275,9 @@ class _Step:
     def between_laws(self, largest: Callable[[Floats, Floats], Floats]) -> Floats:
         """Return the largest log ratio for every two different targets, over all of their laws."""
         first, second = self.places
-        top, bottom = np.broadcast_arrays(self.rows[first][:, :, None, :], self.rows[second][:, None, :, :])
+        top, bottom = np.broadcast_arrays(
+            self.rows[first][:, :, None, :], self.rows[second][:, None, :, :]
+        )
         ratios = largest(top.reshape(-1, top.shape[3]), bottom.reshape(-1, top.shape[3]))
         return np.asarray(ratios.reshape(top.shape[:3]).max(axis=(1, 2)))
 
@@ -279,7 +300,9 @@ def _flat_log_ratio(top: Floats, bottom: Floats, widest: float) -> Floats:
     return np.asarray((np.log1p(p * rise) - np.log1p(q * rise)).max(axis=1))
 
 
-def _two_state_message(first: float, second: float, up: float, down: float) -> tuple[float, float] | None:
+def _two_state_message(
+    first: float, second: float, up: float, down: float
+) -> tuple[float, float] | None:
     """Return g_P(D) of two states in closed form, rounded up; None where e^D is too large for it.
 
     With r = v₀/v₁ between e^{−D₁₀} and e^{D₀₁} the ratio of means is monotone in r: its ends are the extremes.
@@ -289,12 +312,16 @@ def _two_state_message(first: float, second: float, up: float, down: float) -> t
     logs = [_log_ratio(first, second, end) for end in (up, -down)]
     pad = 8 * SAME * min(max(up, down), 1.0)
     widest = max(up, down)
-    return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(max(-min(logs), 0.0) + pad, widest)
+    return min(max(logs) + pad, widest) if max(logs) > 0 else pad, min(
+        max(-min(logs), 0.0) + pad, widest
+    )
 
 
 def _log_ratio(first: float, second: float, end: float) -> float:
     """Return log((1 − p + p·e^end)/(1 − q + q·e^end)), with relative accuracy also near 0 and far below it."""
-    ratio = (first - second) * math.expm1(end) / ((1 - second) + second * math.exp(end))  # a sum without cancelling
+    ratio = (
+        (first - second) * math.expm1(end) / ((1 - second) + second * math.exp(end))
+    )  # a sum without cancelling
     if ratio > -0.5:
         return math.log1p(ratio)
     above, below = ((1 - share) + share * math.exp(end) for share in (first, second))
@@ -392,10 +419,16 @@ class Chain(StateSequence):
             settled = self._settled(stretch)
             for at in range(stretch.start, stretch.end):
                 starts = stretch.period and (at - stretch.start) % stretch.period == 0
-                if starts and settled is not None and (np.abs(laws - settled[0]) <= SAME * settled[0]).all():
+                if (
+                    starts
+                    and settled is not None
+                    and (np.abs(laws - settled[0]) <= SAME * settled[0]).all()
+                ):
                     places = [
                         reversed_steps.place(kernel, law[None], self.kernels[kernel])
-                        for kernel, law in zip(self.order[at : at + stretch.period], settled, strict=True)
+                        for kernel, law in zip(
+                            self.order[at : at + stretch.period], settled, strict=True
+                        )
                     ]
                     tile_into(order[at : stretch.end], np.array(places, dtype=np.intp))
                     laws = np.broadcast_to(settled[(stretch.end - at) % stretch.period], laws.shape)
@@ -407,7 +440,9 @@ class Chain(StateSequence):
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
-        return reachable_states(self.kernels > 0, self.order, np.asarray((self.initial > 0).any(axis=0)))
+        return reachable_states(
+            self.kernels > 0, self.order, np.asarray((self.initial > 0).any(axis=0))
+        )
 
     def _settled(self, stretch: Stretch) -> list[Floats] | None:
         """Return the stationary laws of a stretch, one for each phase; None unless they are unique.
@@ -442,14 +477,20 @@ class _ReversedSteps:
     def place(self, kernel: int, laws: Floats, matrix: Floats) -> int:
         """Return the place of the reversal of a kernel from rows with these laws."""
         known = self.last.get(int(kernel))
-        if known is not None and known[0].shape == laws.shape and (np.abs(laws - known[0]) <= SAME * known[0]).all():
+        if (
+            known is not None
+            and known[0].shape == laws.shape
+            and (np.abs(laws - known[0]) <= SAME * known[0]).all()
+        ):
             return known[1]
         joint = laws[:, :, None] * matrix[None]  # initial law, state u, state x
         reached = np.greater(joint.sum(axis=1), 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             reverse = (joint / joint.sum(axis=1, keepdims=True)).transpose(2, 0, 1)
         # a law that gives a state no mass is replaced by one that does
-        choice = np.where(np.transpose(reached), np.arange(len(laws)), reached.argmax(axis=0)[:, None])
+        choice = np.where(
+            np.transpose(reached), np.arange(len(laws)), reached.argmax(axis=0)[:, None]
+        )
         rows = np.take_along_axis(reverse, choice[:, :, None], axis=1)
         targets = np.asarray(reached.any(axis=0))
         self.rows.append(np.where(targets[:, None, None], rows, 0.0))
@@ -464,7 +505,10 @@ class _ReversedSteps:
             return Steps(np.zeros((0, states, 1, states)), order, none, none)
         sources, targets = (np.array(masks) for masks in zip(*self.masks, strict=True))
         width = max(rows.shape[1] for rows in self.rows)
-        rows = [np.concatenate([rows, rows[:, :1].repeat(width - rows.shape[1], axis=1)], axis=1) for rows in self.rows]
+        rows = [
+            np.concatenate([rows, rows[:, :1].repeat(width - rows.shape[1], axis=1)], axis=1)
+            for rows in self.rows
+        ]
         return Steps(np.array(rows), order, sources, targets)
 
 

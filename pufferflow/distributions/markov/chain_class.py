@@ -47,7 +47,12 @@ from pufferflow.distributions.markov.chain import (
     tile,
     tile_into,
 )
-from pufferflow.distributions.markov.law_regions import MOST_STATES, Tangent, extreme_log_ratios, members
+from pufferflow.distributions.markov.law_regions import (
+    MOST_STATES,
+    Tangent,
+    extreme_log_ratios,
+    members,
+)
 
 _DOUBLINGS = 60
 _MOST_TURNS = 1000
@@ -67,7 +72,9 @@ class Marginals:
 
     def after(self, step: "KernelBounds") -> "Marginals":
         """Return the laws one step on."""
-        error = (self.least.shape[-1].bit_length() + 4) * UNIT  # a sum of k products, and their factors
+        error = (
+            self.least.shape[-1].bit_length() + 4
+        ) * UNIT  # a sum of k products, and their factors
         least = _layered_mean(step.low_layers, self.least) * (1 - error)
         most = np.minimum(_layered_mean(step.high_layers, self.most) * (1 + error), 1.0)
         return _with_trivial_sets(np.maximum(least, (1 - most[..., ::-1]) * (1 - UNIT)), most)
@@ -96,7 +103,9 @@ class Marginals:
     def around(self, laws: "Marginals") -> "Marginals":
         """Return these laws, with bounds widened until they contain the others; the set stays closed under turns."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            down = np.where(self.least > laws.least, laws.least / self.least * (1 - UNIT), 1.0).min()
+            down = np.where(
+                self.least > laws.least, laws.least / self.least * (1 - UNIT), 1.0
+            ).min()
             up = np.where(self.most < laws.most, laws.most / self.most * (1 + UNIT), 1.0).max()
         return self if down == up else self.wider(float(down), float(up))
 
@@ -146,7 +155,9 @@ def kernels_between(low: Floats, high: Floats) -> KernelBounds:
     ([[0.8, 0.1], [0.1, 0.7]], [[0.9, 0.2], [0.3, 0.9]])
     """
     inside = members(len(low)).T.astype(np.float64)
-    low = low / np.maximum(low.sum(axis=1, keepdims=True), 1.0)  # known rows sum to 1 up to rounding
+    low = low / np.maximum(
+        low.sum(axis=1, keepdims=True), 1.0
+    )  # known rows sum to 1 up to rounding
     high = high / np.minimum(high.sum(axis=1, keepdims=True), 1.0)
     error = 2 * len(low) * UNIT  # the rounding error of subtracting from 1, outwards
     least = np.maximum(low @ inside, 1 - high @ (1 - inside) - error)
@@ -299,7 +310,9 @@ class Extremes:
             top, least = self._shared(self.ratios, top, least, height)
         return np.asarray((_log_odds_gain(top, height) - _log_odds_gain(least, height)).max(axis=0))
 
-    def _shared(self, ratios: Floats, top: Floats, least: Floats, height: Floats) -> tuple[Floats, Floats]:
+    def _shared(
+        self, ratios: Floats, top: Floats, least: Floats, height: Floats
+    ) -> tuple[Floats, Floats]:
         """Return the worst odds α ≤ ρβ: the ratio rises with α, falls with β, on α = ρβ is largest at β² = 1/(ρe^r)."""
         known = np.isfinite(ratios)
         with np.errstate(invalid="ignore"):
@@ -328,7 +341,9 @@ def past_extremes(laws: Marginals, step: KernelBounds, sources: Flags, targets: 
     low, high = step.low[np.ix_(from_, to)], step.high[np.ix_(from_, to)]
     sets = members(len(from_)) @ (1 << from_)
     # a state that can occur keeps a mass above 0
-    weights = Marginals(laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0))
+    weights = Marginals(
+        laws.least[sets], np.where(sets > 0, np.maximum(laws.most[sets], _RARE), 0.0)
+    )
     rows = None
     if 3 <= len(from_) <= MOST_STATES:
         rows = _stack([_reversed_rows(weights, low[:, x], high[:, x]) for x in range(len(to))])
@@ -377,7 +392,9 @@ def _reversed_rows(laws: Marginals, low: Floats, high: Floats) -> Floats:
 def _stack(rows: list[Floats]) -> Floats:
     """Return lists of rows as one array, the first row of each repeated to the same length."""
     length = max(len(part) for part in rows)
-    return np.array([np.concatenate([part, part[:1].repeat(length - len(part), axis=0)]) for part in rows])
+    return np.array(
+        [np.concatenate([part, part[:1].repeat(length - len(part), axis=0)]) for part in rows]
+    )
 
 
 def _odds(laws: Marginals, low: Floats, high: Floats) -> Floats:
@@ -397,7 +414,9 @@ def _shares(inside: Flags, least: Floats, room: Floats, total: Floats, cost: Flo
     """Return m on a set: each state has its least, and the rest of the total goes where the cost is least."""
     order = np.argsort(cost, axis=0, kind="stable").T
     extra = np.maximum(total - (inside * least).sum(axis=2)[:, 0], 0.0)
-    rooms = np.take_along_axis(np.broadcast_to(inside * room, (len(inside), *order.shape)), order[None], axis=2)
+    rooms = np.take_along_axis(
+        np.broadcast_to(inside * room, (len(inside), *order.shape)), order[None], axis=2
+    )
     filled = np.clip(extra[:, None, None] - (np.cumsum(rooms, axis=2) - rooms), 0.0, rooms)
     back = np.argsort(order, axis=1)
     return inside * least + np.take_along_axis(filled, np.broadcast_to(back, filled.shape), axis=2)
@@ -466,7 +485,11 @@ class Chains(StateSequence):
                 instead="fewer states, or a list of single chains",
             )
         low, high = self.low.sum(axis=-1).max(), self.high.sum(axis=-1).min()
-        if not ((self.low >= 0) & (self.low <= self.high)).all() or low > 1 + SAME or high < 1 - SAME:
+        if (
+            not ((self.low >= 0) & (self.low <= self.high)).all()
+            or low > 1 + SAME
+            or high < 1 - SAME
+        ):
             raise UsageError(
                 "No kernel lies between the bounds.",
                 allowed="0 <= low <= high, and every row of low sums to at most 1, of high to at least 1",
@@ -499,7 +522,9 @@ class Chains(StateSequence):
     def forward(self) -> "BoundedSteps":
         """The steps of messages about the future, the last row first."""
         return BoundedSteps(
-            [future_extremes(step) for step in self.kernels], self.order[::-1], tight=self.states <= MOST_STATES
+            [future_extremes(step) for step in self.kernels],
+            self.order[::-1],
+            tight=self.states <= MOST_STATES,
         )
 
     @cached_property
@@ -517,20 +542,31 @@ class Chains(StateSequence):
 
     @cached_property
     def _first(self) -> Marginals:
-        return invariant_marginals(self.kernels) if self.initial is None else marginals_hull(self.initial)
+        return (
+            invariant_marginals(self.kernels)
+            if self.initial is None
+            else marginals_hull(self.initial)
+        )
 
     @cached_property
     def _possible(self) -> tuple[Flags, Indices]:
         links = np.array([step.high > 0 for step in self.kernels])
-        return reachable_states(links, self.order, self._first.most[1 << np.arange(self.states)] > 0)
+        return reachable_states(
+            links, self.order, self._first.most[1 << np.arange(self.states)] > 0
+        )
 
     def turn(self, stretch: Stretch) -> list[KernelBounds]:
-        return [self.kernels[int(which)] for which in self.order[stretch.start : stretch.start + stretch.period]]
+        return [
+            self.kernels[int(which)]
+            for which in self.order[stretch.start : stretch.start + stretch.period]
+        ]
 
     def rest(self, stretch: Stretch) -> Marginals:
         """Return a set of laws that is closed under every period of a stretch."""
         occurring = np.unique(self.mask_of[stretch.start : stretch.end + 1])
-        return invariant_marginals(self.turn(stretch), np.asarray(self.masks[occurring].any(axis=0)))
+        return invariant_marginals(
+            self.turn(stretch), np.asarray(self.masks[occurring].any(axis=0))
+        )
 
 
 @final
@@ -575,7 +611,9 @@ class _ReversedBounds:
         for at in range(stretch.start, stretch.end):
             if rest is not None and (at - stretch.start) % stretch.period == 0:
                 hull, masks = rest.around(laws), self.chains.mask_of[at : stretch.end + 1]
-                near = at - stretch.start >= _PATIENCE or hull.near(laws, _CLOSE)  # or the search took too long
+                near = at - stretch.start >= _PATIENCE or hull.near(
+                    laws, _CLOSE
+                )  # or the search took too long
                 if near and np.array_equal(masks[stretch.period :], masks[: -stretch.period]):
                     self.tight = self.tight and hull.near(laws, _LOOSE)
                     return self._repeat(hull, stretch, at)

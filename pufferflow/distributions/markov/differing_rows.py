@@ -39,7 +39,9 @@ class DifferingRows:
     @classmethod
     def of(cls, chain: Chain | Chains) -> "DifferingRows":
         """Return the probabilities along a chain; of a class of chains those of its worst members."""
-        onwards, backwards = (_logs(steps, chain.states) for steps in (chain.forward, chain.backward))
+        onwards, backwards = (
+            _logs(steps, chain.states) for steps in (chain.forward, chain.backward)
+        )
         return cls(np.append(0.0, np.cumsum(onwards[::-1])), np.append(0.0, np.cumsum(backwards)))
 
     @property
@@ -97,4 +99,7 @@ def _survival(logs: Floats, rows: Indices, number: int) -> float:
     if not inside.any():
         return 0.0
     rounding = len(logs) * UNIT * (1 - float(logs[-1]))  # of sums as long as the chain
-    return min(float(np.exp(logs[ends[inside]] - logs[rows[inside]] + rounding).max()) * (1 + 8 * UNIT), 1.0)
+    return min(
+        float(np.exp(logs[ends[inside]] - logs[rows[inside]] + rounding).max()) * (1 + 8 * UNIT),
+        1.0,
+    )

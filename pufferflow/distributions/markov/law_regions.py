@@ -81,7 +81,9 @@ def largest_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
         return np.full(len(top), math.inf)
     # limits larger by 1 to 1.5 times _TIE of the widest, so that no two paths are equally long and a walk cannot cycle:
     # a detour, which uses two limits, is longer than the direct one
-    perturbed = closed + (1 + np.random.default_rng(len(closed)).random(closed.shape) / 2) * widest * _TIE
+    perturbed = (
+        closed + (1 + np.random.default_rng(len(closed)).random(closed.shape) / 2) * widest * _TIE
+    )
     np.fill_diagonal(perturbed, 0.0)
     with np.errstate(divide="ignore"):
         log_top, log_bottom = np.log(top), np.log(bottom)
@@ -98,7 +100,9 @@ def shortest(limits: Floats) -> Floats:
     closed = limits.copy()
     with np.errstate(over="ignore"):  # no path is longer than ∞
         for via in range(len(closed)):
-            np.minimum(closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed)
+            np.minimum(
+                closed, (closed[:, via, None] + closed[None, via, :]) * (1 + UNIT), out=closed
+            )
     return closed
 
 
@@ -138,7 +142,9 @@ def _walk_to_vertices(log_top: Floats, log_bottom: Floats, limits: Floats) -> Fl
         largest_excess = excesses.max(axis=1)
         slack = 8 * size * UNIT * (1 + np.abs(u).max(axis=1))
         with np.errstate(over="ignore"):
-            ratios[active] = log_a - log_b + np.log1p((size + 1) * np.maximum(largest_excess, tolerance)) + slack
+            ratios[active] = (
+                log_a - log_b + np.log1p((size + 1) * np.maximum(largest_excess, tolerance)) + slack
+            )
         unfinished = largest_excess > tolerance
         if step == max_steps or not unfinished.any():
             break
@@ -160,7 +166,9 @@ def _best_stars(log_top: Floats, log_bottom: Floats, limits: Floats) -> _Trees:
     ratios = log_sum(log_top[:, None, :] + stars) - log_sum(log_bottom[:, None, :] + stars)
     best = ratios.argmax(axis=1)
     centre = best % size
-    others = np.array([[state for state in range(size) if state != c] for c in range(size)], dtype=np.intp)[centre]
+    others = np.array(
+        [[state for state in range(size) if state != c] for c in range(size)], dtype=np.intp
+    )[centre]
     middle = np.broadcast_to(centre[:, None], others.shape)
     high = (best < size)[:, None]
     return _Trees(np.where(high, others, middle), np.where(high, middle, others))
@@ -247,12 +255,18 @@ def bounds_by_plans_or_vertices(
     widest, size = float(closed.max()), len(closed)
     rough = np.flatnonzero(bounds.above - bounds.below > _LOOSE * widest)
     if len(rough) and len(rough) * size**3 <= _MOST_WORK:
-        bounds.above[rough] = np.minimum(bounds.above[rough], largest_log_ratio(top[rough], bottom[rough], closed))
+        bounds.above[rough] = np.minimum(
+            bounds.above[rough], largest_log_ratio(top[rough], bottom[rough], closed)
+        )
     return bounds
 
 
 def bounds_by_plans(
-    top: Floats, bottom: Floats, closed: Floats, heights: Floats | None = None, sweeps: int = _MOST_SWEEPS
+    top: Floats,
+    bottom: Floats,
+    closed: Floats,
+    heights: Floats | None = None,
+    sweeps: int = _MOST_SWEEPS,
 ) -> PlanBounds:
     """Return bounds on max log(top·v / bottom·v) over v_e ≤ e^{closed[e,f]}·v_f, starting from logs of v, if given.
 
@@ -279,14 +293,20 @@ def bounds_by_plans(
     return bounds
 
 
-def _improve_bounds(bounds: PlanBounds, part: Indices, top: Floats, bottom: Floats, closed: Floats) -> None:
+def _improve_bounds(
+    bounds: PlanBounds, part: Indices, top: Floats, bottom: Floats, closed: Floats
+) -> None:
     """Take one Newton step for the pairs `part`, and keep the better bounds."""
     a, b = (rows * np.exp(bounds.heights[part]) for rows in (top, bottom))
-    plans, heights = small_plans(a / a.sum(axis=1, keepdims=True), b / b.sum(axis=1, keepdims=True), closed)
+    plans, heights = small_plans(
+        a / a.sum(axis=1, keepdims=True), b / b.sum(axis=1, keepdims=True), closed
+    )
     heights = _fit_heights(heights, closed)
     above = _log_bounds_of_plans(top, bottom, plans, closed)
     with np.errstate(divide="ignore"):
-        below = np.log((top * np.exp(heights)).sum(axis=1)) - np.log((bottom * np.exp(heights)).sum(axis=1))
+        below = np.log((top * np.exp(heights)).sum(axis=1)) - np.log(
+            (bottom * np.exp(heights)).sum(axis=1)
+        )
     bounds.slopes[part] = plans.reshape(-1, closed.size)
     bounds.above[part] = np.minimum(above, bounds.above[part])
     bounds.below[part] = np.maximum(below, bounds.below[part])
@@ -318,7 +338,9 @@ def _log_bounds_of_plans(top: Floats, bottom: Floats, plans: Floats, closed: Flo
         loads = np.minimum(loads, aim)
         loads[np.arange(len(top)), largest] += (left * gains.T[largest]).sum(axis=1)
         # sums of k products of exponentials: off by a few units for each, rounded up
-        rounded = np.log(np.where(bottom > 0, loads / bottom, 0.0).max(axis=1)) + 8 * (size + 8) * UNIT
+        rounded = (
+            np.log(np.where(bottom > 0, loads / bottom, 0.0).max(axis=1)) + 8 * (size + 8) * UNIT
+        )
     return np.where(np.isfinite(rounded), rounded, np.inf)
 
 
@@ -388,7 +410,9 @@ class LawRegions:
     radius: Floats
 
     @classmethod
-    def of(cls, centre: Floats, low: Floats, high: Floats, radius: Floats | float = 1.0) -> "LawRegions":
+    def of(
+        cls, centre: Floats, low: Floats, high: Floats, radius: Floats | float = 1.0
+    ) -> "LawRegions":
         """Return regions; no law between bounds is farther from the centre than either side allows.
 
         >>> LawRegions.of(np.array([[0.5, 0.5]]), np.array([[0.4, 0.3]]), np.array([[0.6, 0.9]])).radius.round(6)
@@ -414,7 +438,9 @@ class LawRegions:
 
     def some(self, places: Indices) -> "LawRegions":
         """Return some of the regions, in the given order."""
-        return LawRegions(self.centre[places], self.low[places], self.high[places], self.radius[places])
+        return LawRegions(
+            self.centre[places], self.low[places], self.high[places], self.radius[places]
+        )
 
     @cached_property
     def key(self) -> bytes:
@@ -422,7 +448,11 @@ class LawRegions:
         return b"".join(part.tobytes() for part in (self.centre, self.low, self.high, self.radius))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LawRegions) and self.centre.shape == other.centre.shape and self.key == other.key
+        return (
+            isinstance(other, LawRegions)
+            and self.centre.shape == other.centre.shape
+            and self.key == other.key
+        )
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -434,7 +464,9 @@ class LawRegions:
         error = 4 * self.states * UNIT
         least = np.maximum(low, 1 - (self.high.sum(axis=1, keepdims=True) - high) - error).clip(0)
         most = np.minimum(high, 1 - (self.low.sum(axis=1, keepdims=True) - low) + error).clip(0, 1)
-        return LawRegions.of(centre, np.minimum(least, centre), np.maximum(most, centre), self.radius)
+        return LawRegions.of(
+            centre, np.minimum(least, centre), np.maximum(most, centre), self.radius
+        )
 
     def largest_mean(self, heights: Floats) -> Floats:
         """Return upper bounds on the means of functions of the state under every member: of shape (laws, functions)."""
@@ -472,17 +504,23 @@ def region_log_ratio(top: LawRegions, bottom: LawRegions, limits: Floats) -> Flo
     widest = float(closed.max(initial=0.0))
     if widest == 0 or not len(top):
         return np.zeros(len(top))
-    _, first, groups = np.unique((closed == 0) & (closed.T == 0), axis=0, return_index=True, return_inverse=True)
+    _, first, groups = np.unique(
+        (closed == 0) & (closed.T == 0), axis=0, return_index=True, return_inverse=True
+    )
     if len(first) < len(closed):
         groups = groups.reshape(-1)
-        return region_log_ratio(top.lumped(groups), bottom.lumped(groups), closed[np.ix_(first, first)])
+        return region_log_ratio(
+            top.lumped(groups), bottom.lumped(groups), closed[np.ix_(first, first)]
+        )
     ratios = _bounds(top, bottom, closed, widest)
     # a few units for each state, since laws and sums are rounded; where the lower mean is 0 the limit counts
     padded = np.where(np.isfinite(ratios), ratios + 32 * (top.states + 4) * UNIT, np.inf)
     return np.clip(padded, 0.0, widest)
 
 
-def region_log_ratio_of_few(top: LawRegions, bottom: LawRegions, limits: Floats, gains: Floats) -> Floats:
+def region_log_ratio_of_few(
+    top: LawRegions, bottom: LawRegions, limits: Floats, gains: Floats
+) -> Floats:
     """Return the same of a few states where likelihoods also grow by `gains`, logs: max log(Σ p_e·e^{g_e}·v_e / q·v).
 
     >>> known = LawRegions.known(np.array([[0.5, 0.5]]))
@@ -499,7 +537,9 @@ def region_log_ratio_of_few(top: LawRegions, bottom: LawRegions, limits: Floats,
         part = np.arange(start, min(start + width, len(top)))
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             above = np.log(
-                top.some(part).largest_mean(np.exp(np.maximum(u, -WIDEST) + np.maximum(gains - most, -WIDEST)))
+                top.some(part).largest_mean(
+                    np.exp(np.maximum(u, -WIDEST) + np.maximum(gains - most, -WIDEST))
+                )
             )
             below = np.log(bottom.some(part).least_mean(np.exp(u)))
             ratios[part] = np.nan_to_num(above - below, nan=np.inf, posinf=np.inf).max(axis=1)
@@ -532,7 +572,9 @@ def _zigzags(closed: Floats) -> Floats:
 
 def _at_extremes(top: LawRegions, bottom: LawRegions, u: Floats) -> Floats:
     means, logs = (np.expm1, np.log1p) if u.min() >= -1 else (np.exp, np.log)
-    raised = np.maximum(u, -WIDEST)  # exponentials beyond floats are rounded up above, and down below
+    raised = np.maximum(
+        u, -WIDEST
+    )  # exponentials beyond floats are rounded up above, and down below
     ratios = np.empty(len(top))
     width = max(_MOST_REGIONS_AT_ONCE // u.size, 1)
     for start in range(0, len(top), width):
@@ -556,4 +598,6 @@ def _moved(regions: LawRegions, limits: Floats) -> Floats:
     shares = -np.expm1(-limits.max(axis=1))
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         moved = shares * regions.radius[:, None] / (regions.centre @ np.exp(-limits).T)
-    return np.where(regions.radius > 0, np.nan_to_num(moved, nan=0.0, posinf=np.inf).max(axis=1), 0.0)
+    return np.where(
+        regions.radius > 0, np.nan_to_num(moved, nan=0.0, posinf=np.inf).max(axis=1), 0.0
+    )

@@ -110,7 +110,11 @@ def run(steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | Non
 
 
 def settle(
-    steps: MessageSteps, limits: Floats, kinds: Indices, start: Floats | None = None, guess: Floats | None = None
+    steps: MessageSteps,
+    limits: Floats,
+    kinds: Indices,
+    start: Floats | None = None,
+    guess: Floats | None = None,
 ) -> Run | None:
     """Return the messages of some turns of the steps, the last of which bounds all further ones (M20).
 
@@ -211,8 +215,19 @@ class _Messages:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = float(np.nanmax(top / level))
         even = float(top.max()) * (1 - np.eye(len(top)))
-        candidates = [top, even, *(level * ratio * 2**power for power in range(4) if ratio < np.inf)]
-        return next((candidate for candidate in candidates if self._is_lowered(np.maximum(candidate, top), turn)), None)
+        candidates = [
+            top,
+            even,
+            *(level * ratio * 2**power for power in range(4) if ratio < np.inf),
+        ]
+        return next(
+            (
+                candidate
+                for candidate in candidates
+                if self._is_lowered(np.maximum(candidate, top), turn)
+            ),
+            None,
+        )
 
     def _is_lowered(self, message: Floats, turn: Stretch) -> bool:
         return bool((self.cycle(message, turn)[-1] <= message).all())
@@ -247,7 +262,9 @@ class _Messages:
             message = following + pad
         return message
 
-    def _solve(self, message: Floats, stretch: Stretch, size: float) -> tuple[Floats, float | None, Turn] | None:
+    def _solve(
+        self, message: Floats, stretch: Stretch, size: float
+    ) -> tuple[Floats, float | None, Turn] | None:
         """Return the approximate limit of messages, the rate of convergence, and an approximation of a turn there.
 
         Where steps take long it uses Newton's method, without a rate: tangents are followed to their limit, and
@@ -267,17 +284,23 @@ class _Messages:
             if np.abs(following - message).max() <= _SOLVED * max(size, float(following.max())):
                 break
             resting = _extrapolate(turn, following, size)
-            message = _iterate_until_doubled(turn, following, size) if resting is None else resting[0]
+            message = (
+                _iterate_until_doubled(turn, following, size) if resting is None else resting[0]
+            )
             if float(message.max()) > ENDLESS * max(size, 1.0):
                 return None
         return solution
 
-    def _tangents(self, message: Floats, stretch: Stretch, before: list[Tangent | None]) -> Turn | None:
+    def _tangents(
+        self, message: Floats, stretch: Stretch, before: list[Tangent | None]
+    ) -> Turn | None:
         """Return an approximation of one period of steps, for messages near this one."""
         tangents: list[tuple[Tangent, Floats]] = []
         for place, at in enumerate(range(stretch.start, stretch.start + stretch.period)):
             exposure = self.limits[self.kinds[at]]
-            tangent = self.steps.tangent(int(self.steps.order[at]), message + exposure, before[place])
+            tangent = self.steps.tangent(
+                int(self.steps.order[at]), message + exposure, before[place]
+            )
             if tangent is None:
                 return None
             tangents.append((tangent, exposure))
@@ -299,7 +322,9 @@ class _Rest:
     level: Floats
     rate: float
 
-    def steady(self, messages: _Messages, message: Floats, stretch: Stretch, left: int) -> list[Floats] | None:
+    def steady(
+        self, messages: _Messages, message: Floats, stretch: Stretch, left: int
+    ) -> list[Floats] | None:
         """Return messages of one period that bound all remaining ones; None if that is too early."""
         top = np.maximum(message, self.level)
         size = float(top.max())

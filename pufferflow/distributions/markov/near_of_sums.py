@@ -107,7 +107,8 @@ class NearnessSearch:
     def flush(self) -> None:
         if self._waiting and not self.failed:
             self._raise_distance(
-                LawPairs.of([(mu, nu) for mu, nu, _ in self._waiting]), [label for _, _, label in self._waiting]
+                LawPairs.of([(mu, nu) for mu, nu, _ in self._waiting]),
+                [label for _, _, label in self._waiting],
             )
         self._waiting.clear()
         self._cells = 0
@@ -135,7 +136,9 @@ class NearnessSearch:
         strict = self.allowed.delta - self.allowed.error
         self.enough = self.enough and bool((all_pairs.unmatched(self.steps) <= strict).all())
 
-    def _bisect(self, pairs: "LawPairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats) -> None:
+    def _bisect(
+        self, pairs: "LawPairs", labels: list[tuple[int, Pair]], low: int, high: int, before: Floats
+    ) -> None:
         """Bisect between a distance that is too small and one that suffices; both may be the current one."""
         if low == high:
             return
@@ -215,7 +218,9 @@ class Windows:
     def __init__(self, sums: Sums, lattice: SumLattice) -> None:
         self._sums, self._lattice = sums, lattice
         kinds = sums.kinds[:-1]
-        self._code = np.unique(sums.chain.order * len(sums.values) + kinds, return_inverse=True)[1].astype(np.intp)
+        self._code = np.unique(sums.chain.order * len(sums.values) + kinds, return_inverse=True)[
+            1
+        ].astype(np.intp)
         self._known: dict[int, tuple[Floats, Floats]] = {}
         self.reach = 0
         """The number of rows of a window on either side."""
@@ -279,7 +284,9 @@ def law_labels(laws: Floats) -> Indices:
     labels = np.zeros(len(laws), dtype=np.intp)
     for column in cells.T:
         codes = np.unique(column, return_inverse=True)[1]
-        labels = np.unique(labels * (int(codes.max()) + 1) + codes, return_inverse=True)[1].astype(np.intp)
+        labels = np.unique(labels * (int(codes.max()) + 1) + codes, return_inverse=True)[1].astype(
+            np.intp
+        )
     return labels
 
 
@@ -310,7 +317,9 @@ class View:
         for row, before, after in in_time(self._rows()):
             pairs = self.secrets.possible(self._possible[row])
             joint = {  # of both ends and the sum, given a state: one part for each pair of ends
-                a: np.array([np.convolve(past, future) for past in before[a] for future in after[a]])
+                a: np.array(
+                    [np.convolve(past, future) for past in before[a] for future in after[a]]
+                )
                 for a in {a for pair in pairs for a in pair}
             }
             for a, b in pairs:
@@ -321,7 +330,11 @@ class View:
         seen = set[tuple[tuple[int, int, int], Pair]]()
         labels, reach, last = self.windows.labels, self.windows.reach, self.sums.length - 1
         for row, before, after in in_time(self._rows()):
-            first = (0, -1, row) if row <= reach else (0, int(labels[row - reach]), int(self._alike[row - reach]))
+            first = (
+                (0, -1, row)
+                if row <= reach
+                else (0, int(labels[row - reach]), int(self._alike[row - reach]))
+            )
             second = (1, -1, row) if row >= last - reach else (1, int(labels[row]), 0)
             for a, b in self.secrets.possible(self._possible[row]):
                 for search, laws, key in ((past, before, first), (future, after, second)):
@@ -380,7 +393,9 @@ class View:
         at = at[self.secrets.rows[at]]
         code = np.zeros(len(at), dtype=np.intp)
         for label in (labels[at - reach], labels[at], self._alike[at - reach]):
-            code = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[1].astype(np.intp)
+            code = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[
+                1
+            ].astype(np.intp)
         return np.sort(at[np.unique(code, return_index=True)[1]])
 
 
@@ -389,7 +404,9 @@ def leading_masses(law: Masses) -> Floats:
     return np.stack([disjoint_planes(planes)[:1] for planes in conditional_laws(law.planes)])
 
 
-def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows: Flags | None = None) -> Farthest:
+def nearest(
+    sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows: Flags | None = None
+) -> Farthest:
     """Return the least z at which the laws given two states of a row are (z, δ)-near, for all rows and pairs.
 
     Exact while the laws of all rows are quick to compute. A longer chain is treated by a window around each row: an
@@ -404,7 +421,11 @@ def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows:
     10.0
     """
     probability_below_one(delta, "delta")
-    share, secrets, max_points = float_below(decimal_reading(delta)), read_secrets(sums, pairs, rows), most_points(sums)
+    share, secrets, max_points = (
+        float_below(decimal_reading(delta)),
+        read_secrets(sums, pairs, rows),
+        most_points(sums),
+    )
     grid = lattice(sums, max_points)
     if grid.error:
         grid = lattice(sums, min(max_points, FINE * sums.length))
@@ -418,14 +439,21 @@ def nearest(sums: Sums, pairs: Indices, delta: float | Fraction | Decimal, rows:
     return result or farthest(sums, pairs, rows)
 
 
-def _search_all_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice, share: float) -> Farthest | None:
+def _search_all_rows(
+    sums: Sums, secrets: SumSecrets, grid: SumLattice, share: float
+) -> Farthest | None:
     """Search by the laws of the whole sum for every row; None if δ is finer than their rounding."""
     precision = yardstick(sums.length, sums.chain.states, grid.size)
-    search, sides = NearnessSearch(_tolerance(share, precision.error + 8 * grid.size)), PastAndFuture(sums, grid)
+    search, sides = (
+        NearnessSearch(_tolerance(share, precision.error + 8 * grid.size)),
+        PastAndFuture(sums, grid),
+    )
     if search.allowed.forgiving <= 0:
         return None
     for initial in sums.chain.initial:
-        for row, (past, future) in enumerate(in_time(zip(sides.pasts(initial), sides.futures(), strict=True))):
+        for row, (past, future) in enumerate(
+            in_time(zip(sides.pasts(initial), sides.futures(), strict=True))
+        ):
             open_pairs = secrets.possible(possible_states(past)) if secrets.rows[row] else []
             before, after = leading_masses(past)[:, 0], leading_masses(future)[:, 0]
             values = grid.points[sums.kinds[row]].tolist()
@@ -458,7 +486,11 @@ def _widen_windows(views: list[View], share: float, *, jointly: bool) -> Farthes
         if work > _MOST_WORK:
             break
         result = _search_windows(views, share, jointly=jointly)
-        if best is not None and (result is None or result.length >= best.length) and work > _LITTLE_WORK:
+        if (
+            best is not None
+            and (result is None or result.length >= best.length)
+            and work > _LITTLE_WORK
+        ):
             break
         if result is not None and (best is None or result.length < best.length):
             best = result
@@ -477,7 +509,9 @@ def _search_windows(views: list[View], share: float, *, jointly: bool) -> Farthe
     searches = [NearnessSearch(tolerance) for _ in range(1 if jointly else 2)]
     for view in views:
         (view.search_jointly if jointly else view.search_sides)(*searches)
-    return _result_of(searches[::-1], views[0].secrets, views[0].lattice, rows=2 * views[0].windows.reach + 1)
+    return _result_of(
+        searches[::-1], views[0].secrets, views[0].lattice, rows=2 * views[0].windows.reach + 1
+    )
 
 
 def _window_tolerance(view: View, share: float) -> Tolerance:
@@ -511,5 +545,9 @@ def _result_of(
     row, states = first.where
     length = grid.length(sum(search.steps for search in searches), rows)
     return Farthest(
-        length, row, states, exact=exact and first.needed and first.enough, rounding=2 * first.allowed.error
+        length,
+        row,
+        states,
+        exact=exact and first.needed and first.enough,
+        rounding=2 * first.allowed.error,
     )

@@ -97,9 +97,16 @@ class Quilts:
             low = np.where(crossed | (low == high), low, middle + 1)
             high = np.where(crossed, middle, high)
         places = np.stack([low, np.maximum(low - 1, self.first)])
-        losses = np.stack([np.minimum(self._without_left(cost, at), self._without_right(cost, at)) for at in places])
+        losses = np.stack(
+            [
+                np.minimum(self._without_left(cost, at), self._without_right(cost, at))
+                for at in places
+            ]
+        )
         worst = losses.argmax(axis=0)[None]
-        return np.take_along_axis(places, worst, axis=0)[0], np.take_along_axis(losses, worst, axis=0)[0]
+        return np.take_along_axis(places, worst, axis=0)[0], np.take_along_axis(
+            losses, worst, axis=0
+        )[0]
 
     def _without_left(self, cost: Cost, places: Indices) -> Floats:
         return self._one_sided(cost, self.after, self.rows[places])
@@ -110,7 +117,9 @@ class Quilts:
     def _one_sided(self, cost: Cost, influence: Floats, beyond: Indices) -> Floats:
         """Return the least loss of one-sided quilts with this many rows on the other side; larger ones never help."""
         sizes = np.minimum(beyond[:, None] + self.reaches, self.length)
-        return np.asarray((influence + cost(sizes.astype(np.float64))).min(axis=1, initial=math.inf))
+        return np.asarray(
+            (influence + cost(sizes.astype(np.float64))).min(axis=1, initial=math.inf)
+        )
 
 
 def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
@@ -131,7 +140,8 @@ def exact_quilts(chain: Chain, secrets: Secrets) -> Quilts:
             break  # the state at the start of a window hardly influences its end
     reaches = np.array([reach for reach, _, _ in windows], dtype=np.intp)
     before, after = (
-        np.array([window[side] for window in windows]).reshape(len(reaches), *kinds.pairs.shape) for side in (1, 2)
+        np.array([window[side] for window in windows]).reshape(len(reaches), *kinds.pairs.shape)
+        for side in (1, 2)
     )
     return _assemble(chain.length, (kinds.rows, kinds.first, kinds.last), reaches, before, after)
 
@@ -165,7 +175,9 @@ def _mixing_influences(chain: Chain, reaches: Indices) -> Floats:
         raise _not_mixing("The kernels of the chain change from row to row.")
     kernel = chain.kernels[chain.order[0]]
     links = kernel > 0
-    for _ in range(2 * chain.states.bit_length()):  # k² steps: a primitive kernel then leads anywhere
+    for _ in range(
+        2 * chain.states.bit_length()
+    ):  # k² steps: a primitive kernel then leads anywhere
         links = (links.astype(np.float64) @ links) > 0
     law = stationary([kernel])
     if law is None or not links.all():
@@ -203,12 +215,17 @@ def _check_work(kinds: int, entries: int = 0, work: int = 0) -> None:
 
 
 def _assemble(
-    length: int, rows: tuple[Indices, Indices, Indices], reaches: Indices, before: Floats, after: Floats
+    length: int,
+    rows: tuple[Indices, Indices, Indices],
+    reaches: Indices,
+    before: Floats,
+    after: Floats,
 ) -> Quilts:
     """Return quilts from influences of shape (reaches, kinds, pairs): of the left row, and of the right one."""
     # influences do not grow with distance (data processing), so their upper bounds need not
     before, after = (
-        np.ascontiguousarray(np.minimum.accumulate(side, axis=0).transpose(2, 1, 0)) for side in (before, after)
+        np.ascontiguousarray(np.minimum.accumulate(side, axis=0).transpose(2, 1, 0))
+        for side in (before, after)
     )
     most = max(min(length - 1, 2 * int(reaches.max(initial=0)) - 1), 1)
     sizes = np.unique(np.minimum(_grid(most), most))
@@ -220,7 +237,9 @@ def _assemble(
         # of several with one place the last is kept: the farthest, hence the least
         between[:, places] = np.minimum(between[:, places], influence)
     left, right = (side.max(axis=0, initial=0.0) for side in (before, after))
-    return Quilts(length, *rows, sizes, np.minimum.accumulate(between, axis=1), reaches, left, right)
+    return Quilts(
+        length, *rows, sizes, np.minimum.accumulate(between, axis=1), reaches, left, right
+    )
 
 
 def _grid(most: int) -> Indices:
@@ -302,19 +321,25 @@ class _Kinds:
     mask_of: Indices
     phase_masks: Flags
 
-    def influences(self, reach: int, window: Floats, links: Flags, pairs: Indices) -> tuple[Floats, Floats]:
+    def influences(
+        self, reach: int, window: Floats, links: Flags, pairs: Indices
+    ) -> tuple[Floats, Floats]:
         """Return the influences of the rows at these distances before and after, for each kind and pair."""
         states, phases = self.phase_masks.shape[1], len(self.phase_masks)
         phase, phase_before = self.row % phases, (self.row - reach) % phases
         known = self.masks[self.mask_of[np.maximum(self.row - reach, 0)]]
-        sources = np.where((self.single_row & (self.row >= reach))[:, None], known, self.phase_masks[phase_before])
+        sources = np.where(
+            (self.single_row & (self.row >= reach))[:, None], known, self.phase_masks[phase_before]
+        )
         back = (links[phase_before] & sources[:, :, None]).swapaxes(1, 2)
         left = self.prior + _log_above(
             _largest_log_ratio(window[phase_before].swapaxes(1, 2), back, pairs), reach, states
         )
         right = _log_above(_largest_log_ratio(window[phase], links[phase], pairs), reach, states)
         # two laws have a ratio of 1 or more somewhere; logs below 0 belong to rows before the first
-        return np.where(self.pairs, np.maximum(left, 0.0), 0.0), np.where(self.pairs, np.maximum(right, 0.0), 0.0)
+        return np.where(self.pairs, np.maximum(left, 0.0), 0.0), np.where(
+            self.pairs, np.maximum(right, 0.0), 0.0
+        )
 
 
 def _sort_rows(chain: Chain, steps: Floats, secrets: Secrets) -> _Kinds:
@@ -326,7 +351,9 @@ def _sort_rows(chain: Chain, steps: Floats, secrets: Secrets) -> _Kinds:
     allowed: Flags = np.logical_and.reduce(masks[:, secrets.pairs], axis=2)
     rows = times if secrets.rows is None else np.flatnonzero(secrets.rows)
     rows = rows[np.logical_or.reduce(allowed, axis=1)[mask_of[rows]]]
-    _, firsts, kind = np.unique(label[rows] * len(masks) + mask_of[rows], return_index=True, return_inverse=True)
+    _, firsts, kind = np.unique(
+        label[rows] * len(masks) + mask_of[rows], return_index=True, return_inverse=True
+    )
     row, ends = rows[firsts], np.cumsum(np.bincount(kind, minlength=len(firsts)))
     usual = np.zeros((period, chain.states), dtype=np.bool_)
     occurring = np.unique(times % period * len(masks) + mask_of)

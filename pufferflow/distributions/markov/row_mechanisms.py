@@ -25,7 +25,15 @@ import numpy as np
 from pufferflow.core.arrays import Floats, Indices, log_sum
 from pufferflow.core.rounding import UNIT
 from pufferflow.distributions.emd import small_plans
-from pufferflow.distributions.markov.chain import LONG, ROUNDING, Chain, Steps, Stretch, stretches, tile_into
+from pufferflow.distributions.markov.chain import (
+    LONG,
+    ROUNDING,
+    Chain,
+    Steps,
+    Stretch,
+    stretches,
+    tile_into,
+)
 from pufferflow.distributions.markov.chain_class import Chains
 from pufferflow.distributions.markov.state_loss import Secrets
 
@@ -110,13 +118,21 @@ class _Messages(Generic[M]):
             turned, turns = [*turned[-2:], self.pool[-1]], (at + 1 - stretch.start) // turn
             calm = turns >= calm_wanted and self.sender.calm(*turned[-2:])
             if calm or turns >= wanted:
-                if self._rested(order[stretch.start : stretch.start + turn], turned, at + 1, stretch.end, calm=calm):
+                if self._rested(
+                    order[stretch.start : stretch.start + turn],
+                    turned,
+                    at + 1,
+                    stretch.end,
+                    calm=calm,
+                ):
                     return at + 1
                 wanted = int(turns * _LATER) + 1
                 calm_wanted = wanted if calm else calm_wanted
         return None
 
-    def _rested(self, turn: Indices, turned: Sequence[M], first: int, end: int, *, calm: bool) -> bool:
+    def _rested(
+        self, turn: Indices, turned: Sequence[M], first: int, end: int, *, calm: bool
+    ) -> bool:
         """Write a turn of messages that bounds all from a row to an end, if one is known."""
         guess = self._settled(turn, turned) if len(turned) > 2 else None
         guesses = [] if guess is None else [(self.sender.above(guess, turned[-1]), _FINE_PADS)]
@@ -189,7 +205,9 @@ class Masses:
     beyond: Floats
 
 
-def leak_with_delta(chain: Chain | Chains, epsilon: float, delta: float, secrets: Secrets) -> tuple[float, float]:
+def leak_with_delta(
+    chain: Chain | Chains, epsilon: float, delta: float, secrets: Secrets
+) -> tuple[float, float]:
     """Return the (ε, δ) that a mechanism keeps for a row of a chain if it keeps (epsilon, delta) for each row (M37).
 
     >>> stay = np.array([[[0.9, 0.1], [0.1, 0.9]]])
@@ -214,7 +232,9 @@ def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> Row
     """
     nothing, off = np.zeros((chain.states, chain.states)), 1 - np.eye(chain.states)
     own, start = Masses(epsilon * off, off), Masses(nothing, nothing)
-    past, future = (walk(steps.order, start, _Deltas(steps, own)) for steps in (chain.backward, chain.forward))
+    past, future = (
+        walk(steps.order, start, _Deltas(steps, own)) for steps in (chain.backward, chain.forward)
+    )
     loss = growth = 0.0
     for row, pairs in _rows(chain, secrets, past, future):
         before, after = past.at(row), future.at(chain.length - 1 - row)
@@ -222,7 +242,10 @@ def leak_of_rows(chain: Chain | Chains, epsilon: float, secrets: Secrets) -> Row
         masses = _least_mass([before, own, after])[pairs]
         if np.isnan(losses).any() or np.isnan(masses).any():  # overflow: no bound
             return RowLeak(math.inf, math.inf, endless=False)
-        loss, growth = max(loss, float(losses.max(initial=0.0))), max(growth, float(masses.max(initial=0.0)))
+        loss, growth = (
+            max(loss, float(losses.max(initial=0.0))),
+            max(growth, float(masses.max(initial=0.0))),
+        )
     return RowLeak(loss * (1 + 8 * UNIT), growth * (1 + 64 * UNIT), _endless(chain, past, future))
 
 
@@ -239,7 +262,8 @@ def leak_of_order(chain: Chain, losses: Floats, alpha: float, secrets: Secrets) 
     """
     nothing = np.zeros((chain.states, chain.states))
     past, future = (
-        walk(steps.order, nothing, _Orders(steps, losses, alpha)) for steps in (chain.backward, chain.forward)
+        walk(steps.order, nothing, _Orders(steps, losses, alpha))
+        for steps in (chain.backward, chain.forward)
     )
     largest = 0.0
     for row, pairs in _rows(chain, secrets, past, future):
@@ -293,7 +317,12 @@ class _Deltas:
         return _close(before.loss, after.loss) and _close(before.beyond, after.beyond)
 
     def guess(self, messages: Sequence[Masses]) -> Masses:
-        return Masses(*(_leads_to(parts) for parts in zip(*((m.loss, m.beyond) for m in messages), strict=True)))
+        return Masses(
+            *(
+                _leads_to(parts)
+                for parts in zip(*((m.loss, m.beyond) for m in messages), strict=True)
+            )
+        )
 
     def above(self, guess: Masses, message: Masses) -> Masses:
         loss = _quasi_metric(np.maximum(guess.loss, message.loss))
@@ -322,7 +351,9 @@ class _Orders:
         """Return the least of a coupling's loss and of the Rényi divergence of the kernel's rows."""
         rows = self.steps.rows[which]
         losses = message + self.own
-        return np.minimum(_coupled(rows, losses, self.alpha), _divergence(rows, self.alpha)) * _off(losses)
+        return np.minimum(_coupled(rows, losses, self.alpha), _divergence(rows, self.alpha)) * _off(
+            losses
+        )
 
     def calm(self, before: Floats, after: Floats) -> bool:
         return _close(before, after)
@@ -347,13 +378,18 @@ def _leads_to(messages: Sequence[Floats]) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = change / before
         further = change * ratio / (1 - ratio)
-    return np.maximum(third + np.where((ratio > 0) & (ratio < 1) & np.isfinite(further), further, 0.0), 0.0)
+    return np.maximum(
+        third + np.where((ratio > 0) & (ratio < 1) & np.isfinite(further), further, 0.0), 0.0
+    )
 
 
 def _quasi_metric(loss: Floats) -> Floats:
     """Return losses that satisfy the triangle inequality: slightly enlarged, or all equal to the largest."""
     off = _off(loss)
-    if len(loss) > 2 and (loss[:, None, :] > loss[:, :, None] + loss[None, :, :] + ROUNDING / 2).any():
+    if (
+        len(loss) > 2
+        and (loss[:, None, :] > loss[:, :, None] + loss[None, :, :] + ROUNDING / 2).any()
+    ):
         return float(loss.max()) * off
     return loss + ROUNDING * off
 
@@ -387,11 +423,14 @@ def _coupled(rows: Floats, losses: Floats, alpha: float) -> Floats:
         return np.full_like(losses, float(losses.max()))
     gains = np.expm1(exponents)
     top, bottom = (
-        np.broadcast_to(side, np.broadcast_shapes(*(s.shape for s in _between(rows)))) for side in _between(rows)
+        np.broadcast_to(side, np.broadcast_shapes(*(s.shape for s in _between(rows))))
+        for side in _between(rows)
     )
     shape, size = top.shape[:-1], top.shape[-1]
     mean = _mean_gain(top.reshape(-1, size), bottom.reshape(-1, size), gains)
-    mean = mean.reshape(shape).max(axis=(2, 3)) * (1 + 64 * size * UNIT) + ROUNDING * float(gains.max())
+    mean = mean.reshape(shape).max(axis=(2, 3)) * (1 + 64 * size * UNIT) + ROUNDING * float(
+        gains.max()
+    )
     return np.log1p(mean) / (alpha - 1) * (1 + 4 * UNIT)
 
 
@@ -401,11 +440,15 @@ def _mean_gain(top: Floats, bottom: Floats, gains: Floats) -> Floats:
     kept = common if len(gains) == 2 else np.zeros_like(top)
     total = np.zeros(len(top))
     left, right = top - kept, bottom - kept
-    if len(gains) > 2:  # a plan is right to rounding only: use slightly less of it, and the product for the rest
+    if (
+        len(gains) > 2
+    ):  # a plan is right to rounding only: use slightly less of it, and the product for the rest
         plans, _ = small_plans(top, bottom, gains)
         plans = plans * (1 - _SPARE)
         total = (plans * gains).sum(axis=(1, 2))
-        left, right = (np.maximum(law - plans.sum(axis=axis), 0.0) for law, axis in ((top, 2), (bottom, 1)))
+        left, right = (
+            np.maximum(law - plans.sum(axis=axis), 0.0) for law, axis in ((top, 2), (bottom, 1))
+        )
     rest = np.maximum(left.sum(axis=1), right.sum(axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         product = np.where(rest > 0, np.einsum("iu,uv,iv->i", left, gains, right) / rest, 0.0)

@@ -34,7 +34,11 @@ import numpy as np
 
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import SMALLEST, UNIT
-from pufferflow.distributions.markov.law_regions import LawRegions, largest_log_ratio, region_log_ratio
+from pufferflow.distributions.markov.law_regions import (
+    LawRegions,
+    largest_log_ratio,
+    region_log_ratio,
+)
 
 
 def padded_log_ratio(top: Floats, bottom: Floats, limits: Floats) -> Floats:
@@ -64,7 +68,9 @@ def class_leak(rows: RowLaws, losses: Floats) -> Floats:
     first, second = np.nonzero(~np.eye(size, dtype=np.bool_))
     for kind, limits in enumerate(losses):
         if isinstance(rows, LawRegions):
-            leaks[kind, first, second] = region_log_ratio(rows.some(first), rows.some(second), limits)
+            leaks[kind, first, second] = region_log_ratio(
+                rows.some(first), rows.some(second), limits
+            )
         else:
             leaks[kind, first, second] = padded_log_ratio(rows[first], rows[second], limits)
     return leaks
@@ -84,7 +90,9 @@ def others_class_leak(leaks: Floats, counts: Indices) -> Floats:
     before, after = np.zeros_like(totals), np.zeros_like(totals)
     before[1:] = np.cumsum(totals[:-1], axis=0)
     after[:-1] = np.cumsum(totals[:0:-1], axis=0)[::-1]
-    rest = np.multiply(leaks, counts[:, None, None] - 1, out=np.zeros_like(leaks), where=counts[:, None, None] > 1)
+    rest = np.multiply(
+        leaks, counts[:, None, None] - 1, out=np.zeros_like(leaks), where=counts[:, None, None] > 1
+    )
     return (before + after + rest) * (1 + (len(counts) + 4) * UNIT)
 
 
@@ -167,14 +175,18 @@ class Rates:
             part = touches.some(flags)
             for weighed in (False, True)[: 1 + int(part.sizes.max() <= _WIDEST * part.sizes.min())]:
                 way = increments.copy()
-                way[flags] = np.minimum(increments[flags], _share_rates(part, laws, weighed=weighed))
+                way[flags] = np.minimum(
+                    increments[flags], _share_rates(part, laws, weighed=weighed)
+                )
                 ways.append(way)
         return cls(touches, laws, increments * (1 + 8 * UNIT), np.array(ways) * (1 + 8 * UNIT))
 
     def of_others(self, own: Indices) -> Floats:
         """Return the loss of the class from all touches but `own`, for each choice of these: (choices, C, C)."""
         left = (self.touches.rows - own).astype(np.float64)
-        bounds = np.tensordot(left, self.ways, (1, 1)).min(axis=1) * (1 + (len(self.touches.rows) + 1) * UNIT)
+        bounds = np.tensordot(left, self.ways, (1, 1)).min(axis=1) * (
+            1 + (len(self.touches.rows) + 1) * UNIT
+        )
         return np.minimum(bounds, _optimal_charge(self, left))
 
     def without_least(self, count: int) -> Floats:
@@ -195,7 +207,9 @@ def slopes(laws: RowLaws) -> Floats:
     low, high = (laws.low, laws.high) if isinstance(laws, LawRegions) else (laws, laws)
     with np.errstate(divide="ignore", invalid="ignore"):
         least, most = np.log(low), np.log(high)
-        widths = np.nanmax(most[:, None] - least[None], axis=2) - np.nanmin(least[:, None] - most[None], axis=2)
+        widths = np.nanmax(most[:, None] - least[None], axis=2) - np.nanmin(
+            least[:, None] - most[None], axis=2
+        )
     size = max(np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (least, most))
     bounds = np.tanh(widths / 4 + 8 * UNIT * (1 + widths + size)) * (1 + 4 * UNIT)
     return np.minimum(bounds, 1.0) * (1 - np.eye(len(laws)))
@@ -205,7 +219,9 @@ def _sharing_sets(touches: Touches) -> list[Flags]:
     """Return sets of kinds with shared rates: the largest, down to some power of 4, and multiples of one kind."""
     levels = np.floor(np.log2(touches.sizes) / 2)
     sets = [levels >= level for level in np.unique(levels)]
-    directions = np.round(touches.exposures / touches.sizes[:, None, None], 6).reshape(len(levels), -1)
+    directions = np.round(touches.exposures / touches.sizes[:, None, None], 6).reshape(
+        len(levels), -1
+    )
     _, labels = np.unique(directions, axis=0, return_inverse=True)
     if labels.max() < _MOST_DIRECTIONS:
         sets += [labels.reshape(-1) == direction for direction in range(int(labels.max()) + 1)]
@@ -221,7 +237,9 @@ def _share_rates(touches: Touches, laws: RowLaws, *, weighed: bool) -> Floats:
     measure = touches.sizes if weighed else np.ones(len(touches.sizes))
     unit = (touches.exposures / measure[:, None, None]).max(axis=0) * (1 + UNIT)
     total = float((measure * touches.times).sum()) * (1 + 2 * UNIT)
-    last = next(high for _, high, _ in _rungs(total / _FINER_GROWTH, weighed=weighed) if high >= total)
+    last = next(
+        high for _, high, _ in _rungs(total / _FINER_GROWTH, weighed=weighed) if high >= total
+    )
     span = float(measure.min()), float(measure.max()), last
     ladder = _ladder(_Known.of(laws), unit.tobytes(), span, weighed=weighed)
     limits, most = ladder.highs[:, None, None] * unit, _leak(laws, touches.whole)
@@ -261,18 +279,25 @@ class _Ladder:
     def bounds(self, capped: Floats, rungs: Any = slice(None), measure: Any = 0.0) -> Floats:
         """Return an upper bound on G(s)/s on rungs, for s at least a measure."""
         least = np.maximum(self.least[rungs], measure)[:, None, None]
-        return np.minimum(self.leak[rungs] / np.maximum(self.first[rungs], least), capped[rungs] / least)
+        return np.minimum(
+            self.leak[rungs] / np.maximum(self.first[rungs], least), capped[rungs] / least
+        )
 
 
 @lru_cache(maxsize=_MOST_LADDERS)
-def _ladder(known: "_Known", unit: bytes, span: tuple[float, float, float], *, weighed: bool) -> _Ladder:
+def _ladder(
+    known: "_Known", unit: bytes, span: tuple[float, float, float], *, weighed: bool
+) -> _Ladder:
     """Return a ladder from the smallest and the largest measure of one release up to a last rung.
 
     It ends early where no higher rung can be the worst of any release, even if the class is revealed.
     """
     rows = known.laws
     unit_exposure = np.frombuffer(unit).reshape(known.states, known.states)
-    (smallest, largest, last), fastest = span, np.maximum(slopes(rows) * unit_exposure.max(), SMALLEST)
+    (smallest, largest, last), fastest = (
+        span,
+        np.maximum(slopes(rows) * unit_exposure.max(), SMALLEST),
+    )
     rungs, worst = list[tuple[float, float, Floats, Floats]](), np.zeros_like(fastest)
     saturated = _leak(rows, np.where(unit_exposure > 0, _SATURATED, 0.0))
     for low, high, least in _rungs(smallest, weighed=weighed):
@@ -296,7 +321,13 @@ def _rungs(start: float, *, weighed: bool) -> Iterator[tuple[float, float, float
     low = _FINER_GROWTH**step if weighed else 0
     while True:
         step += 1
-        high = _FINER_GROWTH**step if weighed else low + 1 if low < _COUNTED else math.ceil(low * _GROWTH)
+        high = (
+            _FINER_GROWTH**step
+            if weighed
+            else low + 1
+            if low < _COUNTED
+            else math.ceil(low * _GROWTH)
+        )
         yield low, high, low if weighed else low + 1
         low = high
 
@@ -314,12 +345,19 @@ def _optimal_charge(rates: Rates, left: Floats) -> Any:
     linprog, sparse = _solver()
     off_diagonal = np.nonzero(~np.eye(len(laws), dtype=np.bool_))
     needed, unit = leak[:, *off_diagonal].T, float(rates.increments.max())
-    blocks: Any = sparse.kron(sparse.identity(len(left) * len(needed)), sets.astype(np.float64), "csr")
+    blocks: Any = sparse.kron(
+        sparse.identity(len(left) * len(needed)), sets.astype(np.float64), "csr"
+    )
     limits = np.tile(
         rates.increments[:, *off_diagonal].T.ravel() / unit, len(left)
     )  # the addition of a release is a sufficient rate
-    prices, least = np.repeat(left, len(needed), axis=0).ravel(), np.tile(needed.ravel() / unit, len(left))
-    solved = linprog(prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs")
+    prices, least = (
+        np.repeat(left, len(needed), axis=0).ravel(),
+        np.tile(needed.ravel() / unit, len(left)),
+    )
+    solved = linprog(
+        prices, -blocks, -least, bounds=np.column_stack([0 * limits, limits]), method="highs"
+    )
     if solved.x is None:
         return math.inf
     optimum = np.zeros((len(left), *leak.shape[1:]))
@@ -341,7 +379,9 @@ def _certify(rates: Floats, sets: Indices, needed: Floats, left: Floats) -> Floa
     covered = rates @ sets.T
     with np.errstate(divide="ignore", invalid="ignore"):
         short = np.nan_to_num(needed / covered, nan=0.0, posinf=math.inf).max(axis=2)
-        total = np.nan_to_num((rates * left[:, None]).sum(axis=2) * short, nan=math.inf, posinf=math.inf)
+        total = np.nan_to_num(
+            (rates * left[:, None]).sum(axis=2) * short, nan=math.inf, posinf=math.inf
+        )
     return total * (1 + (2 * left.shape[1] + 4) * UNIT)
 
 

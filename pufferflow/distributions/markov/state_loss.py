@@ -113,11 +113,15 @@ def endless_leak(chain: Chain | Chains, exposures: Exposures, secrets: Secrets) 
     >>> round(endless_leak(chain, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     0.8724
     """
-    return continued_leak(chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets)
+    return continued_leak(
+        chain, Exposures(exposures.losses, exposures.kinds[:0]), exposures, secrets
+    )
 
 
 @_QUIET
-def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets) -> Leak:
+def continued_leak(
+    chain: Chain | Chains, head: Exposures, turn: Exposures, secrets: Secrets
+) -> Leak:
     """Return the leak of an infinite sequence: a head of rows with their own exposures, then a repeated turn.
 
     Row t has `head.kinds[t]`, and from row len(head.kinds) on `turn.kinds[t % len(turn.kinds)]`: the turn is aligned
@@ -130,22 +134,37 @@ def continued_leak(chain: Chain | Chains, head: Exposures, turn: Exposures, secr
     >>> round(continued_leak(chain, first, steps, Secrets(np.array([[0, 1], [1, 0]]))).value, 4)
     1.5893
     """
-    schedule, start = _HeadAndTurns(chain, head.losses, head.kinds, turn.losses, turn.kinds), chain.settling()
+    schedule, start = (
+        _HeadAndTurns(chain, head.losses, head.kinds, turn.losses, turn.kinds),
+        chain.settling(),
+    )
     resting = schedule.resting()
-    past = None if start is None or resting is None else schedule.past(max(len(head.kinds), start), resting)
+    past = (
+        None
+        if start is None or resting is None
+        else schedule.past(max(len(head.kinds), start), resting)
+    )
     if resting is None or past is None:
         a, b = secrets.pairs[0].tolist()
         return Leak(math.inf, 0, (a, b), tight=True)
     rows = len(past.index)
     exposures = Exposures(schedule.losses, schedule.kinds(rows))
-    return _largest_leak(chain.repeated(rows - 1), past, schedule.future(resting, rows), exposures, secrets)
+    return _largest_leak(
+        chain.repeated(rows - 1), past, schedule.future(resting, rows), exposures, secrets
+    )
 
 
-def _largest_leak(chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets) -> Leak:
+def _largest_leak(
+    chain: Chain | Chains, past: Run, future: Run, exposures: Exposures, secrets: Secrets
+) -> Leak:
     """Return the largest sum of the losses of past, row and future; equal rows are computed once."""
     rows = np.arange(chain.length) if secrets.rows is None else np.flatnonzero(secrets.rows)
     rows = _distinct_rows(rows, past.index, future.index, exposures.kinds, chain.mask_of)
-    losses = past.pool[past.index[rows]] + exposures.losses[exposures.kinds[rows]] + future.pool[future.index[rows]]
+    losses = (
+        past.pool[past.index[rows]]
+        + exposures.losses[exposures.kinds[rows]]
+        + future.pool[future.index[rows]]
+    )
     value, place, pair = secrets.largest(losses, chain.masks[chain.mask_of[rows]])
     a, b = secrets.pairs[pair].tolist()
     value = math.inf if math.isnan(value) else value  # sums beyond floats
@@ -212,11 +231,19 @@ class _HeadAndTurns:
         steps = self.single_turn.repeated(settled + settling).backward
         last = steps.order[-turn:]
         # the laws of a class count as repeating when its steps do
-        begin = settled if np.array_equal(steps.order[settled : settled + turn], last) else settled + settling - turn
+        begin = (
+            settled
+            if np.array_equal(steps.order[settled : settled + turn], last)
+            else settled + settling - turn
+        )
         kinds = self.kinds(begin + turn)
         first = run(SomeSteps(steps, steps.order[:begin]), self.losses, kinds)
         rest = settle(
-            SomeSteps(steps, last), self.losses, kinds[begin:], first.last, resting.pool[resting.index[-begin % turn]]
+            SomeSteps(steps, last),
+            self.losses,
+            kinds[begin:],
+            first.last,
+            resting.pool[resting.index[-begin % turn]],
         )
         return None if rest is None else first.then(rest)
 
@@ -279,12 +306,21 @@ def _messages(chain: Chain | Chains, parts: Sequence[AnyOf], *, future: bool) ->
     known, found = dict[tuple[object, ...], list[Run]](), list[list[Run]]()
     start = np.zeros((chain.states, chain.states))
     for part in parts:
-        low, high = (chain.length - part.end, chain.length - part.first) if future else (part.first, part.end)
+        low, high = (
+            (chain.length - part.end, chain.length - part.first)
+            if future
+            else (part.first, part.end)
+        )
         order = steps.order[low:high]
         key = id(part.ways), start.tobytes(), order.tobytes()
         if key not in known:
             known[key] = [
-                run(SomeSteps(steps, order), way.losses, way.kinds[::-1] if future else way.kinds, start)
+                run(
+                    SomeSteps(steps, order),
+                    way.losses,
+                    way.kinds[::-1] if future else way.kinds,
+                    start,
+                )
                 for way in part.ways
             ]
         found.append(known[key])
@@ -293,7 +329,12 @@ def _messages(chain: Chain | Chains, parts: Sequence[AnyOf], *, future: bool) ->
 
 
 def _largest(  # noqa: PLR0913, PLR0917 - a part in one way, and the bounds around it
-    chain: Chain | Chains, part: AnyOf, exposures: Exposures, past: Run, future: Run, secrets: Secrets
+    chain: Chain | Chains,
+    part: AnyOf,
+    exposures: Exposures,
+    past: Run,
+    future: Run,
+    secrets: Secrets,
 ) -> float:
     """Return the largest leak of a part's rows; messages may include one further row, of another part."""
     rows: Indices = np.arange(part.first, part.end)
@@ -356,14 +397,25 @@ class _OpenRuns:
     times: Indices
 
 
-def _list_spans(windows: Sequence[Window], which: Indices, starts: Indices) -> tuple[Indices, Indices, Indices]:
+def _list_spans(
+    windows: Sequence[Window], which: Indices, starts: Indices
+) -> tuple[Indices, Indices, Indices]:
     """Return the kind, the first step and the end of every span of every window."""
-    rows = [(kind, *span) for kind, window in enumerate(windows) for span in window.spans if span[0] < span[1]]
+    rows = [
+        (kind, *span)
+        for kind, window in enumerate(windows)
+        for span in window.spans
+        if span[0] < span[1]
+    ]
     spans = np.array(rows, dtype=np.int64).reshape(-1, 3)
     offsets = np.searchsorted(spans[:, 0], np.arange(len(windows) + 1))
     counts = np.diff(offsets)[which]
     window = np.repeat(np.arange(len(which)), counts)
-    span = np.arange(len(window)) - np.repeat(np.cumsum(counts) - counts, counts) + offsets[which[window]]
+    span = (
+        np.arange(len(window))
+        - np.repeat(np.cumsum(counts) - counts, counts)
+        + offsets[which[window]]
+    )
     return spans[span, 0], starts[window] + spans[span, 1], starts[window] + spans[span, 2]
 
 
@@ -374,26 +426,37 @@ def _join_spans(spans: tuple[Indices, Indices, Indices], base: int, end: int) ->
         np.unique(kind * width + (steps - base), return_counts=True) for steps in (begins, ends)
     )
     place, inverse = np.unique(np.concatenate([opened, closed]), return_inverse=True)
-    change = np.bincount(inverse, np.concatenate([openings, -closings]), len(place)).astype(np.int64)
+    change = np.bincount(inverse, np.concatenate([openings, -closings]), len(place)).astype(
+        np.int64
+    )
     place, change = place[change != 0], change[change != 0]
     # the changes of a kind add up to 0, so one running sum works for all kinds
     times = np.cumsum(change)
     nonzero = np.flatnonzero(times)
     kinds, steps = np.divmod(place, width)
-    return _OpenRuns(kinds[nonzero], steps[nonzero] + base, steps[nonzero + 1] + base, times[nonzero])
+    return _OpenRuns(
+        kinds[nonzero], steps[nonzero] + base, steps[nonzero + 1] + base, times[nonzero]
+    )
 
 
-def _find_hull(spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | None) -> tuple[int, int]:
+def _find_hull(
+    spans: tuple[Indices, Indices, Indices], hull: tuple[int, int] | None
+) -> tuple[int, int]:
     """Return the first and the last step."""
     _, begins, ends = spans
     inner = (int(begins.min()), int(ends.max()) - 1) if len(begins) else hull
     if inner is None:
         raise UsageError(
-            "There are no windows.", allowed="one window at least, or a hull", instead="hull=(first, last)"
+            "There are no windows.",
+            allowed="one window at least, or a hull",
+            instead="hull=(first, last)",
         )
     first, last = inner if hull is None else hull
     if first > inner[0] or last < inner[1]:
-        raise UsageError("A window lies outside of the hull.", allowed="a hull (first, last) that holds all windows")
+        raise UsageError(
+            "A window lies outside of the hull.",
+            allowed="a hull (first, last) that holds all windows",
+        )
     if last - first >= _MOST_STEPS:
         raise Refused(
             f"Releases along {last - first + 1} steps.",
@@ -421,10 +484,14 @@ def _group_stretches(opened: _OpenRuns, bounds: Indices, kinds: int) -> tuple[In
     """
     marks = np.random.default_rng(kinds).integers(-(2**63), 2**63 - 1, (kinds, _MARKS))
     place = np.searchsorted(bounds, np.concatenate([opened.first, opened.end]))
-    change = np.concatenate([opened.times, -opened.times])[:, None] * np.concatenate([marks[opened.kind]] * 2)
+    change = np.concatenate([opened.times, -opened.times])[:, None] * np.concatenate(
+        [marks[opened.kind]] * 2
+    )
     order = np.argsort(place, kind="stable")
     # integers wrap around: sums are exact modulo 2^64
-    running = np.concatenate([np.zeros((1, _MARKS), dtype=np.int64), np.cumsum(change[order], axis=0)])
+    running = np.concatenate(
+        [np.zeros((1, _MARKS), dtype=np.int64), np.cumsum(change[order], axis=0)]
+    )
     mark = running[np.searchsorted(place[order], np.arange(len(bounds) - 1), side="right")]
     _, representative, label = np.unique(mark, axis=0, return_index=True, return_inverse=True)
     return representative, label.reshape(-1)
@@ -440,4 +507,6 @@ def _count_open(opened: _OpenRuns, steps: Indices, kinds: int) -> "csr_matrix":
     run = np.repeat(np.arange(len(number)), number)
     step = np.arange(len(run)) - np.repeat(np.cumsum(number) - number, number) + low[run]
     shape = len(steps), kinds
-    return csr_matrix((opened.times[run].astype(np.float64), (order[step], opened.kind[run])), shape=shape)
+    return csr_matrix(
+        (opened.times[run].astype(np.float64), (order[step], opened.kind[run])), shape=shape
+    )

@@ -46,7 +46,11 @@ class Sums:
     kinds: Indices
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 2 or self.values.shape[1] != self.chain.states or not np.isfinite(self.values).all():
+        if (
+            self.values.ndim != 2
+            or self.values.shape[1] != self.chain.states
+            or not np.isfinite(self.values).all()
+        ):
             raise UsageError(
                 f"The values have shape {self.values.shape}, or some is not finite.",
                 allowed=f"finite numbers, one for each of {self.chain.states} states",
@@ -109,7 +113,9 @@ def read_secrets(sums: Sums, pairs: Indices, rows: Flags | None) -> SumSecrets:
             allowed=f"states from 0 to {sums.chain.states - 1}",
             instead="an array of shape (pairs, 2)",
         )
-    flags = np.ones(sums.length, dtype=np.bool_) if rows is None else np.asarray(rows, dtype=np.bool_)
+    flags = (
+        np.ones(sums.length, dtype=np.bool_) if rows is None else np.asarray(rows, dtype=np.bool_)
+    )
     if flags.shape != (sums.length,):
         raise UsageError(
             f"The rows that are secret have shape {flags.shape} for {sums.length} rows.",
@@ -181,7 +187,10 @@ def lattice(sums: Sums, most: int) -> SumLattice:
     # steps that divide the largest span evenly, into about the allowed number of parts
     parts = max(math.floor(max(spans) * most / total), 1)
     tries = (max(spans) / part for part in range(max(parts - _TRIALS, 1), parts + 1))
-    return min((_snap(sums, rows, lows, counts, step) for step in tries), key=lambda candidate: candidate.error)
+    return min(
+        (_snap(sums, rows, lows, counts, step) for step in tries),
+        key=lambda candidate: candidate.error,
+    )
 
 
 def _differences(sums: Sums, counts: list[int]) -> tuple[Rows, list[Fraction]]:
@@ -205,7 +214,9 @@ def _nearly_common(values: set[Fraction], close: Fraction) -> Fraction:
     return measure
 
 
-def _snap(sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction) -> SumLattice:
+def _snap(
+    sums: Sums, rows: Rows, lows: list[Fraction], counts: list[int], step: Fraction
+) -> SumLattice:
     """Round all values to the lattice of a step; the error is exact."""
     points = [[round(value / step) for value in row] for row in rows]
     errors = [
@@ -237,14 +248,18 @@ class PastAndFuture:
 
     def futures_back(self) -> Iterator[Masses]:
         """Yield F_t from the last row to the first."""
-        return self._futures(Masses(np.ones((1, self._chain.states, 1)), 1.0), self._chain.length - 1, 0)
+        return self._futures(
+            Masses(np.ones((1, self._chain.states, 1)), 1.0), self._chain.length - 1, 0
+        )
 
     def futures(self) -> Iterator[Masses]:
         """Yield F_t for t = 0, 1, …: every √n-th is kept on the way back, and those between are computed again."""
         rows = self._chain.length
         every = math.isqrt(rows - 1) + 1
         stored = {
-            rows - 1 - i: law for i, law in enumerate(self.futures_back()) if (rows - 1 - i) % every == 0 or i == 0
+            rows - 1 - i: law
+            for i, law in enumerate(self.futures_back())
+            if (rows - 1 - i) % every == 0 or i == 0
         }
         for start in range(0, rows, every):
             end = min(start + every, rows - 1)

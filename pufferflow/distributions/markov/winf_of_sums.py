@@ -82,7 +82,9 @@ def farthest(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Farthest:
     if grid.size > max_points:
         return three_terms(sums, pairs, rows)
     if grid.error:
-        snapped = _search_rows(sums, secrets, lattice(sums, min(max_points // _SNAPPED, FINE * sums.length)))
+        snapped = _search_rows(
+            sums, secrets, lattice(sums, min(max_points // _SNAPPED, FINE * sums.length))
+        )
         bound = affordable_three_terms(sums, secrets)
         return bound if bound is not None and bound.length < snapped.length else snapped
     return _search_rows(sums, secrets, grid)
@@ -108,7 +110,13 @@ def _search_rows(sums: Sums, secrets: SumSecrets, grid: SumLattice) -> Farthest:
     if best.states is None:
         return secrets.nothing
     exact = best.gap.least == best.gap.most and not grid.error
-    return Farthest(grid.length(best.gap.length), best.row, best.states, exact=exact, rounding=precision.rounding)
+    return Farthest(
+        grid.length(best.gap.length),
+        best.row,
+        best.states,
+        exact=exact,
+        rounding=precision.rounding,
+    )
 
 
 @final
@@ -132,7 +140,9 @@ class _FarthestSoFar:
         """Return whether W_∞ of two laws is at most the maximum, up to ties already recorded."""
         if levels_within(mu, nu, self.gap.length, -self.precision.ties):
             return True
-        ties = self.gap.most > self.gap.length and levels_within(mu, nu, self.gap.most, -self.precision.ties)
+        ties = self.gap.most > self.gap.length and levels_within(
+            mu, nu, self.gap.most, -self.precision.ties
+        )
         return ties and winf_at_most(mu, nu, self.gap.length, self.precision)
 
     def measure(self, mu: Levels, nu: Levels, row: int, states: Pair) -> None:
@@ -147,7 +157,9 @@ class _FarthestSoFar:
         self._note(measured.least, measured.most)
 
     def _note(self, least: int, most: int) -> None:
-        self.gap = DistanceInterval(max(self.gap.least, least), self.gap.length, max(self.gap.most, most))
+        self.gap = DistanceInterval(
+            max(self.gap.least, least), self.gap.length, max(self.gap.most, most)
+        )
 
 
 @final
@@ -175,12 +187,16 @@ class _RowSearch:
             if not self._best.bounds_pair(laws[a], laws[b]):
                 self._best.measure(laws[a], laws[b], row, (a, b))
 
-    def _open(self, before: list[Floats], after: list[Floats], pairs: list[Pair], values: list[int]) -> list[Pair]:
+    def _open(
+        self, before: list[Floats], after: list[Floats], pairs: list[Pair], values: list[int]
+    ) -> list[Pair]:
         """Return the pairs that the three-term bound does not decide; where it helps little it is tried less often."""
         if self._wait:
             self._wait -= 1
             return pairs
-        bounds = add_three_terms(self._past.gaps(before, pairs), self._future.gaps(after, pairs), values)
+        bounds = add_three_terms(
+            self._past.gaps(before, pairs), self._future.gaps(after, pairs), values
+        )
         left = [pair for pair in pairs if not self._best.covers(bounds[pair])]
         self._idle = min(2 * self._idle + 1, _PATIENCE) if 2 * len(left) > len(pairs) else 0
         self._wait = self._idle
@@ -234,19 +250,27 @@ def largest_three_term_bound(sums: Sums, secrets: SumSecrets, grid: SumLattice) 
     precision = yardstick(sums.length, sums.chain.states, grid.size)
     futures: list[dict[Pair, DistanceInterval]] = []
     side = SideDistances(precision)
-    for row, law in in_time(zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, grid).futures_back(), strict=True)):
-        futures.append(side.gaps(conditional_laws(law.planes), secrets.pairs) if secrets.rows[row] else {})
+    for row, law in in_time(
+        zip(range(sums.length - 1, -1, -1), PastAndFuture(sums, grid).futures_back(), strict=True)
+    ):
+        futures.append(
+            side.gaps(conditional_laws(law.planes), secrets.pairs) if secrets.rows[row] else {}
+        )
     best, largest = -1, secrets.nothing
     for initial in sums.chain.initial:
         side = SideDistances(precision)
         for row, law in enumerate(in_time(PastAndFuture(sums, grid).pasts(initial))):
             if secrets.rows[row]:
-                past = side.gaps(conditional_laws(law.planes), secrets.possible(possible_states(law)))
+                past = side.gaps(
+                    conditional_laws(law.planes), secrets.possible(possible_states(law))
+                )
                 values = grid.points[sums.kinds[row]].tolist()
                 for pair, total in add_three_terms(past, futures[-1 - row], values).items():
                     if total.length > best:
                         best = total.length
-                        largest = Farthest(grid.length(best), row, pair, exact=False, rounding=precision.rounding)
+                        largest = Farthest(
+                            grid.length(best), row, pair, exact=False, rounding=precision.rounding
+                        )
     return largest
 
 
@@ -280,7 +304,10 @@ class SideDistances:
             a: levels(laws[a], 0, self._precision) for a in {a for pair in needed for a in pair}
         }
         gaps = {
-            (a, b): gap(ladders[a], ladders[b], self._precision, self._guesses.get((a, b), _UNKNOWN)) for a, b in needed
+            (a, b): gap(
+                ladders[a], ladders[b], self._precision, self._guesses.get((a, b), _UNKNOWN)
+            )
+            for a, b in needed
         }
         self._guesses.update(gaps)
         return gaps
@@ -328,7 +355,9 @@ def pair_of(sums: Sums, row: int, states: Pair, initial: int = 0) -> tuple[Law, 
     return mu, nu
 
 
-def listed(sums: Sums, pairs: Indices, rows: Flags | None = None) -> Iterator[tuple[int, Pair, Law, Law]]:
+def listed(
+    sums: Sums, pairs: Indices, rows: Flags | None = None
+) -> Iterator[tuple[int, Pair, Law, Law]]:
     """Yield every row, pair of states and the two laws, one order of each pair, for all initial laws in turn."""
     secrets, places = read_secrets(sums, pairs, rows), _PointNumbers(sums)
     for initial in sums.chain.initial:
@@ -358,17 +387,27 @@ class _PointNumbers:
             )
         self.sides = PastAndFuture(sums, self._lattice)
         counts = np.bincount(sums.kinds, minlength=len(self._lattice.lows)).tolist()
-        lowest = sum((low * count for low, count in zip(self._lattice.lows, counts, strict=True)), Fraction(0))
+        lowest = sum(
+            (low * count for low, count in zip(self._lattice.lows, counts, strict=True)),
+            Fraction(0),
+        )
         numbers = [lowest + self._lattice.step * point for point in range(self._lattice.size)]
         exact = np.empty(len(numbers), dtype=object)
         exact[:] = numbers
         # floats where they represent all numbers exactly, Fractions otherwise
-        self._numbers = exact.astype(np.float64) if all(float(number) == number for number in numbers) else exact
+        self._numbers = (
+            exact.astype(np.float64)
+            if all(float(number) == number for number in numbers)
+            else exact
+        )
 
     def law(self, row: int, state: int, before: Floats, after: Floats) -> Law:
         """Return the law of the sum given a state of a row, from what comes before and after it."""
         planes = convolve(disjoint_planes(before), disjoint_planes(after))
-        masses = sum((plane / SPAN**depth for depth, plane in enumerate(planes[:2])), np.zeros(planes.shape[1]))
+        masses = sum(
+            (plane / SPAN**depth for depth, plane in enumerate(planes[:2])),
+            np.zeros(planes.shape[1]),
+        )
         at = np.flatnonzero(planes.any(axis=0))
         if float(masses[at].min()) < _LEAST_MASS:
             raise Refused(

@@ -17,7 +17,10 @@ SCHEMA = "job.schema.json"
 def write(folder: str | Path) -> list[Path]:
     """Write the job into a folder, made if need be; files that are there are not touched, but refused."""
     place = local_path(folder, "The folder")
-    texts = {name: (files(__name__) / source).read_text(encoding="utf-8") for name, source in FILES.items()}
+    texts = {
+        name: (files(__name__) / source).read_text(encoding="utf-8")
+        for name, source in FILES.items()
+    }
     texts[SCHEMA] = json.dumps(schema(), indent=2) + "\n"
     there = [name for name in texts if (place / name).exists()]
     if there:

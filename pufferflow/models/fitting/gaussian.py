@@ -87,7 +87,9 @@ class Groups:
         def ratio(rho: float) -> float:
             weights = sizes / (1 + sizes * rho / (1 - rho))
             centre = (weights * means).sum() / weights.sum()
-            return float((weights * (means - centre) ** 2).sum()) / freedom[0] / (within / freedom[1])
+            return (
+                float((weights * (means - centre) ** 2).sum()) / freedom[0] / (within / freedom[1])
+            )
 
         least = -1 / (sizes.max() - 1) * _NEARLY_ONE if sizes.max() > 1 else 0.0
         if chance is None:
@@ -149,7 +151,9 @@ class Sequences:
         if pairs <= 2 or np.ptp(self.values) == 0:
             raise _too_few("sequences with rows one step apart, not all equal")
         found = float(_neighbours(self.values[None], self.gaps)[0])
-        estimate = min(max(found + (1 + 3 * found) / pairs, -_NEARLY_ONE), _NEARLY_ONE)  # the mean was estimated too
+        estimate = min(
+            max(found + (1 + 3 * found) / pairs, -_NEARLY_ONE), _NEARLY_ONE
+        )  # the mean was estimated too
         if chance is None:
             return estimate, estimate
         if pairs <= _MOST_DRAWN:
@@ -157,7 +161,9 @@ class Sequences:
         if pairs * (1 - abs(estimate)) < _FORGOTTEN_OFTEN:
             raise _too_few("sequences that are much longer than they remember")
         width = -float(ndtri(chance / 2)) / np.sqrt(pairs)
-        low, high = (np.clip(np.arcsin(estimate) + sign * width, -np.pi / 2, np.pi / 2) for sign in (-1, 1))
+        low, high = (
+            np.clip(np.arcsin(estimate) + sign * width, -np.pi / 2, np.pi / 2) for sign in (-1, 1)
+        )
         return max(float(np.sin(low)), -_NEARLY_ONE), min(float(np.sin(high)), _NEARLY_ONE)
 
     def _by_draws(self, found: float, chance: float) -> tuple[float, float]:
@@ -169,14 +175,20 @@ class Sequences:
         def share_above(phi: float) -> float:
             return (1 + int((self._drawn(phi, noise) >= found).sum())) / (_DRAWS + 1)
 
-        low, _ = _crossing(lambda phi: chance / 2 - share_above(phi), -_NEARLY_ONE, _NEARLY_ONE, _STEPS)
-        _, high = _crossing(lambda phi: share_below(phi) - chance / 2, -_NEARLY_ONE, _NEARLY_ONE, _STEPS)
+        low, _ = _crossing(
+            lambda phi: chance / 2 - share_above(phi), -_NEARLY_ONE, _NEARLY_ONE, _STEPS
+        )
+        _, high = _crossing(
+            lambda phi: share_below(phi) - chance / 2, -_NEARLY_ONE, _NEARLY_ONE, _STEPS
+        )
         return low, high
 
     def _drawn(self, phi: float, noise: Floats) -> Floats:
         """Return the correlation of neighbours in sequences drawn under φ, with the same gaps."""
         starts = np.flatnonzero(self.gaps == 0)
-        rank = np.arange(len(self.gaps)) - np.repeat(starts, np.diff(np.append(starts, len(self.gaps))))
+        rank = np.arange(len(self.gaps)) - np.repeat(
+            starts, np.diff(np.append(starts, len(self.gaps)))
+        )
         order = np.argsort(rank, kind="stable")
         drawn = noise.copy()
         for rows in np.split(order, np.flatnonzero(np.diff(rank[order])) + 1)[1:]:
@@ -247,13 +259,22 @@ def fit_gaussian(  # noqa: PLR0913 - a reference, its columns, and how they are 
     fitted = fit_rows(rows, source.name, dependence, slack=slack, chance=chance)
     notes = noted(frame.height - rows.height, _LEFT_OUT)
     provenance = Provenance(
-        source.name, rows.height, digest_of(frame), (*notes, *fitted.provenance.notes), source.origin
+        source.name,
+        rows.height,
+        digest_of(frame),
+        (*notes, *fitted.provenance.notes),
+        source.origin,
     )
     return replace(fitted, provenance=provenance)
 
 
 def fit_rows(
-    rows: pl.DataFrame, name: str, dependence: Dependence, *, slack: float | None, chance: float | None
+    rows: pl.DataFrame,
+    name: str,
+    dependence: Dependence,
+    *,
+    slack: float | None,
+    chance: float | None,
 ) -> FittedGaussian:
     """Return bounds on the covariance of rows that were read, with notes on what is not Gaussian."""
     notes: list[str] = []
@@ -272,7 +293,9 @@ def fit_rows(
         case "matrix":
             places, dropped = places_of(rows, name)
             covariance, factors = places.covariance, _bounds(places, slack, chance)
-            values = ((places.values - places.values.mean(axis=0)) / places.values.std(axis=0)).ravel()
+            values = (
+                (places.values - places.values.mean(axis=0)) / places.values.std(axis=0)
+            ).ravel()
             notes += noted(dropped, _DROPPED)
     notes += shape_of(values)
     provenance = Provenance(name, rows.height, notes=tuple(notes))
@@ -280,12 +303,19 @@ def fit_rows(
     return FittedGaussian(span, covariance, factors, centre, spread, provenance)
 
 
-def unit_columns(columns: Sequence[str], within: object, order_by: object, dependence: object) -> list[str]:
+def unit_columns(
+    columns: Sequence[str], within: object, order_by: object, dependence: object
+) -> list[str]:
     """Return the columns that define groups."""
     instead = 'pf.GaussianPrior.fit(reference, "height", "family", covariance="exchangeable", slack="confidence")'
     if dependence not in _KINDS:
-        raise UsageError(f"covariance is {quoted(dependence)}.", allowed=f"one of {_KINDS}", instead=instead)
-    others = [*(("column", name) for name in columns), *([] if order_by is None else [("order_by", order_by)])]
+        raise UsageError(
+            f"covariance is {quoted(dependence)}.", allowed=f"one of {_KINDS}", instead=instead
+        )
+    others = [
+        *(("column", name) for name in columns),
+        *([] if order_by is None else [("order_by", order_by)]),
+    ]
     units = read_units(() if within is None else within, others, instead)
     if dependence != "ar1" and not units:
         raise UsageError(
@@ -304,7 +334,12 @@ def unit_columns(columns: Sequence[str], within: object, order_by: object, depen
 
 
 def read_rows(  # noqa: PLR0913, PLR0917 - a table and its columns
-    frame: pl.DataFrame, column: str, units: list[str], order_by: str | None, step: object, name: str
+    frame: pl.DataFrame,
+    column: str,
+    units: list[str],
+    order_by: str | None,
+    step: object,
+    name: str,
 ) -> pl.DataFrame:
     """Return rows with a `value`, the number of their `group` and, in order, `position` and whether `ahead` of one."""
     kind = frame.schema[column]
@@ -315,12 +350,16 @@ def read_rows(  # noqa: PLR0913, PLR0917 - a table and its columns
             instead="pf.MarkovChain.fit or pf.LatentClass.fit, for labels",
         )
     groups = {f"within {place}": frame[unit] for place, unit in enumerate(units)}
-    rows = pl.DataFrame({**groups, "value": frame[column].cast(pl.Float64).fill_nan(None)}).drop_nulls(["value"])
+    rows = pl.DataFrame(
+        {**groups, "value": frame[column].cast(pl.Float64).fill_nan(None)}
+    ).drop_nulls(["value"])
     if order_by is None:
         rows = rows.drop_nulls()
     else:
         moments, clock = count_steps(frame[order_by], step)
-        table = pl.DataFrame({**groups, "moment": moments, "value": frame[column].cast(pl.Float64).fill_nan(None)})
+        table = pl.DataFrame(
+            {**groups, "moment": moments, "value": frame[column].cast(pl.Float64).fill_nan(None)}
+        )
         rows = in_order(table.drop_nulls(["value"]), list(groups), clock, 1)
     if rows.height == 0 or not rows["value"].is_finite().all():
         raise UsageError(
@@ -366,7 +405,9 @@ def places_of(rows: pl.DataFrame, name: str) -> tuple[Places, int]:
     return Places(table[whole]), int((~whole).sum())
 
 
-def _bounds(places: Places, slack: float | None, chance: float | None) -> tuple[Floats, Floats] | None:
+def _bounds(
+    places: Places, slack: float | None, chance: float | None
+) -> tuple[Floats, Floats] | None:
     if slack is None and chance is None:
         return None
     if chance is not None:
@@ -385,7 +426,9 @@ def shape_of(values: Floats) -> list[str]:
     skew, tails = float((scaled**3).mean()), float((scaled**4).mean()) - 3
     if abs(skew) < _SKEWED and tails < _HEAVY:
         return []
-    return [f"values are no Gaussian's (skewness {skew:.1f}, excess kurtosis {tails:.1f}; both 0 if they were)"]
+    return [
+        f"values are no Gaussian's (skewness {skew:.1f}, excess kurtosis {tails:.1f}; both 0 if they were)"
+    ]
 
 
 def other_memory(rows: pl.DataFrame, phi: float) -> list[str]:
@@ -402,7 +445,9 @@ def other_memory(rows: pl.DataFrame, phi: float) -> list[str]:
         if len(first) < _FEWEST:
             continue
         found = float((centred[first] * centred[later[first]]).mean() / (centred**2).mean())
-        allowed = max(LEAST_EFFECT, _SURE * np.sqrt((1 + phi * phi) / max(1 - phi * phi, 1e-9) / len(first)))
+        allowed = max(
+            LEAST_EFFECT, _SURE * np.sqrt((1 + phi * phi) / max(1 - phi * phi, 1e-9) / len(first))
+        )
         if abs(found - phi**lag) - allowed > worst:
             worst = abs(found - phi**lag) - allowed
             words = f"at lag {lag} the reference has the correlation {found:.2f}, the autoregression {phi**lag:.2f}"
@@ -443,10 +488,14 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
         & pl.col(name).is_not_null()
         for name in columns
     ]
-    own = [read_rows(frame.filter(known), name, units, order_by, step, source.name) for name in columns]
+    own = [
+        read_rows(frame.filter(known), name, units, order_by, step, source.name) for name in columns
+    ]
     left_out = frame.height - own[0].height
     notes = noted(left_out, _LEFT_OUT)
-    share = None if chance is None else chance / len(columns) ** 2  # one for each column, and for each pair of them
+    share = (
+        None if chance is None else chance / len(columns) ** 2
+    )  # one for each column, and for each pair of them
     if dependence == "matrix":
         fitted = _matrix(own, source.name, with_slack=slack is not None or chance is not None)
     else:
@@ -454,7 +503,14 @@ def fit_columns(  # noqa: PLR0913 - a reference, its columns, and how they are r
     origin = source.name, frame.height - left_out, digest_of(frame)
     provenance = Provenance(*origin, (*notes, *fitted.provenance.notes), source.origin)
     return FittedGaussian(
-        fitted.span, fitted.covariance, None, 0.0, 1.0, provenance, fitted.across, fitted.across_factors
+        fitted.span,
+        fitted.covariance,
+        None,
+        0.0,
+        1.0,
+        provenance,
+        fitted.across,
+        fitted.across_factors,
     )
 
 
@@ -470,9 +526,16 @@ def _product(  # noqa: PLR0913, PLR0917 - rows of each column, and how they are 
     fits = [fit_rows(rows, name, dependence, slack=slack, chance=chance) for rows in own]
     spans = [cast(Span, fit.span) for fit in fits]
     span = min(low for low, _ in spans), max(high for _, high in spans)
-    notes = [f"{column}: {note}" for column, fit in zip(columns, fits, strict=True) for note in fit.provenance.notes]
+    notes = [
+        f"{column}: {note}"
+        for column, fit in zip(columns, fits, strict=True)
+        for note in fit.provenance.notes
+    ]
     values = np.stack([rows["value"].to_numpy() for rows in own], axis=1)
-    gaps, group = gaps_of(own[0]) if dependence == "ar1" else None, own[0]["group"].to_numpy().astype(np.intp)
+    gaps, group = (
+        gaps_of(own[0]) if dependence == "ar1" else None,
+        own[0]["group"].to_numpy().astype(np.intp),
+    )
     notes += _unlike(columns, spans) + _no_product(values, group, gaps, (span[0] + span[1]) / 2)
     provenance = Provenance(name, len(values), notes=tuple(notes))
     covariance = np.cov(values, rowvar=False)
@@ -480,14 +543,20 @@ def _product(  # noqa: PLR0913, PLR0917 - rows of each column, and how they are 
         return FittedGaussian(span, None, None, 0.0, 1.0, provenance, covariance)
     if chance is None:
         spread = np.sqrt(covariance.diagonal())
-        slopes, width = covariance / covariance.diagonal()[:, None], (slack or 0.0) * spread[None, :] / spread[:, None]
+        slopes, width = (
+            covariance / covariance.diagonal()[:, None],
+            (slack or 0.0) * spread[None, :] / spread[:, None],
+        )
         bounds = slopes - width, slopes + width
     elif gaps is None:
         bounds = _slopes(_centred(values, group), int(group.max()) + 1, chance)
     else:
         phis = np.linspace(*span, _VALUES_OF_PHI)
         each = [_slopes(*_added(values, gaps, phi), chance) for phi in phis]
-        bounds = np.min([low for low, _ in each], axis=0), np.max([high for _, high in each], axis=0)
+        bounds = (
+            np.min([low for low, _ in each], axis=0),
+            np.max([high for _, high in each], axis=0),
+        )
     for bound in bounds:
         np.fill_diagonal(bound, 1.0)
     return FittedGaussian(span, None, None, 0.0, 1.0, provenance, None, bounds)
@@ -522,7 +591,11 @@ def _slopes(errors: Floats, means: int, chance: float) -> tuple[Floats, Floats]:
     slopes = squares / variances[:, None]
     rest = np.maximum(variances[None, :] - slopes * squares, 0.0)
     student: Any = stdtrit
-    width = -float(student(freedom, chance / 2)) * np.sqrt(rest / freedom / variances[:, None]) * (1 + 1e-12)
+    width = (
+        -float(student(freedom, chance / 2))
+        * np.sqrt(rest / freedom / variances[:, None])
+        * (1 + 1e-12)
+    )
     return slopes - width, slopes + width
 
 
@@ -545,7 +618,9 @@ def _matrix(own: Sequence[pl.DataFrame], name: str, *, with_slack: bool) -> Fitt
         )
     notes = noted(dropped[0], _DROPPED)
     covariance = Places(values.reshape(groups, -1)).covariance
-    return FittedGaussian(None, covariance, None, 0.0, 1.0, Provenance(name, groups * rows, notes=notes))
+    return FittedGaussian(
+        None, covariance, None, 0.0, 1.0, Provenance(name, groups * rows, notes=notes)
+    )
 
 
 def _unlike(columns: Sequence[str], spans: Sequence[Span]) -> list[str]:
@@ -555,7 +630,9 @@ def _unlike(columns: Sequence[str], spans: Sequence[Span]) -> list[str]:
         return []
     names = columns[spans.index(most)], columns[spans.index(least)]
     more, less = f"{names[0]!r} ({most[0]:.2f} or more)", f"{names[1]!r} ({least[1]:.2f} or less)"
-    return [f"rows are more closely correlated in {more} than in {less}, and the prior is the same for all columns"]
+    return [
+        f"rows are more closely correlated in {more} than in {less}, and the prior is the same for all columns"
+    ]
 
 
 def _no_product(values: Floats, group: Indices, gaps: Indices | None, between: float) -> list[str]:

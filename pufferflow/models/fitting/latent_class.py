@@ -60,7 +60,9 @@ class FittedClasses:
                 instead="slack=0.05",
             )
         family = 1 - confidence, self.groups.size + self.rows.size, 1 + len(self.rows)
-        return regions_around(self.groups[None], slack, *family), regions_around(self.rows, slack, *family)
+        return regions_around(self.groups[None], slack, *family), regions_around(
+            self.rows, slack, *family
+        )
 
 
 def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are read
@@ -81,20 +83,28 @@ def fit_classes(  # noqa: PLR0913 - a reference, its columns, and how they are r
         return _fit_hidden(reference, column, within, domain, classes)
     if isinstance(classes, int):
         raise UsageError(
-            f"classes is {classes}, and group_class names a column.", allowed="a list of its values", instead=_INSTEAD
+            f"classes is {classes}, and group_class names a column.",
+            allowed="a list of its values",
+            instead=_INSTEAD,
         )
     read = _read_groups(reference, column, group_class, within, _domain(domain), _domain(classes))
     counts = np.zeros((len(read.classes), len(read.domain.points)), dtype=np.intp)
     np.add.at(counts, read.class_of, read.table)
     numbers = np.bincount(read.class_of, minlength=len(read.classes)).astype(np.intp)
     notes = *_seldom(numbers), *_alike(read.table, read.class_of, counts, read.domain)
-    return FittedClasses(read.classes, tuple(read.domain.points), numbers, counts, read.provenance.noted(*notes))
+    return FittedClasses(
+        read.classes, tuple(read.domain.points), numbers, counts, read.provenance.noted(*notes)
+    )
 
 
 def _fit_hidden(
     reference: Reference, column: str, within: str | Sequence[str], domain: object, classes: object
 ) -> FittedClasses:
-    if isinstance(classes, bool) or not isinstance(classes, int) or not 2 <= classes <= _MOST_CLASSES:
+    if (
+        isinstance(classes, bool)
+        or not isinstance(classes, int)
+        or not 2 <= classes <= _MOST_CLASSES
+    ):
         raise UsageError(
             f"classes is {quoted(classes)}, and no column names the class of a group.",
             allowed=f"how many hidden classes there are, 2 to {_MOST_CLASSES}, or group_class",
@@ -120,7 +130,12 @@ class _Groups(NamedTuple):
 
 
 def _read_groups(  # noqa: PLR0913, PLR0917 - a reference, its columns, and how they are read
-    reference: Reference, column: str, group_class: str | None, within: object, domain: object, classes: object
+    reference: Reference,
+    column: str,
+    group_class: str | None,
+    within: object,
+    domain: object,
+    classes: object,
 ) -> _Groups:
     """Return the groups of a reference; without a column for the class all are of the class 0."""
     others = [] if group_class is None else [("group_class", group_class)]
@@ -135,13 +150,21 @@ def _read_groups(  # noqa: PLR0913, PLR0917 - a reference, its columns, and how 
     groups = {f"within {place}": frame[unit] for place, unit in enumerate(units)}
     rows = pl.DataFrame({**groups, "state": states}).with_columns(kinds.alias("class")).drop_nulls()
     _check_groups(rows, list(groups), source.name, group_class or "")
-    unit = rows.select(pl.struct(list(groups)).rank("dense") - 1).to_series().to_numpy().astype(np.intp)
+    unit = (
+        rows.select(pl.struct(list(groups)).rank("dense") - 1)
+        .to_series()
+        .to_numpy()
+        .astype(np.intp)
+    )
     table = np.zeros((int(unit.max()) + 1, len(read.points)), dtype=np.intp)
     np.add.at(table, (unit, rows["state"].to_numpy().astype(np.intp)), 1)
     class_of = np.zeros(len(table), dtype=np.intp)
     class_of[unit] = rows["class"].to_numpy()
     what = "a value or a group" if group_class is None else "a value, a class or a group"
-    notes = *noted(frame.height - rows.height, f"{{}} rows without {what} were left out"), *noted(moved, MOVED)
+    notes = (
+        *noted(frame.height - rows.height, f"{{}} rows without {what} were left out"),
+        *noted(moved, MOVED),
+    )
     provenance = Provenance(source.name, rows.height, digest_of(frame), notes, source.origin)
     return _Groups(table, class_of, points, read, provenance)
 
@@ -190,7 +213,8 @@ def _check_groups(rows: pl.DataFrame, groups: list[str], name: str, group_class:
             allowed="a reference with rows",
             instead="another reference, or other columns",
         )
-    if int(rows.group_by(groups).agg(pl.col("class").n_unique()).get_column("class").max() or 0) > 1:  # pyright: ignore[reportArgumentType] - a count
+    classes = rows.group_by(groups).agg(pl.col("class").n_unique())["class"]
+    if (classes > 1).any():
         raise UsageError(
             f"Rows of one group of the reference {name!r} have different values of {group_class!r}.",
             allowed="a class that all rows of a group share",

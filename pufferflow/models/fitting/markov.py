@@ -18,7 +18,13 @@ from pufferflow.core.errors import UsageError
 from pufferflow.core.validate import finite_number
 from pufferflow.distributions.markov.chain import stationary
 from pufferflow.models.domain import Label
-from pufferflow.models.fitting.sequences import Sequences, TransitionCounts, read_sequences, read_units, with_tuples
+from pufferflow.models.fitting.sequences import (
+    Sequences,
+    TransitionCounts,
+    read_sequences,
+    read_units,
+    with_tuples,
+)
 from pufferflow.models.fitting.table import (
     CONFIDENCE,
     HALF,
@@ -75,14 +81,23 @@ def diagnose(sequences: Sequences, kernels: Floats) -> Diagnosis:
     Of very long references the first few million rows count.
     """
     domain = sequences.domain
-    features = domain.numbers[:, None] if domain.numeric else np.eye(len(domain.points))  # or indicators of labels
+    features = (
+        domain.numbers[:, None] if domain.numeric else np.eye(len(domain.points))
+    )  # or indicators of labels
     lags = _lags(sequences, kernels)
     places = _places(sequences, lags, features.shape[1])
     laws = _laws(sequences, places, kernels.shape, lags)
     centred = features - laws[0].sum(axis=0) @ features
     size = float(laws[0].sum(axis=0) @ (centred**2).sum(axis=1))
     if lags < 1 or size <= 0:
-        return Diagnosis((), (), (), (), (), "the reference is too short, or too constant, to compare autocorrelations")
+        return Diagnosis(
+            (),
+            (),
+            (),
+            (),
+            (),
+            "the reference is too short, or too constant, to compare autocorrelations",
+        )
     centred /= np.sqrt(size)
     observed, pairs = _observed(sequences, places, centred, lags)
     implied, spread, largest = _implied(kernels, laws, centred @ centred.T)
@@ -90,7 +105,11 @@ def diagnose(sequences: Sequences, kernels: Floats) -> Diagnosis:
     rate = 2 * np.log(2 * lags / _FALSE_ALARM) / np.maximum(pairs[1:], 1)
     margins = np.sqrt(rate * spread[1:]) + rate * largest / 3
     comparison = _Comparison(
-        np.arange(1, lags + 1)[frequent], observed[1:][frequent], implied[1:][frequent], margins[frequent], len(kernels)
+        np.arange(1, lags + 1)[frequent],
+        observed[1:][frequent],
+        implied[1:][frequent],
+        margins[frequent],
+        len(kernels),
     )
     return comparison.diagnosis()
 
@@ -122,13 +141,19 @@ def _laws(sequences: Sequences, places: Indices, shape: tuple[int, ...], lags: i
     gone = np.flatnonzero(np.diff(places, append=places[-1] + lags + 1) > lags)
     left = places[gone[np.searchsorted(gone, np.arange(len(places)))]] - places
     seen = sequences.states[: len(places)]
-    cell = (np.minimum(left, lags) * period + sequences.positions[: len(places)] % period) * states + seen
-    times = np.bincount(cell[seen >= 0], minlength=(lags + 1) * period * states).reshape(lags + 1, period, states)
+    cell = (
+        np.minimum(left, lags) * period + sequences.positions[: len(places)] % period
+    ) * states + seen
+    times = np.bincount(cell[seen >= 0], minlength=(lags + 1) * period * states).reshape(
+        lags + 1, period, states
+    )
     laws = np.cumsum(times[::-1], axis=0)[::-1].astype(np.float64)
     return laws / np.maximum(laws.sum(axis=(1, 2), keepdims=True), 1)
 
 
-def _observed(sequences: Sequences, places: Indices, centred: Floats, lags: int) -> tuple[Floats, Floats]:
+def _observed(
+    sequences: Sequences, places: Indices, centred: Floats, lags: int
+) -> tuple[Floats, Floats]:
     """Return the autocorrelation at lags 0, 1, …, and the number of pairs of rows that each comes from."""
     from scipy import fft
 
@@ -139,7 +164,9 @@ def _observed(sequences: Sequences, places: Indices, centred: Floats, lags: int)
     grid[:-1, places] = centred[states[states >= 0]].T
     grid[-1, places] = 1.0
     power = np.abs(fft.rfft(grid, axis=1)) ** 2
-    sums: Floats = fft.irfft(np.stack([power[:-1].sum(axis=0), power[-1]]), n=length, axis=1)[:, : lags + 1]
+    sums: Floats = fft.irfft(np.stack([power[:-1].sum(axis=0), power[-1]]), n=length, axis=1)[
+        :, : lags + 1
+    ]
     products, pairs = sums[0], np.rint(sums[1])
     return products / np.maximum(pairs, 1), pairs
 
@@ -166,7 +193,11 @@ def _implied(kernels: Floats, laws: Floats, gram: Floats) -> tuple[Floats, Float
         power = power @ kernels[(turns + lag) % len(kernels)]
     seen = law.sum(axis=0) > 0
     memory = _memory(np.abs(around))
-    return implied, np.maximum(spread, 0) * memory, float(np.abs(gram[np.ix_(seen, seen)]).max()) * memory
+    return (
+        implied,
+        np.maximum(spread, 0) * memory,
+        float(np.abs(gram[np.ix_(seen, seen)]).max()) * memory,
+    )
 
 
 def _memory(around: Floats) -> float:
@@ -176,7 +207,9 @@ def _memory(around: Floats) -> float:
     ratios = around[1:] / around[0]
     half = ratios[len(ratios) // 2 :]
     # periodic states never forget, so no bound follows for them
-    fading = min((ratios[-1] / max(half.max(), _FADED)) ** (1 / max(len(half) - 1, 1)), 1 - 1 / _MOST_MEMORY)
+    fading = min(
+        (ratios[-1] / max(half.max(), _FADED)) ** (1 / max(len(half) - 1, 1)), 1 - 1 / _MOST_MEMORY
+    )
     return 1 + 2 * float(ratios.sum() + ratios[-1] * fading / (1 - fading))
 
 
@@ -231,7 +264,11 @@ class _Comparison:
             return "remembers more than the reference"
         end = slice(-(len(self.lags) // 4 + 1), None)
         lasting = float((self.observed - self.implied - allowed)[end].mean()) > 0
-        return "misses lasting differences of level" if lasting else "remembers less than the reference"
+        return (
+            "misses lasting differences of level"
+            if lasting
+            else "remembers less than the reference"
+        )
 
     def _cycle(self, missed: npt.NDArray[np.bool_], allowed: Floats) -> tuple[int | None, bool]:
         """Return the least lag to which correlation falls and returns, nearly as high as anywhere, or None.
@@ -287,13 +324,17 @@ def second_step(counts: TransitionCounts, states: int) -> SecondStep:
     row = np.unique(table * states + counts.before[known], return_inverse=True)[1]
     column = np.unique(table * states + counts.following[known], return_inverse=True)[1]
     in_table, in_row, in_column = (np.bincount(place, times) for place in (table, row, column))
-    statistic = 2 * float((times * np.log(times * in_table[table] / (in_row[row] * in_column[column]))).sum())
+    statistic = 2 * float(
+        (times * np.log(times * in_table[table] / (in_row[row] * in_column[column]))).sum()
+    )
     rows, columns = (np.bincount(_owner(place, table)) for place in (row, column))
     freedom = int(((rows - 1) * (columns - 1)).sum())
     share = in_column[column] / in_table[table]
     # a state that never followed differs by its whole share
     variation = 0.5 * (np.bincount(row, np.abs(times / in_row[row] - share) - share) + 1)
-    width = np.bincount(_owner(column, table), _deviations(in_column, in_table[_owner(column, table)]))
+    width = np.bincount(
+        _owner(column, table), _deviations(in_column, in_table[_owner(column, table)])
+    )
     owner = _owner(row, table)
     noise = np.sqrt(np.maximum(1 / in_row - 1 / in_table[owner], 0) / (2 * np.pi)) * width[owner]
     effect = float((in_row * (variation - noise)).sum() / in_row.sum())
@@ -366,16 +407,22 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
     _check(period, smoothing)
     columns = [column] if isinstance(column, str) else list(column)
     if not columns:
-        raise UsageError("No column is named.", allowed="a column, or a list of several", instead='"level"')
+        raise UsageError(
+            "No column is named.", allowed="a column, or a list of several", instead='"level"'
+        )
     others = [("order_by", order_by), *(("column", name) for name in columns)]
     units = read_units(
-        () if within is None else within, others, 'fit(reference, "level", order_by="hour", within="meter")'
+        () if within is None else within,
+        others,
+        'fit(reference, "level", order_by="hour", within="meter")',
     )
     frame = read_reference(reference).read([*units, order_by, *columns])
     digest, name = digest_of(frame), columns[0]
     if len(columns) > 1:
         frame, name, domain = with_tuples(frame, columns, domain)
-    sequences = read_sequences(frame, name, order_by, units, domain=domain, period=period, step=step)
+    sequences = read_sequences(
+        frame, name, order_by, units, domain=domain, period=period, step=step
+    )
     points = sequences.domain.points
     if period * len(points) ** 2 > _MOST_CELLS:
         raise UsageError(
@@ -395,7 +442,9 @@ def fit_chain(  # noqa: PLR0913 - a reference, its three columns, and how they a
 
 def _check(period: object, smoothing: object) -> None:
     if isinstance(period, bool) or not isinstance(period, int) or period < 1:
-        raise UsageError(f"period is {period!r}.", allowed="a whole number of steps >= 1", instead="period=24")
+        raise UsageError(
+            f"period is {period!r}.", allowed="a whole number of steps >= 1", instead="period=24"
+        )
     allowed, instead = "a finite number >= 0, added to every count", "smoothing=0.5"
     if finite_number(smoothing, "smoothing", allowed=allowed, instead=instead) < 0:
         raise UsageError("smoothing is below 0.", allowed=allowed, instead=instead)
@@ -430,7 +479,9 @@ def _bounds(
         return outwards(transitions - width, transitions + width, transitions)
     times = counts.astype(np.float64)
     others = times.sum(axis=2, keepdims=True) - times
-    low, high = clopper_pearson(times, others, (1 - read_confidence(confidence)) / (2 * counts.size))
+    low, high = clopper_pearson(
+        times, others, (1 - read_confidence(confidence)) / (2 * counts.size)
+    )
     return outwards(low, high, transitions)
 
 
@@ -458,7 +509,9 @@ def _seldom_left(counts: Indices) -> tuple[str, ...]:
     left = counts.sum(axis=2)
     notes = list[str]()
     if (left == 0).any():
-        notes.append(f"there is no transition from {_count_below(left, 1)}: any state may follow, equally likely")
+        notes.append(
+            f"there is no transition from {_count_below(left, 1)}: any state may follow, equally likely"
+        )
     if ((left > 0) & (left < _FEW)).any():
         notes.append(f"less than {_FEW} transitions reveal about {_count_below(left, _FEW)}")
     return tuple(notes)

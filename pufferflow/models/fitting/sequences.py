@@ -103,7 +103,11 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
 ) -> Sequences:
     """Return the sequences of a public table: all rows of one `within`, sorted by `order_by`."""
     if frame.height == 0:
-        raise UsageError("The reference has no rows.", allowed="a reference with rows", instead="another reference")
+        raise UsageError(
+            "The reference has no rows.",
+            allowed="a reference with rows",
+            instead="another reference",
+        )
     moments, clock = count_steps(frame[order_by], step)
     if period > 1 and clock.unclear(clock.late(moments.drop_nulls().to_numpy())).any():
         raise UsageError(
@@ -113,14 +117,17 @@ def read_sequences(  # noqa: PLR0913 - a table, its three columns, and how they 
         )
     states, read, moved = read_states(frame[column], domain)
     groups = {f"within {place}": frame[unit] for place, unit in enumerate(within)}
-    rows = in_order(pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period)
+    rows = in_order(
+        pl.DataFrame({**groups, "moment": moments, "state": states}), list(groups), clock, period
+    )
     left_out = frame.height - rows.height
     notes = (
         *noted(left_out, "{} rows without order_by or within were left out"),
         *noted(rows["state"].null_count(), "{} rows without a value break their sequences"),
         *noted(moved, MOVED),
         *noted(
-            int(rows.select((pl.col("ahead") & ~pl.col("next")).sum()).item()), "{} gaps between rows were left out"
+            int(rows.select((pl.col("ahead") & ~pl.col("next")).sum()).item()),
+            "{} gaps between rows were left out",
         ),
     )
     return Sequences(
@@ -144,9 +151,16 @@ def in_order(rows: pl.DataFrame, groups: list[str], clock: Clock, period: int) -
     rows = (
         rows.drop_nulls([*groups, "moment"])
         .sort([*groups, "moment"])
-        .with_columns((same & (pl.int_range(pl.len()) > 0)).alias("ahead"), clock.positions(here).alias("position"))
-        .with_columns((pl.col("ahead") & (off <= 2 * clock.forgiven)).fill_null(value=False).alias("whole"))
-        .with_columns((pl.col("whole") & ((moved - clock.ticks).abs() <= clock.forgiven)).alias("next"))
+        .with_columns(
+            (same & (pl.int_range(pl.len()) > 0)).alias("ahead"),
+            clock.positions(here).alias("position"),
+        )
+        .with_columns(
+            (pl.col("ahead") & (off <= 2 * clock.forgiven)).fill_null(value=False).alias("whole")
+        )
+        .with_columns(
+            (pl.col("whole") & ((moved - clock.ticks).abs() <= clock.forgiven)).alias("next")
+        )
         .with_columns((pl.col("position") % period).alias("phase"))
     )
     if bool(rows.select((pl.col("ahead") & (moved <= clock.forgiven)).any()).item()):
@@ -174,7 +188,10 @@ def _counts(rows: pl.DataFrame, period: int) -> TransitionCounts:
         .len()
     )
     return TransitionCounts(
-        *(counted[name].to_numpy().astype(np.intp) for name in ("phase", "before", "here", "state", "len"))
+        *(
+            counted[name].to_numpy().astype(np.intp)
+            for name in ("phase", "before", "here", "state", "len")
+        )
     )
 
 
@@ -205,19 +222,29 @@ def _millionths(values: pl.Series, size: int) -> pl.Series:
     there = np.abs(given) < _FARTHEST / _FINE * size
     known = np.where(there, given, 0.0)
     rest = np.fmod(known, size)
-    ticks = np.rint((known - rest) / size).astype(np.int64) * _FINE + np.rint(rest / size * _FINE).astype(np.int64)
+    ticks = np.rint((known - rest) / size).astype(np.int64) * _FINE + np.rint(
+        rest / size * _FINE
+    ).astype(np.int64)
     return pl.Series(ticks).set(pl.Series(~there), None)
 
 
 def _moments(values: pl.Series, size: int) -> tuple[pl.Series, Clock]:
     """Return dates and times in microseconds; only where those are too coarse in nanoseconds, which end in 2262."""
     fortnight = max(2 * UNITS["w"] // size, 1)
-    if isinstance(values.dtype, pl.Datetime) and values.dtype.time_zone is not None and size % UNITS["d"] == 0:
-        values = values.dt.replace_time_zone(None)  # days of a local clock are not equally long in UTC
+    if (
+        isinstance(values.dtype, pl.Datetime)
+        and values.dtype.time_zone is not None
+        and size % UNITS["d"] == 0
+    ):
+        values = values.dt.replace_time_zone(
+            None
+        )  # days of a local clock are not equally long in UTC
     kind = values.dtype
     if isinstance(kind, pl.Time):
         return values.to_physical(), Clock(size, 0, fortnight)
-    fine = size % 1000 != 0 or (isinstance(kind, pl.Datetime | pl.Duration) and kind.time_unit == "ns")
+    fine = size % 1000 != 0 or (
+        isinstance(kind, pl.Datetime | pl.Duration) and kind.time_unit == "ns"
+    )
     unit = "ns" if fine else "us"
     exact = values.cast(pl.Duration(unit) if isinstance(kind, pl.Duration) else pl.Datetime(unit))
     return exact.to_physical(), Clock(size if fine else size // 1000, 0, fortnight)
@@ -233,14 +260,20 @@ def read_units(
 ) -> list[str]:
     """Return the columns whose values define groups; the `others`, each with what it is, have to be other columns."""
     if (needed and not within) or not isinstance(within, str | Sequence):
-        raise UsageError(f"within is {quoted(within)}.", allowed="names of columns that define groups", instead=instead)
+        raise UsageError(
+            f"within is {quoted(within)}.",
+            allowed="names of columns that define groups",
+            instead=instead,
+        )
     given: list[Any] = [within] if isinstance(within, str) else list(cast(Sequence[Any], within))
     units = [read_name(name, "within") for name in given]
     names = [*units, *(read_name(name, what) for what, name in others)]
     if len(set(names)) < len(names):
         kinds = ", ".join(sorted({what for what, _ in others}))
         raise UsageError(
-            f"Two of {kinds} and within name the same column.", allowed="different columns", instead=instead
+            f"Two of {kinds} and within name the same column.",
+            allowed="different columns",
+            instead=instead,
         )
     return units
 
@@ -327,7 +360,9 @@ def _series(places: Indices, known: Flags) -> pl.Series:
     return pl.select(pl.when(pl.Series(known)).then(pl.Series(places, dtype=pl.Int32))).to_series()
 
 
-def with_tuples(frame: pl.DataFrame, columns: Sequence[str], domains: object) -> tuple[pl.DataFrame, str, list[str]]:
+def with_tuples(
+    frame: pl.DataFrame, columns: Sequence[str], domains: object
+) -> tuple[pl.DataFrame, str, list[str]]:
     """Return a frame with a column of tuples, its name and all its values; null where one of the values is missing.
 
     Values are read into the domain of their own column, as those of private rows are; None is for those that occur.
@@ -339,8 +374,13 @@ def with_tuples(frame: pl.DataFrame, columns: Sequence[str], domains: object) ->
     given: list[object] = [None] * len(columns)
     if domains is not None:
         given = _domain_of_each(domains, columns)
-    read = [read_states(frame[column], domain)[:2] for column, domain in zip(columns, given, strict=True)]
-    product = Product(tuple(columns), tuple(domain for _, domain in read), tuple(one.points[0] for _, one in read))
+    read = [
+        read_states(frame[column], domain)[:2]
+        for column, domain in zip(columns, given, strict=True)
+    ]
+    product = Product(
+        tuple(columns), tuple(domain for _, domain in read), tuple(one.points[0] for _, one in read)
+    )
     known = pl.all_horizontal([states.is_not_null() for states, _ in read])
     places = np.ravel_multi_index(
         [states.fill_null(0).to_numpy().astype(np.intp) for states, _ in read],

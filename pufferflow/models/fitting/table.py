@@ -43,7 +43,11 @@ def read_slack(slack: object) -> Slack:
     if slack is None or (isinstance(slack, str) and slack == "confidence"):
         return slack
     allowed, instead = 'a number from 0 to 1, or "confidence"', "slack=0.05"
-    width = np.inf if isinstance(slack, str) else finite_number(slack, "slack", allowed=allowed, instead=instead)
+    width = (
+        np.inf
+        if isinstance(slack, str)
+        else finite_number(slack, "slack", allowed=allowed, instead=instead)
+    )
     if not 0 <= width <= 1:
         raise UsageError(f"slack is {slack!r}.", allowed=allowed, instead=instead)
     return width
@@ -52,7 +56,11 @@ def read_slack(slack: object) -> Slack:
 def read_confidence(confidence: object) -> float:
     """Return a level of confidence."""
     allowed, instead = "a number between 0 and 1", "confidence=0.95"
-    if not 0 < (level := finite_number(confidence, "confidence", allowed=allowed, instead=instead)) < 1:
+    if (
+        not 0
+        < (level := finite_number(confidence, "confidence", allowed=allowed, instead=instead))
+        < 1
+    ):
         raise UsageError(f"confidence is {level:g}.", allowed=allowed, instead=instead)
     return level
 
@@ -69,7 +77,10 @@ def clopper_pearson(times: Floats, others: Floats, tail: float) -> tuple[Floats,
 
 def outwards(low: Floats, high: Floats, estimates: Floats) -> tuple[Floats, Floats]:
     """Return bounds that hold the estimates: a wider class of priors is the private side."""
-    low, high = np.nextafter(np.minimum(low, estimates), -1), np.nextafter(np.maximum(high, estimates), 2)
+    low, high = (
+        np.nextafter(np.minimum(low, estimates), -1),
+        np.nextafter(np.maximum(high, estimates), 2),
+    )
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
@@ -83,7 +94,9 @@ def smoothed(counts: Indices | Floats) -> Floats:
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
-def regions_around(counts: Indices | Floats, slack: float | None, chance: float, cells: int, laws: int) -> LawRegions:
+def regions_around(
+    counts: Indices | Floats, slack: float | None, chance: float, cells: int, laws: int
+) -> LawRegions:
     """Return regions of laws counted along the last axis; with slack None those of confidence.
 
     `chance` is that of any of so many cells and laws to lie outside, those of other counts included.
@@ -94,8 +107,12 @@ def regions_around(counts: Indices | Floats, slack: float | None, chance: float,
     drawn = times.sum(axis=1, keepdims=True)
     low, high = clopper_pearson(times, drawn - times, chance / (4 * cells))
     balls = np.array([_ball(int(n), counts.shape[1], chance / (2 * laws)) for n in drawn[:, 0]])
-    moved = np.abs(times / np.maximum(drawn, 1) - centre).sum(axis=1) / 2  # from what was counted to the centre
-    return LawRegions.of(centre, *outwards(low, high, centre), np.minimum((balls + moved) * (1 + 2.0**-40), 1.0))
+    moved = (
+        np.abs(times / np.maximum(drawn, 1) - centre).sum(axis=1) / 2
+    )  # from what was counted to the centre
+    return LawRegions.of(
+        centre, *outwards(low, high, centre), np.minimum((balls + moved) * (1 + 2.0**-40), 1.0)
+    )
 
 
 def _ball(drawn: int, cells: int, chance: float) -> float:
@@ -104,7 +121,9 @@ def _ball(drawn: int, cells: int, chance: float) -> float:
         return 0.0
     if drawn == 0:
         return 1.0
-    by_sets = math.sqrt((cells * math.log(2) + math.log1p(-(2.0 ** (1 - cells))) - math.log(chance)) / (2 * drawn))
+    by_sets = math.sqrt(
+        (cells * math.log(2) + math.log1p(-(2.0 ** (1 - cells))) - math.log(chance)) / (2 * drawn)
+    )
     by_mean = math.sqrt((cells - 1) / drawn) / 2 + math.sqrt(-math.log(chance) / (2 * drawn))
     return min(by_sets, by_mean, 1.0)
 
@@ -129,26 +148,46 @@ class FittedTable:
     def law(self) -> tuple[list[tuple[Label, ...]], list[Fraction]]:
         """All combinations, and their estimated probabilities: half a draw is added to each count."""
         total = 2 * int(self.counts.sum()) + self.counts.size
-        return list(product(*self.points)), [Fraction(2 * int(n) + 1, total) for n in self.counts.ravel()]
+        return list(product(*self.points)), [
+            Fraction(2 * int(n) + 1, total) for n in self.counts.ravel()
+        ]
 
-    def laws(self, slack: float | None, confidence: float) -> list[tuple[str, tuple[str, ...], LawRegions]]:
+    def laws(
+        self, slack: float | None, confidence: float
+    ) -> list[tuple[str, tuple[str, ...], LawRegions]]:
         """Return for each family of laws the given column, the columns of the joint law, and the regions."""
-        questions = [(hidden, (name,)) for hidden in self.names for name in self.names if name != hidden]
+        questions = [
+            (hidden, (name,)) for hidden in self.names for name in self.names if name != hidden
+        ]
         if len(self.names) > 2:  # of two columns the other one is all others
-            questions += [(hidden, tuple(name for name in self.names if name != hidden)) for hidden in self.names]
+            questions += [
+                (hidden, tuple(name for name in self.names if name != hidden))
+                for hidden in self.names
+            ]
         chance = (1 - confidence) / len(questions)
-        return [(hidden, asked, self._regions(hidden, asked, slack, chance)) for hidden, asked in questions]
+        return [
+            (hidden, asked, self._regions(hidden, asked, slack, chance))
+            for hidden, asked in questions
+        ]
 
-    def _regions(self, hidden: str, asked: tuple[str, ...], slack: float | None, chance: float) -> LawRegions:
+    def _regions(
+        self, hidden: str, asked: tuple[str, ...], slack: float | None, chance: float
+    ) -> LawRegions:
         kept = [self.names.index(name) for name in (hidden, *asked)]
         dropped = tuple(axis for axis in range(len(self.names)) if axis not in kept)
         joint = self.counts.sum(axis=dropped)
-        order = np.argsort(np.argsort(kept))  # the place of each kept axis among those that are left
-        counts = np.transpose(joint, [int(place) for place in order]).reshape(joint.shape[int(order[0])], -1)
+        order = np.argsort(
+            np.argsort(kept)
+        )  # the place of each kept axis among those that are left
+        counts = np.transpose(joint, [int(place) for place in order]).reshape(
+            joint.shape[int(order[0])], -1
+        )
         return regions_around(counts, slack, chance, counts.size, len(counts))
 
 
-def fit_table(reference: Reference, columns: Sequence[str], domains: Mapping[str, Any] | None = None) -> FittedTable:
+def fit_table(
+    reference: Reference, columns: Sequence[str], domains: Mapping[str, Any] | None = None
+) -> FittedTable:
     """Return the counted combinations of some columns of a public reference.
 
     Values are those that occur, or those of a column's domain: a list, or pf.Bins for a continuous column. Rows without
@@ -166,7 +205,9 @@ def fit_table(reference: Reference, columns: Sequence[str], domains: Mapping[str
             allowed=f"at most {_MOST_CELLS} combinations",
             instead='domains={"hours": pf.Bins(edges, values)}, or fewer columns',
         )
-    rows = pl.DataFrame({str(at): states for at, (states, *_) in enumerate(read.values())}).drop_nulls()
+    rows = pl.DataFrame(
+        {str(at): states for at, (states, *_) in enumerate(read.values())}
+    ).drop_nulls()
     if rows.height == 0:
         raise UsageError(
             f"The reference {source.name!r} has no row with a value in each of these columns.",
@@ -176,7 +217,10 @@ def fit_table(reference: Reference, columns: Sequence[str], domains: Mapping[str
     places = np.ravel_multi_index(tuple(rows.to_numpy().T), sizes)
     counts = np.bincount(places, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.intp)
     left_out, moved = frame.height - rows.height, sum(moved for *_, moved in read.values())
-    notes = (*noted(left_out, "{} rows without a value in some column were left out"), *noted(moved, MOVED))
+    notes = (
+        *noted(left_out, "{} rows without a value in some column were left out"),
+        *noted(moved, MOVED),
+    )
     provenance = Provenance(source.name, rows.height, digest_of(frame), notes, source.origin)
     return FittedTable(tuple(names), points, counts, provenance)
 
@@ -188,9 +232,17 @@ def read_slacks(slack: object, confidence: object) -> tuple[Slack, float]:
 
 def _names(columns: object) -> list[str]:
     if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise UsageError(f"columns is {quoted(columns)}.", allowed="names of two or more columns", instead=_INSTEAD)
+        raise UsageError(
+            f"columns is {quoted(columns)}.",
+            allowed="names of two or more columns",
+            instead=_INSTEAD,
+        )
     names = [read_name(name, "columns") for name in cast(Sequence[Any], columns)]
-    if not 2 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names) or "probability" in names:
+    if (
+        not 2 <= len(names) <= _MOST_COLUMNS
+        or len(set(names)) < len(names)
+        or "probability" in names
+    ):
         raise UsageError(
             f"columns names {len(names)} columns{', one of them twice' if len(set(names)) < len(names) else ''}.",
             allowed=f"2 to {_MOST_COLUMNS} different columns, none of them named 'probability'",
@@ -201,7 +253,10 @@ def _names(columns: object) -> list[str]:
 
 def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
     """Return the given domains, each of which is of one of the columns."""
-    allowed, instead = "the domains of some of the columns", 'domains={"hours": pf.Bins(edges, values)}'
+    allowed, instead = (
+        "the domains of some of the columns",
+        'domains={"hours": pf.Bins(edges, values)}',
+    )
     if domains is None:
         return {}
     if not isinstance(domains, Mapping):
@@ -210,7 +265,9 @@ def _domains(domains: object, names: Sequence[str]) -> dict[str, Any]:
     unknown = [name for name in given if name not in names]
     if unknown:
         raise UsageError(
-            f"domains has {quoted(unknown[0])}, which is not among columns.", allowed=allowed, instead=instead
+            f"domains has {quoted(unknown[0])}, which is not among columns.",
+            allowed=allowed,
+            instead=instead,
         )
     read = {name: read_domain(domain) for name, domain in given.items()}
     for name, domain in read.items():

@@ -140,7 +140,9 @@ def _in_classes(domain: Product) -> str:
             edges = [low, (low + high) / 2, high]
             values = f"[{(edges[0] + edges[1]) / 2:g}, {(edges[1] + edges[2]) / 2:g}]"
             classes = f"pf.Bins([{', '.join(f'{edge:g}' for edge in edges)}], values={values})"
-            return f"pf.Secret({column!r}, domain={classes}), or more classes: tuples are states then"
+            return (
+                f"pf.Secret({column!r}, domain={classes}), or more classes: tuples are states then"
+            )
     return f"a scenario for each column, or pf.MarkovChain with {len(domain.points)} states"
 
 
@@ -163,7 +165,9 @@ def stored_provenance(stored: dict[str, Any]) -> Provenance:
 def wrong_secret(prior: str, secret: AnySecret, *, allowed: str, instead: str) -> UsageError:
     """Return the error for a secret to which a prior gives no law."""
     return UsageError(
-        f"The prior {prior} with the secret pf.{type(secret).__name__}.", allowed=allowed, instead=instead
+        f"The prior {prior} with the secret pf.{type(secret).__name__}.",
+        allowed=allowed,
+        instead=instead,
     )
 
 
@@ -194,7 +198,9 @@ def read_law(given: object, name: str) -> tuple[Probability, ...]:
 def as_array(law: Sequence[Probability] | Sequence[Sequence[Probability]]) -> Array:
     """Return probabilities as an array: floats, or Fractions where all of them are."""
     array = np.array(law, dtype=object)
-    return array if all(isinstance(one, Fraction) for one in array.flat) else array.astype(np.float64)
+    return (
+        array if all(isinstance(one, Fraction) for one in array.flat) else array.astype(np.float64)
+    )
 
 
 def stored_law(law: Sequence[Probability]) -> list[float | str]:

@@ -12,7 +12,15 @@ from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import SMALLEST, UNIT, lifted
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, refuse_belief, set_fields
-from pufferflow.models.priors.covariance import Covariance, Sides, by_sign, fixed, semidefinite, summed_up, whole
+from pufferflow.models.priors.covariance import (
+    Covariance,
+    Sides,
+    by_sign,
+    fixed,
+    semidefinite,
+    summed_up,
+    whole,
+)
 from pufferflow.models.priors.simulator import identity_of, name_of
 from pufferflow.models.stored import stored_as
 
@@ -41,7 +49,10 @@ class AR1(Covariance, kind="ar1"):
     falls_off = True
 
     def __init__(self, phi: Given) -> None:
-        allowed, instead = "a number above -1 and below 1, or a pair (low, high) of them", "pf.AR1(0.9)"
+        allowed, instead = (
+            "a number above -1 and below 1, or a pair (low, high) of them",
+            "pf.AR1(0.9)",
+        )
         set_fields(self, phi=read_span(phi, "phi", allowed=allowed, instead=instead))
 
     @property
@@ -121,7 +132,11 @@ class AR1(Covariance, kind="ar1"):
         """Return the largest lag at which |phi|^lag ≥ level, rounded up; below 0 if there is none."""
         if self._size == 0 or level > 1 + _POWER:
             return -1.0
-        return math.inf if level <= 0 else math.log(min(level, 1.0)) / math.log(self._size) * (1 + 1e-12) + 1e-9
+        return (
+            math.inf
+            if level <= 0
+            else math.log(min(level, 1.0)) / math.log(self._size) * (1 + 1e-12) + 1e-9
+        )
 
     @property
     def _size(self) -> float:
@@ -143,7 +158,9 @@ def _running(heights: Floats) -> Sides:
     """Return the sums of the first 0, 1, 2, … heights, and what they err by; nothing for whole numbers."""
     sums = np.concatenate([np.zeros((len(heights), 1)), np.cumsum(heights, axis=1)], axis=1)
     exact = summed_up(sums, heights) is sums
-    return sums, np.zeros((len(heights), 1)) if exact else (heights.shape[1] + 4) * UNIT * sums[:, -1:]
+    return sums, np.zeros((len(heights), 1)) if exact else (heights.shape[1] + 4) * UNIT * sums[
+        :, -1:
+    ]
 
 
 def _power(base: float, lags: Floats) -> Floats:
@@ -195,7 +212,9 @@ class Exchangeable(Covariance, kind="exchangeable"):
         return f"every two rows have the correlation {f'{low:g}' if self.known else f'between {low:g} and {high:g}'}"
 
     def check(self, positions: Floats) -> None:
-        _, high = spanned(self.rho)  # of a class some member has to be possible; those that are not only add noise
+        _, high = spanned(
+            self.rho
+        )  # of a class some member has to be possible; those that are not only add noise
         if high * (len(positions) - 1) < -1 - _SLACK:
             raise UsageError(
                 f"{len(positions)} rows cannot all have the correlation {high:g} with each other.",
@@ -216,7 +235,9 @@ class Exchangeable(Covariance, kind="exchangeable"):
         """
         plus, minus = map(_without_one, by_sign(weights))
         above, below = self._factors
-        return lifted(above * plus + below * minus, 4 * UNIT), lifted(above * minus + below * plus, 4 * UNIT)
+        return lifted(above * plus + below * minus, 4 * UNIT), lifted(
+            above * minus + below * plus, 4 * UNIT
+        )
 
     def reached(self, positions: Floats, heights: Floats, level: float) -> Floats:
         size = max(self._factors)
@@ -250,9 +271,14 @@ def read_span(given: object, name: str, *, allowed: str, instead: str) -> Span:
     both = list(cast(Sequence[object], given))
     if len(both) != 2:
         raise UsageError(f"{name} has {len(both)} entries.", allowed=allowed, instead=instead)
-    low, high = (_correlation(bound, f"{name}[{place}]", allowed, instead) for place, bound in enumerate(both))
+    low, high = (
+        _correlation(bound, f"{name}[{place}]", allowed, instead)
+        for place, bound in enumerate(both)
+    )
     if low > high:
-        raise UsageError(f"{name} goes from {low:g} down to {high:g}.", allowed=allowed, instead=instead)
+        raise UsageError(
+            f"{name} goes from {low:g} down to {high:g}.", allowed=allowed, instead=instead
+        )
     return low if low == high else (low, high)
 
 
@@ -299,7 +325,9 @@ def _earlier(weights: Floats, factors: Floats) -> Floats:
             shares[at + 1] = shares[at] * steps[at]
         carried = np.zeros((len(flat), count))
         for block in range(1, count):
-            carried[:, block] = within[width, :, block - 1] + shares[width, block - 1] * carried[:, block - 1]
+            carried[:, block] = (
+                within[width, :, block - 1] + shares[width, block - 1] * carried[:, block - 1]
+            )
         whole = within[:width] + shares[:width, None] * carried
     return whole.transpose(1, 2, 0).reshape(len(flat), -1)[:, :size].reshape(weights.shape)
 
@@ -346,7 +374,9 @@ class Kernel(Covariance, kind="kernel"):
     def __init__(self, function: Function | Sequence[float]) -> None:
         set_fields(self, function=function if callable(function) else _listed(function))
         if self._table is None:
-            self._correlations(np.array([_FIRST - 1.0]))  # a function that cannot be used is refused here
+            self._correlations(
+                np.array([_FIRST - 1.0])
+            )  # a function that cannot be used is refused here
 
     @property
     def _table(self) -> tuple[float, ...] | None:
@@ -355,7 +385,9 @@ class Kernel(Covariance, kind="kernel"):
 
     def describe(self) -> str:
         table = self._table
-        source = f"the function {name_of(self.function)}" if table is None else f"a list of {len(table)}"
+        source = (
+            f"the function {name_of(self.function)}" if table is None else f"a list of {len(table)}"
+        )
         return f"rows d steps apart have the correlation given for d by {source}"
 
     def stored(self) -> dict[str, Any]:
@@ -370,7 +402,11 @@ class Kernel(Covariance, kind="kernel"):
     def fingerprint(self) -> Any:
         if self._table is not None:
             return self.stored()
-        return {"kind": self.kind, "function": name_of(self.function), "only": identity_of(self.function).token}
+        return {
+            "kind": self.kind,
+            "function": name_of(self.function),
+            "only": identity_of(self.function).token,
+        }
 
     def check(self, positions: Floats) -> None:
         whole(positions, "A kernel")
@@ -430,13 +466,18 @@ class Kernel(Covariance, kind="kernel"):
         bounds = np.zeros((len(weights), last + 2 * far + 2))
         if not around.any():
             return bounds
-        transform, error = rfft(around, size), 32 * np.log2(size) * UNIT * float(np.linalg.norm(around))
+        transform, error = (
+            rfft(around, size),
+            32 * np.log2(size) * UNIT * float(np.linalg.norm(around)),
+        )
         for answer in np.flatnonzero(weights.any(axis=1)):
             dense = np.zeros(last + 1)
             dense[steps] = weights[answer]
             sums = np.asarray(irfft(rfft(dense, size) * transform, size))[far : 3 * far + last + 1]
             bounds[answer, :-1] = np.maximum(sums, 0.0) + error * float(np.linalg.norm(dense))
-        bounds[:, -1] = table[far:].max() * weights.sum(axis=1) * (1 + (weights.shape[1] + 4) * UNIT)
+        bounds[:, -1] = (
+            table[far:].max() * weights.sum(axis=1) * (1 + (weights.shape[1] + 4) * UNIT)
+        )
         return bounds
 
     def _correlations(self, lags: Floats) -> Floats:
@@ -471,8 +512,12 @@ def _listed(given: object) -> tuple[float, ...]:
     listed: list[Any] = [*cast(Any, given)] if isinstance(given, Sequence | np.ndarray) else []
     if not listed:
         kind = type(cast(object, given)).__name__
-        raise UsageError(f"The kernel is of type {kind}, or empty.", allowed=_ALLOWED, instead=_INSTEAD)
-    read = [finite_number(one, "a correlation", allowed=_ALLOWED, instead=_INSTEAD) for one in listed]
+        raise UsageError(
+            f"The kernel is of type {kind}, or empty.", allowed=_ALLOWED, instead=_INSTEAD
+        )
+    read = [
+        finite_number(one, "a correlation", allowed=_ALLOWED, instead=_INSTEAD) for one in listed
+    ]
     return tuple(_checked(np.array(read)).tolist())
 
 
@@ -487,7 +532,9 @@ def _called(function: Function, lags: Floats) -> Floats:
         ) from error
     if values.shape != lags.shape:
         raise UsageError(
-            f"The kernel gives shape {values.shape} for {len(lags)} lags.", allowed=_ALLOWED, instead=_INSTEAD
+            f"The kernel gives shape {values.shape} for {len(lags)} lags.",
+            allowed=_ALLOWED,
+            instead=_INSTEAD,
         )
     return _checked(values)
 
@@ -495,13 +542,19 @@ def _called(function: Function, lags: Floats) -> Floats:
 def _checked(values: Floats) -> Floats:
     """Return the correlations of the lags 0, 1, 2, …; only a row and itself have the correlation 1."""
     if not (np.abs(values) <= 1 + _SLACK).all():
-        raise UsageError("The kernel gives a NaN, or a number beyond 1.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(
+            "The kernel gives a NaN, or a number beyond 1.", allowed=_ALLOWED, instead=_INSTEAD
+        )
     if abs(float(values[0]) - 1) > _SLACK:
         raise UsageError("The correlation at lag 0 is not 1.", allowed=_ALLOWED, instead=_INSTEAD)
     fixing = np.flatnonzero(np.abs(values) >= 1)
     if (beyond := fixing[fixing > 0]).size:
         lag = int(beyond[0])
         refuse_belief(
-            fixed(f"The correlation at lag {lag} is {np.sign(values[lag]):g}", f"rows {lag} steps apart", _ALLOWED)
+            fixed(
+                f"The correlation at lag {lag} is {np.sign(values[lag]):g}",
+                f"rows {lag} steps apart",
+                _ALLOWED,
+            )
         )
     return np.append(1.0, values[1:])

@@ -75,12 +75,18 @@ class Covariance(StoredPart, abc.ABC, family="covariance"):
         plus, minus = by_sign(weights)
         up, down = np.empty((2, len(weights), len(places)))
         for block in _blocks(len(places), len(positions)):
-            above, below = (np.minimum(side, cap).T for side in self._others(places[block], positions))
+            above, below = (
+                np.minimum(side, cap).T for side in self._others(places[block], positions)
+            )
             up[:, block] = plus @ above + minus @ below
             down[:, block] = minus @ above + plus @ below
-        return lifted(up, (2 * len(positions) + 4) * UNIT), lifted(down, (2 * len(positions) + 4) * UNIT)
+        return lifted(up, (2 * len(positions) + 4) * UNIT), lifted(
+            down, (2 * len(positions) + 4) * UNIT
+        )
 
-    def reached_at(self, places: Floats, positions: Floats, heights: Floats, level: float) -> Floats:
+    def reached_at(
+        self, places: Floats, positions: Floats, heights: Floats, level: float
+    ) -> Floats:
         """Return the sums of heights for secrets at some places: shape (answers, places)."""
         total = np.empty((len(heights), len(places)))
         for block in _blocks(len(places), len(positions)):
@@ -174,7 +180,11 @@ class Matrix(Covariance, kind="matrix"):
         return {"kind": self.kind, "entries": self.entries.tolist()}
 
     def __eq__(self, other: object) -> bool:
-        return np.array_equal(self.entries, other.entries) if isinstance(other, Matrix) else NotImplemented
+        return (
+            np.array_equal(self.entries, other.entries)
+            if isinstance(other, Matrix)
+            else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash(self.entries.tobytes())
@@ -215,8 +225,15 @@ class Factors(Covariance, kind="factors"):
 
     def __init__(self, low: Any, high: Any) -> None:
         least, most = (np.array(part, dtype=np.float64) + 0.0 for part in (low, high))
-        sound = least.shape == most.shape and least.ndim == 2 and least.shape[0] == least.shape[1] > 0
-        if not sound or not np.isfinite([least, most]).all() or (least > most).any() or (np.diag(least) != 1).any():
+        sound = (
+            least.shape == most.shape and least.ndim == 2 and least.shape[0] == least.shape[1] > 0
+        )
+        if (
+            not sound
+            or not np.isfinite([least, most]).all()
+            or (least > most).any()
+            or (np.diag(least) != 1).any()
+        ):
             raise UsageError(
                 "Bounds on factors that are no square matrices of numbers, low <= high, with 1 on the diagonal.",
                 allowed="what pf.GaussianPrior.fit gave",
@@ -243,7 +260,11 @@ class Factors(Covariance, kind="factors"):
         return hash((self.low.tobytes(), self.high.tobytes()))
 
     def __repr__(self) -> str:
-        return f"Factors({self.low.tolist()}, {self.high.tolist()})" if len(self.low) <= 4 else "Factors(…)"
+        return (
+            f"Factors({self.low.tolist()}, {self.high.tolist()})"
+            if len(self.low) <= 4
+            else "Factors(…)"
+        )
 
     def check(self, positions: Floats) -> None:
         check_places(positions, len(self.low))
@@ -277,15 +298,21 @@ def _read_matrix(given: Any) -> Floats:
             instead=_INSTEAD,
         ) from error
     if read.ndim != 2 or read.shape[0] != read.shape[1] or not read.size:
-        raise UsageError(f"The covariance has shape {read.shape}.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(
+            f"The covariance has shape {read.shape}.", allowed=_ALLOWED, instead=_INSTEAD
+        )
     if not np.isfinite(read).all():
-        raise UsageError("The covariance has a NaN or infinite entry.", allowed=_ALLOWED, instead=_INSTEAD)
+        raise UsageError(
+            "The covariance has a NaN or infinite entry.", allowed=_ALLOWED, instead=_INSTEAD
+        )
     variances = read.diagonal()
     _check_variances(variances)
     spread = np.sqrt(np.where(variances > 0, variances, 1.0))
     _check_correlations(read / spread[:, None] / spread[None, :])
     halves = read / 2 + read.T / 2
-    return halves if reads_stored_belief() else halves + 0.0  # −0.0 is 0.0, but in what was fingerprinted with it
+    return (
+        halves if reads_stored_belief() else halves + 0.0
+    )  # −0.0 is 0.0, but in what was fingerprinted with it
 
 
 def _check_variances(variances: Floats) -> None:
@@ -300,21 +327,33 @@ def _check_variances(variances: Floats) -> None:
         )
     if variances[low] < 0:
         raise UsageError(
-            f"The row at position {low} has the variance {variances[low]:g}.", allowed=_ALLOWED, instead=_INSTEAD
+            f"The row at position {low} has the variance {variances[low]:g}.",
+            allowed=_ALLOWED,
+            instead=_INSTEAD,
         )
 
 
 def _check_correlations(correlations: Floats) -> None:
     """Refuse a matrix that is no covariance, and two rows that fix each other."""
     if (np.abs(correlations - correlations.T) > _SLACK).any():
-        raise UsageError("The covariance is not symmetric.", allowed=_ALLOWED, instead="(C + C.T) / 2")
+        raise UsageError(
+            "The covariance is not symmetric.", allowed=_ALLOWED, instead="(C + C.T) / 2"
+        )
     if not semidefinite(correlations):
         raise UsageError(
-            "The covariance gives a weighted sum of rows a negative variance.", allowed=_ALLOWED, instead=_INSTEAD
+            "The covariance gives a weighted sum of rows a negative variance.",
+            allowed=_ALLOWED,
+            instead=_INSTEAD,
         )
     size = np.abs(np.triu(correlations, 1))
     row, other = np.unravel_index(int(size.argmax()), size.shape)
     if size[row, other] >= _FIXED:
         sign = "1" if correlations[row, other] > 0 else "-1"
         allowed = f"{_ALLOWED}, and correlations above -1 and below 1"
-        refuse_belief(fixed(f"The correlation of the rows at positions {row} and {other} is {sign}", "rows", allowed))
+        refuse_belief(
+            fixed(
+                f"The correlation of the rows at positions {row} and {other} is {sign}",
+                "rows",
+                allowed,
+            )
+        )

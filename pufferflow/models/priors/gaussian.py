@@ -41,7 +41,11 @@ def read_across(given: object) -> Across:
     if isinstance(given, Factors):
         return given
     if isinstance(given, Covariance) and not isinstance(given, Matrix):
-        raise UsageError(f"across is of type {type(given).__name__}.", allowed=_ALLOWED_ACROSS, instead=_INSTEAD_ACROSS)
+        raise UsageError(
+            f"across is of type {type(given).__name__}.",
+            allowed=_ALLOWED_ACROSS,
+            instead=_INSTEAD_ACROSS,
+        )
     read = given if isinstance(given, Matrix) else Matrix(given)
     _check_free(read.entries)
     return read
@@ -106,7 +110,9 @@ def hidden_column(secret: AnySecret, domain: Product) -> int | None:
     )
 
 
-def check_rows(covariance: Covariance, across: Across | None, domain: Product, positions: Floats) -> None:
+def check_rows(
+    covariance: Covariance, across: Across | None, domain: Product, positions: Floats
+) -> None:
     """Refuse rows for which there is no covariance."""
     if across is None and isinstance(covariance, Matrix):
         check_places(positions, len(covariance.entries) // len(domain.columns))
@@ -134,9 +140,15 @@ def widths_in_deviations(across: Across, column: int | None, domain: Product) ->
     spread = np.sqrt(across.entries.diagonal())
     correlations = across.entries / spread[:, None] / spread[None, :]
     least = spread * np.sqrt(1 / np.linalg.inv(correlations).diagonal())
-    shares = np.ones(len(spread)) if column is None else np.maximum(*shares_of_column(across, column, domain))
+    shares = (
+        np.ones(len(spread))
+        if column is None
+        else np.maximum(*shares_of_column(across, column, domain))
+    )
     widths = np.array([own.width for own in domain.domains])
-    return float((shares * widths / least).sum()) * (1 + 1e-6)  # eigenvalues are 1e-9 and above, so errors are below
+    return float((shares * widths / least).sum()) * (
+        1 + 1e-6
+    )  # eigenvalues are 1e-9 and above, so errors are below
 
 
 Shares = Callable[[Floats, Floats], tuple[Floats, Floats]]
@@ -156,7 +168,9 @@ def joint_shares(covariance: Matrix, domain: Product, column: int | None) -> Sha
 
     def shares(places: Floats, positions: Floats) -> tuple[Floats, Floats]:
         rows = positions.astype(np.int64)
-        found, wrong = zip(*(_of_row(entries, row, rows, column) for row in places.astype(np.int64)), strict=True)
+        found, wrong = zip(
+            *(_of_row(entries, row, rows, column) for row in places.astype(np.int64)), strict=True
+        )
         error = ((np.stack(wrong) + 16 * UNIT * np.abs(found)) * scales).sum(axis=-1)
         itself = (places[:, None] == positions[None, :])[:, :, None]
         return np.stack(found) * scales, np.where(itself & (column is None), 0.0, error)
@@ -259,7 +273,14 @@ class GaussianPrior(Prior, kind="gaussian"):
         columns = None if across is None else read_across(across)
         variance = _variance(variance, read) if columns is None else check_alone(variance, mean)
         centre = finite_number(mean, "mean", allowed="a finite number", instead="mean=0.0")
-        set_fields(self, covariance=read, variance=variance, mean=centre + 0.0, provenance=provenance, across=columns)
+        set_fields(
+            self,
+            covariance=read,
+            variance=variance,
+            mean=centre + 0.0,
+            provenance=provenance,
+            across=columns,
+        )
 
     def __repr__(self) -> str:
         if self.across is not None:
@@ -270,20 +291,32 @@ class GaussianPrior(Prior, kind="gaussian"):
         if self.across is not None:
             columns = f"{self.covariance.describe()}; {in_words(self.across)}"
             return f"all columns of all rows are jointly Gaussian; {columns}{self.source_in_words}"
-        moments = f"mean {self.mean:g}" + ("" if self.variance is None else f" and variance {self.variance:g}")
+        moments = f"mean {self.mean:g}" + (
+            "" if self.variance is None else f" and variance {self.variance:g}"
+        )
         return f"rows are jointly Gaussian with {moments}; {self.covariance.describe()}{self.source_in_words}"
 
     def fingerprint(self) -> Any:
-        covariance = self.covariance.fingerprint()  # a function cannot be stored, but has a fingerprint in its process
+        covariance = (
+            self.covariance.fingerprint()
+        )  # a function cannot be stored, but has a fingerprint in its process
         more = {} if self.provenance == DECLARED else {"provenance": self.provenance.stored()}
         more |= {} if self.across is None else {"across": self.across.stored()}
-        return {"kind": self.kind, "covariance": covariance, "variance": self.variance, "mean": self.mean, **more}
+        return {
+            "kind": self.kind,
+            "covariance": covariance,
+            "variance": self.variance,
+            "mean": self.mean,
+            **more,
+        }
 
     @classmethod
     def restored(cls, stored: dict[str, Any]) -> Self:
         covariance = Covariance.from_stored(stored["covariance"])
         across = None if stored.get("across") is None else Covariance.from_stored(stored["across"])
-        return cls(covariance, stored["variance"], stored["mean"], stored_provenance(stored), across=across)
+        return cls(
+            covariance, stored["variance"], stored["mean"], stored_provenance(stored), across=across
+        )
 
     @classmethod
     @suggests_arguments
@@ -331,14 +364,23 @@ class GaussianPrior(Prior, kind="gaussian"):
             if isinstance(column, str)
             else fit_columns(reference, column, *how, step=step, slack=exact, chance=chance)
         )
-        source = fitted.provenance.noted(ESTIMATED if width is None else _slack_in_words(exact, level))
+        source = fitted.provenance.noted(
+            ESTIMATED if width is None else _slack_in_words(exact, level)
+        )
         across = fitted.across if fitted.across_factors is None else Factors(*fitted.across_factors)
         if fitted.span is not None:
-            read: Covariance = AR1(fitted.span) if covariance == "ar1" else Exchangeable(fitted.span)
+            read: Covariance = (
+                AR1(fitted.span) if covariance == "ar1" else Exchangeable(fitted.span)
+            )
             if across is not None:
                 return cls(read, provenance=source, across=across)
             return cls(read, fitted.variance, fitted.mean, source)
-        return cls(fitted.covariance if fitted.factors is None else Factors(*fitted.factors), None, fitted.mean, source)
+        return cls(
+            fitted.covariance if fitted.factors is None else Factors(*fitted.factors),
+            None,
+            fitted.mean,
+            source,
+        )
 
     @property
     def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -366,7 +408,9 @@ class GaussianPrior(Prior, kind="gaussian"):
             raise wrong_secret("pf.GaussianPrior", secret, allowed=_ALLOWED, instead=_INSTEAD)
         if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
             raise UsageError(
-                "The prior pf.GaussianPrior with a domain of labels.", allowed=_ALLOWED, instead="pf.AnyCorrelation()"
+                "The prior pf.GaussianPrior with a domain of labels.",
+                allowed=_ALLOWED,
+                instead="pf.AnyCorrelation()",
             )
 
     def conditional(
@@ -389,7 +433,9 @@ class GaussianPrior(Prior, kind="gaussian"):
             )
         if not self.covariance.known:
             raise UsageError(
-                "The laws under a class of covariances.", allowed="one covariance", instead="pf.AR1(0.9), one number"
+                "The laws under a class of covariances.",
+                allowed="one covariance",
+                instead="pf.AR1(0.9), one number",
             )
         places = np.asarray(positions, dtype=np.float64)
         self.covariance.check(places)
@@ -407,7 +453,11 @@ class GaussianPrior(Prior, kind="gaussian"):
         """Return Cov(X_s, X_r): the factors of each row as the secret, times its variance."""
         above, below = self.covariance.toward(places, places)
         entries = getattr(self.covariance, "entries", None)
-        variances = np.full(len(places), self.variance) if entries is None else entries.diagonal()[places.astype(int)]
+        variances = (
+            np.full(len(places), self.variance)
+            if entries is None
+            else entries.diagonal()[places.astype(int)]
+        )
         return (above - below) * variances[:, None]
 
 
@@ -415,7 +465,8 @@ def _slack_in_words(slack: float | None, confidence: float) -> str:
     if slack is not None:
         return f"factors may be {slack:g} off"
     return (
-        f"factors lie in joint {100 * confidence:g} % confidence intervals, groups of the reference being independent"
+        f"factors lie in joint {100 * confidence:g} % confidence intervals, "
+        "groups of the reference being independent"
     )
 
 
@@ -429,7 +480,9 @@ def _variance(given: object, covariance: Covariance) -> float | None:
                 instead="leaving variance out",
             )
         return None
-    number = finite_number(1.0 if given is None else given, "variance", allowed=allowed, instead=instead)
+    number = finite_number(
+        1.0 if given is None else given, "variance", allowed=allowed, instead=instead
+    )
     if not number > 0:
         hides = ": every row has one value, so there is nothing to hide" if number == 0 else ""
         raise UsageError(f"variance is {number:g}{hides}.", allowed=allowed, instead=instead)

@@ -65,19 +65,32 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         sizes = {len(shares), len(centres), len(given), len(spreads)}
         if len(sizes) != 1 or not 2 <= len(shares) <= _MOST_CLASSES:
             found = (
-                f"{len(shares)} weights, {len(centres)} means, {len(given)} covariances and {len(spreads)} variances"
+                f"{len(shares)} weights, {len(centres)} means, {len(given)} "
+                f"covariances and {len(spreads)} variances"
             )
             raise UsageError(f"A mixture with {found}.", allowed=_ALLOWED, instead=_INSTEAD)
         if min(shares) < _LEAST_WEIGHT:
             raise UsageError(
-                "A class with the weight 0.", allowed="weights above 0", instead="a mixture without that class"
+                "A class with the weight 0.",
+                allowed="weights above 0",
+                instead="a mixture without that class",
             )
         numbers = [
-            finite_number(mean, f"means[{c}]", allowed="a number", instead="0.0") for c, mean in enumerate(centres)
+            finite_number(mean, f"means[{c}]", allowed="a number", instead="0.0")
+            for c, mean in enumerate(centres)
         ]
         members = tuple(map(GaussianPrior, given, spreads, numbers))
         set_fields(self, weights=shares, members=members)
-        if len({len(one.covariance.entries) for one in members if isinstance(one.covariance, Matrix)}) > 1:
+        if (
+            len(
+                {
+                    len(one.covariance.entries)
+                    for one in members
+                    if isinstance(one.covariance, Matrix)
+                }
+            )
+            > 1
+        ):
             raise UsageError(
                 "Covariance matrices of different sizes.",
                 allowed="matrices of one size: the rows of a group are the same ones in every class",
@@ -99,11 +112,16 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
             raise wrong_secret("pf.GaussianMixture", secret, allowed=allowed, instead=instead)
         if not isinstance(secret.domain, Interval):
             # a value that is read as another is a mixture of those that are, each with classes of its own
-            raise UsageError("The prior pf.GaussianMixture with values in classes.", allowed=allowed, instead=instead)
+            raise UsageError(
+                "The prior pf.GaussianMixture with values in classes.",
+                allowed=allowed,
+                instead=instead,
+            )
 
     def describe(self) -> str:
         weights, means = (
-            ", ".join(f"{one:g}" for one in part) for part in (self.weights, [one.mean for one in self.members])
+            ", ".join(f"{one:g}" for one in part)
+            for part in (self.weights, [one.mean for one in self.members])
         )
         count = len(self.weights)
         classes = f"each of {count} hidden classes of a group, with the weights {weights} and means {means}"
@@ -134,7 +152,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
     def _variances(self) -> Floats:
         """The variances of a row in each class, for all places where they differ: of shape (places, classes)."""
         columns = [
-            one.covariance.entries.diagonal() if isinstance(one.covariance, Matrix) else np.array([one.variance])
+            one.covariance.entries.diagonal()
+            if isinstance(one.covariance, Matrix)
+            else np.array([one.variance])
             for one in self.members
         ]
         return np.unique(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64), axis=0)
@@ -147,19 +167,26 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         if isinstance(secret.pairs, tuple):
             named = [(float(a), float(b)) for a, b in secret.pairs]
             apart = sorted({abs(a - b) for a, b in named})
-            return [self._named([pair for pair in named if abs(pair[0] - pair[1]) == far], far) for far in apart]
+            return [
+                self._named([pair for pair in named if abs(pair[0] - pair[1]) == far], far)
+                for far in apart
+            ]
         return [self._near(secret)]
 
     def _named(self, pairs: Sequence[tuple[float, float]], distance: float) -> PosteriorPairs:
         both = [order for a, b in pairs for order in ((a, b), (b, a))]
         first, second = (np.array([pair[side] for pair in both]) for side in (0, 1))
-        return PosteriorPairs(distance, both, self._given(first, first), self._given(second, second))
+        return PosteriorPairs(
+            distance, both, self._given(first, first), self._given(second, second)
+        )
 
     def _near(self, secret: ValueSecret) -> PosteriorPairs:
         """Return all cells of an interval with those that have values within the distance of some of theirs."""
         domain = cast(Interval, secret.domain)
         low, width = float(domain.low), float(domain.high) - float(domain.low)
-        distance = min(secret.pairs.distance, width) if isinstance(secret.pairs, WithinDistance) else width
+        distance = (
+            min(secret.pairs.distance, width) if isinstance(secret.pairs, WithinDistance) else width
+        )
         cells = min(int(np.ceil(width / distance * _CELLS_OF_A_PAIR)), _MOST_CELLS)
         edges = np.linspace(low, float(domain.high), cells + 1)
         reach = int(np.ceil(distance / (width / cells) * (1 + 1e-9))) + 1
@@ -170,7 +197,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         tops, bottoms = (of_cells.some((places + side).ravel()) for side in (first, second))
         here = edges[first]
         aim = np.where(second >= first, edges[second + 1], edges[second])
-        there = np.clip(aim, np.maximum(here - distance, edges[0]), np.minimum(here + distance, edges[-1]))
+        there = np.clip(
+            aim, np.maximum(here - distance, edges[0]), np.minimum(here + distance, edges[-1])
+        )
         values = list(zip(here.tolist(), there.tolist(), strict=True))
         return PosteriorPairs(distance, values, tops, bottoms)
 
@@ -182,7 +211,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
         parts = [self._of_place(low, high, variances) for variances in self._variances]
         return LawRegions(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _of_place(self, low: Floats, high: Floats, variances: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _of_place(
+        self, low: Floats, high: Floats, variances: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
         means = np.array([one.mean for one in self.members])
         # log ω_c·N(a; μ_c, s_c²) = constant + linear·a + square·a², but for what is common to all
         square = -0.5 / variances
@@ -193,7 +224,9 @@ class GaussianMixture(Prior, kind="gaussian mixture"):
             turn = np.nan_to_num(-linears / (2 * squares), nan=0.0, posinf=0.0, neginf=0.0)
         at = np.stack(
             np.broadcast_arrays(
-                low[:, None, None], high[:, None, None], np.clip(turn, low[:, None, None], high[:, None, None])
+                low[:, None, None],
+                high[:, None, None],
+                np.clip(turn, low[:, None, None], high[:, None, None]),
             )
         )
         odds = (constant[:, None] - constant) + linears * at + squares * at**2

@@ -103,11 +103,15 @@ class LatentClass(Prior, kind="latent class"):
         width, level = read_slacks(slack, confidence)
         fitted = fit_classes(reference, column, group_class, within, domain=domain, classes=classes)
         if width is None:
-            source = fitted.provenance if group_class is None else fitted.provenance.noted(ESTIMATED)
+            source = (
+                fitted.provenance if group_class is None else fitted.provenance.noted(ESTIMATED)
+            )
             return cls(*fitted.laws, source)
         exact = None if width == "confidence" else width
         weights, rows = map(Around.of, fitted.regions(exact, level))
-        return LatentClassesNear(weights, rows, exact, level if exact is None else None, fitted.provenance)
+        return LatentClassesNear(
+            weights, rows, exact, level if exact is None else None, fitted.provenance
+        )
 
     @property
     def arrays(self) -> tuple[Array, Array]:
@@ -117,7 +121,11 @@ class LatentClass(Prior, kind="latent class"):
 
     def classes(self, secret: Derived) -> dict[Label, int]:
         """Return the classes that can occur, by the names that a secret gives them."""
-        return {name: c for name, c in named_classes(secret, len(self.weights)).items() if self.weights[c] > 0}
+        return {
+            name: c
+            for name, c in named_classes(secret, len(self.weights)).items()
+            if self.weights[c] > 0
+        }
 
     def check(self, secret: AnySecret) -> None:
         domain = check_secret(secret, len(self.rows[0]))
@@ -125,7 +133,11 @@ class LatentClass(Prior, kind="latent class"):
             secret.value_pairs(list(self.classes(secret)))
             return
         weights, rows = self.arrays
-        never = [point for point, masses in zip(domain.points, rows.T, strict=True) if not (weights * masses).sum() > 0]
+        never = [
+            point
+            for point, masses in zip(domain.points, rows.T, strict=True)
+            if not (weights * masses).sum() > 0
+        ]
         if never and isinstance(secret, Secret):
             raise UsageError(
                 f"The prior never produces {secret.column} = {never[0]!r}.",
@@ -225,7 +237,9 @@ def check_secret(secret: AnySecret, points: int) -> Domain:
     """Return the domain of a secret whose column has so many points; refuse all others."""
     if not isinstance(secret, Secret | Derived):
         allowed = "pf.Secret(column, domain), or pf.Derived for the class: rows have no first one, and all are there"
-        raise wrong_secret("LatentClass", secret, allowed=allowed, instead="pf.Secret, or another prior")
+        raise wrong_secret(
+            "LatentClass", secret, allowed=allowed, instead="pf.Secret, or another prior"
+        )
     if secret.reads is None:
         raise UsageError(
             "The prior LatentClass, with a secret that names no column.",

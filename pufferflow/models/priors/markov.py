@@ -70,7 +70,15 @@ class ChainPrior(Prior):
     allows_tuples = True
     allows_missing = True
 
-    def _set(self, read: Sequence[Floats], initial: Any, period: int | None, provenance: Any, *, single: bool) -> None:
+    def _set(
+        self,
+        read: Sequence[Floats],
+        initial: Any,
+        period: int | None,
+        provenance: Any,
+        *,
+        single: bool,
+    ) -> None:
         check_period(period, 1 if single else len(read[0]))
         set_fields(
             self,
@@ -129,10 +137,14 @@ class ChainPrior(Prior):
         if self.period is None:
             repeats = " whose steps all have laws of their own"
         between, whose = self.words
-        starts = {"stationary": f"starts from {whose} stationary law", "free": "may start from any law"}
+        starts = {
+            "stationary": f"starts from {whose} stationary law",
+            "free": "may start from any law",
+        }
         start = starts[self.initial] if isinstance(self.initial, str) else "starts from a known law"
         return (
-            f"rows form a Markov chain of {self.states} states{repeats}{between}, which {start}{self.source_in_words}"
+            f"rows form a Markov chain of {self.states} states{repeats}{between}, "
+            f"which {start}{self.source_in_words}"
         )
 
     @abc.abstractmethod
@@ -189,12 +201,20 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
         instead = "pf.MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]])"
         if least.shape != most.shape or single != other:
             raise UsageError(
-                f"low and high have shapes {least.shape} and {most.shape}.", allowed=allowed, instead=instead
+                f"low and high have shapes {least.shape} and {most.shape}.",
+                allowed=allowed,
+                instead=instead,
             )
         if (least > most).any():
             raise UsageError("low is above high in some entry.", allowed=allowed, instead=instead)
-        if (least.sum(axis=2) > 1 + SUM_TOLERANCE).any() or (most.sum(axis=2) < 1 - SUM_TOLERANCE).any():
-            raise UsageError("No matrix of probabilities lies between low and high.", allowed=allowed, instead=instead)
+        if (least.sum(axis=2) > 1 + SUM_TOLERANCE).any() or (
+            most.sum(axis=2) < 1 - SUM_TOLERANCE
+        ).any():
+            raise UsageError(
+                "No matrix of probabilities lies between low and high.",
+                allowed=allowed,
+                instead=instead,
+            )
         if least.shape[1] > _MOST_STATES_OF_A_CLASS:
             raise Refused(
                 f"A class of chains with {least.shape[1]} states.",
@@ -213,7 +233,9 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
     def bounds(self) -> tuple[Floats, Floats]:
         """Both bounds, of shape (number, states, states), at least a rounding wider than they were given."""
         low, high = self._arrays
-        return np.maximum(low - SUM_TOLERANCE * low, 0.0), np.minimum(high + SUM_TOLERANCE * high, 1.0)
+        return np.maximum(low - SUM_TOLERANCE * low, 0.0), np.minimum(
+            high + SUM_TOLERANCE * high, 1.0
+        )
 
     @cached_property
     def possible(self) -> Possible:
@@ -240,7 +262,9 @@ class ChainsBetween(ChainPrior, kind="markov chains"):
                 instead="a longer step, or a single chain",
             )
         order = np.arange(begin, steps[-1], dtype=np.intp)
-        return Chains(low, high, order % len(low) if self.period is not None else order - begin, initial), begin
+        return Chains(
+            low, high, order % len(low) if self.period is not None else order - begin, initial
+        ), begin
 
 
 @final
@@ -309,7 +333,9 @@ class MarkovChain(ChainPrior, kind="markov chain"):
 
     @classmethod
     @suggests_arguments
-    def between(cls, low: Any, high: Any, initial: Any = "stationary", period: int | None = None) -> ChainsBetween:
+    def between(
+        cls, low: Any, high: Any, initial: Any = "stationary", period: int | None = None
+    ) -> ChainsBetween:
         """Return the class of all chains whose transitions lie between two bounds, entry by entry.
 
         >>> MarkovChain.between([[0.8, 0.1], [0.1, 0.8]], [[0.9, 0.2], [0.2, 0.9]]).states
@@ -347,9 +373,20 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         >>> [round(row[0], 3) for row in chain.transition[0]]
         [0.583, 0.375]
         """
-        from pufferflow.models.fitting.markov import fit_chain  # its statistics take longer to load than all else here
+        from pufferflow.models.fitting.markov import (
+            fit_chain,
+        )  # its statistics take longer to load than all else here
 
-        fitted = fit_chain(reference, column, order_by, within, domain=domain, period=period, step=step, slack=slack)
+        fitted = fit_chain(
+            reference,
+            column,
+            order_by,
+            within,
+            domain=domain,
+            period=period,
+            step=step,
+            slack=slack,
+        )
         single = period == 1
         if fitted.low is not None and fitted.high is not None:
             low, high = (bound[0] if single else bound for bound in (fitted.low, fitted.high))
@@ -366,12 +403,24 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         (0.45, 0.45, 0.05, 0.05)
         """
         for chain in chains:
-            instance(chain, MarkovChain, "One of the chains", allowed="pf.MarkovChain", instead="pf.MarkovChain(…)")
+            instance(
+                chain,
+                MarkovChain,
+                "One of the chains",
+                allowed="pf.MarkovChain",
+                instead="pf.MarkovChain(…)",
+            )
         check_factors([chain.period for chain in chains])
         kernels = product_of_kernels([chain.kernels for chain in chains])
-        starts = product_of_starts([chain.initial for chain in chains], [chain.initial_laws[0] for chain in chains])
+        starts = product_of_starts(
+            [chain.initial for chain in chains], [chain.initial_laws[0] for chain in chains]
+        )
         source = joint_source([chain.provenance for chain in chains])
-        return cls(kernels[0], starts, 1, source) if len(kernels) == 1 else cls(kernels, starts, len(kernels), source)
+        return (
+            cls(kernels[0], starts, 1, source)
+            if len(kernels) == 1
+            else cls(kernels, starts, len(kernels), source)
+        )
 
     def chain(self, positions: Floats, start: float = 0) -> Chain:
         """Return the chain along rows at these positions, counted in steps; its first step is at `start`.
@@ -386,7 +435,9 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         law = self.initial_laws
         if self.initial == "stationary":
             law = law @ self._over(0, first % turn)
-        law = law @ self._over(first % turn if self.period is not None else 0, int(steps[0]) - first)
+        law = law @ self._over(
+            first % turn if self.period is not None else 0, int(steps[0]) - first
+        )
         return Chain(np.array(kernels or [np.eye(self.states)]), order, law)
 
     def along(self, positions: Floats, start: float = 0) -> tuple[Chain, int]:
@@ -397,8 +448,12 @@ class MarkovChain(ChainPrior, kind="markov chain"):
         if gap <= _SHORT_GAP or self.period is None:
             return _product(self.kernels, phase, gap, np.eye(self.states))
         with localcontext(Context(prec=_DIGITS)):
-            exact = np.array([[[Decimal(x) for x in row] for row in matrix] for matrix in self.kernels.tolist()])
-            one = np.array([[Decimal(int(i == j)) for j in range(self.states)] for i in range(self.states)])
+            exact = np.array(
+                [[[Decimal(x) for x in row] for row in matrix] for matrix in self.kernels.tolist()]
+            )
+            one = np.array(
+                [[Decimal(int(i == j)) for j in range(self.states)] for i in range(self.states)]
+            )
             turn = _product(exact, phase, len(self.kernels), one)
             product = _product(exact, phase, gap % len(self.kernels), one)
             for bit in range((gap // len(self.kernels)).bit_length()):
@@ -415,7 +470,9 @@ class MarkovChain(ChainPrior, kind="markov chain"):
             return normalised(power)
 
 
-def _product(kernels: npt.NDArray[Any], phase: int, gap: int, one: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _product(
+    kernels: npt.NDArray[Any], phase: int, gap: int, one: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
     """Return the product of `gap` kernels from a phase on."""
     for step in range(gap):
         one = one @ kernels[(phase + step) % len(kernels)]

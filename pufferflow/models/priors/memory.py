@@ -75,7 +75,9 @@ def forgotten_after(prior: Prior, left: float = FORGOTTEN) -> int | None:
         known, steps = steps, min(2 * steps, longest)
     while steps - known > 1:
         middle = (known + steps) // 2
-        known, steps = (middle, steps) if (memory_after(prior, middle) or 0.0) > left else (known, middle)
+        known, steps = (
+            (middle, steps) if (memory_after(prior, middle) or 0.0) > left else (known, middle)
+        )
     return steps
 
 

@@ -31,17 +31,29 @@ class Around(Stored):
     radius: tuple[float, ...]
 
     def __init__(self, centre: Any, low: Any, high: Any, radius: Any) -> None:
-        laws, least, most, balls = (np.array(part, dtype=np.float64) for part in (centre, low, high, radius))
+        laws, least, most, balls = (
+            np.array(part, dtype=np.float64) for part in (centre, low, high, radius)
+        )
         shapes = {part.shape for part in (laws, least, most)}
-        ordered = len(shapes) == 1 and laws.ndim == 2 and bool(((least >= 0) & (least <= laws) & (laws <= most)).all())
-        if not ordered or balls.shape != laws.shape[:1] or (np.abs(laws.sum(axis=1) - 1) > _SUM).any():
+        ordered = (
+            len(shapes) == 1
+            and laws.ndim == 2
+            and bool(((least >= 0) & (least <= laws) & (laws <= most)).all())
+        )
+        if (
+            not ordered
+            or balls.shape != laws.shape[:1]
+            or (np.abs(laws.sum(axis=1) - 1) > _SUM).any()
+        ):
             raise UsageError(
                 "A region of laws whose bounds do not hold its centre.",
                 allowed="what a fit on a public reference gave",
                 instead="pf.Table.fit(reference, columns, slack='confidence')",
             )
         rows = {"centre": laws, "low": least, "high": most}
-        listed = {name: tuple(tuple(map(float, row)) for row in part) for name, part in rows.items()}
+        listed = {
+            name: tuple(tuple(map(float, row)) for row in part) for name, part in rows.items()
+        }
         set_fields(self, **listed, radius=tuple(balls.tolist()))
 
     @classmethod
@@ -52,7 +64,9 @@ class Around(Stored):
     @cached_property
     def regions(self) -> LawRegions:
         """The regions as arrays."""
-        parts: list[Floats] = [np.array(part) for part in (self.centre, self.low, self.high, self.radius)]
+        parts: list[Floats] = [
+            np.array(part) for part in (self.centre, self.low, self.high, self.radius)
+        ]
         return LawRegions(*parts)
 
 

@@ -89,7 +89,11 @@ class WeaklyDependent(Prior, kind="weakly dependent"):
         if not isinstance(secret, Secret | Initial):
             raise wrong_secret("pf.WeaklyDependent", secret, allowed=allowed, instead=instead)
         if not secret.domain.numeric:
-            raise UsageError("The prior pf.WeaklyDependent with a domain of labels.", allowed=allowed, instead=instead)
+            raise UsageError(
+                "The prior pf.WeaklyDependent with a domain of labels.",
+                allowed=allowed,
+                instead=instead,
+            )
 
 
 @final
@@ -112,7 +116,11 @@ class Diffusion(Prior, kind="diffusion"):
     def __post_init__(self) -> None:
         allowed, instead = "a finite number >= 0, for steps of the scenario", "pf.Diffusion(0.5)"
         number = finite_number(
-            self.contraction, "contraction", allowed=allowed, instead=instead, fits=lambda number: number >= 0
+            self.contraction,
+            "contraction",
+            allowed=allowed,
+            instead=instead,
+            fits=lambda number: number >= 0,
         )
         set_fields(self, contraction=number + 0.0)
 
@@ -121,12 +129,16 @@ class Diffusion(Prior, kind="diffusion"):
 
     def check(self, secret: AnySecret) -> None:
         # two paths through one later value may come from anywhere
-        allowed = "pf.Initial, where a path started, with a pf.Interval, pf.Bins, or a list of numbers"
+        allowed = (
+            "pf.Initial, where a path started, with a pf.Interval, pf.Bins, or a list of numbers"
+        )
         instead = "pf.Initial(column, domain=pf.Interval(0, 10))"
         if not isinstance(secret, Initial):
             raise wrong_secret("pf.Diffusion", secret, allowed=allowed, instead=instead)
         if not (isinstance(secret.domain, Bins) or secret.domain.numeric):
-            raise UsageError("The prior pf.Diffusion with a domain of labels.", allowed=allowed, instead=instead)
+            raise UsageError(
+                "The prior pf.Diffusion with a domain of labels.", allowed=allowed, instead=instead
+            )
 
     def shares(self, positions: Floats) -> Floats:
         """Return which share of a difference at the start is left at each position, e^(−C·t), rounded up.

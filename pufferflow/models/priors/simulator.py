@@ -102,8 +102,12 @@ class Simulator(Prior):
             )
         draws = cast(object, self.draws)
         if isinstance(draws, bool) or not isinstance(draws, numbers.Integral) or draws < 1:
-            raise UsageError(f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000")
-        set_fields(self, draws=int(draws), confidence=confidence_level(self.confidence, "confidence=0.999"))
+            raise UsageError(
+                f"draws is {draws!r}.", allowed="a whole number >= 1", instead="draws=100_000"
+            )
+        set_fields(
+            self, draws=int(draws), confidence=confidence_level(self.confidence, "confidence=0.999")
+        )
 
     @property
     def repeats(self) -> int | None:
@@ -112,7 +116,9 @@ class Simulator(Prior):
     def check(self, secret: AnySecret) -> None:
         if not isinstance(secret, Secret | Derived):
             allowed = "pf.Secret(column, domain) or pf.Derived(name, values): what fn is given as its value"
-            raise wrong_secret("Simulator", secret, allowed=allowed, instead="pf.Derived(name, values=[0, 1])")
+            raise wrong_secret(
+                "Simulator", secret, allowed=allowed, instead="pf.Derived(name, values=[0, 1])"
+            )
         if isinstance(secret, Derived) and secret.values is None:
             raise UsageError(
                 f"The secret {secret.name!r} has no values, and a simulator does not know them either.",
@@ -126,22 +132,34 @@ class Simulator(Prior):
                 instead=f"pf.Secret({secret.column!r}, domain=[0, 1, 2])",
             )
 
-    def sample(self, value: Label, row: int | None, statistic: Any, rng: np.random.Generator) -> npt.NDArray[Any]:
+    def sample(
+        self, value: Label, row: int | None, statistic: Any, rng: np.random.Generator
+    ) -> npt.NDArray[Any]:
         """Return draws under one value of the secret, of shape (draws, answers), checked."""
         allowed = f"finite numbers of shape ({self.draws},) or ({self.draws}, {statistic.answers})"
         try:
             drawn = np.asarray(self.fn(value, row, statistic, self.draws, rng), dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise UsageError(
-                f"{self.name} failed, or returned no array of numbers ({error}).".replace("\n", " "),
+                f"{self.name} failed, or returned no array of numbers ({error}).".replace(
+                    "\n", " "
+                ),
                 allowed=allowed,
                 instead="fn(value, row, statistic, draws, rng)",
             ) from error
         if drawn.ndim == 1 and statistic.answers == 1:
             drawn = drawn[:, None]
         if drawn.shape != (self.draws, statistic.answers) or not np.isfinite(drawn).all():
-            problem = f"the shape {drawn.shape}" if np.isfinite(drawn).all() else "NaN or infinite answers"
-            raise UsageError(f"{self.name} returned {problem}.", allowed=allowed, instead="one answer for each draw")
+            problem = (
+                f"the shape {drawn.shape}"
+                if np.isfinite(drawn).all()
+                else "NaN or infinite answers"
+            )
+            raise UsageError(
+                f"{self.name} returned {problem}.",
+                allowed=allowed,
+                instead="one answer for each draw",
+            )
         return drawn
 
     @property

@@ -37,8 +37,23 @@ from pufferflow.models.stored import ADDED, stored_as
 PROBABILITY = "probability"
 Values = tuple[Label, ...]
 _ALLOWED = "columns of values, and one named 'probability', all of one length"
-_MISSPELT = ("prob", "probs", "p", "w", "weight", "weights", "mass", "pr", "prior", "share", "freq", "frequency")
-_INSTEAD = 'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
+_MISSPELT = (
+    "prob",
+    "probs",
+    "p",
+    "w",
+    "weight",
+    "weights",
+    "mass",
+    "pr",
+    "prior",
+    "share",
+    "freq",
+    "frequency",
+)
+_INSTEAD = (
+    'pf.Table({"ill": ["no", "no", "yes"], "score": [0, 1, 1], "probability": [0.5, 0.25, 0.25]})'
+)
 
 
 @final
@@ -63,7 +78,9 @@ class Table(Prior, kind="table"):
     joint_laws = True
     allows_tuples = True
 
-    def __init__(self, frame: Any, shared: str | Sequence[str] = (), provenance: Provenance = DECLARED) -> None:
+    def __init__(
+        self, frame: Any, shared: str | Sequence[str] = (), provenance: Provenance = DECLARED
+    ) -> None:
         names, cells, masses = _read(frame)
         if not isinstance(cast(object, shared), str | Sequence):
             raise _bad(f"shared is {quoted(shared)}.", "the name of a column, or a list of them")
@@ -118,9 +135,14 @@ class Table(Prior, kind="table"):
         if width is None:
             cells, masses = fitted.law
             listed = dict(zip(fitted.names, zip(*cells, strict=True), strict=True))
-            return cls({**listed, PROBABILITY: masses}, provenance=fitted.provenance.noted(ESTIMATED))
+            return cls(
+                {**listed, PROBABILITY: masses}, provenance=fitted.provenance.noted(ESTIMATED)
+            )
         exact = None if width == "confidence" else width
-        laws = [LawsGiven(hidden, asked, Around.of(one)) for hidden, asked, one in fitted.laws(exact, level)]
+        laws = [
+            LawsGiven(hidden, asked, Around.of(one))
+            for hidden, asked, one in fitted.laws(exact, level)
+        ]
         joint = level if exact is None else None
         return TablesNear(fitted.names, fitted.points, tuple(laws), exact, joint, fitted.provenance)
 
@@ -172,7 +194,8 @@ class Table(Prior, kind="table"):
         if not set(domain.columns) <= set(self.names) - set(self.shared):
             raise UsageError(
                 f"Several secret columns, {', '.join(map(repr, domain.columns))}, and a table of "
-                f"{', '.join(map(repr, self.names))}" + (f", with {list(self.shared)} shared." if self.shared else "."),
+                f"{', '.join(map(repr, self.names))}"
+                + (f", with {list(self.shared)} shared." if self.shared else "."),
                 allowed="a table that has all of them, and shares none of them between rows",
                 instead="pf.Table with these columns, or a scenario with one secret",
             )
@@ -180,7 +203,9 @@ class Table(Prior, kind="table"):
         words = dict(zip(domain.tuples, domain.points, strict=True))
         joined = [words.get(values, repr(values)) for values in zip(*own, strict=True)]
         known = dict(zip(self.names, self.cells, strict=True))
-        table = Table({domain.name: joined, **known, PROBABILITY: list(self.probabilities)}, self.shared)
+        table = Table(
+            {domain.name: joined, **known, PROBABILITY: list(self.probabilities)}, self.shared
+        )
         set_fields(table, provenance=self.provenance)
         return table
 
@@ -246,9 +271,12 @@ class TablesNear(Prior, kind="tables"):
         known = {
             one.hidden: math.prod(sizes[name] for name in one.columns)
             for one in self.laws
-            if one.laws.regions.centre.shape == (sizes[one.hidden], math.prod(sizes[name] for name in one.columns))
+            if one.laws.regions.centre.shape
+            == (sizes[one.hidden], math.prod(sizes[name] for name in one.columns))
         }
-        if len(self.laws) != len({(one.hidden, one.columns) for one in self.laws}) or set(known) != set(self.names):
+        if len(self.laws) != len({(one.hidden, one.columns) for one in self.laws}) or set(
+            known
+        ) != set(self.names):
             raise UsageError(
                 "The laws of a class of tables do not fit its columns.",
                 allowed="what pf.Table.fit gave",
@@ -273,10 +301,14 @@ class TablesNear(Prior, kind="tables"):
             if one.hidden == hidden and one.columns == tuple(columns):
                 return self._points(columns), one.laws.regions
         rest = tuple(name for name in self.names if name != hidden)
-        (whole,) = [one.laws.regions for one in self.laws if one.hidden == hidden and one.columns == rest]
+        (whole,) = [
+            one.laws.regions for one in self.laws if one.hidden == hidden and one.columns == rest
+        ]
         places = {point: at for at, point in enumerate(self._points(columns))}
         kept = [rest.index(name) for name in columns]
-        groups = np.array([places[tuple(point[at] for at in kept)] for point in self._points(rest)], dtype=np.intp)
+        groups = np.array(
+            [places[tuple(point[at] for at in kept)] for point in self._points(rest)], dtype=np.intp
+        )
         return list(places), whole.lumped(groups)
 
     def _points(self, columns: Sequence[str]) -> list[Values]:
@@ -288,7 +320,8 @@ class TablesNear(Prior, kind="tables"):
     def describe(self) -> str:
         where = slack_in_words(self.slack, self.confidence, "rows")
         return (
-            f"each row is one draw from some table of {', '.join(self.names)} with laws {where}{self.source_in_words}"
+            f"each row is one draw from some table of {', '.join(self.names)} "
+            f"with laws {where}{self.source_in_words}"
         )
 
     def stored(self) -> dict[str, Any]:
@@ -328,7 +361,9 @@ def check_columns(prior: Prior, secret: AnySecret, kind: str) -> None:
                 else f"a prior whose column is called {name!r}",
             )
     if secret.reads:
-        _check_domain(known[secret.reads[0]].points, secret.reads, exactly=isinstance(secret, Secret))
+        _check_domain(
+            known[secret.reads[0]].points, secret.reads, exactly=isinstance(secret, Secret)
+        )
     if isinstance(secret, Derived):
         secret.value_pairs(known[hidden].points)
 
@@ -355,12 +390,17 @@ def _check_domain(values: Values, reads: tuple[str, Domain], *, exactly: bool) -
 def _read(frame: Any) -> tuple[tuple[str, ...], list[Values], list[Any]]:
     """Return names, columns and probabilities."""
     if isinstance(frame, pl.LazyFrame):
-        raise _bad("The table is a LazyFrame, whose rows are not there yet.", "a frame with its rows, frame.collect()")
+        raise _bad(
+            "The table is a LazyFrame, whose rows are not there yet.",
+            "a frame with its rows, frame.collect()",
+        )
     if not isinstance(frame, pl.DataFrame | dict):
         try:
             frame = pl.DataFrame(frame)
         except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-            raise _bad(f"pl.DataFrame does not take the table of type {type(frame).__name__}.") from error
+            raise _bad(
+                f"pl.DataFrame does not take the table of type {type(frame).__name__}."
+            ) from error
     columns = cast(dict[str, Any], frame if isinstance(frame, dict) else frame.to_dict())
     listed = {name: as_list(column, f"The column {name!r}") for name, column in columns.items()}
     masses = listed.pop(PROBABILITY, None)
@@ -371,9 +411,13 @@ def _read(frame: Any) -> tuple[tuple[str, ...], list[Values], list[Any]]:
     return tuple(listed), [_labels(name, column) for name, column in listed.items()], masses
 
 
-def _without_probability(frame: Any, listed: dict[str, list[Any]], masses: list[Any] | None) -> tuple[str, str, str]:
+def _without_probability(
+    frame: Any, listed: dict[str, list[Any]], masses: list[Any] | None
+) -> tuple[str, str, str]:
     """Return problem, allowed tables and example for a table without a column of probabilities."""
-    meant = [name for name in listed if name.casefold() in _MISSPELT or nearest(name, [PROBABILITY])]
+    meant = [
+        name for name in listed if name.casefold() in _MISSPELT or nearest(name, [PROBABILITY])
+    ]
     instead = _INSTEAD
     if masses is None and meant:
         renamed = {PROBABILITY if name == meant[0] else name: name for name in listed}
@@ -442,17 +486,30 @@ class Empirical(Prior, kind="empirical"):
             )
         frame = source.read(names)
         present = frame.drop_nulls()
-        floats = [pl.col(name).is_not_nan() for name, kind in frame.schema.items() if kind.is_float()]
+        floats = [
+            pl.col(name).is_not_nan() for name, kind in frame.schema.items() if kind.is_float()
+        ]
         used = present.filter(*floats) if floats else present
         counted = used.group_by(names).len(name=PROBABILITY).sort(names)
         *columns, counts = (column.to_list() for column in counted.get_columns())
         _check(counted, names, source.name)
         left_out = frame.height - used.height
-        notes = (f"{left_out} rows without {names[0]} or {names[1]} were left out",) if left_out else ()
-        self._set(names, columns, counts, Provenance(source.name, used.height, digest_of(frame), notes, source.origin))
+        notes = (
+            (f"{left_out} rows without {names[0]} or {names[1]} were left out",) if left_out else ()
+        )
+        self._set(
+            names,
+            columns,
+            counts,
+            Provenance(source.name, used.height, digest_of(frame), notes, source.origin),
+        )
 
     def _set(
-        self, names: tuple[str, str], columns: Sequence[Any], counts: Sequence[int], provenance: Provenance
+        self,
+        names: tuple[str, str],
+        columns: Sequence[Any],
+        counts: Sequence[int],
+        provenance: Provenance,
     ) -> None:
         set_fields(
             self,
@@ -467,7 +524,9 @@ class Empirical(Prior, kind="empirical"):
     def table(self) -> Table:
         """The same as a table, with rational probabilities."""
         total = sum(self.counts)
-        columns = dict(zip((self.secret, self.released), zip(*self.pairs, strict=True), strict=True))
+        columns = dict(
+            zip((self.secret, self.released), zip(*self.pairs, strict=True), strict=True)
+        )
         return Table({**columns, PROBABILITY: [Fraction(count, total) for count in self.counts]})
 
     @property
@@ -485,7 +544,12 @@ class Empirical(Prior, kind="empirical"):
     def restored(cls, stored: dict[str, Any]) -> "Empirical":
         columns = list(zip(*stored["pairs"], strict=True))
         prior = object.__new__(cls)  # the reference itself is not needed
-        prior._set((stored["secret"], stored["released"]), columns, stored["counts"], stored_provenance(stored))
+        prior._set(
+            (stored["secret"], stored["released"]),
+            columns,
+            stored["counts"],
+            stored_provenance(stored),
+        )
         return prior
 
 
@@ -494,7 +558,9 @@ def _check(counted: pl.DataFrame, names: tuple[str, str], reference: str) -> Non
     for name in names:
         kind = counted.schema[name]
         texts = isinstance(kind, pl.String | pl.Categorical | pl.Enum | pl.Boolean)
-        if not (texts or kind.is_integer() or (kind.is_float() and counted[name].is_finite().all())):
+        if not (
+            texts or kind.is_integer() or (kind.is_float() and counted[name].is_finite().all())
+        ):
             raise UsageError(
                 f"The column {name!r} of {reference!r} is of type {kind}, or not finite.",
                 allowed="whole or finite numbers, texts or booleans",

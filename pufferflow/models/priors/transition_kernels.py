@@ -33,7 +33,11 @@ def read_kernels(transition: Any) -> tuple[Floats, bool]:
     if (np.abs(sums - 1) > SUM_TOLERANCE).any():
         place = np.unravel_index(int(np.abs(sums - 1).argmax()), sums.shape)
         where = f"Row {place[1]}" if single else f"Row {place[1]} of matrix {place[0]}"
-        raise UsageError(f"{where} of transition has sum {sums[place]:.12g}.", allowed=_TRANSITION, instead=_EXAMPLE)
+        raise UsageError(
+            f"{where} of transition has sum {sums[place]:.12g}.",
+            allowed=_TRANSITION,
+            instead=_EXAMPLE,
+        )
     return normalised(kernels), single
 
 
@@ -43,19 +47,32 @@ def read_bounds(given: Any, name: str, allowed: str = _BOUNDS) -> tuple[Floats, 
     try:
         kernels = np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{name} is not made of numbers.", allowed=allowed, instead=_EXAMPLE) from error
+        raise UsageError(
+            f"{name} is not made of numbers.", allowed=allowed, instead=_EXAMPLE
+        ) from error
     single = kernels.ndim == 2
     kernels = kernels[None] if single else kernels
-    if kernels.ndim != 3 or kernels.shape[1] != kernels.shape[2] or kernels.shape[1] < 2 or not kernels.size:
-        raise UsageError(f"{name} has shape {kernels.shape[single:]}.", allowed=allowed, instead=_EXAMPLE)
+    if (
+        kernels.ndim != 3
+        or kernels.shape[1] != kernels.shape[2]
+        or kernels.shape[1] < 2
+        or not kernels.size
+    ):
+        raise UsageError(
+            f"{name} has shape {kernels.shape[single:]}.", allowed=allowed, instead=_EXAMPLE
+        )
     if kernels.shape[1] > _MOST_STATES:
         raise Refused(
             f"A chain of {kernels.shape[1]} states.",
             allowed=f"at most {_MOST_STATES} states",
             instead="pf.Bins with fewer classes",
         )
-    if not (np.isfinite(kernels).all() and (kernels >= 0).all() and (kernels <= 1 + SUM_TOLERANCE).all()):
-        raise UsageError(f"{name} has an entry that is no probability.", allowed=allowed, instead=_EXAMPLE)
+    if not (
+        np.isfinite(kernels).all() and (kernels >= 0).all() and (kernels <= 1 + SUM_TOLERANCE).all()
+    ):
+        raise UsageError(
+            f"{name} has an entry that is no probability.", allowed=allowed, instead=_EXAMPLE
+        )
     return kernels, single
 
 
@@ -82,7 +99,9 @@ def read_initial(initial: Any, states: int) -> str | tuple[float, ...]:
     try:
         law = np.array(initial, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError("initial is not made of numbers.", allowed=allowed, instead="initial='stationary'") from error
+        raise UsageError(
+            "initial is not made of numbers.", allowed=allowed, instead="initial='stationary'"
+        ) from error
     good = law.shape == (states,) and np.isfinite(law).all() and (law >= 0).all()
     if not good or abs(law.sum() - 1) > SUM_TOLERANCE:
         raise UsageError(
@@ -109,7 +128,10 @@ def check_states(states: int, secret: AnySecret) -> None:
             instead="pf.Bins(edges, values), which reads the column in classes",
         )
     if len(secret.domain.points) != states:
-        values, more = len(secret.domain.present.points), " and a state for missing ones" * secret.domain.skips
+        values, more = (
+            len(secret.domain.present.points),
+            " and a state for missing ones" * secret.domain.skips,
+        )
         raise UsageError(
             f"A chain of {states} states for a domain of {values} values{more}.",
             allowed=f"as many values as states: state i is the i-th value{', the last is missing' * bool(more)}",
@@ -137,7 +159,9 @@ def normalised(rows: Floats) -> Floats:
 
 def tuples(kernels: Floats) -> tuple[Rows, ...]:
     """Return matrices as tuples, which can be compared and hashed."""
-    return tuple(tuple(tuple(row) for row in matrix) for matrix in cast(Sequence[Any], kernels.tolist()))
+    return tuple(
+        tuple(tuple(row) for row in matrix) for matrix in cast(Sequence[Any], kernels.tolist())
+    )
 
 
 _MOST_TURNS = 4096
@@ -249,7 +273,9 @@ def values_not_at_every_step(possible: Possible, secret: AnySecret) -> tuple[Lab
     if not isinstance(secret, ValueSecret) or isinstance(secret, Initial):
         return ()
     always = possible.every.tolist()
-    return tuple(value for value, may_be in zip(secret.domain.points, always, strict=True) if not may_be)
+    return tuple(
+        value for value, may_be in zip(secret.domain.points, always, strict=True) if not may_be
+    )
 
 
 def product_of_kernels(kernels: Sequence[Floats]) -> Floats:
@@ -259,7 +285,9 @@ def product_of_kernels(kernels: Sequence[Floats]) -> Floats:
     (3, 2, 2)
     """
     turn = math.lcm(*map(len, kernels))
-    return np.array([reduce(np.kron, (own[phase % len(own)] for own in kernels)) for phase in range(turn)])
+    return np.array(
+        [reduce(np.kron, (own[phase % len(own)] for own in kernels)) for phase in range(turn)]
+    )
 
 
 def product_of_starts(starts: Sequence[Any], laws: Sequence[Floats]) -> Any:

@@ -118,7 +118,9 @@ def _instead(node: Node, types: Types) -> str:
         return "strict=False, or replace"
     if node.word == "replace_strict":
         return "replace_strict(…, default=None)"
-    if node.word in ("dt.date", "dt.truncate", "dt.time") and "mo" not in str(node.inputs[-1].value):
+    if node.word in ("dt.date", "dt.truncate", "dt.time") and "mo" not in str(
+        node.inputs[-1].value
+    ):
         return '.dt.convert_time_zone("UTC") before it, or parts such as dt.day()'
     if comparison := _of_labels(node, types) or fitting(node, types):
         return comparison
@@ -129,8 +131,12 @@ def _instead(node: Node, types: Types) -> str:
 
 def _of_labels(node: Node, types: Types) -> str:
     """Return the test of labels that replaces their order, which no literal fits; nothing for other columns."""
-    names = [part.word for part in node.inputs if part.kind == "column" and kind(part, types) == "label"]
-    instead = f"pl.col({quoted(names[0])}).is_in([…]) with the labels that are meant" if names else ""
+    names = [
+        part.word for part in node.inputs if part.kind == "column" and kind(part, types) == "label"
+    ]
+    instead = (
+        f"pl.col({quoted(names[0])}).is_in([…]) with the labels that are meant" if names else ""
+    )
     return instead and f"{instead}, or .cast(pl.String, strict=False), which compares texts"
 
 
@@ -144,7 +150,9 @@ def _never_fails(node: Node, types: Types) -> bool:
             fits = kind(node, types) not in ("odd", "label") or node.word in ("List", "Series")
         case "cast":
             inner = node.inputs[0]
-            lenient = node.value[0] != "Strict" or inner.bare.kind == "literal"  # pl.date(2026, 1, 1) is a strict cast
+            lenient = (
+                node.value[0] != "Strict" or inner.bare.kind == "literal"
+            )  # pl.date(2026, 1, 1) is a strict cast
             fits = lenient and castable(kind(inner, types), kind(node, types))
         case "choice":
             fits = _choice_never_fails(node, types)
@@ -185,5 +193,9 @@ def _comparable(node: Node, left: ValueKind, right: ValueKind) -> bool:
     if "any" in (left, right):
         return constant
     if "label" in (left, right):  # Polars finds out late which labels an Enum has
-        return constant and node.word in ("==", "!=", "eq_missing", "ne_missing") and "text" in (left, right)
+        return (
+            constant
+            and node.word in ("==", "!=", "eq_missing", "ne_missing")
+            and "text" in (left, right)
+        )
     return mixed(left, right) != "odd" or ("date" in (left, right) and dated(left) and dated(right))

@@ -60,7 +60,9 @@ def read_values(
     return _compiled(expression, tree, _only_column(tree), domains)
 
 
-def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal: Refusal | None) -> None:
+def _check_declared(
+    names: Sequence[str], domains: Mapping[str, Domain], refusal: Refusal | None
+) -> None:
     for name in names:
         if name not in domains:
             raise _undeclared(name, domains) if refusal is None else refusal(name, names)
@@ -69,7 +71,11 @@ def _check_declared(names: Sequence[str], domains: Mapping[str, Domain], refusal
 def _check_missing(tree: Node, domains: Mapping[str, Domain]) -> None:
     """Refuse functions of nulls of the column itself: there are none left when an expression sees its values."""
     for node in tree.walk():
-        if node.kind == "function" and FUNCTIONS[node.word].of_nulls and node.inputs[0].kind == "column":
+        if (
+            node.kind == "function"
+            and FUNCTIONS[node.word].of_nulls
+            and node.inputs[0].kind == "column"
+        ):
             column = node.inputs[0].word
             if domains[column].skips:
                 continue
@@ -97,7 +103,9 @@ def _only_column(tree: Node) -> str:
     )
 
 
-def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str, Domain]) -> Values:
+def _compiled(
+    expression: pl.Expr, tree: Node, column: str, domains: Mapping[str, Domain]
+) -> Values:
     domain, said = domains[column], words(tree)
     name = name_of(expression, tree)
     if isinstance(domain, Interval):
@@ -108,7 +116,9 @@ def _compiled(expression: pl.Expr, tree: Node, column: str, domains: Mapping[str
             missing = pl.DataFrame({column: [None]}, schema={column: pl.Float64})
             result = evaluate(expression, missing, said).item()
             at_missing = ZERO if result is None else exact(result, "missing", said)
-        return OnInterval.of(column, domain, drawn, said, boolean=boolean, name=name, at_missing=at_missing)
+        return OnInterval.of(
+            column, domain, drawn, said, boolean=boolean, name=name, at_missing=at_missing
+        )
     values = table(expression, {column: domain.points}, domain.points, said)
     return OnPoints.of_results(column, domain, values, said, name=name)
 
@@ -117,7 +127,11 @@ def _of_tuples(expression: pl.Expr, tree: Node, product: Product) -> Values:
     """Return φ of several columns, at every tuple of their values."""
     said = words(tree)
     if not product.finite:
-        intervals = [name for name, one in zip(product.columns, product.domains, strict=True) if not one.finite]
+        intervals = [
+            name
+            for name, one in zip(product.columns, product.domains, strict=True)
+            if not one.finite
+        ]
         raise Refused(
             f"{said} reads several columns, and {intervals[0]!r} is an interval.",
             allowed="functions of several columns whose domains are lists of values or pf.Bins",
@@ -156,7 +170,9 @@ _NOTHING: Final = Line(ZERO)
 Numbers = Sequence[float] | np.ndarray[Any, np.dtype[Any]] | pl.Series
 
 
-def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tuple[tuple[str, Values], ...]:
+def indicators(
+    column: str, domain: Domain, bins: Numbers | None = None
+) -> tuple[tuple[str, Values], ...]:
     """Return a label and a predicate for every point of a finite domain, or for every class of an interval.
 
     A class reaches from one edge up to the next, which belongs to the next class; the last class has both. Where the
@@ -177,11 +193,15 @@ def indicators(column: str, domain: Domain, bins: Numbers | None = None) -> tupl
     for place, point in enumerate(domain.present.points):
         words = short(f"{short(column, 30)} is {point!r}", 60)
         steps = tuple(int(other == place) for other in range(len(domain.points)))
-        bars.append((str(point), OnPoints(column, domain, words, True, Fraction(1), 0, 1, None, steps)))
+        bars.append(
+            (str(point), OnPoints(column, domain, words, True, Fraction(1), 0, 1, None, steps))
+        )
     return tuple(bars)
 
 
-def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[float, ...], tuple[Values, ...]]:
+def classes(
+    column: str, domain: Interval, bins: Numbers | None
+) -> tuple[tuple[float, ...], tuple[Values, ...]]:
     """Return the ends of the classes into which bins cut an interval, in growing order, and a predicate for each.
 
     The outermost ends are the interval's own, wherever the bins begin and end, so there is one end more than classes.
@@ -201,20 +221,26 @@ def classes(column: str, domain: Interval, bins: Numbers | None) -> tuple[tuple[
     bars: list[Values] = []
     for low, high in itertools.pairwise(ends):
         inside = low if low > domain.low else None, high if high < domain.high else None
-        bars.append(_between(column, domain, f"{in_few_digits(low)} to {in_few_digits(high)}", *inside))
+        bars.append(
+            _between(column, domain, f"{in_few_digits(low)} to {in_few_digits(high)}", *inside)
+        )
     return ends, tuple(bars)
 
 
 def _edges(given: Numbers | None, domain: Interval) -> list[float]:
     instead = domain.some_bins
     if given is None:
-        raise UsageError("An interval has no classes of its own.", allowed=_ALLOWED, instead=instead)
+        raise UsageError(
+            "An interval has no classes of its own.", allowed=_ALLOWED, instead=instead
+        )
     held = cast(object, given.to_list() if isinstance(given, pl.Series) else given)
     held = cast(object, held.tolist()) if isinstance(held, np.ndarray) else held
     if isinstance(held, str | bytes) or not isinstance(held, Sequence) or not held:
         raise UsageError("bins is no list of numbers.", allowed=_ALLOWED, instead=instead)
     edges = cast(Sequence[object], held)
-    read = [finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=instead) for edge in edges]
+    read = [
+        finite_number(edge, "an edge of bins", allowed=_ALLOWED, instead=instead) for edge in edges
+    ]
     if any(not low < high for low, high in itertools.pairwise(read)):
         raise UsageError("The bins do not grow.", allowed=_ALLOWED, instead=instead)
     return read
@@ -222,7 +248,8 @@ def _edges(given: Numbers | None, domain: Interval) -> list[float]:
 
 def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[str, Values], ...]:
     bounds: list[tuple[str, float | None, float | None]] = [
-        (f"{in_few_digits(low)} to {in_few_digits(high)}", low, high) for low, high in itertools.pairwise(edges)
+        (f"{in_few_digits(low)} to {in_few_digits(high)}", low, high)
+        for low, high in itertools.pairwise(edges)
     ]
     if domain.low < edges[0] or len(edges) == 1:
         bounds.insert(0, (f"below {in_few_digits(edges[0])}", None, edges[0]))
@@ -233,7 +260,9 @@ def _labelled(column: str, domain: Interval, edges: list[float]) -> tuple[tuple[
     return tuple((label, _between(column, domain, label, low, high)) for label, low, high in bounds)
 
 
-def _between(column: str, domain: Interval, label: str, low: float | None, high: float | None) -> OnInterval:
+def _between(
+    column: str, domain: Interval, label: str, low: float | None, high: float | None
+) -> OnInterval:
     words = short(f"{short(column, 30)} in {label}", 60)
     return OnInterval.indicator(column, domain, _inside(domain.low, domain.high, low, high), words)
 
@@ -241,7 +270,10 @@ def _between(column: str, domain: Interval, label: str, low: float | None, high:
 def _inside(least: float, most: float, low: float | None, high: float | None) -> Pieces:
     """Return the function on [least, most] that is 1 from low up to high, which is not in it."""
     knots = (least, *(end for end in (low, high) if end is not None and least < end < most), most)
-    at = [_ONE if (low is None or x >= low) and (high is None or x < high) else _NOTHING for x in knots]
+    at = [
+        _ONE if (low is None or x >= low) and (high is None or x < high) else _NOTHING
+        for x in knots
+    ]
     lines = [
         _ONE if (low is None or start >= low) and (high is None or end <= high) else _NOTHING
         for start, end in itertools.pairwise(knots)

@@ -50,7 +50,11 @@ NUMBERS: Final = frozenset[ValueKind]({"number", "truth"})
 ZONED: Final = "moment in …"
 """Moments in any time zone."""
 DATES: Final = frozenset[ValueKind]({"date", "moment", ZONED})
-_NUMBERS: Final = ("Int", "Float", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
+_NUMBERS: Final = (
+    "Int",
+    "Float",
+    *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+)
 _NAMED: Final[dict[str, ValueKind]] = {
     **dict.fromkeys((*_NUMBERS, "Float32", "Float64"), "number"),
     **dict.fromkeys(("Categorical", "Enum"), "label"),
@@ -106,7 +110,9 @@ def no_unsigned_meets_negative(parts: Collection[Node], types: Types) -> bool:
     if not any(_may_be_unsigned(node, types) for part in parts for node in part.walk()):
         return True
     constants = [part.bare for part in parts if not part.columns]
-    return all(one.kind == "literal" and not (one.word == "Int" and one.value < 0) for one in constants)
+    return all(
+        one.kind == "literal" and not (one.word == "Int" and one.value < 0) for one in constants
+    )
 
 
 def _may_be_unsigned(node: Node, types: Types) -> bool:
@@ -122,7 +128,11 @@ def dated(kind: ValueKind) -> bool:
 
 def kind_of_type(dtype: pl.DataType) -> ValueKind:
     """Return the kind of the values of a data type."""
-    return zoned(dtype.time_zone) if isinstance(dtype, pl.Datetime) else _NAMED.get(str(dtype.base_type()), "odd")
+    return (
+        zoned(dtype.time_zone)
+        if isinstance(dtype, pl.Datetime)
+        else _NAMED.get(str(dtype.base_type()), "odd")
+    )
 
 
 def kind_of_written(dtype: object) -> ValueKind:
@@ -161,7 +171,11 @@ def combined(word: str, left: ValueKind, right: ValueKind) -> ValueKind:
         return left
     if word == "+" and left == "span" and dated(right):
         return right
-    return "span" if word == "-" and dated(left) and (left == right or pair == {"date", "moment"}) else "odd"
+    return (
+        "span"
+        if word == "-" and dated(left) and (left == right or pair == {"date", "moment"})
+        else "odd"
+    )
 
 
 def _of_numbers(word: str, pair: set[ValueKind]) -> ValueKind:
@@ -232,7 +246,11 @@ def kind(node: Node, types: Types) -> ValueKind:
         case "name":
             result = kind(node.inputs[0], types)
         case "operator":
-            result = "truth" if node.word in COMPARISONS else combined(node.word, *kinds_of(node.inputs, types))
+            result = (
+                "truth"
+                if node.word in COMPARISONS
+                else combined(node.word, *kinds_of(node.inputs, types))
+            )
         case "choice":
             result = mixed(*kinds_of(node.inputs[1:], types))
         case "cast":
@@ -297,7 +315,9 @@ def _alike(*unfit: ValueKind) -> Rule:
 
     def never_fails(node: Node, types: Types) -> bool:
         kinds = kinds_of(node.inputs, types)
-        return {"any", "truth", "null", "label", *unfit}.isdisjoint(kinds) and mixed(*kinds) != "odd"
+        return {"any", "truth", "null", "label", *unfit}.isdisjoint(kinds) and mixed(
+            *kinds
+        ) != "odd"
 
     return never_fails
 
@@ -419,7 +439,9 @@ def _between_curves(node: Node, draw: Draw) -> Pieces:
     return above * compare(given, "<=" if closed in ("Both", "Right") else "<", high)
 
 
-def _folded(join: Callable[[Pieces, Pieces], Pieces], drawn: Callable[[Node, Draw], list[Pieces]] = _inputs) -> Curve:
+def _folded(
+    join: Callable[[Pieces, Pieces], Pieces], drawn: Callable[[Node, Draw], list[Pieces]] = _inputs
+) -> Curve:
     return lambda node, draw: reduce(join, drawn(node, draw))
 
 
@@ -453,7 +475,10 @@ def _rows(  # noqa: PLR0913 - the columns of the table
     **more: Any,
 ) -> Iterator[Function]:
     """Yield the same row for each of some names, which stand in a space such as "str."."""
-    return (Function(space + name, on_values, gives, never_fails, curve, **more) for name in names.split())
+    return (
+        Function(space + name, on_values, gives, never_fails, curve, **more)
+        for name in names.split()
+    )
 
 
 _texts: Final = partial(_rows, space="str.")
@@ -462,7 +487,11 @@ _times: Final = partial(_rows, space="dt.", on_values=False)
 
 _TABLE: Final = (
     # names, the kind of what they give, when they never fail, what they are on an interval
-    *_rows("floor ceil round round_sig_figs truncate sqrt cbrt exp log log1p degrees radians", "number", _NUMBER),
+    *_rows(
+        "floor ceil round round_sig_figs truncate sqrt cbrt exp log log1p degrees radians",
+        "number",
+        _NUMBER,
+    ),
     *_rows("sin cos tan cot arcsin arccos arctan sinh cosh tanh", "number", _NUMBER),
     *_rows("pow"),
     *_rows("sign", _as_first, _of("number", "any")),
@@ -472,12 +501,44 @@ _TABLE: Final = (
     *_rows("is_close", "truth", _in_one_column(_of("number", if_=_of_all("number")))),
     *_rows("is_between", "truth", _between, _between_curves),
     *_rows("clip", _mixed, _in_one_column(_alike("text")), _clipped, in_order=True),
-    *_rows("min_horizontal", _mixed, _in_one_column(_alike()), _folded(_least), is_method=False, in_order=True),
-    *_rows("max_horizontal", _mixed, _in_one_column(_alike()), _folded(_most), is_method=False, in_order=True),
-    *_rows("sum_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), _folded(operator.add), is_method=False),
+    *_rows(
+        "min_horizontal",
+        _mixed,
+        _in_one_column(_alike()),
+        _folded(_least),
+        is_method=False,
+        in_order=True,
+    ),
+    *_rows(
+        "max_horizontal",
+        _mixed,
+        _in_one_column(_alike()),
+        _folded(_most),
+        is_method=False,
+        in_order=True,
+    ),
+    *_rows(
+        "sum_horizontal",
+        "number",
+        _in_one_column(_of_all(*NUMBERS)),
+        _folded(operator.add),
+        is_method=False,
+    ),
     *_rows("mean_horizontal", "number", _in_one_column(_of_all(*NUMBERS)), is_method=False),
-    *_rows("all_horizontal", "truth", _of_all("truth", "null"), _folded(operator.mul, _predicates), is_method=False),
-    *_rows("any_horizontal", "truth", _of_all("truth", "null"), _folded(either, _predicates), is_method=False),
+    *_rows(
+        "all_horizontal",
+        "truth",
+        _of_all("truth", "null"),
+        _folded(operator.mul, _predicates),
+        is_method=False,
+    ),
+    *_rows(
+        "any_horizontal",
+        "truth",
+        _of_all("truth", "null"),
+        _folded(either, _predicates),
+        is_method=False,
+    ),
     *_rows("is_null", "truth", _of(*_SIMPLE), _constant(0), of_nulls=True),
     *_rows("is_not_null", "truth", _of(*_SIMPLE), _constant(1), of_nulls=True),
     *_rows("is_nan", "truth", _of("number", "any"), _constant(0), of_nulls=True),
@@ -485,7 +546,9 @@ _TABLE: Final = (
     *_rows("is_infinite", "truth", _of("number", "any"), _constant(0)),
     *_rows("is_finite", "truth", _of("number", "any"), _constant(1)),
     *_rows("fill_null", _mixed, _in_one_column(_filled), _first_curve, of_nulls=True),
-    *_rows("coalesce", _mixed, _in_one_column(_coalesced), _first_curve, of_nulls=True, is_method=False),
+    *_rows(
+        "coalesce", _mixed, _in_one_column(_coalesced), _first_curve, of_nulls=True, is_method=False
+    ),
     *_rows("is_in", "truth", _of(*_SIMPLE), table=(1, None)),
     *_rows("replace", _as_first, _of(*_SIMPLE, if_=_replaced), table=(1, None)),
     *_rows("replace_strict", _by_options, _of(*_SIMPLE, if_=_defaulted), table=(1, 3)),
@@ -495,8 +558,12 @@ _TABLE: Final = (
     *_texts("contains", "truth", _PLAIN_TEXT),
     *_texts("find count_matches", "number", _PLAIN_TEXT),
     *_texts("len_chars len_bytes", "number", _TEXT),
-    *_texts("to_lowercase to_uppercase to_titlecase head tail slice reverse normalize", "text", _TEXT),
-    *_texts("strip_chars strip_chars_start strip_chars_end strip_prefix strip_suffix", "text", _TEXT),
+    *_texts(
+        "to_lowercase to_uppercase to_titlecase head tail slice reverse normalize", "text", _TEXT
+    ),
+    *_texts(
+        "strip_chars strip_chars_start strip_chars_end strip_prefix strip_suffix", "text", _TEXT
+    ),
     *_texts("extract pad_start pad_end zfill replace", "text"),
     *_texts("replace_many", "text", table=(1, None)),
     *_texts("to_integer", "number", _of("text", "any", if_=_of_base)),
@@ -505,9 +572,15 @@ _TABLE: Final = (
     *_labels("starts_with ends_with", "truth", _LABEL),
     *_labels("len_chars len_bytes", "number", _LABEL),
     *_times("millennium century year quarter month week weekday day", "number", _of(*DATES, "any")),
-    *_times("hour minute second millisecond microsecond nanosecond", "number", _of("moment", ZONED, "time", "any")),
+    *_times(
+        "hour minute second millisecond microsecond nanosecond",
+        "number",
+        _of("moment", ZONED, "time", "any"),
+    ),
     *_times("total_days total_hours total_minutes total_seconds", "number", _of("span", "any")),
-    *_times("total_milliseconds total_microseconds total_nanoseconds", "number", _of("span", "any")),
+    *_times(
+        "total_milliseconds total_microseconds total_nanoseconds", "number", _of("span", "any")
+    ),
     *_times("timestamp", "number", _of(*DATES)),
     *_times("iso_year days_in_month ordinal_day", "number", _UTC),
     *_times("is_leap_year", "truth", _UTC),

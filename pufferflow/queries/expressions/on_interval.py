@@ -33,7 +33,15 @@ from pufferflow.queries.expressions.pieces import (
     where,
 )
 from pufferflow.queries.expressions.tree import Node
-from pufferflow.queries.expressions.values import LINE_LIMIT, Formula, Segment, Values, exact_unit, fitting_unit, grid
+from pufferflow.queries.expressions.values import (
+    LINE_LIMIT,
+    Formula,
+    Segment,
+    Values,
+    exact_unit,
+    fitting_unit,
+    grid,
+)
 from pufferflow.queries.expressions.words import words
 
 _LARGEST: Final = Fraction(2) ** 300
@@ -94,7 +102,9 @@ class OnInterval(Values):
             high=round(max(held) / unit),
             name=name,
             affine=pieces.straight,
-            slope=_raised(steepest, exact=exact) if pieces.continuous and not domain.skips else None,
+            slope=_raised(steepest, exact=exact)
+            if pieces.continuous and not domain.skips
+            else None,
             pieces=pieces,
             square=False,
         )
@@ -102,7 +112,9 @@ class OnInterval(Values):
     @classmethod
     def indicator(cls, column: str, domain: Interval, pieces: Pieces, words: str) -> Self:
         """Return φ for a function that is 0 or 1; quicker than `of`, for there may be thousands."""
-        values = {bool(value) for value in pieces.at} | {bool(line.intercept) for line in pieces.lines}
+        values = {bool(value) for value in pieces.at} | {
+            bool(line.intercept) for line in pieces.lines
+        }
         if len(values) == 1:  # its missing values are left out too
             return cls.of(column, domain, pieces, words, boolean=True)
         _moderate(domain, Fraction(1), Fraction(0))
@@ -130,7 +142,10 @@ class OnInterval(Values):
         if not self.domain.skips:
             return self.low, self.high
         if self.square:
-            ends, crosses = sorted(map(abs, self.pieces_present.at)), not self.pieces_present.sign().straight
+            ends, crosses = (
+                sorted(map(abs, self.pieces_present.at)),
+                not self.pieces_present.sign().straight,
+            )
             return 0 if crosses else round(ends[0] ** 2 / self.unit), self.high
         values = self.pieces_present.values()
         return round(min(values) / self.unit), round(max(values) / self.unit)
@@ -175,7 +190,11 @@ class OnInterval(Values):
     def formula(self) -> Formula:
         """The formula by which steps are read."""
         pieces, unit, most = self.pieces, self.unit, max(map(abs, self.pieces.values()))
-        steep = [(line, knot) for line, knot in zip(pieces.lines, pieces.knots, strict=False) if line.slope]
+        steep = [
+            (line, knot)
+            for line, knot in zip(pieces.lines, pieces.knots, strict=False)
+            if line.slope
+        ]
         if self.square:
             return self._squares()
         if len(steep) == 1 and pieces.continuous:  # one line, perhaps cut off above and below
@@ -184,12 +203,17 @@ class OnInterval(Values):
 
     def _squares(self) -> Formula:
         exponent = self.unit.numerator.bit_length() - self.unit.denominator.bit_length()
-        root = Fraction(2) ** (exponent // 2)  # powers of two scale exactly: only the line itself is rounded
+        root = Fraction(2) ** (
+            exponent // 2
+        )  # powers of two scale exactly: only the line itself is rounded
         largest = max(map(abs, self.pieces.at))
         line = _segment(self.pieces.lines[0], self.pieces.knots[0], root, largest)
         lines = [line]
         if self.domain.skips:
-            lines = [line._replace(end=cast(Interval, self.domain).high), Segment(math.inf, reached=True, start=0.0)]
+            lines = [
+                line._replace(end=cast(Interval, self.domain).high),
+                Segment(math.inf, reached=True, start=0.0),
+            ]
         return Formula(tuple(lines), self.low, self.high, square=float(root**2 / self.unit))
 
     def read(self, number: pl.Expr) -> pl.Expr:
@@ -202,7 +226,9 @@ def _with_missing(domain: Interval, pieces: Pieces, value: Fraction) -> Pieces:
     return pieces.followed_by(Fraction(domain.beyond), value) if domain.skips else pieces
 
 
-def _segment(line: Line, knot: Fraction, unit: Fraction, most: Fraction, upto: float = math.inf) -> Segment:
+def _segment(
+    line: Line, knot: Fraction, unit: Fraction, most: Fraction, upto: float = math.inf
+) -> Segment:
     """Return a line in steps, up to an end, as floats within `_FLOAT_ERROR` of the exact ones while |line| ≤ most.
 
     A line with a large intercept would cancel; it is counted from a float near the knot instead.
@@ -219,7 +245,10 @@ def _segments(pieces: Pieces, unit: Fraction, most: Fraction) -> tuple[Segment, 
     segments = list[Segment]()
     for place, x in enumerate(pieces.knots):
         y, below, upto = pieces.at[place], float_above(x), float_below(x)
-        before, after = pieces.lines[max(place - 1, 0)], pieces.lines[min(place, len(pieces.lines) - 1)]
+        before, after = (
+            pieces.lines[max(place - 1, 0)],
+            pieces.lines[min(place, len(pieces.lines) - 1)],
+        )
         isolated = y not in (before.on(x), after.on(x)) and Fraction(float(x)) == x
         if place:
             segment = _segment(before, pieces.knots[place - 1], unit, most, upto)
@@ -244,7 +273,12 @@ def _raised(slope: Fraction, *, exact: bool) -> Fraction:
 def _moderate(domain: Interval, largest: Fraction, steepest: Fraction) -> None:
     """Refuse numbers so large or small that floats overflow or vanish on the way to steps."""
     ends = max(abs(domain.low), abs(domain.high))
-    if ends > _LARGEST or largest > _LARGEST or steepest > _LARGEST**3 or 0 < largest < 1 / _LARGEST:
+    if (
+        ends > _LARGEST
+        or largest > _LARGEST
+        or steepest > _LARGEST**3
+        or 0 < largest < 1 / _LARGEST
+    ):
         raise Refused(
             "The values are too large or too small for exact steps.",
             allowed="intervals and results up to about 1e90, and no smaller than 1e-90",
@@ -369,7 +403,11 @@ def is_predicate(drawn: Pieces, expression: pl.Expr, column: str, said: str) -> 
     sums that cancel and any misreading of Polars are found here.
     """
     probes = list(_probes(drawn))
-    result = evaluate(expression, pl.DataFrame({column: [x for x, _ in probes]}, schema={column: pl.Float64}), said)
+    result = evaluate(
+        expression,
+        pl.DataFrame({column: [x for x, _ in probes]}, schema={column: pl.Float64}),
+        said,
+    )
     room = _CLOSE * max(map(abs, drawn.values()))
     for (x, known), computed in zip(probes, result.to_list(), strict=True):
         if min(abs(exact(computed, x, said) - value) for value in known) > room:

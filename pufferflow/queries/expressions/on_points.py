@@ -21,7 +21,16 @@ from pufferflow.queries.expressions.words import LONGEST, number
 
 _MOST_ALONE: Final = 1024
 _PARTS: Final = 64
-_WHOLE: Final[tuple[Any, ...]] = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+_WHOLE: Final[tuple[Any, ...]] = (
+    pl.Int8,
+    pl.Int16,
+    pl.Int32,
+    pl.Int64,
+    pl.UInt8,
+    pl.UInt16,
+    pl.UInt32,
+    pl.UInt64,
+)
 _EXACT: Final = 2.0**53
 
 
@@ -55,20 +64,35 @@ class OnPoints(Values):
         return cls(column, domain, words, boolean, unit, min(steps), max(steps), name, steps)
 
     @classmethod
-    def of_results(cls, column: str, domain: Domain, results: pl.Series, words: str, *, name: str | None) -> Self:
+    def of_results(
+        cls, column: str, domain: Domain, results: pl.Series, words: str, *, name: str | None
+    ) -> Self:
         """Return φ with the results of an expression at all points."""
         boolean = results.dtype == pl.Boolean
         if domain.skips:  # null is 0 where a value is missing, as sums leave it out
             there = pl.Series(present(domain))
             numbers = results.cast(pl.Int64 if results.dtype == pl.Null else results.dtype)
-            results = pl.select(pl.when(there).then(numbers).otherwise(numbers.fill_null(0))).to_series()
+            results = pl.select(
+                pl.when(there).then(numbers).otherwise(numbers.fill_null(0))
+            ).to_series()
         found = _steps(results)
         if found is None:
-            values = [exact(value, point, words) for value, point in zip(results.to_list(), domain.points, strict=True)]
+            values = [
+                exact(value, point, words)
+                for value, point in zip(results.to_list(), domain.points, strict=True)
+            ]
             return cls.of(column, domain, values, words, boolean=boolean, name=name)
         steps, unit = found
         return cls(
-            column, domain, words, boolean, unit, int(steps.min()), int(steps.max()), name, tuple(steps.tolist())
+            column,
+            domain,
+            words,
+            boolean,
+            unit,
+            int(steps.min()),
+            int(steps.max()),
+            name,
+            tuple(steps.tolist()),
         )
 
     @property
@@ -79,7 +103,9 @@ class OnPoints(Values):
     def range_present(self) -> tuple[int, int]:
         if not self.domain.skips:
             return self.low, self.high
-        steps = [step for step, there in zip(self.steps, present(self.domain), strict=True) if there]
+        steps = [
+            step for step, there in zip(self.steps, present(self.domain), strict=True) if there
+        ]
         return min(steps), max(steps)
 
     def squared(self, center: Fraction) -> "OnPoints":
@@ -104,7 +130,9 @@ def squared_words(words: str, center: Fraction) -> str:
     return short(f"({short(words, 40)}{f' - {number(center)}' if center else ''})²", LONGEST)
 
 
-def table(expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: Sequence[Label], said: str) -> pl.Series:
+def table(
+    expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: Sequence[Label], said: str
+) -> pl.Series:
     """Return the results of an expression at all points; `columns` have the values of each point.
 
     The expression is evaluated on all points at once, in reverse and each alone, of many points the first ones alone
@@ -115,7 +143,9 @@ def table(expression: pl.Expr, columns: Mapping[str, Sequence[Label]], points: S
     alone = min(len(points), _MOST_ALONE)
     width = max((len(points) - alone) // _PARTS + 1, 2)
     starts = [*range(alone), *range(alone, len(points), width), len(points)]
-    parts = [evaluate(expression, frame[start:end], said) for start, end in itertools.pairwise(starts)]
+    parts = [
+        evaluate(expression, frame[start:end], said) for start, end in itertools.pairwise(starts)
+    ]
     if not (
         whole.equals(back.reverse())
         and whole.equals(pl.concat([part.cast(whole.dtype, strict=False) for part in parts]))
@@ -162,7 +192,8 @@ def _column(name: str, points: Sequence[Label]) -> pl.Series:
     kind = _type_of([point for point in points if point is not MISSING])
     plain = kind in (pl.Boolean, pl.String)
     cells = [
-        point if plain or point is MISSING else float(point) if kind == pl.Float64 else int(point) for point in points
+        point if plain or point is MISSING else float(point) if kind == pl.Float64 else int(point)
+        for point in points
     ]
     return pl.Series(name, cells, dtype=kind)
 
@@ -177,7 +208,9 @@ def evaluate(expression: pl.Expr, points: pl.DataFrame, said: str) -> pl.Series:
             instead="another function, a cast, or a domain of another type",
         )
     if frame.width != 1 or frame.height != points.height:
-        raise Refused(f"{said} does not give one number for each row.", allowed="one number for each row")
+        raise Refused(
+            f"{said} does not give one number for each row.", allowed="one number for each row"
+        )
     result = frame.to_series()
     column = points.columns[0]
     called, value = short(repr(column), 40), quoted(points[column][0])
@@ -194,7 +227,13 @@ def _selected(frame: pl.DataFrame, expression: pl.Expr) -> tuple[pl.DataFrame | 
     """Return the result of Polars on declared values, or its error; ours is raised outside, without its traceback."""
     try:
         return frame.select(expression), ""
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError) as error:
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ) as error:
         return None, short(str(error).strip().partition("\n")[0], 80)
 
 
@@ -213,4 +252,6 @@ def exact(value: Any, point: Label, said: str) -> Fraction:
 def _called(dtype: pl.DataType) -> str:
     if dtype.base_type() in (pl.String, pl.Categorical, pl.Enum):
         return "texts"
-    return "dates or times" if dtype.is_temporal() else f"values of type {short(type_name(dtype), 30)}"
+    return (
+        "dates or times" if dtype.is_temporal() else f"values of type {short(type_name(dtype), 30)}"
+    )

@@ -73,11 +73,17 @@ class Pieces:
     def continuous(self) -> bool:
         """Whether the function jumps nowhere."""
         points = itertools.pairwise(zip(self.knots, self.at, strict=True))
-        return all(line.on(x) == y for line, ends in zip(self.lines, points, strict=True) for x, y in ends)
+        return all(
+            line.on(x) == y for line, ends in zip(self.lines, points, strict=True) for x, y in ends
+        )
 
     def values(self) -> list[Fraction]:
         """Return the values at the knots and the limits on both sides of them; all others lie between these."""
-        ends = [line.on(x) for line, ends in zip(self.lines, itertools.pairwise(self.knots), strict=True) for x in ends]
+        ends = [
+            line.on(x)
+            for line, ends in zip(self.lines, itertools.pairwise(self.knots), strict=True)
+            for x in ends
+        ]
         return [*self.at, *ends]
 
     def on(self, x: Fraction) -> Fraction:
@@ -110,7 +116,8 @@ class Pieces:
         inner = [
             place
             for place, x in enumerate(self.knots[1:-1], 1)
-            if self.lines[place - 1] != self.lines[place] or self.lines[place].on(x) != self.at[place]
+            if self.lines[place - 1] != self.lines[place]
+            or self.lines[place].on(x) != self.at[place]
         ]
         if len(inner) >= _MOST:
             raise Refused(
@@ -158,7 +165,10 @@ def _together(change: Callable[..., Line], *functions: Pieces) -> Pieces:
     """Return the function that `change` makes of several, from their lines; a value counts as a level line."""
     knots = {x for function in functions for x in function.knots}
     cut = [function.cut(knots) for function in functions]
-    at = tuple(change(*map(Line, values)).intercept for values in zip(*(one.at for one in cut), strict=True))
+    at = tuple(
+        change(*map(Line, values)).intercept
+        for values in zip(*(one.at for one in cut), strict=True)
+    )
     lines = tuple(change(*lines) for lines in zip(*(one.lines for one in cut), strict=True))
     return Pieces(cut[0].knots, at, lines).tidy()
 

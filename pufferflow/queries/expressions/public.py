@@ -67,13 +67,19 @@ def _conjuncts(expression: pl.Expr) -> Iterator[pl.Expr]:
 def _condition(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | None:
     """Return the condition of one comparison, None if it is no plain one."""
     node, inputs = read_tree(part), part.meta.pop()[::-1]
-    if node.kind == "operator" and node.word in _MIRRORED and node.inputs[0].kind == "literal":  # 3 < x is x > 3
+    if (
+        node.kind == "operator" and node.word in _MIRRORED and node.inputs[0].kind == "literal"
+    ):  # 3 < x is x > 3
         node, inputs = Node("operator", _MIRRORED[node.word], node.inputs[::-1]), inputs[::-1]
     compares = node.word in (_MIRRORED if node.kind == "operator" else ("is_in", "is_between"))
     if not compares or node.kind not in ("operator", "function"):
         return None
     column, *literals = node.inputs
-    if column.kind != "column" or column.word not in types or any(one.kind != "literal" for one in literals):
+    if (
+        column.kind != "column"
+        or column.word not in types
+        or any(one.kind != "literal" for one in literals)
+    ):
         return None
     dtype = types[column.word]
     known = [_comparable(_values(one), dtype) for one in inputs[1:]]
@@ -94,7 +100,11 @@ def _missing(node: Node) -> tuple[Node, bool] | None:
         return None
     if node.word == "not" and (inner := _missing(node.inputs[0])) is not None:
         return inner[0], not inner[1]
-    return (node.inputs[0], node.word == "is_null") if node.word in ("is_null", "is_not_null") else None
+    return (
+        (node.inputs[0], node.word == "is_null")
+        if node.word in ("is_null", "is_not_null")
+        else None
+    )
 
 
 def _of_nulls(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | None:
@@ -103,7 +113,9 @@ def _of_nulls(part: pl.Expr, types: Mapping[str, pl.DataType]) -> Condition | No
     if known is None:
         return None
     column, null = known
-    kind = _kind_of(types[column.word]) if column.kind == "column" and column.word in types else None
+    kind = (
+        _kind_of(types[column.word]) if column.kind == "column" and column.word in types else None
+    )
     return None if kind is None else Condition(column.word, kind, labels=(None,) if null else None)
 
 
@@ -114,14 +126,18 @@ def _kind_of(dtype: pl.DataType) -> str | None:
     if dtype.is_integer() or dtype == pl.Float64:
         return "number"
     text = dtype == pl.String or isinstance(dtype, pl.Categorical | pl.Enum)
-    return "text" if text else "bool" if dtype == pl.Boolean else "date" if dtype == pl.Date else None
+    return (
+        "text" if text else "bool" if dtype == pl.Boolean else "date" if dtype == pl.Date else None
+    )
 
 
 def _with_ends(node: Node, kind: str, ends: list[Any], dtype: pl.DataType) -> Condition | None:
     column = node.inputs[0].word
     if node.word == "==":
         return Condition(column, kind, labels=(ends[0],))
-    if isinstance(dtype, pl.Categorical | pl.Enum) or kind == "bool":  # an order of their own, or none to speak of
+    if (
+        isinstance(dtype, pl.Categorical | pl.Enum) or kind == "bool"
+    ):  # an order of their own, or none to speak of
         return None
     if node.word in (">", ">="):
         return Condition(column, kind, low=ends[0], low_open=node.word == ">")

@@ -21,9 +21,12 @@ import polars.selectors as cs
 from pufferflow.core.errors import Refused
 
 ALLOWED: Final = (
-    "functions of one row at a time: arithmetic, comparisons, clip, when/then, cast, is_in, round and the like"
+    "functions of one row at a time: arithmetic, comparisons, clip, "
+    "when/then, cast, is_in, round and the like"
 )
-INSTEAD: Final = "clip(0, 9) with numbers as bounds; quantities that many rows decide are queries of their own"
+INSTEAD: Final = (
+    "clip(0, 9) with numbers as bounds; quantities that many rows decide are queries of their own"
+)
 
 _SPACES: Final = {
     "Boolean": "",
@@ -107,7 +110,11 @@ def _spelled(written: Any) -> tuple[str, Any]:
         return snake(str(written)), None
     ((tag, held),) = list(cast(dict[str, Any], written).items())[:1] or [("unknown", None)]
     if tag in _SPACES:
-        inner = cast(dict[str, Any], held)["method"] if tag == "Random" and isinstance(held, dict) else held
+        inner = (
+            cast(dict[str, Any], held)["method"]
+            if tag == "Random" and isinstance(held, dict)
+            else held
+        )
         name, options = _spelled(inner)
         return _SPACES[tag] + name, options
     if tag.startswith("RollingExpr") and isinstance(held, dict):
@@ -118,7 +125,9 @@ def _spelled(written: Any) -> tuple[str, Any]:
 
 def refusal(written: Any) -> Refused:
     """Return the error about a node that is none of those that are read."""
-    entries: dict[str, Any] = cast(dict[str, Any], written) if isinstance(written, dict) else {str(written): None}
+    entries: dict[str, Any] = (
+        cast(dict[str, Any], written) if isinstance(written, dict) else {str(written): None}
+    )
     tag, held = next(iter(entries.items()), ("nothing", None))
     if tag in _PARTS:
         subject = next((f" of {short(repr(name), 40)}" for name in _columns(held)), "")
@@ -140,7 +149,11 @@ def refused_function(subject: str, name: str) -> Refused:
 
 def mixes(said: str) -> Refused:
     """Return the error about a part that sees several rows."""
-    return Refused(f"{short(said)} takes the values of several rows together.", allowed=ALLOWED, instead=INSTEAD)
+    return Refused(
+        f"{short(said)} takes the values of several rows together.",
+        allowed=ALLOWED,
+        instead=INSTEAD,
+    )
 
 
 def unknown(said: str) -> Refused:
@@ -249,7 +262,13 @@ def read_tree(expression: pl.Expr) -> Node:
     try:
         _measure(expression)
         written: Any = json.loads(expression.meta.serialize(format="json"))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, RecursionError, ValueError, TypeError):
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        RecursionError,
+        ValueError,
+        TypeError,
+    ):
         raise Refused(
             "The expression cannot be serialized, so it cannot be checked.",
             allowed="expressions of columns, plain literals and Polars' own functions",
@@ -265,7 +284,9 @@ def _measure(expression: pl.Expr) -> None:
         nodes, depth = nodes + len(level), depth + 1
         if nodes > _MOST_NODES or depth > _DEEPEST:
             raise Refused(
-                "The expression is too large." if nodes > _MOST_NODES else "The expression is nested too deeply.",
+                "The expression is too large."
+                if nodes > _MOST_NODES
+                else "The expression is nested too deeply.",
                 allowed=f"up to {_MOST_NODES} parts, up to {_DEEPEST} of them inside each other",
                 instead="replace_strict with a mapping, for long tables of values",
             )
@@ -295,13 +316,24 @@ def _read(tag: str, body: Any) -> Node | None:
             node = Node("name", name, (_node(expression),))
         case "KeepName", expression:
             node = Node("name", "keep", (_node(expression),))
-        case "RenameAlias", {"function": renaming, "expr": expression, **more} if not more and _is_plain(renaming):
+        case "RenameAlias", {"function": renaming, "expr": expression, **more} if (
+            not more and _is_plain(renaming)
+        ):
             node = Node("name", "renamed", (_node(expression),))
-        case "BinaryExpr", {"left": left, "op": operator, "right": right, **more} if not more and operator in OPERATORS:
+        case "BinaryExpr", {"left": left, "op": operator, "right": right, **more} if (
+            not more and operator in OPERATORS
+        ):
             node = Node("operator", OPERATORS[operator], (_node(left), _node(right)))
-        case "Ternary", {"predicate": predicate, "truthy": truthy, "falsy": falsy, **more} if not more:
+        case "Ternary", {"predicate": predicate, "truthy": truthy, "falsy": falsy, **more} if (
+            not more
+        ):
             node = Node("choice", "when", (_node(predicate), _node(truthy), _node(falsy)))
-        case "Cast", {"expr": expression, "dtype": {"Literal": dtype, **others}, "options": options, **more}:
+        case "Cast", {
+            "expr": expression,
+            "dtype": {"Literal": dtype, **others},
+            "options": options,
+            **more,
+        }:
             if not more and not others:
                 name = dtype if isinstance(dtype, str) else next(iter(dtype))
                 node = Node("cast", name, (_node(expression),), (options, dtype))
@@ -341,7 +373,13 @@ def _held(written: Any) -> pl.Series | None:
     """Return the values of a list as Polars writes it; None if they cannot be read."""
     try:
         return pl.read_ipc_stream(bytes(written)).to_series()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, TypeError):
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        ValueError,
+        TypeError,
+    ):
         return None
 
 

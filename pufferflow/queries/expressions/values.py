@@ -66,16 +66,22 @@ class Formula:
     def read(self, number: pl.Expr) -> pl.Expr:
         """Return the steps of a Float64 expression that is never null or NaN and stays on the interval, as Int64."""
         if self.flat:
-            steps = _chosen(self.segments, number, lambda one: pl.lit(round(one.start), dtype=pl.Int64))
+            steps = _chosen(
+                self.segments, number, lambda one: pl.lit(round(one.start), dtype=pl.Int64)
+            )
         else:
             line = _chosen(self.segments, number, lambda one: _line(one, number))
             squared = line if self.square is None else line * line * self.square
             # unlike a strict cast, one that may wrap fails on no row
             steps = (squared + ROUNDER - ROUNDER).cast(pl.Int64, wrap_numerical=True)
-        return steps.clip(self.low, self.high)  # whatever floats did: sums are proven to fit by this alone
+        return steps.clip(
+            self.low, self.high
+        )  # whatever floats did: sums are proven to fit by this alone
 
 
-def _chosen(segments: Sequence[Segment], number: pl.Expr, value: Callable[[Segment], pl.Expr]) -> pl.Expr:
+def _chosen(
+    segments: Sequence[Segment], number: pl.Expr, value: Callable[[Segment], pl.Expr]
+) -> pl.Expr:
     """Return what the segment of a number has; if it is the only one, a condition still makes a column of it."""
     *others, last = segments
     if not others and last.factor:
@@ -83,7 +89,9 @@ def _chosen(segments: Sequence[Segment], number: pl.Expr, value: Callable[[Segme
     rest = others or [last]
     return reduce(
         lambda other, one: (
-            pl.when(number <= one.end if one.reached else number < one.end).then(value(one)).otherwise(other)
+            pl.when(number <= one.end if one.reached else number < one.end)
+            .then(value(one))
+            .otherwise(other)
         ),
         rest[::-1],
         value(last),
@@ -152,9 +160,13 @@ class Values(abc.ABC):
 
     def __repr__(self) -> str:
         named = ", ".join(
-            f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr and one.name != "weight"
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)
+            if one.repr and one.name != "weight"
         )
-        named += "" if self.weight is None else f", weight={self.weight!r}"  # requests without keep their digests
+        named += (
+            "" if self.weight is None else f", weight={self.weight!r}"
+        )  # requests without keep their digests
         return f"{self.stored_as}({named})"
 
     @property
@@ -170,7 +182,13 @@ class Values(abc.ABC):
         """
         if self.unit == self.low == self.high == 1 and self.weight is None:
             return None
-        return self.column, self.domain, self.unit, *self._points, *(() if self.weight is None else (self.weight,))
+        return (
+            self.column,
+            self.domain,
+            self.unit,
+            *self._points,
+            *(() if self.weight is None else (self.weight,)),
+        )
 
     @property
     @abc.abstractmethod
@@ -225,7 +243,9 @@ def grid(values: Iterable[Fraction], limit: int) -> Fraction:
     known = list(values)
     largest = max(map(abs, known), default=Fraction(0))
     exact = exact_unit(known)
-    return exact if exact is not None and largest <= exact * 2**limit else fitting_unit(largest, limit)
+    return (
+        exact if exact is not None and largest <= exact * 2**limit else fitting_unit(largest, limit)
+    )
 
 
 def _twos(number: int) -> int:

@@ -71,7 +71,9 @@ def bounds_of(node: Node, types: Types) -> Bounds | None:
             bounds = _hull(known[1:])
         case "operator" if node.word in _OPERATORS:
             first, second = known
-            bounds = None if first is None or second is None else _OPERATORS[node.word](first, second)
+            bounds = (
+                None if first is None or second is None else _OPERATORS[node.word](first, second)
+            )
         case "function":
             bounds = _of_function(node, known)
         case _:
@@ -82,7 +84,11 @@ def bounds_of(node: Node, types: Types) -> Bounds | None:
 def _of_literal(node: Node) -> Bounds | None:
     if node.word == "Null":
         return _NOTHING
-    return (Fraction(node.value), Fraction(node.value)) if isinstance(node.value, bool | Fraction) else None
+    return (
+        (Fraction(node.value), Fraction(node.value))
+        if isinstance(node.value, bool | Fraction)
+        else None
+    )
 
 
 def _of_function(node: Node, known: Sequence[Bounds | None]) -> Bounds | None:
@@ -93,7 +99,10 @@ def _of_function(node: Node, known: Sequence[Bounds | None]) -> Bounds | None:
             return _hull(known)
         case "abs" if known[0] is not None:
             low, high = known[0]
-            return (Fraction(0) if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
+            return (
+                Fraction(0) if low <= 0 <= high else min(abs(low), abs(high)),
+                max(abs(low), abs(high)),
+            )
         case "negate" if known[0] is not None:
             return -known[0][1], -known[0][0]
         case _:
@@ -185,7 +194,9 @@ def ones_like(values: Values) -> Values:
     """Return the function of the same column that is 1 everywhere: with a weight its sum is that of the weights."""
     if isinstance(values.domain, Interval):
         low, high = Fraction(values.domain.low), Fraction(values.domain.high)
-        return OnInterval.of(values.column, values.domain, Pieces.line(low, high, Line(Fraction(1))), "1")
+        return OnInterval.of(
+            values.column, values.domain, Pieces.line(low, high, Line(Fraction(1))), "1"
+        )
     return OnPoints.of(values.column, values.domain, [Fraction(1)] * len(values.domain.points), "1")
 
 

@@ -13,7 +13,13 @@ from pufferflow.queries.expressions.functions import COMPARISONS, FUNCTIONS, Typ
 from pufferflow.queries.expressions.tree import Node, short
 
 LONGEST: Final = 60
-_OPAQUE: Final = {"Null": "null", "List": "[…]", "Series": "[…]", "Float": "(NaN or ∞)", "Float64": "(NaN or ∞)"}
+_OPAQUE: Final = {
+    "Null": "null",
+    "List": "[…]",
+    "Series": "[…]",
+    "Float": "(NaN or ∞)",
+    "Float64": "(NaN or ∞)",
+}
 _SIGNS: Final = {"not": "~", "negate": "-"}
 
 
@@ -44,7 +50,9 @@ def number(value: Fraction) -> str:
     try:
         return repr(float(value))
     except OverflowError:
-        return f"{'-' if value < 0 else ''}1e{len(str(abs(value.numerator // value.denominator))) - 1}"
+        return (
+            f"{'-' if value < 0 else ''}1e{len(str(abs(value.numerator // value.denominator))) - 1}"
+        )
 
 
 def _written(node: Node) -> str:
@@ -57,7 +65,11 @@ def _written(node: Node) -> str:
             text = _written(node.inputs[0])
         case "operator":
             left, right = map(_operand, node.inputs)
-            text = f"{left}.{node.word}({right})" if node.word.isidentifier() else f"{left} {node.word} {right}"
+            text = (
+                f"{left}.{node.word}({right})"
+                if node.word.isidentifier()
+                else f"{left} {node.word} {right}"
+            )
         case "choice":
             predicate, truthy, falsy = map(_written, node.inputs)
             text = f"when({predicate}).then({truthy}).otherwise({falsy})"
@@ -93,7 +105,11 @@ def _literal(node: Node) -> str:
 def _operand(node: Node) -> str:
     """Return a part in brackets where an operator or a method follows."""
     node = node.bare
-    return f"({_written(node)})" if node.kind == "operator" and not node.word.isidentifier() else _written(node)
+    return (
+        f"({_written(node)})"
+        if node.kind == "operator" and not node.word.isidentifier()
+        else _written(node)
+    )
 
 
 _TEXTS: Final = (pl.String, pl.Categorical, pl.Enum)
@@ -107,12 +123,18 @@ def fitting(tree: Node, types: Types) -> str:
     'pl.col("at") >= datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")), or ...'
     """
     for node in tree.walk():
-        compares = node.word in COMPARISONS if node.kind == "operator" else node.word == "is_between"
-        columns = [part.word for part in node.inputs if part.kind == "column" and part.word in types]
+        compares = (
+            node.word in COMPARISONS if node.kind == "operator" else node.word == "is_between"
+        )
+        columns = [
+            part.word for part in node.inputs if part.kind == "column" and part.word in types
+        ]
         if compares and len(columns) == 1:
             parts = [_part(part, types[columns[0]]) for part in node.inputs]
             if None not in parts and any(part.kind == "literal" for part in node.inputs):
-                return _call(node.word, [str(part) for part in parts]) + _converted(node, columns[0], types[columns[0]])
+                return _call(node.word, [str(part) for part in parts]) + _converted(
+                    node, columns[0], types[columns[0]]
+                )
     return ""
 
 
@@ -120,9 +142,15 @@ def _converted(node: Node, column: str, dtype: pl.DataType) -> str:
     """Return the other way to compare moments of two zones, which also serves where the literal is a variable."""
     if getattr(dtype, "time_zone", None) is None:
         return ""
-    zones = [_zone(part.value) for part in node.inputs if part.word == "Datetime" and part.told.endswith("Z")]
+    zones = [
+        _zone(part.value)
+        for part in node.inputs
+        if part.word == "Datetime" and part.told.endswith("Z")
+    ]
     zone = zones[0] if zones else "Europe/Berlin"
-    return f', or pl.col({quoted(column)}).dt.convert_time_zone("{zone}") beside moments of that zone'
+    return (
+        f', or pl.col({quoted(column)}).dt.convert_time_zone("{zone}") beside moments of that zone'
+    )
 
 
 def like(tree: Node, types: Types) -> str:
@@ -133,9 +161,12 @@ def like(tree: Node, types: Types) -> str:
             dated = isinstance(dtype, pl.Datetime) or dtype == pl.Date
             moment = datetime(2026, 1, 1, tzinfo=None if zone is None else ZoneInfo(zone))
             text = dtype.base_type() in _TEXTS
-            value = moment_source(moment, is_date=dtype == pl.Date) if dated else '"a"' if text else "1"
+            value = (
+                moment_source(moment, is_date=dtype == pl.Date) if dated else '"a"' if text else "1"
+            )
             return (
-                f"pl.col({quoted(name)}).is_in([{value}]), with values of its own type, or .cast(pl.String) for texts"
+                f"pl.col({quoted(name)}).is_in([{value}]), with values of "
+                "its own type, or .cast(pl.String) for texts"
             )
     return 'pl.col("hour").dt.truncate("1d").alias("day")'
 
@@ -143,7 +174,11 @@ def like(tree: Node, types: Types) -> str:
 def _call(word: str, parts: list[str]) -> str:
     if word == "is_between":
         return f"{parts[0]}.is_between({', '.join(parts[1:])})"
-    return f"{parts[0]} {word} {parts[1]}" if not word.isidentifier() else f"{parts[0]}.{word}({parts[1]})"
+    return (
+        f"{parts[0]} {word} {parts[1]}"
+        if not word.isidentifier()
+        else f"{parts[0]}.{word}({parts[1]})"
+    )
 
 
 def _part(part: Node, dtype: pl.DataType) -> str | None:
@@ -161,7 +196,9 @@ def _literal_like(literal: Node, dtype: pl.DataType) -> str | None:
         plain = literal.value.strip()
         return plain if plain.removeprefix("-").replace(".", "", 1).isdecimal() else None
     if dtype.base_type() in _TEXTS and literal.value is not None and not literal.told:
-        return f'"{literal.value if isinstance(literal.value, str | bool) else number(literal.value)}"'
+        return (
+            f'"{literal.value if isinstance(literal.value, str | bool) else number(literal.value)}"'
+        )
     if dtype == pl.Boolean and str(literal.value).lower() in ("true", "false"):
         return str(literal.value).capitalize()
     return None
@@ -175,8 +212,17 @@ def _moment(literal: Node, zone: str | None) -> datetime | None:
             moment = moment.astimezone(ZoneInfo(_zone(literal.value)))
         if zone is None:
             return moment.replace(tzinfo=None)
-        return moment.replace(tzinfo=ZoneInfo(zone)) if moment.tzinfo is None else moment.astimezone(ZoneInfo(zone))
-    except (ValueError, KeyError, OverflowError, OSError):  # no date, or a time zone that this machine does not know
+        return (
+            moment.replace(tzinfo=ZoneInfo(zone))
+            if moment.tzinfo is None
+            else moment.astimezone(ZoneInfo(zone))
+        )
+    except (
+        ValueError,
+        KeyError,
+        OverflowError,
+        OSError,
+    ):  # no date, or a time zone that this machine does not know
         return None
 
 

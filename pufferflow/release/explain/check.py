@@ -38,14 +38,17 @@ def check(plan: CalibratedNoise, signal: Signal = None) -> pl.DataFrame:
     """Return a row for each output and group: its noise, its signal, a verdict, and remedies."""
     measured, groups = list(_measured(plan, signal)), group_names(plan)
     half, sought, ratio = (
-        np.concatenate([getattr(one, name) for one in measured]) for name in ("half", "sought", "ratio")
+        np.concatenate([getattr(one, name) for one in measured])
+        for name in ("half", "sought", "ratio")
     )
     frame = pl.DataFrame(
         {
             "query": pl.Series([one.name for one in measured for _ in groups], dtype=pl.String),
             "group": pl.Series(list(groups) * len(measured), dtype=pl.String),
             "interval_95": pl.Series(half, dtype=pl.Float64, nan_to_null=True),
-            "signal": pl.Series(np.where(np.isnan(ratio), np.nan, sought), dtype=pl.Float64, nan_to_null=True),
+            "signal": pl.Series(
+                np.where(np.isnan(ratio), np.nan, sought), dtype=pl.Float64, nan_to_null=True
+            ),
             "ratio": pl.Series(ratio, dtype=pl.Float64, nan_to_null=True),
         }
     )
@@ -118,7 +121,10 @@ def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:
     """Return the sentence about the useless outputs of one query."""
     first = useless[0]
     place, several = int(first.useless.argmax()), len(first.query.outputs) > 1
-    count, numbers = sum(int(one.useless.sum()) for one in useless), len(first.query.outputs) * len(groups)
+    count, numbers = (
+        sum(int(one.useless.sum()) for one in useless),
+        len(first.query.outputs) * len(groups),
+    )
     where = f"{count:,} of {numbers:,} {'numbers' if several else 'groups'}" if numbers > 1 else ""
     examples = [first.name] * several + [str(groups[place])] * (len(groups) > 1)
     noise, difference = f"{first.half[place]:.3g}", f"{first.sought[place]:.3g}"
@@ -127,15 +133,24 @@ def _finding(useless: Sequence[_Measured], groups: Sequence[str]) -> str:
 
 def _read(signal: Signal, names: list[str]) -> dict[str, float]:
     """Return the signal of each output, as far as it was given."""
-    allowed, instead = "a number > 0, or one for some outputs by their names", f"signal={{{names[0]!r}: 2.0}}"
+    allowed, instead = (
+        "a number > 0, or one for some outputs by their names",
+        f"signal={{{names[0]!r}: 2.0}}",
+    )
     if signal is None:
         return {}
-    given: dict[Any, Any] = dict(signal) if isinstance(signal, Mapping) else dict.fromkeys(names, signal)
+    given: dict[Any, Any] = (
+        dict(signal) if isinstance(signal, Mapping) else dict.fromkeys(names, signal)
+    )
     if wrong := [name for name in given if name not in names]:
         said = f"No output is called {quoted(wrong[0])}.{did_you_mean(wrong[0], names)}"
-        raise UsageError(said, allowed=f"names of outputs: {', '.join(map(repr, names[:6]))}", instead=instead)
+        raise UsageError(
+            said, allowed=f"names of outputs: {', '.join(map(repr, names[:6]))}", instead=instead
+        )
     return {
-        name: finite_number(value, "signal", allowed=allowed, instead=instead, fits=lambda number: number > 0)
+        name: finite_number(
+            value, "signal", allowed=allowed, instead=instead, fits=lambda number: number > 0
+        )
         for name, value in given.items()
     }
 
@@ -164,10 +179,17 @@ def _half_widths(errors: OutputErrors, size: Floats | None) -> Floats:
 def _with_verdicts(frame: pl.DataFrame, remedies: str) -> pl.DataFrame:
     """Return the numbers with a verdict, a finding and remedies."""
     useless, weak = pl.col("ratio") > 1, pl.col("ratio") > _WEAK
-    verdict = pl.when(useless).then(pl.lit("useless")).when(weak).then(pl.lit("weak")).otherwise(pl.lit("useful"))
+    verdict = (
+        pl.when(useless)
+        .then(pl.lit("useless"))
+        .when(weak)
+        .then(pl.lit("weak"))
+        .otherwise(pl.lit("useful"))
+    )
     known, numbers = pl.col("ratio").is_not_null(), (_short("interval_95"), _short("signal"))
     hidden, blurred, clear = (
-        pl.format(phrase("of_number", one, "{}", "{}"), *numbers) for one in ("useless", "weak", "useful")
+        pl.format(phrase("of_number", one, "{}", "{}"), *numbers)
+        for one in ("useless", "weak", "useful")
     )
     says = pl.when(useless).then(hidden).when(weak).then(blurred).otherwise(clear)
     times = (pl.col("ratio") / _WEAK).ceil().cast(pl.Int64, strict=False)

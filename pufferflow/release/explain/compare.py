@@ -48,7 +48,11 @@ def shared_noise(plan: CalibratedNoise) -> list[SharedNoise]:
     found = list[SharedNoise]()
     for place, own in enumerate(sums):
         same = {other for one in own for other in readers[one]} - {place}
-        near = {other for one in own for sum_ in correlated[one] for other in readers[sum_]} - same - {place}
+        near = (
+            {other for one in own for sum_ in correlated[one] for other in readers[sum_]}
+            - same
+            - {place}
+        )
         found.append(SharedNoise(_named(names, sorted(same)), _named(names, sorted(near))))
     return found
 
@@ -75,7 +79,10 @@ def _readers(sums: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
 def _correlated_sums(plan: CalibratedNoise) -> list[list[int]]:
     """Return for each sum the others whose noise is correlated with it."""
     rows = plan.basis.transform.correlations(plan.noises) or [()] * len(plan.request.measures)
-    return [[other for other, one in enumerate(row) if one and other != place] for place, row in enumerate(rows)]
+    return [
+        [other for other, one in enumerate(row) if one and other != place]
+        for place, row in enumerate(rows)
+    ]
 
 
 def _named(names: Sequence[str], places: Sequence[int]) -> str | None:
@@ -123,10 +130,14 @@ def output_errors(plan: CalibratedNoise) -> list[OutputErrors]:
         if not query.linear:
             rows.append(OutputErrors(output, scales, unknown, unknown, unknown))
             continue
-        errors = [(places, expected_error(query, noise, _at(size, places))) for places, noise in own]
+        errors = [
+            (places, expected_error(query, noise, _at(size, places))) for places, noise in own
+        ]
         halves = [(places, half_width(query, noise, _at(size, places))) for places, noise in own]
         largest = unknown if measure is None else limits[id(query)]
-        rows.append(OutputErrors(output, scales, _by_cell(cells, errors), _by_cell(cells, halves), largest))
+        rows.append(
+            OutputErrors(output, scales, _by_cell(cells, errors), _by_cell(cells, halves), largest)
+        )
     return rows
 
 
@@ -146,7 +157,9 @@ def _noises_by_cell(plan: CalibratedNoise, cells: int) -> list[list[NoiseAt]]:
     columns = [list[NoiseAt]() for _ in plan.outputs]
     for some in plan.by_noise:
         for column, (_, own) in zip(columns, plan.columns_with(some.noise), strict=True):
-            column += [(np.intersect1d(every[some.places], every[places]), noise) for places, noise in own]
+            column += [
+                (np.intersect1d(every[some.places], every[places]), noise) for places, noise in own
+            ]
     return columns
 
 
@@ -169,14 +182,17 @@ def summary(plan: CalibratedNoise) -> pl.DataFrame:
     every, cells = output_errors(plan), groups.len()
     place = np.repeat(np.arange(len(every)), cells)
     names = pl.Series("query", [errors.output.name for errors in every], dtype=pl.String)
-    noises = pl.Series("noise", [type(errors.output.noise).__name__ for errors in every], dtype=pl.String)
+    noises = pl.Series(
+        "noise", [type(errors.output.noise).__name__ for errors in every], dtype=pl.String
+    )
     numbers = {
         "scale": [errors.scales for errors in every],
         "expected_error": [errors.expected for errors in every],
         "interval_95": [errors.half for errors in every],
     }
     columns = [
-        pl.Series(name, np.concatenate(own), dtype=pl.Float64, nan_to_null=True) for name, own in numbers.items()
+        pl.Series(name, np.concatenate(own), dtype=pl.Float64, nan_to_null=True)
+        for name, own in numbers.items()
     ]
     group = groups.gather(np.tile(np.arange(cells), len(every)))
     shared = shared_noise(plan)
@@ -191,9 +207,16 @@ def summary(plan: CalibratedNoise) -> pl.DataFrame:
 def compare(plan: CalibratedNoise) -> pl.DataFrame:
     """Return the noise that each bound needs for the same guarantee; a note gives the reason of a refusal."""
     schema = {"bound": pl.String, "query": pl.String, "noise": pl.String, "scale": pl.Float64}
-    schema |= {"expected_error": pl.Float64, "times": pl.Float64, "certainty": pl.String, "note": pl.String}
+    schema |= {
+        "expected_error": pl.Float64,
+        "times": pl.Float64,
+        "certainty": pl.String,
+        "note": pl.String,
+    }
     rows = bound_rows(plan)
-    return pl.DataFrame({name: [getattr(row, name) for row in rows] for name in schema}, schema=schema)
+    return pl.DataFrame(
+        {name: [getattr(row, name) for row in rows] for name in schema}, schema=schema
+    )
 
 
 def bound_rows(plan: CalibratedNoise) -> list[BoundRow]:
@@ -216,19 +239,26 @@ def bound_rows(plan: CalibratedNoise) -> list[BoundRow]:
     return rows
 
 
-def _calibrate_unless_too_long(plan: CalibratedNoise, bound: Bound) -> tuple[Calibration | None, str]:
+def _calibrate_unless_too_long(
+    plan: CalibratedNoise, bound: Bound
+) -> tuple[Calibration | None, str]:
     """Return the calibration of a bound, or why it was not tried: too much work for the noise that it can save."""
     pieces = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     guarantee, scale = plan.calibration.guarantee, plan.calibration.noise.scale
     own = type(bound) is type(plan.calibration.bound)
     if own or sum(bound.count(laws, guarantee) for laws in pieces) <= _MOST_COMPARED:
         return _calibrate(plan, lambda: plan.laws, bound)
-    least = max(Scales(guarantee, plan.family).least(bound, laws, scale, plan.calibration.witness) for laws in pieces)
+    least = max(
+        Scales(guarantee, plan.family).least(bound, laws, scale, plan.calibration.witness)
+        for laws in pieces
+    )
     if least >= scale:
         return None, "not tried: no less noise"
     return (
         None,
-        f"not tried: at best {math.ceil(100 * (1 - least / scale)):g} % less noise" if least else "not tried: too long",
+        f"not tried: at best {math.ceil(100 * (1 - least / scale)):g} % less noise"
+        if least
+        else "not tried: too long",
     )
 
 
@@ -268,14 +298,18 @@ def _texts(keys: pl.Series) -> list[str]:
     return [f"{keys.name}={'null' if key is None else key}" for key in texts.to_list()]
 
 
-def _calibrate(plan: CalibratedNoise, laws: Callable[[], Laws], bound: Bounds) -> tuple[Calibration | None, str]:
+def _calibrate(
+    plan: CalibratedNoise, laws: Callable[[], Laws], bound: Bounds
+) -> tuple[Calibration | None, str]:
     try:
         return calibrate(laws(), plan.calibration.guarantee, plan.family, bound), ""
     except PufferflowError as refusal:
         return None, refusal.problem
 
 
-def _rows_of(plan: CalibratedNoise, bound: str, calibration: Calibration | None, note: str) -> Iterator[BoundRow]:
+def _rows_of(
+    plan: CalibratedNoise, bound: str, calibration: Calibration | None, note: str
+) -> Iterator[BoundRow]:
     own = plan.calibration.noise
     noise = own if calibration is None else calibration.noise
     chosen = calibration is not None and bound == repr(plan.calibration.bound)
@@ -286,7 +320,9 @@ def _rows_of(plan: CalibratedNoise, bound: str, calibration: Calibration | None,
             yield BoundRow(bound, output.name, name, note=note, worked_out=False)
             continue
         size = plan.public.size_of(query)
-        errors = np.concatenate([expected_error(query, of_some, _at(size, places)) for places, of_some in by_cell])
+        errors = np.concatenate(
+            [expected_error(query, of_some, _at(size, places)) for places, of_some in by_cell]
+        )
         yield BoundRow(
             bound,
             output.name,
@@ -295,7 +331,9 @@ def _rows_of(plan: CalibratedNoise, bound: str, calibration: Calibration | None,
             expected_error=float(errors.mean()) if query.linear and len(errors) else None,
             times=noise.scale / own.scale if own.scale else None,
             certainty=calibration.certainty.value,
-            note="; ".join(filter(None, [note or calibration.note, _THE_MOST if own_cells else ""])),
+            note="; ".join(
+                filter(None, [note or calibration.note, _THE_MOST if own_cells else ""])
+            ),
             chosen=chosen,
             worked_out=chosen or note != BY_MOVEMENT,
         )

@@ -11,7 +11,12 @@ from msgspec.structs import replace
 
 from pufferflow.core.errors import PufferflowError
 from pufferflow.models.priors.base import Prior, belief_in_words
-from pufferflow.models.priors.memory import forgotten_after, longest_memory, measure_of_memory, memory_after
+from pufferflow.models.priors.memory import (
+    forgotten_after,
+    longest_memory,
+    measure_of_memory,
+    memory_after,
+)
 from pufferflow.models.scenario import Scenario
 from pufferflow.queries.aggregates import Count, Histogram
 from pufferflow.release.explain.check import findings
@@ -42,7 +47,11 @@ def _memory(prior: Prior, step: str) -> Memory | None:
     if measure is None:
         return None
     forgotten, longest = forgotten_after(prior), longest_memory(prior)
-    last = longest if forgotten is None else min(max(round(_BEYOND * forgotten), _LEAST_STEPS), longest)
+    last = (
+        longest
+        if forgotten is None
+        else min(max(round(_BEYOND * forgotten), _LEAST_STEPS), longest)
+    )
     steps = np.unique(np.linspace(0, last, _POINTS + 1).round().astype(np.int64)).tolist()
     left = tuple(memory_after(prior, lag) or 0.0 for lag in steps)
     return Memory(belief_in_words(prior), measure, step, tuple(steps), left, forgotten)
@@ -88,7 +97,10 @@ def evidence(  # noqa: PLR0913 - what a page is about, in parts
         promise_in_words=promise_in_words(plan.guarantee),
         findings=tuple(findings(plan)),
         counts=tuple(
-            name for query in request.queries if isinstance(query, Count | Histogram) for name in query.outputs
+            name
+            for query in request.queries
+            if isinstance(query, Count | Histogram)
+            for name in query.outputs
         ),
         memory=memories(request.scenario),
         **_distances(plan),
@@ -123,7 +135,10 @@ def _cells(plan: CalibratedNoise) -> tuple[tuple[Cell, ...], int]:
             group,
             type(errors.output.noise).__name__,
             float(errors.scales[place]),
-            *(_finite(float(part[place])) for part in (errors.expected, errors.half, errors.largest)),
+            *(
+                _finite(float(part[place]))
+                for part in (errors.expected, errors.half, errors.largest)
+            ),
         )
         for errors in outputs
         for place, group in enumerate(groups[:most])
@@ -137,11 +152,19 @@ def _bounds(plan: CalibratedNoise) -> tuple[BoundRow, ...]:
         compared = bound_rows(plan)
     except PufferflowError as refusal:
         noise = type(plan.calibration.noise).__name__
-        compared = [BoundRow("others", query.name, noise, note=refusal.problem) for query in plan.request.queries]
+        compared = [
+            BoundRow("others", query.name, noise, note=refusal.problem)
+            for query in plan.request.queries
+        ]
     if not any(row.chosen for row in compared):
         compared = [*_own_rows(plan), *compared]
     return tuple(
-        replace(row, scale=_finite(row.scale), expected_error=_finite(row.expected_error), times=_finite(row.times))
+        replace(
+            row,
+            scale=_finite(row.scale),
+            expected_error=_finite(row.expected_error),
+            times=_finite(row.times),
+        )
         for row in compared
     )
 

@@ -87,11 +87,22 @@ def sensitivities(plan: CalibratedNoise, p: float | Sequence[float] = (1, 2)) ->
     numbers = [(*row.distances, row.near, *row.scales) for row in rows]
     texts = {name: [getattr(row, name) for row in rows] for name in ("first", "second", "prior")}
     frame = pl.DataFrame(
-        {**texts, "position": [row.position for row in rows], "groups": [row.groups for row in rows]},
-        schema_overrides={"position": pl.Float64, "groups": pl.Int64, **dict.fromkeys(texts, pl.String)},
+        {
+            **texts,
+            "position": [row.position for row in rows],
+            "groups": [row.groups for row in rows],
+        },
+        schema_overrides={
+            "position": pl.Float64,
+            "groups": pl.Int64,
+            **dict.fromkeys(texts, pl.String),
+        },
     )
     return frame.with_columns(
-        *(pl.Series(name, [own[at] for own in numbers], dtype=pl.Float64) for at, name in enumerate(names)),
+        *(
+            pl.Series(name, [own[at] for own in numbers], dtype=pl.Float64)
+            for at, name in enumerate(names)
+        ),
         pl.Series("decides", [row.decides for row in rows], dtype=pl.Boolean),
         pl.Series("note", [row.note or None for row in rows], dtype=pl.String),
     )
@@ -103,11 +114,15 @@ def farthest_pairs(plan: CalibratedNoise, most: int) -> tuple[list[Sensitivity],
     Takes a fraction of a second: of many pairs only a sample is computed.
     """
     rows, pairs = _rows(plan, (1.0, 2.0), _MOMENT)
-    ranked = sorted(rows, key=lambda row: (row.decides, row.distances[0] or 0.0), reverse=True)[:most]
+    ranked = sorted(rows, key=lambda row: (row.decides, row.distances[0] or 0.0), reverse=True)[
+        :most
+    ]
     return ranked, max(pairs - len(ranked), 0)
 
 
-def _rows(plan: CalibratedNoise, orders: Sequence[float], effort: _Effort) -> tuple[list[Sensitivity], int]:
+def _rows(
+    plan: CalibratedNoise, orders: Sequence[float], effort: _Effort
+) -> tuple[list[Sensitivity], int]:
     """Return the rows of all patterns and priors, one of which decides, and the number of pairs."""
     measured = _Measures.of(plan, orders, effort)
     listed = [_listed(origin, effort) for origin in origins_of(plan)]
@@ -121,7 +136,11 @@ def _rows(plan: CalibratedNoise, orders: Sequence[float], effort: _Effort) -> tu
             witnesses.append((one.origin, reach.witness))
             continue
         places = _shown(one, pairs, plan.calibration.witness, effort.rows)
-        note = _SAMPLED.format(shown=min(effort.rows, pairs), pairs=pairs) if pairs > effort.rows else ""
+        note = (
+            _SAMPLED.format(shown=min(effort.rows, pairs), pairs=pairs)
+            if pairs > effort.rows
+            else ""
+        )
         some = [one.pairs[place] for place in places]
         rows += measured.of_pairs(one.origin, some, note)
         witnesses += [(one.origin, pair) for pair in some]
@@ -145,7 +164,9 @@ def _listed(origin: Origin, effort: _Effort) -> _Listed:
     if laws.movement_only:
         return _Listed(origin, note=_MOVEMENT)
     if laws.size.laws * laws.size.atoms > effort.listing:
-        return _Listed(origin, note="the farthest pair: listing the laws of all would take too long")
+        return _Listed(
+            origin, note="the farthest pair: listing the laws of all would take too long"
+        )
     try:
         if laws.dimension > 1 and not laws.small:
             raise Refused("laws of vectors with too many values")
@@ -164,7 +185,9 @@ def _shown(listed: _Listed, every: int, witness: Witness, most: int) -> list[int
     return sorted(places)
 
 
-def _deciding(plan: CalibratedNoise, rows: Sequence[Sensitivity], of: Sequence[tuple[Origin, Witness]]) -> int:
+def _deciding(
+    plan: CalibratedNoise, rows: Sequence[Sensitivity], of: Sequence[tuple[Origin, Witness]]
+) -> int:
     """Return the row that needs most noise under the plan's bound; where no column has it, that of the witness."""
     bound = plan.calibration.bound.name
     at = BOUNDS.index(bound) if bound in BOUNDS else None
@@ -174,8 +197,16 @@ def _deciding(plan: CalibratedNoise, rows: Sequence[Sensitivity], of: Sequence[t
 
     def rank(place: int) -> tuple[bool, bool, bool, bool, float]:
         origin, own = of[place]
-        secrets = witness.secrets is not None and own.secrets in (witness.secrets, witness.secrets[::-1])
-        same = (origin.tables.prior is witness.prior, id(origin.laws) in laws, secrets, own.row == witness.row)
+        secrets = witness.secrets is not None and own.secrets in (
+            witness.secrets,
+            witness.secrets[::-1],
+        )
+        same = (
+            origin.tables.prior is witness.prior,
+            id(origin.laws) in laws,
+            secrets,
+            own.row == witness.row,
+        )
         return (*same, rows[place].distances[0] or 0.0)
 
     return max(range(len(rows)), key=rank)
@@ -197,7 +228,10 @@ class _Measures:
     @classmethod
     def of(cls, plan: CalibratedNoise, orders: Sequence[float], effort: _Effort) -> "_Measures":
         guarantee, example = plan.calibration.guarantee, plan.family(1.0)
-        bounds = tuple(_unless_refused(lambda name=name: named_bound(name, guarantee, example)) for name in BOUNDS)
+        bounds = tuple(
+            _unless_refused(lambda name=name: named_bound(name, guarantee, example))
+            for name in BOUNDS
+        )
         return cls(plan, orders, example.norm, plan.sensitivity_unit[0], bounds, effort)
 
     def movement(self, listed: _Listed, length: float, witness: Witness) -> Sensitivity:
@@ -205,7 +239,9 @@ class _Measures:
         scale = self._of_ball(length, witness.dimension, 0.0)
         unknown = (None,) * len(self.orders)
         row = self._named(listed.origin, witness, listed.note)
-        return replace(row, distances=(length * self.unit, *unknown), scales=(scale, None, None, None))
+        return replace(
+            row, distances=(length * self.unit, *unknown), scales=(scale, None, None, None)
+        )
 
     def of_pairs(self, origin: Origin, pairs: Sequence[Pair], note: str) -> Iterator[Sensitivity]:
         """Return the rows of some pairs on one pattern, each bound for as many pairs as take seconds."""
@@ -216,7 +252,9 @@ class _Measures:
             most = self._most(bound, origin.laws)
             worked_out.append((bound, set(farthest[:most])))
             long += [name] if most < len(pairs) else []
-        notes = "; ".join(filter(None, [note, _LONG.format(names=" and ".join(long)) if long else ""]))
+        notes = "; ".join(
+            filter(None, [note, _LONG.format(names=" and ".join(long)) if long else ""])
+        )
         for place, (pair, lengths) in enumerate(zip(pairs, distances, strict=True)):
             row = self._by_distance(origin, pair, lengths, notes)
             others = [
@@ -238,9 +276,14 @@ class _Measures:
         plain = laws.constant and laws.dimension == 1 and noise.monotone
         return plain or not bound.automatic(self.plan.calibration.guarantee, noise)
 
-    def _by_distance(self, origin: Origin, pair: Pair, lengths: Sequence[float], note: str) -> Sensitivity:
+    def _by_distance(
+        self, origin: Origin, pair: Pair, lengths: Sequence[float], note: str
+    ) -> Sensitivity:
         """Return the row of a pair with the scales of the bounds that need a distance alone."""
-        delta, left_out = self.plan.calibration.guarantee.delta, getattr(self.bounds[1], "delta", 0.0)
+        delta, left_out = (
+            self.plan.calibration.guarantee.delta,
+            getattr(self.bounds[1], "delta", 0.0),
+        )
         close = self._near(pair, delta) if delta else None
         rest = self._near(pair, left_out) if left_out else None
         return replace(
@@ -262,7 +305,11 @@ class _Measures:
         return [farthest, *(float(wasserstein(mu, nu, order, self.norm)) for order in self.orders)]
 
     def _near(self, pair: Pair, delta: float) -> float:
-        return float(winf(pair.mu, pair.nu, self.norm) if _constant(pair) else near(pair.mu, pair.nu, delta, self.norm))
+        return float(
+            winf(pair.mu, pair.nu, self.norm)
+            if _constant(pair)
+            else near(pair.mu, pair.nu, delta, self.norm)
+        )
 
     def _of_ball(self, length: float, dimension: int, left_out: float) -> float | None:
         """Return the scale for movements of a length, which is proportional to it."""
@@ -271,12 +318,16 @@ class _Measures:
         scale = _unless_refused(lambda: ball.least_scale(self.plan.family, guarantee))
         return None if scale is None or not math.isfinite(length) else self._in_unit(length * scale)
 
-    def _of_laws(self, laws: Laws, pair: Pair, bound: Bound | None, of_gwm: float | None) -> float | None:
+    def _of_laws(
+        self, laws: Laws, pair: Pair, bound: Bound | None, of_gwm: float | None
+    ) -> float | None:
         """Return the scale that a bound needs for one pair; None where it refuses."""
         if bound is None or self._as_gwm(bound, laws):
             return None if bound is None else of_gwm
         guarantee, family = self.plan.calibration.guarantee, self.plan.family
-        return self._in_unit(_unless_refused(lambda: calibrate([pair], guarantee, family, bound).noise.scale))
+        return self._in_unit(
+            _unless_refused(lambda: calibrate([pair], guarantee, family, bound).noise.scale)
+        )
 
     def _in_unit(self, length: float | None) -> float | None:
         return None if length is None else length * self.unit
@@ -284,15 +335,23 @@ class _Measures:
     def _words(self, prior: Prior) -> str:
         """Describe a prior, with its place in the list where others have the same description."""
         words, priors = belief_in_words(prior), self.plan.request.scenario.priors
-        alike = [place for place, other in enumerate(priors, start=1) if belief_in_words(other) == words]
+        alike = [
+            place for place, other in enumerate(priors, start=1) if belief_in_words(other) == words
+        ]
         own = next((place for place in alike if priors[place - 1] is prior), 0)
         return f"{words} (prior {own} of {len(priors)})" if own and len(alike) > 1 else words
 
     def _named(self, origin: Origin, witness: Witness, note: str) -> Sensitivity:
-        secrets = NAMELESS if nameless(self.plan) or witness.secrets is None else tuple(map(str, witness.secrets))
+        secrets = (
+            NAMELESS
+            if nameless(self.plan) or witness.secrets is None
+            else tuple(map(str, witness.secrets))
+        )
         prior, pattern = origin.tables.prior, origin.pattern
         alone = prior.independent_rows
-        positions = None if alone or pattern.positions is None or witness.row is None else pattern.positions
+        positions = (
+            None if alone or pattern.positions is None or witness.row is None else pattern.positions
+        )
         return Sensitivity(
             first=secrets[0],
             second=secrets[1],

@@ -112,16 +112,26 @@ def _column(request: Request, name: str) -> _Column:
     """Return how a column is read; a column of any dtype can have nulls."""
     dtype, domain = request.schema[name], request.domains[name]
     closed = isinstance(dtype, pl.Enum) and set(dtype.categories.to_list()) <= set(domain.points)
-    kinds = ["null", *["NaN"] * dtype.is_float(), *["unknown labels"] * (labelled(domain) and not closed)]
+    kinds = [
+        "null",
+        *["NaN"] * dtype.is_float(),
+        *["unknown labels"] * (labelled(domain) and not closed),
+    ]
     missing = "" if domain.skips else _value_text(request.missing(name))
-    return _Column(name, kinds, missing, bool(request.missing_chosen(name)), _nearest(domain.present, dtype))
+    return _Column(
+        name, kinds, missing, bool(request.missing_chosen(name)), _nearest(domain.present, dtype)
+    )
 
 
 def _line(queries: Sequence[Query], columns: dict[str, _Column], it: str = "") -> str:
     """Return how queries about the same columns read them; `it` replaces their names in errors."""
     read = [columns[name] for name in _columns_of(queries[0])]
     far = read[0].nearest if len(read) == 1 else _Nearest()
-    wide = [query for query in queries if isinstance(query, Quantile) and len(query.edges) > len(query.measures)]
+    wide = [
+        query
+        for query in queries
+        if isinstance(query, Quantile) and len(query.edges) > len(query.measures)
+    ]
     names, *parts = lines(
         "reading",
         names=[query.name for query in queries],
@@ -129,7 +139,9 @@ def _line(queries: Sequence[Query], columns: dict[str, _Column], it: str = "") -
         most=_MOST,
         handled=list(dict.fromkeys(query.value_handling for query in queries)) if read else [],
         weight=_weight(queries[0]),
-        errors=[error for query in queries for error in _errors(query, far.distance, it or query.name)],
+        errors=[
+            error for query in queries for error in _errors(query, far.distance, it or query.name)
+        ],
         beyond=far.beyond,
         inside=("whole numbers" if wide[0].whole_numbers else "values") if wide and read else "",
     )
@@ -175,7 +187,9 @@ def _nearest(domain: Domain, dtype: pl.DataType) -> _Nearest:
         return _Nearest()
     points = np.sort(domain.numbers)
     least, most = _ends(dtype)
-    ends = [("below", points[0])] * bool(least < points[0]) + [("above", points[-1])] * bool(most > points[-1])
+    ends = [("below", points[0])] * bool(least < points[0]) + [("above", points[-1])] * bool(
+        most > points[-1]
+    )
     beyond = [(f"{side} {_value_text(float(end))}", _value_text(float(end))) for side, end in ends]
     widest = float(np.diff(points).max())
     if isinstance(domain, Interval) or (widest <= 1 and _whole(points, dtype)):
@@ -194,7 +208,9 @@ def _of_classes(domain: Bins) -> _Nearest:
         return known
     inner = [
         max(abs(high - value), abs(value - low))
-        for (low, high), value in zip(itertools.pairwise(edges), domain.numbers.tolist(), strict=True)
+        for (low, high), value in zip(
+            itertools.pairwise(edges), domain.numbers.tolist(), strict=True
+        )
         if np.isfinite(high - low)
     ]
     beyond = f"below {_value_text(domain.edges[0])} and from {_value_text(domain.edges[-1])} on"
@@ -203,7 +219,9 @@ def _of_classes(domain: Bins) -> _Nearest:
 
 def _whole(points: Floats, dtype: pl.DataType) -> bool:
     """Return whether a column has no numbers between whole points."""
-    return (clean_dtype(dtype).is_integer() or dtype == pl.Boolean) and bool((points == np.rint(points)).all())
+    return (clean_dtype(dtype).is_integer() or dtype == pl.Boolean) and bool(
+        (points == np.rint(points)).all()
+    )
 
 
 def _ends(dtype: pl.DataType) -> tuple[float, float]:
@@ -229,9 +247,17 @@ _SAME = 1e-6
 
 def posterior(scenario: Scenario, promise: Guarantee) -> dict[str, Any]:
     """Return how likely a secret behind the data can become under a pure guarantee, if its prior is a table."""
-    secret, tables = scenario.secret, [prior for prior in scenario.priors if isinstance(prior, Table)]
+    secret, tables = (
+        scenario.secret,
+        [prior for prior in scenario.priors if isinstance(prior, Table)],
+    )
     known = len(tables) == len(scenario.priors) and all(one.independent_rows for one in tables)
-    if not isinstance(promise, Pure) or not isinstance(secret, Derived) or secret.pairs != "all" or not known:
+    if (
+        not isinstance(promise, Pure)
+        or not isinstance(secret, Derived)
+        or secret.pairs != "all"
+        or not known
+    ):
         return {}
     found = beliefs_after(scenario, promise.epsilon)
     return {
@@ -251,11 +277,16 @@ def queries_in_words(request: Request) -> str:
 def noise_facts(plan: CalibratedNoise) -> dict[str, Any]:
     """Return the kind of noise, and its scales on the sums of each query."""
     least = plan.in_units(plan.basis.noises(plan.least_noise))
-    ends = [(noise.scale, small.scale) for noise, small in zip(plan.noises_in_units, least, strict=True)]
+    ends = [
+        (noise.scale, small.scale) for noise, small in zip(plan.noises_in_units, least, strict=True)
+    ]
     return {
         "noise": type(plan.calibration.noise).__name__,
         "by": plan.request.by,
-        "sums": [(_scales([ends[place] for place in places]), query.name) for query, places in plan.request.reads],
+        "sums": [
+            (_scales([ends[place] for place in places]), query.name)
+            for query, places in plan.request.reads
+        ],
         "differs": plan.differs_by_cell,
         "correlated": plan.basis.transform.words,
     }
@@ -263,14 +294,22 @@ def noise_facts(plan: CalibratedNoise) -> dict[str, Any]:
 
 def _scales(ends: Sequence[tuple[float, float]]) -> list[str]:
     """Return the different scales, each as a number or a range."""
-    scales = (f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}" for most, least in ends)
-    return list(dict.fromkeys("0 (which no secret moves)" if scale == "0" else scale for scale in scales))
+    scales = (
+        f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}" for most, least in ends
+    )
+    return list(
+        dict.fromkeys("0 (which no secret moves)" if scale == "0" else scale for scale in scales)
+    )
 
 
 def row_alone(plan: CalibratedNoise) -> dict[str, Any]:
     """Return which ordinary differential privacy of one row the same noise keeps."""
     secret, own = plan.request.scenario.secret, plan.ordinary
-    more = own is not None and own.kind is not None and own.loss > plan.calibration.guarantee.loss * (1 + _SAME)
+    more = (
+        own is not None
+        and own.kind is not None
+        and own.loss > plan.calibration.guarantee.loss * (1 + _SAME)
+    )
     return {
         "itself": isinstance(secret, Presence),
         "first": isinstance(secret, Initial),
@@ -312,8 +351,13 @@ def notes(plan: CalibratedNoise) -> tuple[str, ...]:
     return lines(
         "notes",
         calibration=plan.calibration.note,
-        own_noise=plan.differs_by_cell and not all(map(_along_one_coupling, request.scenario.priors)),
-        of_laws=list(dict.fromkeys(tables.note for of_prior in plan.tables for tables in of_prior if tables.note)),
+        own_noise=plan.differs_by_cell
+        and not all(map(_along_one_coupling, request.scenario.priors)),
+        of_laws=list(
+            dict.fromkeys(
+                tables.note for of_prior in plan.tables for tables in of_prior if tables.note
+            )
+        ),
         impossible=list(map(repr, impossible_values(request.scenario))),
         row_privacy=plan.row_privacy,
         of_rows=plan.row_laws is not None,
@@ -352,5 +396,7 @@ def witness_in_words(plan: CalibratedNoise) -> str:
     believed = witness.prior if len(plan.request.scenario.priors) > 1 else None
     pair = NAMELESS if nameless(plan) else list(map(repr, witness.secrets or ()))
     return phrase(
-        "witness", pair if witness.secrets is not None else None, "" if believed is None else belief_in_words(believed)
+        "witness",
+        pair if witness.secrets is not None else None,
+        "" if believed is None else belief_in_words(believed),
     )

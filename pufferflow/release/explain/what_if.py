@@ -21,7 +21,9 @@ _MOST_EPSILON: Final = 10.0
 """A larger epsilon counts as no protection: an answer can change the odds by a factor above 22,000."""
 
 
-def what_if(plan: CalibratedNoise, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()) -> list[WhatIf]:
+def what_if(
+    plan: CalibratedNoise, ratios: Sequence[float] = (RATIO,), shares: Sequence[float] = ()
+) -> list[WhatIf]:
     """Return what is left if rows depend on each other in another way, or if a prior is wrong by a small amount.
 
     Likelihoods are off by factors e^ratio, or the answer's laws by shares of the movement that noise was made for.
@@ -56,7 +58,10 @@ def under_group(plan: CalibratedNoise) -> float | None:
 def _any_correlation(plan: CalibratedNoise) -> WhatIf:
     within = plan.request.scenario.group_in_words
     if not within:
-        return WhatIf("nothing was assumed of how rows depend on each other", "so that no such assumption can be wrong")
+        return WhatIf(
+            "nothing was assumed of how rows depend on each other",
+            "so that no such assumption can be wrong",
+        )
     return WhatIf(phrase("any_way", within), "the guarantee holds as it is")
 
 
@@ -79,8 +84,12 @@ def _other_correlation(plan: CalibratedNoise) -> WhatIf | None:
 
 
 def _beliefs_off(plan: CalibratedNoise, ratio: float) -> WhatIf | None:
-    factor = downwards(math.exp(ratio), 3)  # the guarantee holds up to e^ratio, and so up to a smaller factor
-    return _case_of(phrase("priors_off", f"{factor:g}"), lambda: under_model_error(plan.guarantee, ratio))
+    factor = downwards(
+        math.exp(ratio), 3
+    )  # the guarantee holds up to e^ratio, and so up to a smaller factor
+    return _case_of(
+        phrase("priors_off", f"{factor:g}"), lambda: under_model_error(plan.guarantee, ratio)
+    )
 
 
 def _laws_moved(plan: CalibratedNoise, share: float) -> WhatIf | None:
@@ -90,7 +99,10 @@ def _laws_moved(plan: CalibratedNoise, share: float) -> WhatIf | None:
         return None
     wrong = phrase("laws_off", f"{share:.0%}", promised.by_movement)
     each = zip(plan.calibrations, errors, strict=True)
-    return _case_of(wrong, lambda: with_keys(weakest([robustness(one, error) for one, error in each]), plan.key_delta))
+    return _case_of(
+        wrong,
+        lambda: with_keys(weakest([robustness(one, error) for one, error in each]), plan.key_delta),
+    )
 
 
 def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
@@ -99,7 +111,9 @@ def _case_of(wrong: str, promise: Callable[[], Guarantee]) -> WhatIf | None:
     except PufferflowError:
         return None
     left = None if guarantee.kind is None else guarantee.loss
-    words = phrase("left", _loss_in_words(guarantee), left is None or _protects(guarantee.measure, left))
+    words = phrase(
+        "left", _loss_in_words(guarantee), left is None or _protects(guarantee.measure, left)
+    )
     return WhatIf(wrong, words, left, guarantee.measure)
 
 

@@ -57,23 +57,31 @@ def origin_of(plan: CalibratedNoise) -> Origin:
     deciding = set(map(id, plan.calibration.deciding))
     origins = origins_of(plan)
     possible = [origin for origin in origins if id(origin.laws) in deciding] or origins
-    return max(_matching(possible, plan.calibration.witness), key=lambda origin: origin.pattern.selected)
+    return max(
+        _matching(possible, plan.calibration.witness), key=lambda origin: origin.pattern.selected
+    )
 
 
 def origins_of(plan: CalibratedNoise) -> list[Origin]:
     """Return the origins of all laws that the plan was calibrated for, in the order of its facts."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
     where = [(of_prior[0], pattern) for of_prior, pattern, _ in pieces_of(plan.public, plan.tables)]
-    return [Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)]
+    return [
+        Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)
+    ]
 
 
 def _matching(origins: Sequence[Origin], witness: Witness) -> Sequence[Origin]:
     """Return the origins with the witness's prior and number of answers; no movement if the witness has laws."""
     candidates = [origin for origin in origins if origin.tables.prior is witness.prior] or origins
-    candidates = [origin for origin in candidates if origin.laws.dimension == witness.dimension] or candidates
+    candidates = [
+        origin for origin in candidates if origin.laws.dimension == witness.dimension
+    ] or candidates
     if isinstance(witness, Pair):
         spread = any(not isinstance(law, Law) or len(law) > 1 for law in witness)
-        candidates = [origin for origin in candidates if not (spread and origin.laws.movement_only)] or candidates
+        candidates = [
+            origin for origin in candidates if not (spread and origin.laws.movement_only)
+        ] or candidates
     if not candidates:
         raise InternalError("The plan has no laws.", instead="reporting it")
     return candidates
@@ -123,7 +131,8 @@ class _CellSum:
         """The sum as a statistic."""
         pattern = self.pattern
         return Statistic(
-            (pattern.cells >= 0)[None] * (1.0 if pattern.shares is None else pattern.shares[[self.measure]]),
+            (pattern.cells >= 0)[None]
+            * (1.0 if pattern.shares is None else pattern.shares[[self.measure]]),
             self.table[None],
             pattern.positions,
             start=0.0 if pattern.positions is None else pattern.start,
@@ -142,9 +151,17 @@ def at_place(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberL
     cell_sum, prior = _cell_sum(plan, origin, witness), origin.tables.prior
     chain = isinstance(prior, MarkovChain)
     rows = cell_sum.pattern.selected + 1
-    most_steps = min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows) if chain else _MOST_POINTS / rows
+    most_steps = (
+        min(_MOST_WORK / (rows * prior.states) ** 2, _MOST_PLACES / rows)
+        if chain
+        else _MOST_POINTS / rows
+    )
     cell_sum, grid = _round_to_grid(cell_sum, most_steps)
-    laws = _along_a_chain(prior, cell_sum, witness) if chain else _with_a_class(prior, cell_sum, witness)
+    laws = (
+        _along_a_chain(prior, cell_sum, witness)
+        if chain
+        else _with_a_class(prior, cell_sum, witness)
+    )
     mu, nu = (law.map(lambda values: values * grid.width) for law in laws)
     notes = "; ".join(note for note in (cell_sum.note, grid.note) if note)
     return NumberLaws(cell_sum.measure, mu, nu, witness.secrets, cell_sum.pattern.selected, notes)
@@ -159,11 +176,15 @@ def span_of(plan: CalibratedNoise, origin: Origin, witness: Witness) -> NumberLa
     return stand_ins(cell_sum.measure, length, witness.secrets, cell_sum.note)
 
 
-def stand_ins(measure: int, length: float, secrets: tuple[Any, Any] | None, note: str = "") -> NumberLaws:
+def stand_ins(
+    measure: int, length: float, secrets: tuple[Any, Any] | None, note: str = ""
+) -> NumberLaws:
     """Return two points at this distance; under absence the number is 0."""
     notes = "; ".join(part for part in (STAND_INS, note) if part)
     ends = (length, 0.0) if secrets == PRESENCE else (0.0, length)
-    return NumberLaws(measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True)
+    return NumberLaws(
+        measure, Law.point(ends[0]), Law.point(ends[1]), secrets, note=notes, stands_in=True
+    )
 
 
 def _cell_sum(plan: CalibratedNoise, origin: Origin, witness: Witness) -> _CellSum:
@@ -201,7 +222,9 @@ def _cell_of(pattern: Pattern, cells: Array, row: int) -> tuple[int, bool]:
 def _own_moves(origin: Origin, witness: Witness) -> Floats:
     """Return how far each measure moves between the two values; 0 where they are not points of the tables."""
     values, secret = origin.tables.values, origin.tables.secret
-    points = [] if secret.reads is None or isinstance(secret, Presence) else list(secret.reads[1].points)
+    points = (
+        [] if secret.reads is None or isinstance(secret, Presence) else list(secret.reads[1].points)
+    )
     both = [points.index(value) for value in witness.secrets or () if value in points]
     if len(both) < 2 or max(both) >= values.shape[1]:
         return np.zeros(len(values))
@@ -243,7 +266,9 @@ def _along_a_chain(prior: MarkovChain, cell_sum: _CellSum, witness: Witness) -> 
     secret = cell_sum.origin.tables.secret
     statistic, initial = cell_sum.statistic, isinstance(secret, Initial)
     _, domain = column_and_domain(prior, statistic, secret)
-    rows, row = _rows_that_matter(ChainRows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0)
+    rows, row = _rows_that_matter(
+        ChainRows.of(statistic, domain, first=initial), 0 if initial else witness.row or 0
+    )
     first, second = (domain.place(value, "a value") for value in witness.secrets or ())
     sums = Sums(prior.chain(rows.positions, statistic.start), rows.values, rows.kinds)
     return pair_of(sums, row, (first, second))
@@ -266,9 +291,15 @@ def _with_a_class(prior: Prior, cell_sum: _CellSum, witness: Witness) -> tuple[L
     pairs: list[Pair] = []
     for pair in implied(_in_floats(prior), cell_sum.statistic, cell_sum.origin.tables.secret):
         pairs += [turned for turned in (pair, pair.swapped()) if turned.secrets == witness.secrets]
-    own = [pair for pair in pairs if pair.row is None or _is_counted(cell_sum.pattern, pair.row) == cell_sum.own]
+    own = [
+        pair
+        for pair in pairs
+        if pair.row is None or _is_counted(cell_sum.pattern, pair.row) == cell_sum.own
+    ]
     if not pairs:
-        raise Refused("The laws of the two secrets that cost most are not among those that can be listed.")
+        raise Refused(
+            "The laws of the two secrets that cost most are not among those that can be listed."
+        )
     return finite_laws((own or pairs)[0])
 
 
@@ -278,7 +309,10 @@ def _keep_one_other_row(cell_sum: _CellSum) -> _CellSum:
         return cell_sum
     return replace(
         cell_sum,
-        pattern=replace(cell_sum.pattern, counts=np.where(cell_sum.pattern.cells < 0, 1, cell_sum.pattern.counts)),
+        pattern=replace(
+            cell_sum.pattern,
+            counts=np.where(cell_sum.pattern.cells < 0, 1, cell_sum.pattern.counts),
+        ),
     )
 
 
@@ -286,7 +320,9 @@ def _in_floats(prior: Prior) -> Prior:
     """Return a prior with floats for fractions, whose digits grow with the number of rows added up."""
     if not isinstance(prior, LatentClass):
         return prior
-    return LatentClass([float(one) for one in prior.weights], [[float(one) for one in law] for law in prior.rows])
+    return LatentClass(
+        [float(one) for one in prior.weights], [[float(one) for one in law] for law in prior.rows]
+    )
 
 
 def _is_counted(pattern: Pattern, row: int) -> bool:
@@ -351,8 +387,12 @@ def _laws_of_worst_pair(plan: CalibratedNoise) -> NumberLaws:
     calibration, origin = plan.calibration, origin_of(plan)
     if isinstance(calibration.witness, Pair):
         return _of_pair(plan, origin, calibration.witness)
-    by_movement = calibration.bound.supports_only or (origin.laws.movement_only and calibration.bound.by_movement)
-    weighted = origin.pattern.shares is not None  # sums of public weights, of which as many as rows are listed
+    by_movement = calibration.bound.supports_only or (
+        origin.laws.movement_only and calibration.bound.by_movement
+    )
+    weighted = (
+        origin.pattern.shares is not None
+    )  # sums of public weights, of which as many as rows are listed
     return (
         span_of(plan, origin, calibration.witness)
         if by_movement or weighted
@@ -372,7 +412,9 @@ def _of_pair(plan: CalibratedNoise, origin: Origin, pair: Pair) -> NumberLaws:
     alone = origin.laws.constant or origin.tables.prior.independent_rows
     rows = 1 if alone else int(origin.pattern.counts[origin.pattern.cells == cell].sum())
     coordinate = int(steps.argmax())
-    first, second = (_coordinate(law, coordinate).map(lambda values: values / weight) for law in (mu, nu))
+    first, second = (
+        _coordinate(law, coordinate).map(lambda values: values / weight) for law in (mu, nu)
+    )
     return NumberLaws(measure, first, second, pair.secrets, rows)
 
 
@@ -381,22 +423,30 @@ def _distances(mu: Law, nu: Law) -> Floats:
     if len(mu) == len(nu) == 1:
         return np.abs(np.atleast_1d(mu.values[0] - nu.values[0])).astype(np.float64)
     coordinates = range(mu.dimension)
-    return np.array([float(winf(_coordinate(mu, at), _coordinate(nu, at), 1)) for at in coordinates])
+    return np.array(
+        [float(winf(_coordinate(mu, at), _coordinate(nu, at), 1)) for at in coordinates]
+    )
 
 
 def _coordinate(law: Law, at: int) -> Law:
-    return law if law.dimension == 1 else Law(law.values[:, at].astype(np.float64), law.probabilities)
+    return (
+        law if law.dimension == 1 else Law(law.values[:, at].astype(np.float64), law.probabilities)
+    )
 
 
 def _in_answer_unit(plan: CalibratedNoise, pair_laws: NumberLaws) -> WorstPair:
     """Return the pair in the unit of the answer."""
     number, noise = number_of(plan, pair_laws.measure), plan.noises[pair_laws.measure]
-    first, second = NAMELESS if pair_laws.secrets is None or nameless(plan) else map(str, pair_laws.secrets)
+    first, second = (
+        NAMELESS if pair_laws.secrets is None or nameless(plan) else map(str, pair_laws.secrets)
+    )
     mu, nu, coarser = _atoms_of_both(pair_laws, number, _least_values(plan, pair_laws))
     one_of = _ONE_OF if plan.request.by or len(plan.weights) > 1 else ""
     notes = [_left_out(plan), pair_laws.note, one_of, coarser]
     promise = plan.calibration.guarantee
-    epsilon, delta = (promise.epsilon, promise.delta) if promise.divergence.about_odds else (None, 0.0)
+    epsilon, delta = (
+        (promise.epsilon, promise.delta) if promise.divergence.about_odds else (None, 0.0)
+    )
     return WorstPair(
         answer=_answer(plan, pair_laws, number),
         first=first,
@@ -428,7 +478,11 @@ def _answer(plan: CalibratedNoise, pair_laws: NumberLaws, number: Number) -> str
 
 def _left_out(plan: CalibratedNoise) -> str:
     within = plan.request.scenario.group_in_words
-    return f"rows of any other {within} are left out: they are the same under both secrets" if within else ""
+    return (
+        f"rows of any other {within} are left out: they are the same under both secrets"
+        if within
+        else ""
+    )
 
 
 def _least_values(plan: CalibratedNoise, pair_laws: NumberLaws) -> float:
@@ -445,7 +499,9 @@ def _atoms_of_both(pair_laws: NumberLaws, number: Number, least: float) -> tuple
         for law in (pair_laws.mu, pair_laws.nu)
     ]
     if max(len(values) for values, _ in laws) <= _MOST_ATOMS:
-        mu, nu = (Atoms(tuple(values.tolist()), tuple(weights.tolist())) for values, weights in laws)
+        mu, nu = (
+            Atoms(tuple(values.tolist()), tuple(weights.tolist())) for values, weights in laws
+        )
         return mu, nu, ""
     ends = np.concatenate([values for values, _ in laws])
     edges = ends.min() + (ends.max() - ends.min()) * (np.arange(_MOST_ATOMS + 1) / _MOST_ATOMS)

@@ -22,7 +22,13 @@ from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, upwards
 from pufferflow.core.suggestions import suggests_arguments
-from pufferflow.core.validate import finite_number, finite_number_at_least_zero, instance, quoted, set_fields
+from pufferflow.core.validate import (
+    finite_number,
+    finite_number_at_least_zero,
+    instance,
+    quoted,
+    set_fields,
+)
 from pufferflow.noise.channel import ERASED, Channel
 from pufferflow.tradeoff.profile import Profile
 
@@ -51,7 +57,11 @@ class LocalPrivacy:
         infinite = self.epsilon == math.inf
         epsilon = math.inf if infinite else finite_number_at_least_zero(self.epsilon, "epsilon")
         tv = finite_number(
-            self.tv, "tv", allowed="a number from 0 to 1", instead="tv=0.3", fits=lambda tv: 0 <= tv <= 1
+            self.tv,
+            "tv",
+            allowed="a number from 0 to 1",
+            instead="tv=0.3",
+            fits=lambda tv: 0 <= tv <= 1,
         )
         set_fields(self, epsilon=epsilon, tv=min(tv, largest_tv(epsilon)))
 
@@ -101,9 +111,13 @@ class LocalPrivacy:
         if self.epsilon == 0 or self.tv == 0:
             return 0.0
         if self.epsilon == math.inf:
-            raise UsageError("epsilon is inf.", allowed="a finite epsilon", instead="LocalPrivacy(1.0)")
+            raise UsageError(
+                "epsilon is inf.", allowed="a finite epsilon", instead="LocalPrivacy(1.0)"
+            )
         ratio = math.exp(self.epsilon)
-        return upwards(self.tv * (f(ratio) + ratio * f(1 / ratio)) / math.expm1(self.epsilon), _ROUNDINGS)
+        return upwards(
+            self.tv * (f(ratio) + ratio * f(1 / ratio)) / math.expm1(self.epsilon), _ROUNDINGS
+        )
 
     @property
     def kl_contraction(self) -> float:
@@ -120,7 +134,11 @@ class LocalPrivacy:
         >>> round(LocalPrivacy(1.0, tv=0.3).chi2_bound(0.5), 6)
         0.705121
         """
-        factor = 4 * self.tv * math.expm1(self.epsilon) * (math.exp(-self.epsilon) + 1) if self.tv else 0.0
+        factor = (
+            4 * self.tv * math.expm1(self.epsilon) * (math.exp(-self.epsilon) + 1)
+            if self.tv
+            else 0.0
+        )
         return upwards(factor * _distance(distance) ** 2, _ROUNDINGS)
 
     def kl_bound(self, distance: float) -> float:
@@ -132,7 +150,11 @@ class LocalPrivacy:
         """A share of the best KL(M0 ‖ M1) that binary erasure never falls below, η/(2(e^ε − 1)(e^−ε + 1)) (TV (41))."""
         if self.epsilon == 0:
             return 0.0
-        return self.tv / (2 * math.expm1(self.epsilon) * (math.exp(-self.epsilon) + 1)) * (1 - _ROUNDINGS)
+        return (
+            self.tv
+            / (2 * math.expm1(self.epsilon) * (math.exp(-self.epsilon) + 1))
+            * (1 - _ROUNDINGS)
+        )
 
 
 def largest_tv(epsilon: float) -> float:
@@ -188,12 +210,18 @@ def total_variation(first: Sequence[float] | Floats, second: Sequence[float] | F
     >>> total_variation([0.5, 0.5], [0.75, 0.25])
     0.25
     """
-    return float(np.abs(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)).sum() / 2)
+    return float(
+        np.abs(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)).sum() / 2
+    )
 
 
 def _distance(given: object) -> float:
     return finite_number(
-        given, "distance", allowed="a total variation, from 0 to 1", instead="0.5", fits=lambda tv: 0 <= tv <= 1
+        given,
+        "distance",
+        allowed="a total variation, from 0 to 1",
+        instead="0.5",
+        fits=lambda tv: 0 <= tv <= 1,
     )
 
 
@@ -222,7 +250,9 @@ def randomized_response(labels: Any, epsilon: float) -> Channel:
     own = TOTAL - others * other
     if own <= other:
         raise _too_small(epsilon)
-    rows = [tuple(own if x == y else other for y in range(len(alphabet))) for x in range(len(alphabet))]
+    rows = [
+        tuple(own if x == y else other for y in range(len(alphabet))) for x in range(len(alphabet))
+    ]
     family = partial(randomized_response, alphabet)
     return _channel(alphabet, alphabet, rows, "randomised response", family)
 
@@ -241,13 +271,19 @@ def binary_erasure(first: Any, second: Any, epsilon: float, tv: float | None = N
     """
     old, new = _read_law(first, "first"), _read_law(second, "second")
     if set(old) != set(new):
-        raise UsageError("The two laws have different labels.", allowed="one probability for each label in both")
+        raise UsageError(
+            "The two laws have different labels.", allowed="one probability for each label in both"
+        )
     limit = largest_tv(read_epsilon(epsilon))
     wanted = (
         limit
         if tv is None
         else finite_number(
-            tv, "tv", allowed="a number above 0, and at most 1", instead="tv=0.3", fits=lambda tv: 0 < tv <= 1
+            tv,
+            "tv",
+            allowed="a number above 0, and at most 1",
+            instead="tv=0.3",
+            fits=lambda tv: 0 < tv <= 1,
         )
     )
     share = min(wanted / limit, 1.0)
@@ -296,11 +332,18 @@ def read_epsilon(given: object) -> float:
 
 
 def _read_law(given: object, name: str) -> dict[Any, float]:
-    allowed, instead = "a dictionary {label: probability} whose values add up to 1", '{"no": 0.5, "yes": 0.5}'
-    law = dict(cast("Mapping[Any, Any]", instance(given, Mapping, name, allowed=allowed, instead=instead)))
+    allowed, instead = (
+        "a dictionary {label: probability} whose values add up to 1",
+        '{"no": 0.5, "yes": 0.5}',
+    )
+    law = dict(
+        cast("Mapping[Any, Any]", instance(given, Mapping, name, allowed=allowed, instead=instead))
+    )
     read_labels(list(law), f"labels of {name}")
     masses = {
-        label: finite_number(one, f"the probability of {quoted(label)}", allowed=allowed, instead=instead)
+        label: finite_number(
+            one, f"the probability of {quoted(label)}", allowed=allowed, instead=instead
+        )
         for label, one in law.items()
     }
     if min(masses.values()) < 0 or abs(sum(masses.values()) - 1) > 1e-9:
@@ -320,7 +363,9 @@ def exp_below(epsilon: float) -> Fraction:
 def read_labels(given: object, name: str = "labels") -> "tuple[Label, ...]":
     """Return the labels of an alphabet: two at least, all different."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise UsageError(f"{name} is {quoted(given)}.", allowed="a list of labels", instead='["no", "yes"]')
+        raise UsageError(
+            f"{name} is {quoted(given)}.", allowed="a list of labels", instead='["no", "yes"]'
+        )
     labels = tuple(cast("Sequence[Label]", given))
     check_labels(labels, name, at_least=2)
     return labels
@@ -328,11 +373,18 @@ def read_labels(given: object, name: str = "labels") -> "tuple[Label, ...]":
 
 def check_labels(labels: Sequence[Any], name: str, *, at_least: int) -> None:
     """Refuse labels that one column does not hold."""
-    if any(not isinstance(label, str | int | float) and (label is not None or name == "inputs") for label in labels):
-        raise UsageError(f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]')
+    if any(
+        not isinstance(label, str | int | float) and (label is not None or name == "inputs")
+        for label in labels
+    ):
+        raise UsageError(
+            f"Some of the {name} is no label.", allowed="texts or numbers", instead='["no", "yes"]'
+        )
     if any(label != label for label in labels) or len(set(labels)) < len(labels):  # noqa: PLR0124 - NaN
         raise UsageError(
-            f"The {name} are not different.", allowed="each label once, and no NaN", instead='["no", "yes"]'
+            f"The {name} are not different.",
+            allowed="each label once, and no NaN",
+            instead='["no", "yes"]',
         )
     if not _fit_one_column([label for label in labels if label is not None]):
         raise UsageError(
@@ -342,7 +394,9 @@ def check_labels(labels: Sequence[Any], name: str, *, at_least: int) -> None:
         )
     if not at_least <= len(labels) <= MOST_LABELS + 1:
         raise UsageError(
-            f"There are {len(labels)} {name}.", allowed=f"{at_least} to {MOST_LABELS} labels", instead="wider classes"
+            f"There are {len(labels)} {name}.",
+            allowed=f"{at_least} to {MOST_LABELS} labels",
+            instead="wider classes",
         )
 
 

@@ -102,13 +102,17 @@ class RowLosses:
     @cached_property
     def basis(self) -> Basis:
         """These counts and their weights."""
-        return Basis(EachSum(), self.public.functions, np.full(len(self.public.request.measures), HALF))
+        return Basis(
+            EachSum(), self.public.functions, np.full(len(self.public.request.measures), HALF)
+        )
 
     @cached_property
     def tables(self) -> list[list[Tables]]:
         """For each prior the counts as the planner represents them."""
         scenario = self.public.request.scenario
-        return [tables_of(prior, scenario.secret, self.public.functions) for prior in scenario.priors]
+        return [
+            tables_of(prior, scenario.secret, self.public.functions) for prior in scenario.priors
+        ]
 
     @cached_property
     def _beliefs(self) -> "list[tuple[Sequence[Tables], int, _Walks | None]]":
@@ -117,7 +121,9 @@ class RowLosses:
 
     def of(self, epsilon: float) -> RowLoss:
         """Return the loss under the worst prior, rounded up."""
-        return max((self._under(*belief, epsilon) for belief in self._beliefs), key=lambda loss: loss.value)
+        return max(
+            (self._under(*belief, epsilon) for belief in self._beliefs), key=lambda loss: loss.value
+        )
 
     def largest_epsilon(self, loss: float, most: float) -> float:
         """Return an ε, `most` or less, whose loss is at most a given one: near the largest, in few digits.
@@ -128,10 +134,14 @@ class RowLosses:
             return most
         rows = max(rows for _, rows, _ in self._beliefs)
         least = loss / max(rows, 1) * (1 - _CLOSE_LOSS)
-        inverse = smallest(lambda inverse: self.of(1 / inverse).value - loss, 1 / least, _CLOSE_LOSS)
+        inverse = smallest(
+            lambda inverse: self.of(1 / inverse).value - loss, 1 / least, _CLOSE_LOSS
+        )
         return _rounded_down(1 / inverse)
 
-    def _under(self, tables: Sequence[Tables], rows: int, walks: "_Walks | None", epsilon: float) -> RowLoss:
+    def _under(
+        self, tables: Sequence[Tables], rows: int, walks: "_Walks | None", epsilon: float
+    ) -> RowLoss:
         """Return the loss under one prior."""
         secret = self.public.request.scenario.secret
         named: Any = secret.value_pairs()[0] if isinstance(secret, ValueSecret) else None
@@ -150,7 +160,9 @@ class RowLosses:
         prior = tables[0].prior
         if prior.independent_rows:
             return 1
-        return max((pattern.selected for pattern in self.public.patterns(prior).distinct), default=0)
+        return max(
+            (pattern.selected for pattern in self.public.patterns(prior).distinct), default=0
+        )
 
     def _walks(self, tables: Sequence[Tables]) -> "_Walks | None":
         """Return the walks along the chains or trees of a prior; None for other priors."""
@@ -160,7 +172,9 @@ class RowLosses:
             return None
         try:
             pieces = read_laws(laws_of(self.public, [tables], self.basis.weights))
-            coarse = any(laws.size.messages > _LONG and math.isfinite(laws.size.coarse) for laws in pieces)
+            coarse = any(
+                laws.size.messages > _LONG and math.isfinite(laws.size.coarse) for laws in pieces
+            )
             walks = [walk.coarse() if coarse else walk for laws in pieces for walk in laws.walks()]
         except Refused:
             return None
@@ -179,7 +193,9 @@ class _Walks:
 
     def loss(self, epsilon: float) -> RowLoss:
         """Return the largest loss."""
-        value, witness = max((walk.loss(noise_like(epsilon)) for walk in self.walks), key=lambda found: found[0])
+        value, witness = max(
+            (walk.loss(noise_like(epsilon)) for walk in self.walks), key=lambda found: found[0]
+        )
         return RowLoss(max(value, epsilon) if self.of_secret else value, self.bound, witness)
 
 
@@ -190,7 +206,9 @@ def noise_like(epsilon: float) -> Laplace:
 
 def _rounded_down(number: float) -> float:
     short = float(f"{number:.{_DIGITS}g}")
-    return short if short <= number else float(f"{number * (1 - 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
+    return (
+        short if short <= number else float(f"{number * (1 - 10.0 ** (1 - _DIGITS)):.{_DIGITS}g}")
+    )
 
 
 def tells_of_itself(secret: AnySecret, column: str | None) -> bool:
@@ -233,7 +251,9 @@ class LocalBatch(HelpfulAttributes):
     given: bool = True
     """Whether the caller chose the channel, which is then used as it is if no guarantee is requested."""
 
-    def plan(self, guarantee: Guarantee | None = None, *, epsilon: float | None = None) -> "LocalPlan":
+    def plan(
+        self, guarantee: Guarantee | None = None, *, epsilon: float | None = None
+    ) -> "LocalPlan":
         """Return the channel with the largest ε that keeps a guarantee; without one, the channel's own guarantee.
 
         The channel is found among those of its kind. Reads public columns only.
@@ -247,12 +267,24 @@ class LocalBatch(HelpfulAttributes):
         (0.1227, Pure(epsilon=1.0))
         """
         promised = None
-        if guarantee is not None or epsilon is not None or not self.given:  # otherwise the channel is given
+        if (
+            guarantee is not None or epsilon is not None or not self.given
+        ):  # otherwise the channel is given
             promised = cast(Guarantee, read_promise(guarantee, epsilon, None))
         # a channel that is to be found is named by one of its kind
-        known = self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
-        asking = repr((known.inputs, known.outputs, [[str(one) for one in row] for row in known.probabilities]))
-        measures = tuple(values for _, values in indicators(self.column, self.request.domains[self.column]))
+        known = (
+            self.channel.at(1.0) if promised is not None and self.channel.family else self.channel
+        )
+        asking = repr(
+            (
+                known.inputs,
+                known.outputs,
+                [[str(one) for one in row] for row in known.probabilities],
+            )
+        )
+        measures = tuple(
+            values for _, values in indicators(self.column, self.request.domains[self.column])
+        )
         words = f"every row of {self.column}, each through a channel of its own"
         request = self.request.asking(PerturbedColumn(self.column, measures, words, asking))
         losses = RowLosses(PublicMetadata(request))
@@ -301,7 +333,8 @@ class LocalBatch(HelpfulAttributes):
     def __repr__(self) -> str:
         """Show the column, the channel and the scenario."""
         return escape_controls(
-            f"<Perturbation of {self.column!r} by {self.channel!r}; {self.request.scenario!r}>", one_line=True
+            f"<Perturbation of {self.column!r} by {self.channel!r}; {self.request.scenario!r}>",
+            one_line=True,
         )
 
 
@@ -320,7 +353,9 @@ class LocalChannel(SumsMechanism):
 
     def compute_cost(self) -> Cost:
         known = super().compute_cost()
-        return structs.replace(known, shape=structs.replace(known.shape, coupled_movements={}, row_by_row=True))
+        return structs.replace(
+            known, shape=structs.replace(known.shape, coupled_movements={}, row_by_row=True)
+        )
 
     def describe(self) -> Description:
         secret = self.request.scenario.secret
@@ -331,11 +366,23 @@ class LocalChannel(SumsMechanism):
             composition=COMPOSITION,
             ordinary=Pure(self.channel.epsilon) if of_row else None,
         )
-        return replace(known, notes=(f"the perturbed column is undone by pf.local: {self.channel!r}", *known.notes))
+        return replace(
+            known,
+            notes=(f"the perturbed column is undone by pf.local: {self.channel!r}", *known.notes),
+        )
 
     def explain(self) -> Explanation:
-        channel, bound, loss = self.channel, self.noise.calibration.bound, self.noise.calibration.loss
-        values = {"channel": repr(channel), "composition": COMPOSITION, "bound": repr(bound), "loss": f"{loss:.6g}"}
+        channel, bound, loss = (
+            self.channel,
+            self.noise.calibration.bound,
+            self.noise.calibration.loss,
+        )
+        values = {
+            "channel": repr(channel),
+            "composition": COMPOSITION,
+            "bound": repr(bound),
+            "loss": f"{loss:.6g}",
+        }
         return Explanation("local_channel", values)
 
     def with_cost(self, reserved: Cost) -> Self:
@@ -348,7 +395,9 @@ class LocalChannel(SumsMechanism):
     def draw(self, reading: PrivateReader) -> DrawnAnswers:
         """Return the rows in memory."""
         engine = self.request.engine
-        return DrawnAnswers(reading.read(lambda _: self.row_by_row.in_memory(engine), lambda frame: frame.height))
+        return DrawnAnswers(
+            reading.read(lambda _: self.row_by_row.in_memory(engine), lambda frame: frame.height)
+        )
 
 
 @final
@@ -388,7 +437,9 @@ class LocalPlan(BasePlan[LocalChannel]):
                 instead="plan.release(account=account)",
             )
         place = None if path is None else local_path(path, "The place of the rows")
-        return publish(self, RowsDestination(self.channel, self.mechanism.row_by_row, place), account, id)
+        return publish(
+            self, RowsDestination(self.channel, self.mechanism.row_by_row, place), account, id
+        )
 
     def _mechanism_in_words(self) -> str:
         return f"; {self.channel!r}"
@@ -397,7 +448,11 @@ class LocalPlan(BasePlan[LocalChannel]):
 def local_batch(request: Request, column: str, domain: Domain, mechanism: object) -> LocalBatch:
     """Return the publication of a column row by row; refuse what the rows or the scenario do not allow."""
     _check(request, column, domain)
-    channel = randomized_response(domain.points, 1.0) if mechanism is None else _read_channel(mechanism, column, domain)
+    channel = (
+        randomized_response(domain.points, 1.0)
+        if mechanism is None
+        else _read_channel(mechanism, column, domain)
+    )
     row_by_row(request, column, channel).check(request.engine)
     return LocalBatch(request, column, channel, given=mechanism is not None)
 
@@ -406,9 +461,19 @@ def row_by_row(request: Request, column: str, channel: Channel) -> RowByRow:
     """Return the rows to publish: public columns, those of groups and steps first, and the perturbed one."""
     scenario, domain = request.scenario, request.domains[column]
     first = [*scenario.within, *([scenario.order_by] if scenario.order_by is not None else [])]
-    keep = tuple(dict.fromkeys(name for name in (*first, *request.public) if name in request.schema))
+    keep = tuple(
+        dict.fromkeys(name for name in (*first, *request.public) if name in request.schema)
+    )
     outputs = cast("tuple[Label | None, ...]", channel.outputs)
-    return RowByRow(request.selection, keep, column, domain, request.missing(column), outputs, _draw(channel, domain))
+    return RowByRow(
+        request.selection,
+        keep,
+        column,
+        domain,
+        request.missing(column),
+        outputs,
+        _draw(channel, domain),
+    )
 
 
 def _draw(channel: Channel, domain: Domain) -> Callable[[Indices], Indices]:
@@ -439,7 +504,9 @@ def _check(request: Request, column: str, domain: Domain) -> None:
         )
     if not 2 <= len(domain.points) <= MOST_LABELS:
         raise Refused(
-            f"A channel for {len(domain.points)} values.", allowed=f"2 to {MOST_LABELS} values", instead="wider pf.Bins"
+            f"A channel for {len(domain.points)} values.",
+            allowed=f"2 to {MOST_LABELS} values",
+            instead="wider pf.Bins",
         )
 
 
@@ -448,11 +515,17 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
     instead = "mechanism=pf.local.randomized_response([0, 1, 2, 3], epsilon=1.0)"
     if not isinstance(given, Channel):
         raise UsageError(
-            f"The mechanism is {quoted(given)}.", allowed="a channel of pf.local, or None", instead=instead
+            f"The mechanism is {quoted(given)}.",
+            allowed="a channel of pf.local, or None",
+            instead=instead,
         )
     unknown = [point for point in domain.points if point not in given.inputs]
     if unknown or len(given.inputs) > len(domain.points):
-        which = f"{quoted(unknown[0])} is no input of it" if unknown else "it has inputs that the domain does not have"
+        which = (
+            f"{quoted(unknown[0])} is no input of it"
+            if unknown
+            else "it has inputs that the domain does not have"
+        )
         raise UsageError(
             f"The channel does not fit the domain: {which}.",
             allowed="a channel whose inputs are the values of the domain",
@@ -476,14 +549,28 @@ def _read_channel(given: object, column: str, domain: Domain) -> Channel:
 
 def _plan(losses: RowLosses, channel: Channel, promise: Guarantee) -> LocalPlan:
     """Return the plan of a channel, with noise that exposes rows a little more than it does."""
-    noise, loss, public, basis = noise_like(channel.epsilon), losses.of(channel.epsilon), losses.public, losses.basis
+    noise, loss, public, basis = (
+        noise_like(channel.epsilon),
+        losses.of(channel.epsilon),
+        losses.public,
+        losses.basis,
+    )
     calibration = Calibration(
-        noise, promise, loss.value, channel.epsilon, loss.witness, Certainty.UPPER_BOUND, loss.bound, by_movement=False
+        noise,
+        promise,
+        loss.value,
+        channel.epsilon,
+        loss.witness,
+        Certainty.UPPER_BOUND,
+        loss.bound,
+        by_movement=False,
     )
     block = Block(slice(None), laws_of(public, losses.tables, basis.weights), calibration)
     options = PlanOptions(promise, Laplace, loss.bound)
     return LocalPlan(
-        LocalChannel(CalibratedNoise(public, options, losses.tables, basis, Laplace, None, (block,)), channel)
+        LocalChannel(
+            CalibratedNoise(public, options, losses.tables, basis, Laplace, None, (block,)), channel
+        )
     )
 
 

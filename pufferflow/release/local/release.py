@@ -83,7 +83,9 @@ class Scores:
         rows = counts.sum(axis=1)
         variances = rows * self.most
         if self.squares is not None:
-            variances = np.clip(counts @ (self.outputs**2 - self.squares), rows * self.least, variances)
+            variances = np.clip(
+                counts @ (self.outputs**2 - self.squares), rows * self.least, variances
+            )
         return counts @ self.outputs, np.sqrt(variances)
 
 
@@ -106,7 +108,9 @@ def estimated_frequencies(counts: pl.DataFrame, channel: Channel, column: str) -
     for place, label in enumerate(channel.inputs):
         number, error = Scores.of(channel, np.eye(len(channel.inputs))[place]).sums(table)
         own = _with_bars(keys, "frequency", number, error, table.sum(axis=1))
-        labels = pl.Series(column, [label] * len(own), dtype=pl.Series(list(channel.inputs), strict=False).dtype)
+        labels = pl.Series(
+            column, [label] * len(own), dtype=pl.Series(list(channel.inputs), strict=False).dtype
+        )
         parts.append(own.insert_column(keys.width, labels))
     return pl.concat(parts)
 
@@ -144,19 +148,26 @@ def _by_group(counts: pl.DataFrame, channel: Channel, column: str) -> tuple[pl.D
     values = counts[column].to_list()
     if any(value not in place for value in values):
         raise UsageError(
-            "The rows have a value that is no output of the channel.", allowed="rows as they were published"
+            "The rows have a value that is no output of the channel.",
+            allowed="rows as they were published",
         )
     keys = counts.select(names)
     table = np.zeros((len(counts), len(channel.outputs)))
-    table[np.arange(len(counts)), [place[value] for value in values]] = counts.to_series(counts.width - 1).to_numpy()
+    table[np.arange(len(counts)), [place[value] for value in values]] = counts.to_series(
+        counts.width - 1
+    ).to_numpy()
     if not names:
         return keys, table.sum(axis=0, keepdims=True)
-    first = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series()  # rows of a group are adjacent
+    first = keys.select(
+        pl.struct(pl.all()).is_first_distinct()
+    ).to_series()  # rows of a group are adjacent
     starts = np.flatnonzero(first.to_numpy())
     return keys.filter(first), np.add.reduceat(table, starts, axis=0) if len(starts) else table
 
 
-def _with_bars(keys: pl.DataFrame, name: str, number: Floats, error: Floats, rows: Floats) -> pl.DataFrame:
+def _with_bars(
+    keys: pl.DataFrame, name: str, number: Floats, error: Floats, rows: Floats
+) -> pl.DataFrame:
     bars = pl.DataFrame(
         {
             name: pl.Series(number, nan_to_null=True),
@@ -178,7 +189,11 @@ def _with_bars(keys: pl.DataFrame, name: str, number: Floats, error: Floats, row
 
 MOST_KEPT: Final = 1_000_000
 """The most rows that an account keeps itself; more are written to a file."""
-_CERTIFICATE, _CHANNEL, _COLUMN = "pufferflow.certificate", "pufferflow.channel", "pufferflow.column"
+_CERTIFICATE, _CHANNEL, _COLUMN = (
+    "pufferflow.certificate",
+    "pufferflow.channel",
+    "pufferflow.column",
+)
 _FILE: Final = ["output", ROWS, "sha256"]
 
 
@@ -247,13 +262,19 @@ class LocalRelease(HelpfulAttributes):
                 )
         if len(set(by)) < len(by):
             raise UsageError(
-                "A public column is named twice.", allowed="each name once", instead=f"{method}({by[0]!r})"
+                "A public column is named twice.",
+                allowed="each name once",
+                instead=f"{method}({by[0]!r})",
             )
         return counted(self.frame, by, self.column)
 
     def __repr__(self) -> str:
         """Show the column, the guarantee and the entry of the ledger."""
-        entry = f"entry {self.certificate.entry}" if self.certificate.entry else "nobody is counting (no account)"
+        entry = (
+            f"entry {self.certificate.entry}"
+            if self.certificate.entry
+            else "nobody is counting (no account)"
+        )
         where = "in memory" if self.path is None else f"in {str(self.path)!r}"
         return escape_controls(
             f"<LocalRelease of {self.column!r} {where}; {self.certificate.promise!r}, {entry}; {self.channel!r}>",
@@ -266,7 +287,10 @@ def read(path: str | Path) -> LocalRelease:
     place = local_path(path, "The place of the rows")
     try:
         texts = metadata_of(place)
-        certificate, channel = Certificate.from_json(texts[_CERTIFICATE]), Channel.from_json(texts[_CHANNEL])
+        certificate, channel = (
+            Certificate.from_json(texts[_CERTIFICATE]),
+            Channel.from_json(texts[_CHANNEL]),
+        )
         return LocalRelease(scan(place), certificate, channel, texts[_COLUMN], path=place)
     except (KeyError, SourceError, msgspec.MsgspecError, FileNotFoundError):
         pass
@@ -313,7 +337,9 @@ class RowsDestination:
                 instead=f"{self.place.stem[-100:]}.parquet; and pl.scan_parquet(…).sink_csv(…), for other formats",
             )
 
-    def draw(self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate) -> DrawnRelease:
+    def draw(
+        self, mechanism: Mechanism, reading: PrivateReader, certificate: Certificate
+    ) -> DrawnRelease:
         """Draw all rows, and return what the account stores of them."""
         if self.place is None:
             return DrawnRelease(draw_release(mechanism, reading, certificate))
@@ -323,7 +349,8 @@ class RowsDestination:
             engine = mechanism.request.engine
             counted = capture(
                 lambda: reading.read(
-                    lambda _: self._file(engine, beside, certificate), lambda counts: int(counts[ROWS].sum())
+                    lambda _: self._file(engine, beside, certificate),
+                    lambda counts: int(counts[ROWS].sum()),
                 )
             ).get()
         except BaseException:
@@ -333,13 +360,19 @@ class RowsDestination:
 
     def _file(self, engine: Engine, beside: Path, certificate: Certificate) -> pl.DataFrame:
         """Write the rows, and return how many there are of each output, with the digest of the file."""
-        known = {_CERTIFICATE: certificate.to_json(), _CHANNEL: self.channel.to_json(), _COLUMN: self.rows.column}
+        known = {
+            _CERTIFICATE: certificate.to_json(),
+            _CHANNEL: self.channel.to_json(),
+            _COLUMN: self.rows.column,
+        }
         counts = self.rows.write(engine, beside, name_beside(beside), known)
         number = dict(counts.iter_rows())
         outputs = self.channel.outputs
         return pl.DataFrame(
             {
-                "output": pl.Series([None if one is None else str(one) for one in outputs], dtype=pl.String),
+                "output": pl.Series(
+                    [None if one is None else str(one) for one in outputs], dtype=pl.String
+                ),
                 ROWS: pl.Series([number.get(one, 0) for one in outputs], dtype=pl.Int64),
                 "sha256": pl.Series([_digest(beside)] * len(outputs), dtype=pl.String),
             }
@@ -354,7 +387,9 @@ class RowsDestination:
             return self._published(stored, drawn.beside)
         finally:
             if not stored.certificate.entry:
-                _remove(drawn.beside)  # without an account a file that could not be moved is of no use
+                _remove(
+                    drawn.beside
+                )  # without an account a file that could not be moved is of no use
 
     def deliver_again(self, stored: Release) -> LocalRelease:
         """Return rows that were published before, from their place, or moved there now."""
@@ -377,7 +412,9 @@ class RowsDestination:
     def _published(self, stored: Release, beside: Path | None) -> LocalRelease:
         """Return the rows for people; a file is moved to its place."""
         if beside is None and self.place is None:
-            return LocalRelease(stored.frame.lazy(), stored.certificate, self.channel, self.rows.column)
+            return LocalRelease(
+                stored.frame.lazy(), stored.certificate, self.channel, self.rows.column
+            )
         place = self.place
         if beside is None or place is None:
             raise UsageError(

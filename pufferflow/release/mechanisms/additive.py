@@ -49,7 +49,12 @@ from pufferflow.release.mechanisms.base import (
     SumsMechanism,
     reservation_mismatch,
 )
-from pufferflow.release.planning.accuracy import CONFIDENCE, confidence_of_sum, error_bars, half_widths
+from pufferflow.release.planning.accuracy import (
+    CONFIDENCE,
+    confidence_of_sum,
+    error_bars,
+    half_widths,
+)
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.key_threshold import KeyThreshold
 
@@ -102,7 +107,8 @@ def least_rows(threshold: KeyThreshold, noisy: Floats, outside: float) -> Floats
     for _ in range(_HALVINGS):
         middle = (first + last) / 2
         reached, appears = (
-            noise.tail(end - middle) for end in (number - half_step, float(threshold.above) + half_step)
+            noise.tail(end - middle)
+            for end in (number - half_step, float(threshold.above) + half_step)
         )
         rare = reached < outside * appears
         first, last = np.where(rare, middle, first), np.where(rare, last, middle)
@@ -112,34 +118,54 @@ def least_rows(threshold: KeyThreshold, noisy: Floats, outside: float) -> Floats
 
 def limits_of(query: Query, size: Floats | None, cells: int) -> list[pl.Series]:
     """Return the least and the largest number that each output of a query can be, whatever the rows, as columns."""
-    least, most = (np.broadcast_to(ends, (cells, len(query.outputs))) for ends in query.limits(size))
+    least, most = (
+        np.broadcast_to(ends, (cells, len(query.outputs))) for ends in query.limits(size)
+    )
     columns = list[pl.Series]()
     for place, name in enumerate(query.outputs):
         for end, numbers in (("least", least), ("most", most)):
-            column = pl.Series(f"{name}_{end}", numbers[:, place], dtype=pl.Float64, nan_to_null=True)
-            columns.append(column.clip(upper_bound=MOST_ROWS - 1).cast(pl.Int64) if query.whole else column)
+            column = pl.Series(
+                f"{name}_{end}", numbers[:, place], dtype=pl.Float64, nan_to_null=True
+            )
+            columns.append(
+                column.clip(upper_bound=MOST_ROWS - 1).cast(pl.Int64) if query.whole else column
+            )
     return columns
 
 
 def columns_of(keys: pl.Schema, queries: Sequence[Query]) -> pl.Schema:
     """Return the columns of a release whose numbers, error bars and limits are one table: before it is drawn."""
-    answers, bars, limits = dict[str, pl.DataType](), dict[str, pl.DataType](), dict[str, pl.DataType]()
+    answers, bars, limits = (
+        dict[str, pl.DataType](),
+        dict[str, pl.DataType](),
+        dict[str, pl.DataType](),
+    )
     for query in queries:
         for name in query.outputs:
             answers[name] = pl.Float64()
             bars |= {f"{name}_low": pl.Float64(), f"{name}_high": pl.Float64()}
-            limits |= dict.fromkeys((f"{name}_least", f"{name}_most"), pl.Int64() if query.whole else pl.Float64())
+            limits |= dict.fromkeys(
+                (f"{name}_least", f"{name}_most"), pl.Int64() if query.whole else pl.Float64()
+            )
     return pl.Schema({**keys, **answers, **bars, **limits})
 
 
 def of_no_rows(queries: Sequence[Query], size: Floats | None) -> list[str]:
     """Return a note on answers about no rows, and in how many cells, where that is public."""
     cells = 0 if size is None else int((size == 0).sum())
-    names = [query.name for query in queries if cells and np.isnan(query.limits(query.no_rows)[0]).any()]
+    names = [
+        query.name for query in queries if cells and np.isnan(query.limits(query.no_rows)[0]).any()
+    ]
     if size is None or not names:
         return []
-    where = "there are no rows" if len(size) == 1 else f"there are no rows in {cells} of {len(size)} groups"
-    return [f"{where}: the value of {', '.join(names)} there is noise alone, with the whole range as its error bar"]
+    where = (
+        "there are no rows"
+        if len(size) == 1
+        else f"there are no rows in {cells} of {len(size)} groups"
+    )
+    return [
+        f"{where}: the value of {', '.join(names)} there is noise alone, with the whole range as its error bar"
+    ]
 
 
 COMPOSITION: Final = "one vector of sums, joint (M23)"
@@ -156,7 +182,9 @@ class AdditiveNoise(SumsMechanism):
     @cached_property
     def joint_cost(self) -> Cost:
         sums = self.noise.exact_sums(self.rows)
-        return self.cost if sums is None else structs.replace(self.cost, answered=Answered((), sums))
+        return (
+            self.cost if sums is None else structs.replace(self.cost, answered=Answered((), sums))
+        )
 
     def compute_cost(self) -> Cost:
         return super().compute_cost() if self.reserved is None else self.reserved
@@ -168,7 +196,9 @@ class AdditiveNoise(SumsMechanism):
         return self.described(
             sums=_noisy_sums(noise),
             sensitivity=calibration.sensitivity * unit,
-            sensitivity_unit=words if calibration.bound.by_movement else f"by one row alone, {words}",
+            sensitivity_unit=words
+            if calibration.bound.by_movement
+            else f"by one row alone, {words}",
             composition=COMPOSITION,
             ordinary=noise.ordinary,
             groups=self.request.by,
@@ -282,7 +312,10 @@ def add_noise(noise: CalibratedNoise, tally: Tally) -> DrawnAnswers:
         low, high = _bars(noise, query, places, own, size)
         for place, name in enumerate(query.outputs):
             answers.append(pl.Series(name, outputs[:, place]))
-            bars += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
+            bars += [
+                pl.Series(f"{name}_low", low[:, place]),
+                pl.Series(f"{name}_high", high[:, place]),
+            ]
         limits += limits_of(query, size, len(sums))
     known = tuple(of_no_rows(request.queries, tally.rows.astype(np.float64) if public else None))
     whole = len(sums) == 1 and len(steps) == len(request.measures)
@@ -296,7 +329,9 @@ def _bars(
     noise: CalibratedNoise, query: Query, places: Sequence[int], sums: Floats, size: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return the ends of the bars of a query's outputs, in each cell for its own noise."""
-    numbers = [number for number, place in enumerate(places) if noise.request.measures[place] is None]
+    numbers = [
+        number for number, place in enumerate(places) if noise.request.measures[place] is None
+    ]
     if noise.threshold is not None and numbers:
         noises = [noise.noises_in_units[place] for place in places]
         return bars_of_appearing(noise.threshold, query, noises, sums, numbers[0])
@@ -316,8 +351,14 @@ def _noisy(noise: CalibratedNoise, tally: Tally) -> tuple[Floats, tuple[str, ...
     """
     request, transform = noise.request, noise.basis.transform
     sums = iter(tally.sums.T)
-    totals = transform.of_totals([tally.rows if measure is None else next(sums) for measure in request.measures])
-    shown, noisy, exact = _shown(request, tally), np.zeros((len(tally.rows), len(totals))), list[str]()
+    totals = transform.of_totals(
+        [tally.rows if measure is None else next(sums) for measure in request.measures]
+    )
+    shown, noisy, exact = (
+        _shown(request, tally),
+        np.zeros((len(tally.rows), len(totals))),
+        list[str](),
+    )
     for place, total in enumerate(totals):
         for cells in noise.by_noise:
             own, places = cells.noises[place], shown[place][cells.places].nonzero()[0]

@@ -52,13 +52,17 @@ class PrivateReader:
     def begin(self) -> None:
         """Begin to read; refused a second time, since the noise of a second reading would be charged to nobody."""
         if self._begun:
-            raise InternalError("A release reads private rows twice.", instead="reporting it to the maintainers")
+            raise InternalError(
+                "A release reads private rows twice.", instead="reporting it to the maintainers"
+            )
         self._begun = True
 
     def read(self, work: Callable[[bool], T], rows: Callable[[T], int]) -> T:
         """Return the result of `work`, which learns whether the engine holds one version; refuse other rows."""
         self.begin()
-        with self.request.engine.one_version() as one_version:  # where that can be had, all is read of the same rows
+        with (
+            self.request.engine.one_version() as one_version
+        ):  # where that can be had, all is read of the same rows
             found = work(one_version)
             selected = {self.source.selected, self.source.verify_unchanged().selected}
         if None not in selected and rows(found) not in selected:
@@ -222,7 +226,9 @@ class SumsMechanism(Mechanism, abc.ABC):
         """Return the description that follows from the noise, with facts of its own."""
         noise, calibration = self.noise, self.noise.calibration
         known: dict[str, Any] = {
-            "queries": tuple(AskedQuery(one.words, one.outputs, places) for one, places in self.request.reads),
+            "queries": tuple(
+                AskedQuery(one.words, one.outputs, places) for one, places in self.request.reads
+            ),
             "loss": calibration.loss,
             "bound": repr(calibration.bound),
             "witness": witness_in_words(noise),

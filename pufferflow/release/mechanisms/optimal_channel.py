@@ -48,7 +48,8 @@ from pufferflow.release.planning.selected_rows import exact_sums, reads_exactly,
 from pufferflow.release.planning.sum_tables import tables_of
 
 COMPOSITION: Final = (
-    "the channel of least expected loss within the account's limit, after what was published (M23, M32)"
+    "the channel of least expected loss within the account's "
+    "limit, after what was published (M23, M32)"
 )
 _SAME_ROWS: Final = (
     "all releases of the account about these {rows} rows are about one table, whose rows stay as they are, each an "
@@ -113,7 +114,9 @@ class DesignedChannel:
     def bar(self, output: int) -> tuple[float, float]:
         """Return the ends of the answers for which an output is among the likeliest that make up 95 %."""
         inputs = [float(cast(float, one)) for one in self.channel.inputs]
-        held = [answer for answer, likely in zip(inputs, self._likely, strict=True) if output in likely]
+        held = [
+            answer for answer, likely in zip(inputs, self._likely, strict=True) if output in likely
+        ]
         return (min(held), max(held)) if held else (inputs[0], inputs[-1])
 
     @cached_property
@@ -121,7 +124,11 @@ class DesignedChannel:
         """For every answer, the fewest outputs with 95 % of its probability."""
         found: list[set[int]] = []
         for row in self.channel.probabilities:
-            order, mass, likely = sorted(range(len(row)), key=lambda at: (-row[at], at)), Fraction(0), set[int]()
+            order, mass, likely = (
+                sorted(range(len(row)), key=lambda at: (-row[at], at)),
+                Fraction(0),
+                set[int](),
+            )
             for at in order:
                 if mass >= COVERED:
                     break
@@ -139,7 +146,10 @@ class DesignedChannel:
         if (matrix <= 0).any() or len(self._steps) != self._steps[-1] - self._steps[0] + 1:
             return 0.0
         logs = np.log(matrix)
-        widest = [float(np.abs(logs[apart:] - logs[:-apart]).max()) / apart for apart in range(1, len(logs))]
+        widest = [
+            float(np.abs(logs[apart:] - logs[:-apart]).max()) / apart
+            for apart in range(1, len(logs))
+        ]
         steepest = max(widest, default=0.0)
         return 1 / (steepest * (1 + 64 * UNIT) + 64 * UNIT) if steepest else 1.0
 
@@ -161,8 +171,15 @@ class OptimalChannel(SumsMechanism):
 
     def compute_cost(self) -> Cost:
         known, sums = super().compute_cost(), self.designed.exact_sums
-        by_rows: dict[str, Any] = {"priors": (), "coupled_movements": {}, "group_movement": None, "row_by_row": True}
-        return structs.replace(known, shape=structs.replace(known.shape, exact_sums=sums, **by_rows))
+        by_rows: dict[str, Any] = {
+            "priors": (),
+            "coupled_movements": {},
+            "group_movement": None,
+            "row_by_row": True,
+        }
+        return structs.replace(
+            known, shape=structs.replace(known.shape, exact_sums=sums, **by_rows)
+        )
 
     def describe(self) -> Description:
         channel = self.designed
@@ -176,7 +193,9 @@ class OptimalChannel(SumsMechanism):
             ordinary=None,
         )
         same_rows = _SAME_ROWS.format(rows=channel.rows)
-        return replace(known, assumptions=(*known.assumptions, same_rows), notes=(*_NOTES, *known.notes))
+        return replace(
+            known, assumptions=(*known.assumptions, same_rows), notes=(*_NOTES, *known.notes)
+        )
 
     def explain(self) -> Explanation:
         loss = f"{self.next.expected_loss:.6g}"
@@ -195,23 +214,37 @@ class OptimalChannel(SumsMechanism):
         if int(tally.rows.sum()) != channel.rows:
             raise changed_source()  # it was designed for so many rows
         (query,), (name,) = request.queries, request.queries[0].outputs
-        output = channel.draw(int(tally.rows[0] if request.measures[0] is None else tally.sums[0, 0]))
+        output = channel.draw(
+            int(tally.rows[0] if request.measures[0] is None else tally.sums[0, 0])
+        )
         answer, (low, high) = float(channel.outputs[output]), channel.bar(output)
         bars = [pl.Series(f"{name}_low", [low]), pl.Series(f"{name}_high", [high])]
-        columns = ([pl.Series(name, [answer])], bars, limits_of(query, tally.rows.astype(np.float64), 1))
+        columns = (
+            [pl.Series(name, [answer])],
+            bars,
+            limits_of(query, tally.rows.astype(np.float64), 1),
+        )
         frame, intervals, limits = (with_keys(tally, own) for own in columns)
         return DrawnAnswers(frame, intervals, limits, answered=Answered((str(output),)))
 
 
 def design_channel(
-    request: Request, past: Past, guarantee: Guarantee | None, loss: Any, outputs: Sequence[float] | None
+    request: Request,
+    past: Past,
+    guarantee: Guarantee | None,
+    loss: Any,
+    outputs: Sequence[float] | None,
 ) -> OptimalChannel:
     """Return the channel of the best next release of an account for a batch; reads public columns only."""
     sums, promise = _sums_of(request, past), _promise(past, guarantee)
     numbers = None if outputs is None else _numbers(outputs)
     (query,) = request.queries
-    best = design_next(past, sums, regions(request), promise, name=query.name, loss=loss, outputs=numbers)
-    kept = past.limit if past.limit.delta else promise  # shares of δ are kept by all releases, not by some
+    best = design_next(
+        past, sums, regions(request), promise, name=query.name, loss=loss, outputs=numbers
+    )
+    kept = (
+        past.limit if past.limit.delta else promise
+    )  # shares of δ are kept by all releases, not by some
     channel = DesignedChannel(best.exact_sums)
     return OptimalChannel(_exposure(request, channel, kept), channel, best)
 
@@ -241,7 +274,11 @@ def _sums_of(request: Request, past: Past) -> ExactSums:
     rows = int(PublicMetadata(request).cells.rows.sum())
     sums = exact_sums(request, rows, ()) if rows else None
     if sums is None:
-        raise Refused("The design of a sum over no rows.", allowed="filters that select rows", instead="batch.plan(…)")
+        raise Refused(
+            "The design of a sum over no rows.",
+            allowed="filters that select rows",
+            instead="batch.plan(…)",
+        )
     return sums
 
 
@@ -255,8 +292,16 @@ def _promise(past: Past, guarantee: Guarantee | None) -> Guarantee:
         )
     if guarantee is None:
         return past.limit
-    instance(guarantee, Guarantee, "guarantee", allowed="a guarantee", instead=f"guarantee={past.limit!r}")
-    shares = isinstance(guarantee, Approx) and guarantee.loss == past.limit.loss and guarantee.delta > 0
+    instance(
+        guarantee,
+        Guarantee,
+        "guarantee",
+        allowed="a guarantee",
+        instead=f"guarantee={past.limit!r}",
+    )
+    shares = (
+        isinstance(guarantee, Approx) and guarantee.loss == past.limit.loss and guarantee.delta > 0
+    )
     if type(guarantee) is not type(past.limit) or (past.limit.delta and not shares):
         raise UsageError(
             f"guarantee is {guarantee!r}, and the account's limit {past.limit!r}.",
@@ -276,10 +321,15 @@ def _numbers(outputs: Sequence[float]) -> list[Any]:
     """Return outputs that are different finite numbers, in ascending order."""
     given: Any = outputs
     listed: list[Any] = list(given.tolist() if hasattr(given, "tolist") else given)
-    fits = all(isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 2**53 for one in listed)
+    fits = all(
+        isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 2**53
+        for one in listed
+    )
     if not fits or not listed or len(set(listed)) < len(listed):
         raise UsageError(
-            "outputs are no different finite numbers.", allowed="a list of numbers", instead="outputs=range(0, 101, 5)"
+            "outputs are no different finite numbers.",
+            allowed="a list of numbers",
+            instead="outputs=range(0, 101, 5)",
         )
     return sorted(listed)
 
@@ -296,4 +346,6 @@ def _exposure(request: Request, channel: DesignedChannel, promise: Guarantee) ->
         by_movement=False,
     )
     block = Block(slice(None), laws_of(public, tables, basis.weights), calibration)
-    return CalibratedNoise(public, PlanOptions(promise, Laplace), tables, basis, Laplace, None, (block,))
+    return CalibratedNoise(
+        public, PlanOptions(promise, Laplace), tables, basis, Laplace, None, (block,)
+    )

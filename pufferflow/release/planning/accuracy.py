@@ -39,7 +39,9 @@ _NEVER = 1e-9
 _SEED = 20
 
 
-def half_width(query: Query, noise: Noise, size: Floats | None, confidence: float = CONFIDENCE) -> Floats:
+def half_width(
+    query: Query, noise: Noise, size: Floats | None, confidence: float = CONFIDENCE
+) -> Floats:
     """Return half the width of the interval that a linear output's noise is in with this probability, by cell."""
     return np.atleast_1d(query.factor(size)) * own_width(noise, confidence)
 
@@ -55,11 +57,19 @@ def expected_error(query: Query, noise: Noise, size: Floats | None) -> Floats:
 
 
 def error_bars(
-    query: Query, noises: Sequence[Noise], sums: Floats, size: Floats | None, confidence: float = CONFIDENCE
+    query: Query,
+    noises: Sequence[Noise],
+    sums: Floats,
+    size: Floats | None,
+    confidence: float = CONFIDENCE,
 ) -> tuple[Floats, Floats]:
     """Return the ends of the bars of a query's outputs, of shape (cells, outputs)."""
     shares = query.running(counts_are_public=size is not None)
-    half = half_widths(query, noises, confidence) if shares is None else running_widths(noises, shares, confidence)
+    half = (
+        half_widths(query, noises, confidence)
+        if shares is None
+        else running_widths(noises, shares, confidence)
+    )
     return query.ends(sums, half, size)
 
 
@@ -84,12 +94,18 @@ def running_widths(noises: Sequence[Noise], shares: Floats, confidence: float) -
     if largest == 0:
         return np.zeros(len(noises) + 1)
     unit, parts = noises[0].at(1.0), tuple((scales / largest).tolist())
-    grid = np.append((1 - shares) * np.cumsum(scales) + shares * np.cumsum(scales[::-1])[::-1], scales.sum())
-    return largest * np.array(_widths(unit, parts, tuple(shares.tolist()), confidence)) + grid / (2 * STEPS_PER_SCALE)
+    grid = np.append(
+        (1 - shares) * np.cumsum(scales) + shares * np.cumsum(scales[::-1])[::-1], scales.sum()
+    )
+    return largest * np.array(_widths(unit, parts, tuple(shares.tolist()), confidence)) + grid / (
+        2 * STEPS_PER_SCALE
+    )
 
 
 @lru_cache(maxsize=64)
-def _widths(noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], confidence: float) -> Sequence[float]:
+def _widths(
+    noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], confidence: float
+) -> Sequence[float]:
     """Return order statistics of draws that, but for one chance in 10⁹ each, are no less than the true quantiles."""
     rng = np.random.default_rng(_SEED)  # for the widths of bars only: the sums are noisy already
     outside = 1 - confidence
@@ -97,7 +113,10 @@ def _widths(noise: Noise, scales: tuple[float, ...], shares: tuple[float, ...], 
     place = _fewest(draws, outside)  # so many draws, or more, lie beyond the true quantile
     # noise before it is rounded to its grid, drawn quickly and to a dozen digits
     parts = np.stack(
-        [noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws) * scale for scale in scales]
+        [
+            noise.reach((1 - rng.random(draws)) / 2) * rng.choice([-1.0, 1.0], draws) * scale
+            for scale in scales
+        ]
     )
     running = np.cumsum(parts, axis=0)
     sums = np.vstack([running - np.array(shares)[:, None] * running[-1], running[-1:]])
@@ -110,7 +129,9 @@ def _fewest(draws: int, share: float) -> int:
     The binomial quantile: SciPy's own would load all of its statistics.
     """
     place = math.ceil(float(scipy.special.bdtrik(_NEVER, draws, share)))
-    return place - 1 if place > 0 and scipy.special.bdtr(place - 1, draws, share) >= _NEVER else place
+    return (
+        place - 1 if place > 0 and scipy.special.bdtr(place - 1, draws, share) >= _NEVER else place
+    )
 
 
 DIGITS: Final = 16 * UNIT
@@ -121,7 +142,11 @@ _GROWTHS: Final = (1 + 1e-7, 1.011)
 
 
 def widest(
-    public: PublicMetadata, basis: Basis, family: Family, accuracy: Within, places: Array | slice | None = None
+    public: PublicMetadata,
+    basis: Basis,
+    family: Family,
+    accuracy: Within,
+    places: Array | slice | None = None,
 ) -> float:
     """Return the largest common scale with which every answer has its error, in some of the cells or in all."""
     request, scales = public.request, list[float]()
@@ -147,7 +172,10 @@ def widest(
                 half = halves.max(initial=0.0)
                 scales += [accuracy.error / float(half)] if half else []
     if not scales:
-        raise Refused("No row moves an answer: there is nothing to hide.", allowed="answers that depend on values")
+        raise Refused(
+            "No row moves an answer: there is nothing to hide.",
+            allowed="answers that depend on values",
+        )
     return min(scales) * (1 - 8 * UNIT - DIGITS)
 
 
@@ -163,8 +191,13 @@ def strongest_by_cell(noise: CalibratedNoise, demand: Demand, accuracy: Within) 
         return noise
     for growth in _GROWTHS:
         calibration = _least(noise, demand, noise.options.kind.at(epsilon * growth), accuracy)
-        stronger = replace(noise, blocks=blocks_of(demand, Block(slice(None), noise.laws, calibration)))
-        if all(some.noise.scale <= _widest(demand, accuracy, some.places) * (1 + DIGITS) for some in stronger.by_noise):
+        stronger = replace(
+            noise, blocks=blocks_of(demand, Block(slice(None), noise.laws, calibration))
+        )
+        if all(
+            some.noise.scale <= _widest(demand, accuracy, some.places) * (1 + DIGITS)
+            for some in stronger.by_noise
+        ):
             return stronger
     return noise
 
@@ -188,7 +221,9 @@ def _rows(demand: Demand) -> Sequence[Laws]:
     return () if demand.of_row is None else (demand.of_row,)
 
 
-def _least(noise: CalibratedNoise, demand: Demand, promise: Guarantee, accuracy: Within) -> Calibration:
+def _least(
+    noise: CalibratedNoise, demand: Demand, promise: Guarantee, accuracy: Within
+) -> Calibration:
     """Return the least noise for all cells."""
     of_row, bound = _rows(demand), noise.options.bound
     demands = [(noise.laws, bound), *((row, "auto") for row in of_row)]

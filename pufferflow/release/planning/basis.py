@@ -53,12 +53,23 @@ def read_shares(shares: Mapping[str, float] | None, queries: Sequence[Query]) ->
     allowed = f"a number > 0 for each of {', '.join(map(repr, names))}"
     instead = f"shares={{{', '.join(f'{name!r}: {max(2 - place, 1)}' for place, name in enumerate(names[:_SOME]))}}}"
     if not isinstance(shares, Mapping) or set(shares) != set(names):  # pyright: ignore[reportUnnecessaryIsInstance]
-        wrong = [name for name in shares if name not in names] if isinstance(shares, Mapping) else []  # pyright: ignore[reportUnnecessaryIsInstance]
-        question = f" No query is called {quoted(wrong[0])}.{did_you_mean(wrong[0], names)}" if wrong else ""
-        raise UsageError(f"shares does not name each query once.{question}", allowed=allowed, instead=instead)
-    read = np.array([finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names])
+        given = shares if isinstance(shares, Mapping) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+        wrong = [name for name in given if name not in names]
+        question = (
+            f" No query is called {quoted(wrong[0])}.{did_you_mean(wrong[0], names)}"
+            if wrong
+            else ""
+        )
+        raise UsageError(
+            f"shares does not name each query once.{question}", allowed=allowed, instead=instead
+        )
+    read = np.array(
+        [finite_number(shares[name], "a share", allowed=allowed, instead=instead) for name in names]
+    )
     if not (read > 0).all() or read.min() / read.max() < 1e-6:
-        raise UsageError("A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead)
+        raise UsageError(
+            "A share is not above 0, or a millionth of another.", allowed=allowed, instead=instead
+        )
     of_most = read / read.max()  # the sum of very large numbers would be infinite
     return of_most / of_most.sum()
 
@@ -118,7 +129,10 @@ def longest_move(moves: Floats, norm: float) -> float:
     measures, points = moves.shape
     if points * points * measures > _MOST_SHARES:
         return float(np.linalg.norm(moves.max(axis=1) - moves.min(axis=1), norm))
-    return max(float(np.linalg.norm(moves - moves[:, [point]], norm, axis=0).max()) for point in range(points))
+    return max(
+        float(np.linalg.norm(moves - moves[:, [point]], norm, axis=0).max())
+        for point in range(points)
+    )
 
 
 MOST_SUMS: Final = 8
@@ -169,7 +183,9 @@ class EachSum:
 
     def errors(self, noise: Noise, weights: Floats) -> Floats:
         """Return the expected error of each sum; 0 for a sum that no row moves."""
-        return np.divide(noise.expected_error, weights, out=np.zeros(len(weights)), where=weights > 0)
+        return np.divide(
+            noise.expected_error, weights, out=np.zeros(len(weights)), where=weights > 0
+        )
 
     def ranges(self, functions: SumFunctions) -> Floats:
         """Return how far a row may move each sum, from the functions of what noise is added to."""
@@ -206,7 +222,9 @@ class Combined(EachSum):
         columns, factors = np.stack(totals, axis=1), np.array(self.factors, dtype=np.int64)
         most = 1 if columns.dtype == object else int(np.abs(columns).max(initial=0))
         small = columns.dtype != object and most * int(np.abs(factors).sum(axis=1).max()) < _LONGEST
-        return list((columns @ factors.T if small else columns.astype(object) @ factors.astype(object).T).T)
+        return list(
+            (columns @ factors.T if small else columns.astype(object) @ factors.astype(object).T).T
+        )
 
     def to_sums(self, noisy: Floats) -> Floats:
         """Return the sums whose combinations these are, of shape (cells, sums)."""
@@ -216,13 +234,17 @@ class Combined(EachSum):
         """Return the Gaussian noise of each sum by itself, rounded up, for that of the combinations."""
         widths = np.sqrt((self._back**2) @ np.array([noise.scale for noise in noises]) ** 2)
         rounding = 4 * len(noises) * UNIT
-        return tuple(noises[0].at(upwards(width, rounding) if width else 0.0) for width in widths.tolist())
+        return tuple(
+            noises[0].at(upwards(width, rounding) if width else 0.0) for width in widths.tolist()
+        )
 
     def correlations(self, noises: Sequence[Noise]) -> tuple[tuple[float, ...], ...]:
         """Return the correlations of the noise of the sums, to six digits; 0 with a sum that has none."""
         back = self._back * np.array([noise.scale for noise in noises])
         widths = np.linalg.norm(back, axis=1)
-        rows = (back @ back.T) / np.outer(np.where(widths, widths, 1.0), np.where(widths, widths, 1.0))
+        rows = (back @ back.T) / np.outer(
+            np.where(widths, widths, 1.0), np.where(widths, widths, 1.0)
+        )
         return tuple(tuple(round(one, 6) + 0.0 for one in row) for row in rows.tolist())
 
     def longest(self, weights: Floats, units: Sequence[float]) -> float:
@@ -277,7 +299,9 @@ class Basis:
     def expected_errors(self, noise: Noise) -> Floats:
         """Return the expected error of each noisy sum over what one row can add."""
         errors = self.transform.errors(noise, self.weights)
-        return np.where(errors > 0, errors / np.maximum(self.transform.ranges(self.functions), 1e-300), 0.0)
+        return np.where(
+            errors > 0, errors / np.maximum(self.transform.ranges(self.functions), 1e-300), 0.0
+        )
 
 
 def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
@@ -285,7 +309,10 @@ def noises_at(noise: Noise, weights: Floats) -> tuple[Noise, ...]:
 
     So the loss stays below a guarantee that is no short binary fraction, and ten times 0.1 fit into 1.
     """
-    scales = [upwards(noise.scale / weight, ROUNDINGS) if weight > 0 else 0.0 for weight in weights.tolist()]
+    scales = [
+        upwards(noise.scale / weight, ROUNDINGS) if weight > 0 else 0.0
+        for weight in weights.tolist()
+    ]
     return tuple(noise.at(scale) for scale in scales)
 
 
@@ -298,7 +325,9 @@ class Proposal(NamedTuple):
 
     def tables(self, tables: Sequence[Sequence[Tables]]) -> list[list[Tables]]:
         """Return tables of the combinations."""
-        return [[one._replace(values=self.combined.of(one.values)) for one in own] for own in tables]
+        return [
+            [one._replace(values=self.combined.of(one.values)) for one in own] for own in tables
+        ]
 
 
 def proposed(secret: AnySecret, values: Floats, basis: Basis) -> Proposal | None:
@@ -316,7 +345,9 @@ def proposed(secret: AnySecret, values: Floats, basis: Basis) -> Proposal | None
     if not share < _WORTHWHILE:
         return None
     rows = np.linalg.cholesky(np.linalg.inv(covariance)).T
-    steps = np.abs(rows).max(axis=1) * weights[moved].min() / 2**_BITS  # fine enough for the sum of the widest range
+    steps = (
+        np.abs(rows).max(axis=1) * weights[moved].min() / 2**_BITS
+    )  # fine enough for the sum of the widest range
     whole = np.rint(rows * weights[moved] / steps[:, None])
     if not (np.abs(whole) @ np.abs(values[moved])).max() < _EXACT or np.abs(whole).max() >= _MOST:
         return None
@@ -328,7 +359,9 @@ def proposed(secret: AnySecret, values: Floats, basis: Basis) -> Proposal | None
     if not np.diag(factors).all():
         return None
     return Proposal(
-        combined, Basis(combined, combined.functions(basis.functions), np.where(moves > 0, own, 0.0)), share
+        combined,
+        Basis(combined, combined.functions(basis.functions), np.where(moves > 0, own, 0.0)),
+        share,
     )
 
 
@@ -349,7 +382,11 @@ def _pairs(secret: AnySecret, points: int) -> Array | None:
     """Return the pairs of a secret by the places of their values; None for any two, and where they are too many."""
     if not isinstance(secret, ValueSecret) or secret.pairs == "all" or not secret.domain.finite:
         return None
-    pairs = secret.pair_places if len(secret.domain.points) == points else np.zeros((0, 2), dtype=np.intp)
+    pairs = (
+        secret.pair_places
+        if len(secret.domain.points) == points
+        else np.zeros((0, 2), dtype=np.intp)
+    )
     return pairs if 0 < len(pairs) <= _MOST_PAIRS else None
 
 
@@ -374,7 +411,8 @@ def _inverse(factors: tuple[tuple[int, ...], ...]) -> list[list[Any]]:
     for column in range(size):
         for row in range(column, -1, -1):
             own = Fraction(row == column) - sum(
-                (factors[row][at] * inverse[at][column] for at in range(row + 1, column + 1)), Fraction(0)
+                (factors[row][at] * inverse[at][column] for at in range(row + 1, column + 1)),
+                Fraction(0),
             )
             inverse[row][column] = own / factors[row][row]
     return inverse

@@ -69,14 +69,20 @@ def row_laws(public: PublicMetadata, basis: Basis, laws: Laws | None) -> Laws | 
 
 def _selects_first_rows(public: PublicMetadata) -> bool:
     """Return whether a sequence's first row may be selected; true if no row is."""
-    patterns = [pattern for prior in public.request.scenario.priors for pattern in public.patterns(prior).distinct]
+    patterns = [
+        pattern
+        for prior in public.request.scenario.priors
+        for pattern in public.patterns(prior).distinct
+    ]
     return not patterns or any(
         pattern.positions is None or (pattern.cells[pattern.positions == pattern.start] >= 0).any()
         for pattern in patterns
     )
 
 
-def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, least: float) -> Calibration:
+def not_silent(
+    calibration: Calibration, laws: Sequence[Laws], bound: Bounds, least: float
+) -> Calibration:
     """Return a calibration whose noise has at least this scale; its bound is that of the first laws.
 
     Noise on an answer that needs none is post-processing; other losses fall as noise grows, or it stays as it is. Where
@@ -89,9 +95,21 @@ def not_silent(calibration: Calibration, laws: Sequence[Laws], bound: Bounds, le
     if not noise.monotone and noise.scale > 0:
         tried = (noise.at(least * 2.0**power) for power in range(_DOUBLINGS))
         demands = [(own, bound if place == 0 else "auto") for place, own in enumerate(laws)]
-        louder = next((candidate for candidate in tried if proof_of(demands, promise, candidate) is not None), noise)
-    proven = calibration.loss if kind is None else min(calibration.loss, loss(laws[0], louder, kind, bound))
-    return replace(calibration, noise=louder, loss=proven, note=_HARDLY if louder.scale >= least else calibration.note)
+        louder = next(
+            (candidate for candidate in tried if proof_of(demands, promise, candidate) is not None),
+            noise,
+        )
+    proven = (
+        calibration.loss
+        if kind is None
+        else min(calibration.loss, loss(laws[0], louder, kind, bound))
+    )
+    return replace(
+        calibration,
+        noise=louder,
+        loss=proven,
+        note=_HARDLY if louder.scale >= least else calibration.note,
+    )
 
 
 def least_scale(public: PublicMetadata, basis: Basis, promise: Guarantee) -> float:
@@ -101,15 +119,22 @@ def least_scale(public: PublicMetadata, basis: Basis, promise: Guarantee) -> flo
     release. This least noise is too small to be visible in the answers.
     """
     farthest = float((basis.functions.ranges * basis.weights).max(initial=0.0))
-    if public.request.scenario.priors == (Independent(),) and (own := row_laws(public, basis, None)) is not None:
-        farthest = min(farthest, own.winf(np.inf).length)  # between the secret's own pairs, which may be near
+    if (
+        public.request.scenario.priors == (Independent(),)
+        and (own := row_laws(public, basis, None)) is not None
+    ):
+        farthest = min(
+            farthest, own.winf(np.inf).length
+        )  # between the secret's own pairs, which may be near
     epsilon = 0.0 if promise.kind is None else promise.loss
     return farthest / max(_LOUDEST, 4 * epsilon)
 
 
 def impossible_values(scenario: Scenario) -> list[Label]:
     """Return the values of probability 0 at some positions under a prior, which therefore does not hide them there."""
-    values = [value for prior in scenario.priors for value in prior.sometimes_impossible(scenario.secret)]
+    values = [
+        value for prior in scenario.priors for value in prior.sometimes_impossible(scenario.secret)
+    ]
     return list(dict.fromkeys(values))
 
 
@@ -194,7 +219,10 @@ def blocks_of(demand: Demand, whole: Block) -> tuple[Block, ...]:
     """
     noise, public, promise = whole.noise, demand.public, whole.calibration.guarantee
     enough = noise.scale * _WORTHWHILE
-    if not (demand.options.per_group and noise.monotone and noise.scale > 0) or not public.may_differ_by_cell:
+    if (
+        not (demand.options.per_group and noise.monotone and noise.scale > 0)
+        or not public.may_differ_by_cell
+    ):
         return (whole,)
     least = least_scale(public, demand.basis, promise)
     if demand.of_row is not None:
@@ -208,7 +236,9 @@ def blocks_of(demand: Demand, whole: Block) -> tuple[Block, ...]:
 def _by_need(demand: Demand, whole: Block, groups: CellGroups, least: float) -> tuple[Block, ...]:
     """Return a block for each kind of cells that needs less than others, but no less than the `least`; others first."""
     noise, calibration = whole.noise, whole.calibration
-    proof = Proof(calibration.guarantee, [calibration.bound, demand.options.bound], demand.of_row)  # the best one first
+    proof = Proof(
+        calibration.guarantee, [calibration.bound, demand.options.bound], demand.of_row
+    )  # the best one first
     number = np.full(len(groups.kinds) + 1, -1)  # the last is that of cells of no group
     found = list[Block]()
     for place, (sizes, laws, scale) in enumerate(_by_kind(demand, calibration, groups)):
@@ -222,7 +252,10 @@ def _by_need(demand: Demand, whole: Block, groups: CellGroups, least: float) -> 
         return (whole,)
     number[-1] = min(range(len(found)), key=lambda place: found[place].noise.scale)
     of_cell = number[groups.kind_of_cell]
-    return tuple(replace(one, cells=np.flatnonzero(of_cell == own)) for own, one in enumerate([whole, *found], -1))
+    return tuple(
+        replace(one, cells=np.flatnonzero(of_cell == own))
+        for own, one in enumerate([whole, *found], -1)
+    )
 
 
 def _by_kind(
@@ -236,7 +269,9 @@ def _by_kind(
     laws, scales = dict[GroupSize, Laws](), dict[GroupSize, float]()
     for size in sorted({size for sizes in groups.kinds for size in sizes}, reverse=True):
         around = [sizes for sizes in groups.kinds if size in sizes]
-        if all(max(scales.get(one, 0.0) for one in sizes) >= most * _WORTHWHILE for sizes in around):
+        if all(
+            max(scales.get(one, 0.0) for one in sizes) >= most * _WORTHWHILE for sizes in around
+        ):
             continue
         laws[size] = laws_of(demand.public, demand.tables, demand.basis.weights, [size])
         try:
@@ -246,7 +281,13 @@ def _by_kind(
     found = list[tuple[tuple[GroupSize, ...], Laws, float]]()
     for sizes in groups.kinds:
         known = [size for size in sizes if size in laws]  # all, unless the largest need all noise
-        found.append((sizes, SeveralLaws([laws[size] for size in known]), max(scales[size] for size in known)))
+        found.append(
+            (
+                sizes,
+                SeveralLaws([laws[size] for size in known]),
+                max(scales[size] for size in known),
+            )
+        )
     return found
 
 
@@ -261,11 +302,18 @@ def weights_by_kind(demand: Demand) -> Floats | None:
     if kinds is None or not dependent or demand.options.accuracy is not None:
         return None
     needs = np.array(
-        [_need(replace(demand, basis=demand.basis.weighted(demand.basis.weights * kind)), promise) for kind in kinds]
+        [
+            _need(
+                replace(demand, basis=demand.basis.weighted(demand.basis.weights * kind)), promise
+            )
+            for kind in kinds
+        ]
     )
     if not (needs > 0).all():
         return None
-    return np.array([short_binary(weight) for weight in (demand.basis.weights * _rises(kinds, needs)).tolist()])
+    return np.array(
+        [short_binary(weight) for weight in (demand.basis.weights * _rises(kinds, needs)).tolist()]
+    )
 
 
 def _rises(kinds: Flags, needs: Floats) -> Floats:

@@ -32,7 +32,12 @@ from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.basis import ROUNDINGS, Basis
 from pufferflow.release.planning.blocks import Block, Proof
-from pufferflow.release.planning.key_threshold import KeyThreshold, for_sums, keys_share, least_threshold
+from pufferflow.release.planning.key_threshold import (
+    KeyThreshold,
+    for_sums,
+    keys_share,
+    least_threshold,
+)
 from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata, SourceDigest
@@ -171,7 +176,8 @@ class CalibratedNoise:
             if isinstance(block.cells, slice) or len(block.cells):
                 found.setdefault(block.noise.scale, []).append(block)
         return tuple(
-            CellsOfOneNoise(some[0].noise, _cells_of(some), self.basis.noises(some[0].noise)) for some in found.values()
+            CellsOfOneNoise(some[0].noise, _cells_of(some), self.basis.noises(some[0].noise))
+            for some in found.values()
         )
 
     @cached_property
@@ -204,16 +210,24 @@ class CalibratedNoise:
         """
         noises = self.in_units(self.basis.noises(noise))
         places_of = {id(query): places for query, places in self.request.reads}
-        parts = {id(query): self._parts(query, places_of[id(query)], noises) for query in self.request.queries}
+        parts = {
+            id(query): self._parts(query, places_of[id(query)], noises)
+            for query in self.request.queries
+        }
         columns = self._outputs(noises)
-        return [(column, parts[id(column.query)] or [(slice(None), column.noise)]) for column in columns]
+        return [
+            (column, parts[id(column.query)] or [(slice(None), column.noise)]) for column in columns
+        ]
 
     def _parts(self, query: Query, places: Sequence[int], noises: Sequence[Noise]) -> list[NoiseAt]:
         """Return the places of cells by the sum that a query is made of there; nothing if that is the same in all."""
         own = query.measure_in(self.public.size_of(query)) if query.exclusive else None
         if own is None:
             return []
-        return [(np.flatnonzero(own == number), noises[places[number]]) for number in np.unique(own).tolist()]
+        return [
+            (np.flatnonzero(own == number), noises[places[number]])
+            for number in np.unique(own).tolist()
+        ]
 
     @property
     def largest_weight(self) -> float:
@@ -228,7 +242,9 @@ class CalibratedNoise:
         With one sum it is the unit of the answer; with several no unit is that of all.
         """
         if len(self.weights) == 1 and self.weights[0] > 0:
-            return float(self.public.weights.units[0]) / float(self.weights[0]), "in the unit of the answer"
+            return float(self.public.weights.units[0]) / float(
+                self.weights[0]
+            ), "in the unit of the answer"
         return 1.0, "in units in which one row moves all sums by at most 1"
 
     def exact_sums(self, rows: int) -> ExactSums | None:
@@ -258,7 +274,11 @@ class CalibratedNoise:
 
         Those of all groups are kept.
         """
-        return self._group_laws if sizes is None else laws_of(self.public, [[self.free_tables]], self.weights, sizes)
+        return (
+            self._group_laws
+            if sizes is None
+            else laws_of(self.public, [[self.free_tables]], self.weights, sizes)
+        )
 
     @cached_property
     def _group_laws(self) -> Laws:
@@ -272,8 +292,15 @@ class CalibratedNoise:
     def name(self, *further: str) -> str:
         """Return a name that is the same on every machine for the same queries, options and public facts."""
         options, request, noise = self.options, self.request, self.calibration.noise
-        promise = self.guarantee if options.accuracy is None else (options.accuracy, options.kind.at(1.0))
-        parameters: dict[str, float | str | None] = {"k": None, "epsilon": None, "gamma": None, **noise.parameters}
+        promise = (
+            self.guarantee if options.accuracy is None else (options.accuracy, options.kind.at(1.0))
+        )
+        parameters: dict[str, float | str | None] = {
+            "k": None,
+            "epsilon": None,
+            "gamma": None,
+            **noise.parameters,
+        }
         if gamma := parameters["gamma"]:
             parameters["gamma"] = f"{gamma:.6g}"  # it may be computed
         shares = [
@@ -300,11 +327,18 @@ class CalibratedNoise:
         charged, promise = shape.noise, shape.promise
         promise = for_sums(promise) if self.request.discovers else promise
         of_row = None if self.row_laws is self.laws or not self.row_privacy else self.row_laws
-        own = Proof(promise, [self.calibration.bound, self.options.bound], of_row)  # the best bound is tried first
+        own = Proof(
+            promise, [self.calibration.bound, self.options.bound], of_row
+        )  # the best bound is tried first
         least = self.least_noise
         factor = charged.scale / least.scale if least.scale else 1.0  # near 1
-        noises = [charged if one.noise is least else charged.at(one.noise.scale * factor) for one in self.blocks]
-        blocks = [one.with_noise(noise, own) for one, noise in zip(self.blocks, noises, strict=True)]
+        noises = [
+            charged if one.noise is least else charged.at(one.noise.scale * factor)
+            for one in self.blocks
+        ]
+        blocks = [
+            one.with_noise(noise, own) for one, noise in zip(self.blocks, noises, strict=True)
+        ]
         proven = tuple(one for one in blocks if one is not None)
         return replace(self, blocks=proven) if len(proven) == len(blocks) else None
 
@@ -341,4 +375,8 @@ def _shown(query: Query, places: Sequence[int], noises: Sequence[Noise]) -> Sequ
 def _bounds_in_words(bound: Bounds, guarantee: Guarantee, noise: Noise) -> str:
     if isinstance(bound, str):
         return repr(named_bound(bound, guarantee, noise) or bound)
-    return repr(bound) if isinstance(bound, Bound) else repr([_bounds_in_words(one, guarantee, noise) for one in bound])
+    return (
+        repr(bound)
+        if isinstance(bound, Bound)
+        else repr([_bounds_in_words(one, guarantee, noise) for one in bound])
+    )

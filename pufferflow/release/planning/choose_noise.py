@@ -25,7 +25,15 @@ from pufferflow.noise.laplace import Laplace
 from pufferflow.privacy.guarantee import Guarantee, GuaranteeFamily, Pure
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.accuracy import DIGITS, strongest_by_cell, widest
-from pufferflow.release.planning.basis import Basis, EachSum, balanced, distinct, longest_move, proposed, read_shares
+from pufferflow.release.planning.basis import (
+    Basis,
+    EachSum,
+    balanced,
+    distinct,
+    longest_move,
+    proposed,
+    read_shares,
+)
 from pufferflow.release.planning.blocks import (
     Block,
     Demand,
@@ -54,7 +62,10 @@ def choose_noise(request: Request, options: PlanOptions) -> CalibratedNoise:
     """
     request = request.with_rows_counted
     _check(request)
-    public, end = PublicMetadata(request), None if options.seconds is None else time.monotonic() + options.seconds
+    public, end = (
+        PublicMetadata(request),
+        None if options.seconds is None else time.monotonic() + options.seconds,
+    )
     public.weights.check()
     tried = _Candidates(options, end)
     measured = _error if options.accuracy is None else _epsilon
@@ -74,7 +85,9 @@ def choose_noise(request: Request, options: PlanOptions) -> CalibratedNoise:
 def _check(request: Request) -> None:
     if not request.queries:
         raise UsageError(
-            "The batch has no query.", allowed="a batch with one or more queries", instead='.private_sum("level")'
+            "The batch has no query.",
+            allowed="a batch with one or more queries",
+            instead='.private_sum("level")',
         )
     if any(isinstance(prior, Simulator) for prior in request.scenario.priors):
         raise Refused(
@@ -118,7 +131,9 @@ class _Candidates:
         """Calibrate noise for a demand: the first whatever time that takes, since something has to be found."""
         try:
             with until(self.end if self.found else None):
-                self.found.append(_calibrated(replace(demand, beat=self._beat(demand)), self.options))
+                self.found.append(
+                    _calibrated(replace(demand, beat=self._beat(demand)), self.options)
+                )
         except Refused as refusal:
             self.refused.append(refusal)
         except OutOfTimeError as over:
@@ -126,9 +141,15 @@ class _Candidates:
 
     def _beat(self, demand: Demand) -> float:
         """Return the scale with the least error found; with several sums joint noise may need a larger one."""
-        if not self.found or self.options.accuracy is not None or len(demand.public.request.measures) > 1:
+        if (
+            not self.found
+            or self.options.accuracy is not None
+            or len(demand.public.request.measures) > 1
+        ):
             return math.inf
-        return min(map(_error, self.found)) / max(_error_of(demand, demand.family(1.0)), math.ulp(0.0))
+        return min(map(_error, self.found)) / max(
+            _error_of(demand, demand.family(1.0)), math.ulp(0.0)
+        )
 
 
 def _with_untried(noise: CalibratedNoise, late: Sequence[Untried]) -> CalibratedNoise:
@@ -145,7 +166,9 @@ def _calibrated(demand: Demand, options: PlanOptions) -> CalibratedNoise:
     public, basis = demand.public, demand.basis
     laws = laws_of(public, demand.tables, basis.weights)
     of_row = row_laws(public, basis, laws)
-    enough_for = [laws] if of_row is None or of_row is laws or not options.row_privacy else [laws, of_row]
+    enough_for = (
+        [laws] if of_row is None or of_row is laws or not options.row_privacy else [laws, of_row]
+    )
     block = Block(slice(None), laws, _Search(demand, enough_for).calibration())
     return CalibratedNoise(public, options, demand.tables, basis, demand.family, of_row, (block,))
 
@@ -153,7 +176,11 @@ def _calibrated(demand: Demand, options: PlanOptions) -> CalibratedNoise:
 def _of_sums(options: PlanOptions) -> PlanOptions:
     """Return the options for noisy sums, where the keys of the answer take a part of the guarantee."""
     promise = options.promise
-    kept = for_sums(promise) if isinstance(promise, Guarantee) else GuaranteeFamily(for_sums(promise.example))
+    kept = (
+        for_sums(promise)
+        if isinstance(promise, Guarantee)
+        else GuaranteeFamily(for_sums(promise.example))
+    )
     return replace(options, promise=kept)
 
 
@@ -166,17 +193,25 @@ def _with_joint_noise(
     values are listed, since on an interval the movement by rounding is known of each sum alone.
     Unless the options require it, it is proven by the bound of independent noise alone, which takes no longer.
     """
-    alone = min((one for one in found if isinstance(one.calibration.noise, Gaussian)), key=_error, default=None)
+    alone = min(
+        (one for one in found if isinstance(one.calibration.noise, Gaussian)),
+        key=_error,
+        default=None,
+    )
     wanted = options.noise == "auto" or wants_joint(options.noise)
     if alone is None or not wanted or not _may_be_combined(alone):
         return []
     public, secret = alone.public, alone.request.scenario.secret
     proposal = proposed(secret, _with_absence(secret, public.functions.at_values), alone.basis)
-    if proposal is None or (options.accuracy is None and _error(alone) * proposal.share >= min(map(_error, found))):
+    if proposal is None or (
+        options.accuracy is None and _error(alone) * proposal.share >= min(map(_error, found))
+    ):
         return []
     bound = options.bound if wants_joint(options.noise) else alone.calibration.bound
     tables = proposal.tables(alone.tables)
-    demand = Demand(public, replace(options, bound=bound), tables, proposal.basis, Gaussian, end=end)
+    demand = Demand(
+        public, replace(options, bound=bound), tables, proposal.basis, Gaussian, end=end
+    )
     try:
         return [_calibrated(demand, options)]
     except Refused:
@@ -186,18 +221,24 @@ def _with_joint_noise(
 def _may_be_combined(noise: CalibratedNoise) -> bool:
     """Return whether all sums are of listed values, each by itself, and alone make the answers."""
     request = noise.request
-    weighted = any(measure is not None and measure.values.weight is not None for measure in request.measures)
+    weighted = any(
+        measure is not None and measure.values.weight is not None for measure in request.measures
+    )
     if request.discovers or on_interval(request) or weighted or noise.public.weights.grids:
         return False
     tables = [one for own in noise.tables for one in own]
     linear = all(query.linear for query in request.queries)
-    return linear and all(one.rounding is None and one.values is noise.public.functions.at_values for one in tables)
+    return linear and all(
+        one.rounding is None and one.values is noise.public.functions.at_values for one in tables
+    )
 
 
 def _by_cell(noise: CalibratedNoise, end: float | None) -> CalibratedNoise:
     """Return less noise in the cells that need less."""
     of_row = noise.row_laws if noise.row_privacy and noise.row_laws is not noise.laws else None
-    demand = Demand(noise.public, noise.options, noise.tables, noise.basis, noise.family, of_row, end)
+    demand = Demand(
+        noise.public, noise.options, noise.tables, noise.basis, noise.family, of_row, end
+    )
     noise = replace(noise, blocks=blocks_of(demand, noise.blocks[0]))
     accuracy = noise.options.accuracy
     return noise if accuracy is None else strongest_by_cell(noise, demand, accuracy)
@@ -212,11 +253,17 @@ def _families(options: PlanOptions, secret: AnySecret) -> list[Family]:
     if wants_joint(options.noise):
         return [Gaussian]
     if options.noise == "auto":
-        return [Laplace] if isinstance(options.example, Pure) or isinstance(secret, Initial) else [Laplace, Gaussian]
+        return (
+            [Laplace]
+            if isinstance(options.example, Pure) or isinstance(secret, Initial)
+            else [Laplace, Gaussian]
+        )
     return [read_family(options.noise, options.example)]
 
 
-def _weights(public: PublicMetadata, shares: Floats, family: Family, options: PlanOptions) -> Floats:
+def _weights(
+    public: PublicMetadata, shares: Floats, family: Family, options: PlanOptions
+) -> Floats:
     """Return the weights; a sum that a row can move always has one, or it would be published without noise."""
     request, functions = public.request, public.functions
     rows = _with_absence(request.scenario.secret, functions.rows)
@@ -225,12 +272,19 @@ def _weights(public: PublicMetadata, shares: Floats, family: Family, options: Pl
     own = distinct(request.places, shares)
     weights = balanced(own, ranges, partial(_need, public, rows, family, options), exclusive)
     if not (np.isfinite(weights).all() and (weights[ranges > 0] > 0).all()):
-        raise InternalError("A sum that rows move has no weight.", instead="reporting it, with the shares")
+        raise InternalError(
+            "A sum that rows move has no weight.", instead="reporting it, with the shares"
+        )
     return weights
 
 
 def _need(  # noqa: PLR0913, PLR0917 - the queries, their noise, and how it is shared
-    public: PublicMetadata, rows: Floats, family: Family, options: PlanOptions, weights: Floats, share: float
+    public: PublicMetadata,
+    rows: Floats,
+    family: Family,
+    options: PlanOptions,
+    weights: Floats,
+    share: float,
 ) -> float:
     """Return the scale that weighted sums need with a share of a guarantee, or what is in proportion to it.
 
@@ -238,21 +292,33 @@ def _need(  # noqa: PLR0913, PLR0917 - the queries, their noise, and how it is s
     calibrated for each query, if they are few. Where no other row follows a row, it moves between the pairs of the
     secret.
     """
-    secret, priors, noise = public.request.scenario.secret, public.request.scenario.priors, family(1.0)
+    secret, priors, noise = (
+        public.request.scenario.secret,
+        public.request.scenario.priors,
+        family(1.0),
+    )
     part = share if noise.norm == 1 else math.sqrt(share)
-    known = isinstance(secret, Presence) or (isinstance(secret, ValueSecret) and public.request.column == secret.column)
+    known = isinstance(secret, Presence) or (
+        isinstance(secret, ValueSecret) and public.request.column == secret.column
+    )
     alone = len(set(public.request.places)) == 1  # its unit does not matter
     least = 0.0
     if not alone and known and not public.weights.grids and all(prior.any_law for prior in priors):
         laws = laws_of(public, [tables_of(Independent(), secret, public.functions)], weights)
-        adds_up = isinstance(noise, Gaussian) or (isinstance(noise, Laplace) and isinstance(options.example, Pure))
+        adds_up = isinstance(noise, Gaussian) or (
+            isinstance(noise, Laplace) and isinstance(options.example, Pure)
+        )
         if not adds_up and options.accuracy is None and len(public.request.queries) <= _FEW_QUERIES:
             with suppress(Refused):
-                least = calibrate_each([(laws, "auto")], options.example.portion(share), family)[0].noise.scale
+                least = calibrate_each([(laws, "auto")], options.example.portion(share), family)[
+                    0
+                ].noise.scale
         least = least or laws.winf(noise.norm).length / part
     if least > 0:
         return least
-    own = public.functions.folding.weights(weights)  # also where no pair of the secret moves the sums
+    own = public.functions.folding.weights(
+        weights
+    )  # also where no pair of the secret moves the sums
     return longest_move(rows[own > 0] * own[own > 0, None], noise.norm) / part
 
 
@@ -283,7 +349,11 @@ class _Search:
         demand = self.demand
         bounds = [demand.options.bound, *(["auto"] * (len(self.laws) - 1))]
         return calibrate_each(
-            list(zip(self.laws, bounds, strict=True)), promise, demand.family, demand.end, demand.beat
+            list(zip(self.laws, bounds, strict=True)),
+            promise,
+            demand.family,
+            demand.end,
+            demand.beat,
         )[0]
 
     def _within(self, accuracy: Within) -> Calibration:
@@ -291,7 +361,9 @@ class _Search:
         scale = widest(demand.public, demand.basis, demand.family, accuracy)
         noise, others = demand.family(scale), self.laws[1:]
         epsilon = max(
-            loss(self.laws[0], noise, kind, bound, demand.end), *(loss(one, noise, kind) for one in others), 0.0
+            loss(self.laws[0], noise, kind, bound, demand.end),
+            *(loss(one, noise, kind) for one in others),
+            0.0,
         )
         if math.isinf(epsilon):
             raise Refused(
@@ -300,7 +372,9 @@ class _Search:
                 instead=f"pf.Within({4 * accuracy.error:g})",
             )
         calibration = self._least(kind.at(epsilon))
-        while calibration.noise.scale > scale * (1 + DIGITS):  # a calibration ends a little above the least scale
+        while calibration.noise.scale > scale * (
+            1 + DIGITS
+        ):  # a calibration ends a little above the least scale
             epsilon = epsilon * (1 + _CLOSER) + _RTOL
             calibration = self._least(kind.at(epsilon))
         floor = min(least_scale(demand.public, demand.basis, kind.at(epsilon)), scale)
@@ -319,4 +393,9 @@ def _error_of(found: CalibratedNoise | Demand, noise: Noise) -> float:
     """Return the expected error of a query's sums over what one row can add, of all queries by their shares."""
     errors, request = found.basis.expected_errors(noise), found.public.request
     shares = read_shares(found.options.shares, request.queries)
-    return float(sum(share * errors[list(own)].mean() for share, own in zip(shares, request.places, strict=True)))
+    return float(
+        sum(
+            share * errors[list(own)].mean()
+            for share, own in zip(shares, request.places, strict=True)
+        )
+    )

@@ -38,7 +38,9 @@ def cost_of(noise: CalibratedNoise) -> Cost:
     unnamed = on_interval(noise.request) or _too_many_values(noise)
     translated = [way for way in noise.tables if isinstance(way[0].prior, GaussianPrior)]
     # the linear functions that replace those on an interval, where rows translate each other
-    linear = next((tables for way in translated for tables in way if tables.rounding is not None), None)
+    linear = next(
+        (tables for way in translated for tables in way if tables.rounding is not None), None
+    )
     slopes, rounding = (None, None) if linear is None else _slopes(noise, linear)
     kinds = noise.public.weights.kinds
     shape = Shape(
@@ -47,8 +49,12 @@ def cost_of(noise: CalibratedNoise) -> Cost:
         priors=tuple(digest_of(prior) for prior in scenario.priors),
         stored_noise=noise.least_noise.at(noise.least_noise.scale * NOISE_MARGIN).stored(),
         dimension=noise.laws.dimension,
-        values=_table(noise.basis.functions.at_values, noise.weights) if _tells_values(noise) else None,
-        kinds=() if kinds is None else tuple(tuple(np.flatnonzero(kind).tolist()) for kind in kinds),
+        values=_table(noise.basis.functions.at_values, noise.weights)
+        if _tells_values(noise)
+        else None,
+        kinds=()
+        if kinds is None
+        else tuple(tuple(np.flatnonzero(kind).tolist()) for kind in kinds),
         slopes=slopes,
         rounding=rounding,
         unsigned=linear is not None and (linear.unsigned or noise.public.weights.mixed),
@@ -64,14 +70,23 @@ def cost_of(noise: CalibratedNoise) -> Cost:
     if placed is None or placed.reach is None or shape.rows is None or shape.rows.runs is None:
         return Cost(shape, regions=selected)
     hull = math.floor(placed.reach[0]), math.ceil(placed.reach[1])
-    first = int(min((_positions(pattern)[pattern.cells >= 0].min() for pattern in placed.distinct), default=hull[0]))
+    first = int(
+        min(
+            (_positions(pattern)[pattern.cells >= 0].min() for pattern in placed.distinct),
+            default=hull[0],
+        )
+    )
     start = placed.distinct[0].start if placed.distinct and scenario.start_known else None
     return Cost(shape, first, hull, start, selected, placed.clock)
 
 
 def _tells_values(noise: CalibratedNoise) -> bool:
     """Return whether rules may use the terms of a row: with weights only rules that take rows one by one."""
-    if on_interval(noise.request) or bounded_grids(noise.request.measures) or _too_many_values(noise):
+    if (
+        on_interval(noise.request)
+        or bounded_grids(noise.request.measures)
+        or _too_many_values(noise)
+    ):
         return False
     one_by_one = all(
         prior.independent_rows or prior.shared_class or isinstance(prior, ChainPrior)
@@ -156,10 +171,15 @@ def _movement_of_one_row(noise: CalibratedNoise, way: Sequence[Tables]) -> float
     """
     public, secret, norm = noise.public, noise.request.scenario.secret, noise.calibration.noise.norm
     of_values = all(one.prior.any_law for one in way)  # not where a table has laws given the secret
-    any_two = of_values and isinstance(secret, Secret) and secret.pairs == "all" and public.weights.grids
+    any_two = (
+        of_values and isinstance(secret, Secret) and secret.pairs == "all" and public.weights.grids
+    )
     tables: list[Tables] = [noise.free_tables, *(way if any_two else ())]
     return max(
-        min(laws_on(noise.request, [ONE_ROW], one, noise.weights).winf(norm).length for one in of_kind)
+        min(
+            laws_on(noise.request, [ONE_ROW], one, noise.weights).winf(norm).length
+            for one in of_kind
+        )
         for of_kind in public.weights.of_each_row(tables)
     )
 
@@ -185,19 +205,25 @@ def _movement(noise: CalibratedNoise, laws: Callable[[Sequence[GroupSize] | None
     least, norm = noise.least_noise, noise.calibration.noise.norm
     lengths = [(laws(block.sizes).winf(norm).length, block.noise) for block in noise.blocks]
     return max(
-        length if own is least else upwards(length * (least.scale / own.scale), 4 * UNIT) for length, own in lengths
+        length if own is least else upwards(length * (least.scale / own.scale), 4 * UNIT)
+        for length, own in lengths
     )
 
 
 def _group_movement(noise: CalibratedNoise, placed: Patterns | None) -> float | None:
     """Return how far all sums move if every row of a group may change (M7); None where rows are independent."""
     scenario = noise.request.scenario
-    if isinstance(scenario.secret, Presence) or all(prior.independent_rows for prior in scenario.priors):
+    if isinstance(scenario.secret, Presence) or all(
+        prior.independent_rows for prior in scenario.priors
+    ):
         return None
     public, tables, weights = noise.public, noise.free_tables, noise.weights
     if placed is None or public.weights.grids:
         return _movement(noise, noise.group_laws)
-    return _movement(noise, lambda sizes: laws_on(noise.request, of_sizes(placed.distinct, sizes), tables, weights))
+    return _movement(
+        noise,
+        lambda sizes: laws_on(noise.request, of_sizes(placed.distinct, sizes), tables, weights),
+    )
 
 
 def _rows(noise: CalibratedNoise, placed: Patterns | None) -> Rows | None:
@@ -220,9 +246,14 @@ def _parts(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[Part, .
     whole, *others = noise.blocks
     if not noise.differs_by_cell or not patterns or any(block.sizes is None for block in others):
         return ()  # of unknown groups all have the least noise
-    least, scales = noise.least_noise.scale, dict.fromkeys(noise.public.sizes_in(whole.cells), math.inf)
+    least, scales = (
+        noise.least_noise.scale,
+        dict.fromkeys(noise.public.sizes_in(whole.cells), math.inf),
+    )
     for block in others:
-        scales |= {size: min(block.noise.scale, scales.get(size, math.inf)) for size in block.sizes or ()}
+        scales |= {
+            size: min(block.noise.scale, scales.get(size, math.inf)) for size in block.sizes or ()
+        }
     first = int(min(_selected_steps(pattern).min() for pattern in patterns))
     parts = dict[Part, None]()
     for pattern in patterns:
@@ -261,9 +292,14 @@ def _runs(patterns: Sequence[Pattern]) -> tuple[tuple[tuple[int, int, int], ...]
     if not patterns:
         return (), False
     selected = [pattern.cells >= 0 for pattern in patterns]
-    steps = [_positions(pattern)[flags].astype(np.int64) for pattern, flags in zip(patterns, selected, strict=True)]
+    steps = [
+        _positions(pattern)[flags].astype(np.int64)
+        for pattern, flags in zip(patterns, selected, strict=True)
+    ]
     cells = [pattern.cells[flags] for pattern, flags in zip(patterns, selected, strict=True)]
-    same = all(np.array_equal(own, steps[0]) for own in steps) and all(np.array_equal(own, cells[0]) for own in cells)
+    same = all(np.array_equal(own, steps[0]) for own in steps) and all(
+        np.array_equal(own, cells[0]) for own in cells
+    )
     covers = not same or any(pattern.covers for pattern in patterns)
     where = np.unique(np.concatenate(steps)) if covers else steps[0]
     cell = np.zeros(len(where), dtype=np.int64) if covers else cells[0]
@@ -294,7 +330,9 @@ def _slopes(noise: CalibratedNoise, linear: Tables) -> tuple[Table, tuple[float,
         exclusive = dict.fromkeys(places for query, places in request.reads if query.exclusive)
         sets = [*exclusive, *(own for own in sets if not any(own[0] in some for some in exclusive))]
     steepest = [scaled[max(some, key=lambda place: scaled[place, 1])] for some in sets]
-    rounding = None if linear.rounding is None else tuple(float(growth[list(some)].max()) for some in sets)
+    rounding = (
+        None if linear.rounding is None else tuple(float(growth[list(some)].max()) for some in sets)
+    )
     return tuple(map(_row, steepest)), rounding
 
 

@@ -104,7 +104,10 @@ def new_key_chance(threshold: KeyThreshold) -> float:
     The threshold is not below the number of rows.
     """
     rows, groups = threshold.rows, threshold.groups
-    alone, together = (_of_any(_appears(threshold, own), times) for own, times in ((1, rows * groups), (rows, groups)))
+    alone, together = (
+        _of_any(_appears(threshold, own), times)
+        for own, times in ((1, rows * groups), (rows, groups))
+    )
     return max(alone, together)
 
 
@@ -114,7 +117,9 @@ def grid_below(noise: Noise, *, finer: bool = False) -> Fraction:
     So every sum is on the grid, and bringing it there costs nothing. A `finer` one is for sums that are worked out of
     up to eight noisy ones: rounded to the grid these move them no farther than one would.
     """
-    return min(grid_of(noise.scale) / (4 if finer else 1), Fraction(1)) if noise.scale else Fraction(1)
+    return (
+        min(grid_of(noise.scale) / (4 if finer else 1), Fraction(1)) if noise.scale else Fraction(1)
+    )
 
 
 def _appears(threshold: KeyThreshold, rows: int) -> float:

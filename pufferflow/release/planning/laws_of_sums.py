@@ -36,13 +36,19 @@ def laws_of(
     """
     pieces: list[Laws] = []
     for of_prior, pattern, patterns in pieces_of(public, tables, sizes):
-        laws = [_on_pattern(public.request, table, pattern, weights, patterns) for table in of_prior]
-        pieces.append(laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws).movement)
+        laws = [
+            _on_pattern(public.request, table, pattern, weights, patterns) for table in of_prior
+        ]
+        pieces.append(
+            laws[0] if len(laws) == 1 and of_prior[0].exact else ShortestMovement(laws).movement
+        )
     return SeveralLaws(pieces)
 
 
 def pieces_of(
-    public: PublicMetadata, tables: Sequence[Sequence[Tables]], sizes: Sequence[GroupSize] | None = None
+    public: PublicMetadata,
+    tables: Sequence[Sequence[Tables]],
+    sizes: Sequence[GroupSize] | None = None,
 ) -> list[tuple[Sequence[Tables], Pattern, int]]:
     """Return what laws are of, in order: tables of a prior, or of a kind of its rows, and a pattern of so many."""
     found = list[tuple[Sequence[Tables], Pattern, int]]()
@@ -57,21 +63,37 @@ def pieces_of(
 def laws_on(request: Request, patterns: Sequence[Pattern], tables: Tables, weights: Floats) -> Laws:
     """Return the laws of the weighted sums on some patterns, by one representation of the sums."""
     return SeveralLaws(
-        [_on_pattern(request, tables, pattern, weights, len(patterns)) for pattern in patterns or (ONE_ROW,)]
+        [
+            _on_pattern(request, tables, pattern, weights, len(patterns))
+            for pattern in patterns or (ONE_ROW,)
+        ]
     )
 
 
-def _on_pattern(request: Request, tables: Tables, pattern: Pattern, weights: Floats, patterns: int) -> Laws:
+def _on_pattern(
+    request: Request, tables: Tables, pattern: Pattern, weights: Floats, patterns: int
+) -> Laws:
     if tables.unsigned:
         pattern = replace(pattern, covers=True)  # which adds up movements of either sign
     values, weights = tables.values, tables.weights(weights)
     if not isinstance(tables.secret, Presence):
-        values = values - values.min(axis=1, keepdims=True)  # only differences matter, and small numbers are exact
+        values = values - values.min(
+            axis=1, keepdims=True
+        )  # only differences matter, and small numbers are exact
     scaled = values * weights[:, None]  # exact: whole steps times binary fractions
     rounding = None if tables.rounding is None else tables.rounding * weights
     keys, column = request.keys, request.column
     cells = 1 if not request.by else None if keys is None else keys.height
-    return of_pattern(tables.prior, tables.secret, pattern, scaled, column, rounding, cells=cells, patterns=patterns)
+    return of_pattern(
+        tables.prior,
+        tables.secret,
+        pattern,
+        scaled,
+        column,
+        rounding,
+        cells=cells,
+        patterns=patterns,
+    )
 
 
 def _windows(

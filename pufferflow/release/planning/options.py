@@ -39,11 +39,15 @@ class Within:
 
     def __post_init__(self) -> None:
         """Read both numbers."""
-        error = finite_number(self.error, "error", allowed="a finite number > 0", instead="pf.Within(5)")
+        error = finite_number(
+            self.error, "error", allowed="a finite number > 0", instead="pf.Within(5)"
+        )
         allowed, instead = "a number between 0 and 1", "pf.Within(5, confidence=0.95)"
         confidence = finite_number(self.confidence, "confidence", allowed=allowed, instead=instead)
         if error <= 0:
-            raise UsageError(f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)")
+            raise UsageError(
+                f"error is {error:g}.", allowed="a finite number > 0", instead="pf.Within(5)"
+            )
         if not 0 < confidence < 1:
             raise UsageError(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
         object.__setattr__(self, "error", error)
@@ -92,8 +96,14 @@ def heavy_tails(terms: PlanOptions, request: Request) -> list[Family]:
     Far but rare movements cost it little (M5, M11). Sums of one draw have laws given the secret, with outliers;
     constants and movements have none. Along chains the search would take as long again, and rows are bounded.
     """
-    wanted = terms.noise == "auto" and isinstance(terms.example, Renyi) and len(request.measures) <= _MOST_SUMS
-    draws = [isinstance(prior, Table) and prior.independent_rows for prior in request.scenario.priors]
+    wanted = (
+        terms.noise == "auto"
+        and isinstance(terms.example, Renyi)
+        and len(request.measures) <= _MOST_SUMS
+    )
+    draws = [
+        isinstance(prior, Table) and prior.independent_rows for prior in request.scenario.priors
+    ]
     return [_TAILS] if wanted and all(draws) else []
 
 
@@ -102,7 +112,9 @@ def read_seconds(given: object) -> float | None:
     allowed, instead = "a finite number > 0 of seconds, or None", "seconds=10"
     if given is None:
         return None
-    return finite_number(given, "seconds", allowed=allowed, instead=instead, fits=lambda seconds: seconds > 0)
+    return finite_number(
+        given, "seconds", allowed=allowed, instead=instead, fits=lambda seconds: seconds > 0
+    )
 
 
 def read_per_group(given: object) -> bool:
@@ -114,15 +126,21 @@ def read_per_group(given: object) -> bool:
 def read_row_privacy(given: object) -> bool:
     """Validate whether noise has to suffice for a single row too."""
     allowed = "True: at least the noise of ordinary differential privacy of one row; False: what the prior needs"
-    return instance(given, bool, "row_privacy", allowed=allowed, instead="row_privacy=True, or leaving it out")
+    return instance(
+        given, bool, "row_privacy", allowed=allowed, instead="row_privacy=True, or leaving it out"
+    )
 
 
-def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | None) -> Guarantee | GuaranteeFamily:
+def read_promise(
+    guarantee: object, epsilon: float | None, accuracy: Within | None
+) -> Guarantee | GuaranteeFamily:
     """Return the guarantee, or its kind where an accuracy is given."""
     if epsilon is not None:
         if guarantee is not None:
             raise UsageError(
-                "Both a guarantee and an epsilon are given.", allowed="one of them", instead="plan(pf.Pure(1.0))"
+                "Both a guarantee and an epsilon are given.",
+                allowed="one of them",
+                instead="plan(pf.Pure(1.0))",
             )
         guarantee = Pure(epsilon)
     if accuracy is not None:
@@ -141,7 +159,9 @@ def read_promise(guarantee: object, epsilon: float | None, accuracy: Within | No
 
 def _no_promise(given: object) -> UsageError:
     """Return the error for an object that is no guarantee, such as a number, which has no kind."""
-    problem = "left out" if given is None else f"{quoted(given)}, which does not say of which kind it is"
+    problem = (
+        "left out" if given is None else f"{quoted(given)}, which does not say of which kind it is"
+    )
     if isinstance(given, type) and issubclass(given, Guarantee):
         return UsageError(
             f"The guarantee is pf.{given.__name__} without its numbers.",

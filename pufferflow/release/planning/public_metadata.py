@@ -46,7 +46,9 @@ from pufferflow.release.planning.sum_tables import SumFunctions, Tables
 
 def digest_of_facts(by_order: "Mapping[PositionMode, Patterns | UsageError]", *texts: str) -> str:
     """Return the digest of the patterns in each order, and of other texts; ledgers keep names that it is a part of."""
-    patterns = (f"{order!r} {digest_of_patterns(by_order[order])}" for order in sorted(by_order, key=repr))
+    patterns = (
+        f"{order!r} {digest_of_patterns(by_order[order])}" for order in sorted(by_order, key=repr)
+    )
     return hashlib.sha256("\n".join([*patterns, *texts]).encode()).hexdigest()
 
 
@@ -59,9 +61,18 @@ def digest_of_patterns(patterns: Patterns | UsageError) -> str:
 
 
 def _digest_of_pattern(pattern: Pattern) -> str:
-    positions, shares = (np.zeros(0) if one is None else one + 0.0 for one in (pattern.positions, pattern.shares))
-    digest = hashlib.sha256(repr((len(pattern.cells), len(positions), pattern.start + 0.0, pattern.covers)).encode())
-    for values, dtype in ((shares, "<f8"), (pattern.cells, "<i8"), (pattern.counts, "<i8"), (positions, "<f8")):
+    positions, shares = (
+        np.zeros(0) if one is None else one + 0.0 for one in (pattern.positions, pattern.shares)
+    )
+    digest = hashlib.sha256(
+        repr((len(pattern.cells), len(positions), pattern.start + 0.0, pattern.covers)).encode()
+    )
+    for values, dtype in (
+        (shares, "<f8"),
+        (pattern.cells, "<i8"),
+        (pattern.counts, "<i8"),
+        (positions, "<f8"),
+    ):
         digest.update(np.ascontiguousarray(values, dtype=dtype).data)
     return digest.hexdigest()
 
@@ -80,7 +91,11 @@ def digest_of_weights(weights: PublicWeights, *, of_groups: bool) -> str:
     """Return a text that depends on the largest weights and, where rows depend on each other, on those of groups."""
     largest = weights.largest()
     known = largest and of_groups
-    groups = f"{digest_of_patterns(weights.of_groups.patterns)}{weights.of_rows_in_words()}" if known else ""
+    groups = (
+        f"{digest_of_patterns(weights.of_groups.patterns)}{weights.of_rows_in_words()}"
+        if known
+        else ""
+    )
     return f"weights {largest} {groups}" if largest else ""
 
 
@@ -124,7 +139,9 @@ class RowsVersion:
     """That of all public columns; None where files have versions, rows are independent, or the engine has none."""
 
     @classmethod
-    def of(cls, request: Request, snapshot: Snapshot, orders: tuple[PositionMode, ...]) -> "RowsVersion":
+    def of(
+        cls, request: Request, snapshot: Snapshot, orders: tuple[PositionMode, ...]
+    ) -> "RowsVersion":
         """Take the fingerprint where versions do not determine the rows, with a key of its own."""
         if snapshot.complete or not orders:
             return cls(snapshot)
@@ -136,7 +153,10 @@ class RowsVersion:
         if self.snapshot.holds:
             return self
         snapshot = request.engine.snapshot()
-        if self.fingerprint is None or _fingerprint(request, self.orders, self.key) != self.fingerprint:
+        if (
+            self.fingerprint is None
+            or _fingerprint(request, self.orders, self.key) != self.fingerprint
+        ):
             return None
         return replace(self, snapshot=snapshot)
 
@@ -198,7 +218,9 @@ class PublicMetadata:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._orders = () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
+        self._orders = (
+            () if isinstance(request.scenario.secret, Presence) else _orders_of(request.scenario)
+        )
         self._snapshot = request.engine.snapshot() if request.counts_are_public else NO_FILES
         self._further: dict[PositionMode, Patterns | UsageError] = {}
         """Patterns in other orders, which only explanations use."""
@@ -258,7 +280,9 @@ class PublicMetadata:
         """The queries of a release to the engine, as text: public facts, and sums."""
         request = self.request
         measures = [measure for measure in request.measures if measure is not None]
-        return request.engine.queries(with_weights(request), request.scenario, self._orders, measures)
+        return request.engine.queries(
+            with_weights(request), request.scenario, self._orders, measures
+        )
 
     @property
     def counted(self) -> bool:
@@ -304,7 +328,9 @@ class PublicMetadata:
     def _patterns_further(self, order: PositionMode) -> Patterns | UsageError:
         """Return patterns for an explanation that correlates rows which are independent under all priors."""
         if order not in self._further:
-            self._further |= self.request.engine.patterns(self.request.selection, self.request.scenario, [order])
+            self._further |= self.request.engine.patterns(
+                self.request.selection, self.request.scenario, [order]
+            )
         return self._further[order]
 
     @cached_property
@@ -313,9 +339,16 @@ class PublicMetadata:
         if not self._orders or not self.request.by or self.weights.grids:
             return False
         scenario, (by_order, _) = self.request.scenario, self._reading
-        orders = {_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows}
+        orders = {
+            _order_of(prior, scenario.secret)
+            for prior in scenario.priors
+            if not prior.independent_rows
+        }
         found = [patterns for order in orders if isinstance(patterns := by_order[order], Patterns)]
-        several = any(len(own.distinct) > 1 or any(one.covers_by_size for one in own.distinct) for own in found)
+        several = any(
+            len(own.distinct) > 1 or any(one.covers_by_size for one in own.distinct)
+            for own in found
+        )
         known = (pattern for own in found for pattern in own.distinct if not pattern.covers)
         return several and all(pattern.answers < len(self.cells.rows) for pattern in known)
 
@@ -328,19 +361,25 @@ class PublicMetadata:
         request, (_, cells) = self.request, self._reading
         if not self.may_differ_by_cell or cells is None or cells.keys is None:
             return None
-        return request.engine.groups_in_cells(request.selection, request.scenario, self._orders, cells.keys)
+        return request.engine.groups_in_cells(
+            request.selection, request.scenario, self._orders, cells.keys
+        )
 
     def sizes_in(self, cells: Array | slice) -> tuple[GroupSize, ...]:
         """Return the sizes of the groups in some cells, in ascending order."""
         groups = self.groups_in_cells
         kinds = set[int]() if groups is None else set(groups.kind_of_cell[cells].tolist()) - {-1}
-        return tuple(sorted({size for kind in kinds for size in cast(CellGroups, groups).kinds[kind]}))
+        return tuple(
+            sorted({size for kind in kinds for size in cast(CellGroups, groups).kinds[kind]})
+        )
 
     @property
     def placed(self) -> Patterns | None:
         """The patterns of groups at their positions in time; None where some group has none."""
         patterns = self._reading[0].get(BY_POSITION)
-        return None if isinstance(patterns, UsageError) else patterns  # too many steps, or rows before all time
+        return (
+            None if isinstance(patterns, UsageError) else patterns
+        )  # too many steps, or rows before all time
 
     def digest(self, tables: Sequence[Sequence[Tables]], *, by_cell: bool = False) -> SourceDigest:
         """Return the digest of everything that the noise for these tables, the same or `by_cell`, and its cost rest on.
@@ -351,10 +390,15 @@ class PublicMetadata:
         secret, orders = request.scenario.secret, dict.fromkeys(self._orders)
         if orders:
             priors = [table.prior for of_prior in tables for table in of_prior]
-            orders |= dict.fromkeys(_order_of(prior, secret) for prior in priors if not prior.independent_rows)
+            orders |= dict.fromkeys(
+                _order_of(prior, secret) for prior in priors if not prior.independent_rows
+            )
         if isinstance(by_order.get(BY_POSITION), UsageError) and UNORDERED in by_order:
             orders[UNORDERED] = None  # the cost rests on it then
-        weights, keys = bool(self.weights.grids), bool(orders) and bool(request.by) and request.keys is None
+        weights, keys = (
+            bool(self.weights.grids),
+            bool(orders) and bool(request.by) and request.keys is None,
+        )
         return self.digest_of(Facts(tuple(orders), keys, by_cell, weights))
 
     def digest_of(self, facts: Facts) -> SourceDigest:
@@ -365,17 +409,28 @@ class PublicMetadata:
             texts.append(digest_of_groups(self.groups_in_cells))
         if facts.weights:
             texts.append(digest_of_weights(self.weights, of_groups=bool(facts.orders)))
-        return SourceDigest(self.request, facts, digest_of_facts(by_order, *texts), _selected(by_order), self._version)
+        return SourceDigest(
+            self.request,
+            facts,
+            digest_of_facts(by_order, *texts),
+            _selected(by_order),
+            self._version,
+        )
 
 
 def _selected(by_order: Mapping[PositionMode, Patterns | UsageError]) -> int | None:
     """Return the number of selected rows, which is the same in all orders; None if no order has patterns."""
-    return next((patterns.selected for patterns in by_order.values() if isinstance(patterns, Patterns)), None)
+    return next(
+        (patterns.selected for patterns in by_order.values() if isinstance(patterns, Patterns)),
+        None,
+    )
 
 
 def _orders_of(scenario: Scenario) -> tuple[PositionMode, ...]:
     """Return the orders of rows that matter to the priors and the secret of a scenario."""
-    orders = [_order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows]
+    orders = [
+        _order_of(prior, scenario.secret) for prior in scenario.priors if not prior.independent_rows
+    ]
     placed = isinstance(scenario.secret, Initial) or any(prior.ordered for prior in scenario.priors)
     return tuple(dict.fromkeys([*orders, BY_POSITION] if placed else orders))
 
@@ -383,4 +438,8 @@ def _orders_of(scenario: Scenario) -> tuple[PositionMode, ...]:
 def _order_of(prior: Prior, secret: AnySecret) -> PositionMode:
     if isinstance(secret, Initial):
         return BY_POSITION
-    return PositionMode(ordered=True, period=prior.repeats) if prior.ordered else PositionMode(ordered=False)
+    return (
+        PositionMode(ordered=True, period=prior.repeats)
+        if prior.ordered
+        else PositionMode(ordered=False)
+    )

@@ -39,7 +39,15 @@ from pufferflow.engines.weights import (
 )
 from pufferflow.models.priors.base import Prior
 from pufferflow.queries.aggregates import WeightedMean
-from pufferflow.queries.engine_interface import BY_POSITION, Measure, Pattern, Patterns, PositionMode, Selection, Tally
+from pufferflow.queries.engine_interface import (
+    BY_POSITION,
+    Measure,
+    Pattern,
+    Patterns,
+    PositionMode,
+    Selection,
+    Tally,
+)
 from pufferflow.queries.expressions.values import Weight
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.row_movements import width
@@ -65,16 +73,27 @@ class UnitsOfKinds:
 
     @classmethod
     def read(
-        cls, request: Request, weights: Sequence[Weight], kinds: Array, orders: Sequence[PositionMode]
+        cls,
+        request: Request,
+        weights: Sequence[Weight],
+        kinds: Array,
+        orders: Sequence[PositionMode],
     ) -> Self | None:
         """Read them; None if there are too many kinds. `kinds` has a row for each, its weights above 0 in it."""
         if len(kinds) > _MOST_KINDS:
             return None
         engine, scenario, selection = request.engine, request.scenario, request.selection
         has = [weight.positive for weight in weights]
-        of_kinds = [pl.all_horizontal(one for one, own in zip(has, kind > 0, strict=True) if own) for kind in kinds]
-        known = replace(selection, filters=(*selection.filters, pl.any_horizontal(of_kinds)))  # others have no key
-        by_kind = engine.patterns(by_weight(engine, replace(known, by=()), weights), scenario, orders)
+        of_kinds = [
+            pl.all_horizontal(one for one, own in zip(has, kind > 0, strict=True) if own)
+            for kind in kinds
+        ]
+        known = replace(
+            selection, filters=(*selection.filters, pl.any_horizontal(of_kinds))
+        )  # others have no key
+        by_kind = engine.patterns(
+            by_weight(engine, replace(known, by=()), weights), scenario, orders
+        )
         chosen = [replace(selection, filters=(*selection.filters, one)) for one in of_kinds]
         return cls(by_kind, tuple(engine.patterns(own, scenario, orders) for own in chosen))
 
@@ -85,7 +104,11 @@ class UnitsOfKinds:
         unit is as it is where only this kind is selected.
         """
         by_kind = self.by_kind[order]
-        if isinstance(by_kind, UsageError) or pattern.covers or any(own.covers for own in by_kind.distinct):
+        if (
+            isinstance(by_kind, UsageError)
+            or pattern.covers
+            or any(own.covers for own in by_kind.distinct)
+        ):
             return None
         alike = [own for own in by_kind.distinct if _rows(own) == _rows(pattern)]
         if not alike or any(own.answers != 1 for own in alike):
@@ -104,7 +127,11 @@ class UnitsOfKinds:
         found = list[tuple[object, ...]]()
         for by_order in (self.by_kind, *self.of_kind):
             for order, patterns in by_order.items():
-                known = () if isinstance(patterns, UsageError) else tuple(map(_cells, patterns.distinct))
+                known = (
+                    ()
+                    if isinstance(patterns, UsageError)
+                    else tuple(map(_cells, patterns.distinct))
+                )
                 found.append((order, known))
         return found
 
@@ -150,9 +177,13 @@ class GroupWeights:
         several = len(grids) > 1
         known = membership_patterns(rows, scenario, measures, grids, free=True) if several else None
         patterns = weighted_patterns(rows, scenario, measures, grids) if known is None else known
-        if all(one.ordered or one.independent_rows or one.any_correlation for one in scenario.priors):
+        if all(
+            one.ordered or one.independent_rows or one.any_correlation for one in scenario.priors
+        ):
             return cls(patterns, None, None)
-        memberships = membership_patterns(rows, scenario, measures, grids, free=False) if several else None
+        memberships = (
+            membership_patterns(rows, scenario, measures, grids, free=False) if several else None
+        )
         return cls(patterns, memberships, weights_by_rank(rows, scenario, grids))
 
 
@@ -169,7 +200,10 @@ class RowWeights:
     @classmethod
     def read(cls, request: Request, *, with_groups: bool) -> Self:
         """Read the rows, with the columns of groups if these matter."""
-        within, weights = request.scenario.within if with_groups else (), weights_of(request.measures)
+        within, weights = (
+            request.scenario.within if with_groups else (),
+            weights_of(request.measures),
+        )
         rows = WeightedRows.of(request.engine, request.selection, weights, also=within)
         grids = grids_of(rows)
         of_groups = GroupWeights.of(rows, request, grids) if with_groups else None
@@ -180,7 +214,9 @@ class RowWeights:
 class PublicWeights:
     """The public weights that noise, cost and answers depend on, each read once, when it is first needed."""
 
-    def __init__(self, request: Request, before_reading: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, request: Request, before_reading: Callable[[], object] = lambda: None
+    ) -> None:
         self.request = request
         self._before_reading = before_reading
 
@@ -197,7 +233,9 @@ class PublicWeights:
     def of_groups(self) -> GroupWeights:
         """The weights of groups, read again where an explanation correlates rows that are independent otherwise."""
         known = None if self._of_rows is None else self._of_rows.of_groups
-        return known or cast(GroupWeights, RowWeights.read(self.request, with_groups=True).of_groups)
+        return known or cast(
+            GroupWeights, RowWeights.read(self.request, with_groups=True).of_groups
+        )
 
     @property
     def grids(self) -> Mapping[Weight, WeightGrid]:
@@ -212,7 +250,9 @@ class PublicWeights:
     @cached_property
     def mixed(self) -> bool:
         """Whether some weights of a sum are above 0 and some below, so that rows move it both ways."""
-        return bool(self.grids) and any(bool((parts != 0).any(axis=0).all()) for parts in self.cells.weights.values())
+        return bool(self.grids) and any(
+            bool((parts != 0).any(axis=0).all()) for parts in self.cells.weights.values()
+        )
 
     def of_rows(self, prior: Prior, own: Patterns, placed: Patterns | None) -> tuple[Pattern, ...]:
         """Return the patterns of groups with correlated rows in known places, each row with its largest weights.
@@ -228,24 +268,43 @@ class PublicWeights:
                 return tuple(with_others(pattern, others) for pattern in known.memberships.distinct)
             shares, counts = cast("tuple[Floats, Array]", known.ranks)
             return (
-                pattern_of([np.ones(len(counts)) if one is None else shares for one in self.of_sums], counts, others),
+                pattern_of(
+                    [np.ones(len(counts)) if one is None else shares for one in self.of_sums],
+                    counts,
+                    others,
+                ),
             )
         found, order = (
-            (own, PositionMode(ordered=True, period=prior.repeats)) if placed is None else (placed, BY_POSITION)
+            (own, PositionMode(ordered=True, period=prior.repeats))
+            if placed is None
+            else (placed, BY_POSITION)
         )
         clock = None if placed is None else placed.clock
-        weighted = [one for pattern in found.distinct for one in self._in_order(prior, pattern, order, clock)]
+        weighted = [
+            one
+            for pattern in found.distinct
+            for one in self._in_order(prior, pattern, order, clock)
+        ]
         return tuple({_contents(pattern): pattern for pattern in weighted}.values())
 
-    def _in_order(self, prior: Prior, pattern: Pattern, order: PositionMode, clock: str | None) -> list[Pattern]:
+    def _in_order(
+        self, prior: Prior, pattern: Pattern, order: PositionMode, clock: str | None
+    ) -> list[Pattern]:
         """Return a pattern with the weights of each kind that its units may be of, or the largest at each step."""
-        kinds = None if self.units_of_kinds is None else self.units_of_kinds.kinds_of(order, pattern)
+        kinds = (
+            None if self.units_of_kinds is None else self.units_of_kinds.kinds_of(order, pattern)
+        )
         if kinds is None:
             known = {} if clock is None else self._steps.at(_places(pattern), clock)
             return [self._weighted(prior, pattern, known)]
         every = np.ones(len(_places(pattern)))
-        of_kinds = [dict(zip(self.grids, (self.together[kind] > 0).tolist(), strict=True)) for kind in kinds]
-        return [self._weighted(prior, pattern, {one: every * own for one, own in kind.items()}) for kind in of_kinds]
+        of_kinds = [
+            dict(zip(self.grids, (self.together[kind] > 0).tolist(), strict=True)) for kind in kinds
+        ]
+        return [
+            self._weighted(prior, pattern, {one: every * own for one, own in kind.items()})
+            for kind in of_kinds
+        ]
 
     @cached_property
     def units_of_kinds(self) -> UnitsOfKinds | None:
@@ -256,7 +315,9 @@ class PublicWeights:
             return None
         if self._steps.clock is not None and self._steps.one_kind_each:
             return None
-        orders = dict.fromkeys([BY_POSITION, *(PositionMode(ordered=True, period=prior.repeats) for prior in priors)])
+        orders = dict.fromkeys(
+            [BY_POSITION, *(PositionMode(ordered=True, period=prior.repeats) for prior in priors)]
+        )
         return UnitsOfKinds.read(request, list(self.grids), self.together, list(orders))
 
     def _weighted(self, prior: Prior, pattern: Pattern, known: Mapping[Weight, Floats]) -> Pattern:
@@ -268,7 +329,9 @@ class PublicWeights:
         if prior.repeats is None or not len(positions):
             return replace(pattern, shares=shares, covers=covers)
         positions = positions - positions[0] // prior.repeats * prior.repeats
-        return replace(pattern, positions=positions, start=float(positions[0]), shares=shares, covers=covers)
+        return replace(
+            pattern, positions=positions, start=float(positions[0]), shares=shares, covers=covers
+        )
 
     @property
     def of_sums(self) -> list[Weight | None]:
@@ -282,7 +345,10 @@ class PublicWeights:
             return None
         place = {weight: place for place, weight in enumerate(self.grids)}
         every = np.ones(len(self.together), dtype=np.bool_)
-        return np.stack([every if one is None else self.together[:, place[one]] > 0 for one in self.of_sums], axis=1)
+        return np.stack(
+            [every if one is None else self.together[:, place[one]] > 0 for one in self.of_sums],
+            axis=1,
+        )
 
     @cached_property
     def _steps(self) -> StepWeights:
@@ -291,20 +357,30 @@ class PublicWeights:
 
     def of_rows_in_words(self) -> str:
         """Return a text that weights share only if rows have the same by position or rank; empty if none count."""
-        known = [prior for prior in self.request.scenario.priors if prior.allows_weights and not prior.independent_rows]
+        known = [
+            prior
+            for prior in self.request.scenario.priors
+            if prior.allows_weights and not prior.independent_rows
+        ]
         known = [prior for prior in known if not prior.any_correlation]
         if not known:
             return ""
         digest = hashlib.sha256(repr((self.mixed, [prior.ordered for prior in known])).encode())
         if any(prior.ordered for prior in known):
             digest.update(repr((self._steps.clock, self._steps.positions.tobytes())).encode())
-            digest.update(repr([shares.tobytes() for shares in self._steps.shares.values()]).encode())
-            digest.update(repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode())
+            digest.update(
+                repr([shares.tobytes() for shares in self._steps.shares.values()]).encode()
+            )
+            digest.update(
+                repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode()
+            )
         if not all(prior.ordered for prior in known):
             ranks, memberships = self.of_groups.ranks or (), self.of_groups.memberships
             digest.update(repr([part.tobytes() for part in ranks]).encode())
             members = () if memberships is None else memberships.distinct
-            digest.update(repr([(*_contents(one), one.counts.tobytes()) for one in members]).encode())
+            digest.update(
+                repr([(*_contents(one), one.counts.tobytes()) for one in members]).encode()
+            )
         return digest.hexdigest()
 
     @cached_property
@@ -312,7 +388,9 @@ class PublicWeights:
         """The widths of the steps in which all sums of the request are counted."""
         units = {weight: grid.unit for weight, grid in self.grids.items()}
         pairs = zip(self.request.measures, self.of_sums, strict=True)
-        return tuple(width(one) * (1 if of is None else units.get(of, Fraction(1))) for one, of in pairs)
+        return tuple(
+            width(one) * (1 if of is None else units.get(of, Fraction(1))) for one, of in pairs
+        )
 
     @cached_property
     def factors(self) -> Floats | None:
@@ -322,7 +400,9 @@ class PublicWeights:
         """
         if not self.grids:
             return None
-        return np.array([1.0 if measure is None else self._factor(measure) for measure in self.request.measures])
+        return np.array(
+            [1.0 if measure is None else self._factor(measure) for measure in self.request.measures]
+        )
 
     @property
     def together(self) -> Array:
@@ -350,7 +430,10 @@ class PublicWeights:
             ]
             # exact: tables are whole steps times the largest weights
             by_kind.append(
-                [one._replace(values=one.values / largest[:, None] * np.array(own)[:, None]) for one in tables]
+                [
+                    one._replace(values=one.values / largest[:, None] * np.array(own)[:, None])
+                    for one in tables
+                ]
             )
         return by_kind
 
@@ -359,7 +442,9 @@ class PublicWeights:
         if not weights_of(self.request.measures):
             return
         if not self.request.counts_are_public:
-            raise InternalError("A weight of private rows has no bounds.", instead="building the batch anew")
+            raise InternalError(
+                "A weight of private rows has no bounds.", instead="building the batch anew"
+            )
         self.request.check_weighable()  # a batch may be planned with other priors than it was made with
         for query in self.request.queries:
             if isinstance(query, WeightedMean):
@@ -369,7 +454,9 @@ class PublicWeights:
         """Return a text that weights share only if they have the same grids, and are as large; empty without any."""
         if not self.grids:
             return ""
-        largest = [(weight.identity, str(grid.unit), grid.largest) for weight, grid in self.grids.items()]
+        largest = [
+            (weight.identity, str(grid.unit), grid.largest) for weight, grid in self.grids.items()
+        ]
         return repr(largest if self._one_has_all else (largest, self.together.tolist()))
 
     def _factor(self, measure: Measure) -> float:
@@ -401,4 +488,8 @@ def _places(pattern: Pattern) -> Floats:
 def _contents(pattern: Pattern) -> tuple[object, ...]:
     """Return a key that distinguishes patterns of rows in order."""
     arrays = pattern.cells, pattern.positions, pattern.shares
-    return (*(None if array is None else array.tobytes() for array in arrays), pattern.start, pattern.covers)
+    return (
+        *(None if array is None else array.tobytes() for array in arrays),
+        pattern.start,
+        pattern.covers,
+    )

@@ -79,12 +79,19 @@ class Folding:
         sets, taken = list[FewAtOnce](), set[int]()
         for places in _candidates(measures, queries):
             own = [place for place in places if place not in taken]
-            overlap = _overlap([_values(measures[place]) for place in own]) if len(own) >= _FEWEST else len(own)
+            overlap = (
+                _overlap([_values(measures[place]) for place in own])
+                if len(own) >= _FEWEST
+                else len(own)
+            )
             if 2 * overlap < len(own):
                 sets.append(FewAtOnce(np.array(own), overlap))
                 taken.update(own)
         return cls(
-            np.array([place for place in range(len(measures)) if place not in taken], dtype=np.intp), tuple(sets)
+            np.array(
+                [place for place in range(len(measures)) if place not in taken], dtype=np.intp
+            ),
+            tuple(sets),
         )
 
     @property
@@ -131,7 +138,10 @@ class Folding:
         row, counted = self.row_of_sum[list(places)], np.zeros(self.rows, dtype=np.intp)
         np.add.at(counted, row, 1)
         ends = dict(zip(self.starts, (own.rows for own in self.sets), strict=True))
-        blocks = [start + np.arange(min(int(counted[start]), ends.get(start, 1))) for start in np.unique(row).tolist()]
+        blocks = [
+            start + np.arange(min(int(counted[start]), ends.get(start, 1)))
+            for start in np.unique(row).tolist()
+        ]
         return np.concatenate(blocks)
 
     def states(self) -> Floats:
@@ -146,11 +156,17 @@ def _values(measure: Measure | None) -> Values:
     return measure.values
 
 
-def _candidates(measures: Sequence[Measure | None], queries: Iterable[Sequence[int]]) -> list[list[int]]:
+def _candidates(
+    measures: Sequence[Measure | None], queries: Iterable[Sequence[int]]
+) -> list[list[int]]:
     """Return sums that may be a set: indicators of one column, of one query; those of single counts together."""
     found, singles = list[list[int]](), dict[str, list[int]]()
     for places in queries:
-        own = [place for place in dict.fromkeys(places) if (one := measures[place]) is not None and _is_indicator(one)]
+        own = [
+            place
+            for place in dict.fromkeys(places)
+            if (one := measures[place]) is not None and _is_indicator(one)
+        ]
         columns = {_values(measures[place]).column for place in own}
         if len(places) == 1 and own:
             singles.setdefault(columns.pop(), []).extend(own)
@@ -180,7 +196,10 @@ def _overlap(functions: Sequence[Values]) -> int:
 def _overlap_on_interval(functions: Sequence[OnInterval]) -> int:
     """Return the same on an interval, where the i-th knot of all is place 2i, and the gap behind it place 2i + 1."""
     knots_of = [[_sortable(knot) for knot in one.pieces.knots] for one in functions]
-    rank = {knot: 2 * place for place, knot in enumerate(sorted({knot for own in knots_of for knot in own}))}
+    rank = {
+        knot: 2 * place
+        for place, knot in enumerate(sorted({knot for own in knots_of for knot in own}))
+    }
     changes = np.zeros(2 * len(rank) + 1, dtype=np.intp)
     for one, own in zip(functions, knots_of, strict=True):
         places = [rank[knot] for knot in own]
@@ -237,7 +256,11 @@ def extreme_points(table: Floats, *, from_nothing: bool = False) -> Indices | No
     if points.shape[1] ** 2 * len(points) > 2 * _MOST_MOVES:
         return None
     left, right = np.triu_indices(points.shape[1], 1)
-    pairs = undominated(np.abs(points[:, left] - points[:, right])) if len(left) else np.zeros(0, dtype=np.intp)
+    pairs = (
+        undominated(np.abs(points[:, left] - points[:, right]))
+        if len(left)
+        else np.zeros(0, dtype=np.intp)
+    )
     chosen = np.unique([*left[pairs].tolist(), *right[pairs].tolist(), 0])
     return np.sort(first[chosen[chosen < len(first)]])
 
@@ -258,7 +281,9 @@ def corners(lined: Sequence[OnInterval | None], folding: Folding, *, from_nothin
     columns = _columns(alone)
     if columns is None or columns.shape[1] * (states.shape[1] if len(states) else 1) > MOST_CORNERS:
         ranges = [(1, 1) if one is None else (one.low, one.high) for one in alone]
-        columns = ends_of(np.array(ranges, dtype=np.float64).reshape(-1, 2), from_nothing=from_nothing)
+        columns = ends_of(
+            np.array(ranges, dtype=np.float64).reshape(-1, 2), from_nothing=from_nothing
+        )
         rows = np.concatenate([columns, states[:, [0, 1, 0][: columns.shape[1]]]])
     else:
         rows = with_states(columns, states)
@@ -313,7 +338,9 @@ def _slack(lined: Sequence[OnInterval | None]) -> float:
     return sum(2 / max(one.high - one.low, 1) for one in sloped) * (1 + 2.0**-20)
 
 
-def _at_corners(one: OnInterval | None, knots: Sequence[Fraction], rank: dict[Fraction, int]) -> Floats:
+def _at_corners(
+    one: OnInterval | None, knots: Sequence[Fraction], rank: dict[Fraction, int]
+) -> Floats:
     """Return the steps at every knot, then at both ends of every gap between knots."""
     at_knots, in_gaps = np.ones(max(len(knots), 1)), np.ones((max(len(knots) - 1, 0), 2))
     if one is None or one.square:

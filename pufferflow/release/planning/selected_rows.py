@@ -35,14 +35,20 @@ ONE_ROW: Final = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), 
 def regions(request: Request) -> dict[str, Region]:
     """Return the region of selected rows, as far as filters and keys give literal values of declared columns."""
     types = {name: request.schema[name] for name in request.scenario.public}
-    limits = [condition for predicate in request.filters for condition in conditions(predicate, types)]
+    limits = [
+        condition for predicate in request.filters for condition in conditions(predicate, types)
+    ]
     if request.keys is not None:
-        labelled = () if request.others is None else request.others.labelled  # their rows have any values
+        labelled = (
+            () if request.others is None else request.others.labelled
+        )  # their rows have any values
         named = [name for name in request.by if name in types and name not in labelled]
         limits += [condition for name in named for condition in is_one_of(name, request.keys[name])]
     regions: dict[str, Region] = {}
     for limit in limits:
-        region = Region(limit.kind, limit.labels, limit.low, limit.high, limit.low_open, limit.high_open)
+        region = Region(
+            limit.kind, limit.labels, limit.low, limit.high, limit.low_open, limit.high_open
+        )
         known = regions.get(limit.column)
         regions[limit.column] = region if known is None else known.both(region)
     return regions
@@ -87,7 +93,10 @@ def more_may_leave(unit: str, within: Sequence[str]) -> Refused:
 
 def reads_exactly(request: Request) -> bool:
     """Return whether a batch adds up functions of rows that are draws from tables, all rows in one cell."""
-    scenario, functions = request.scenario, [one.values for one in request.measures if one is not None]
+    scenario, functions = (
+        request.scenario,
+        [one.values for one in request.measures if one is not None],
+    )
     return (
         not request.by
         and not on_interval(request)

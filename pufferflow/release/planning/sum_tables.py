@@ -79,7 +79,9 @@ class TupleTables:
 
     def at_ends(self, ends: Floats) -> Floats:
         """Return lines on intervals at all corners of the product, each by its values at both ends of its column."""
-        corners = np.indices((2,) * len(self.product.columns)).reshape(len(self.product.columns), -1)
+        corners = np.indices((2,) * len(self.product.columns)).reshape(
+            len(self.product.columns), -1
+        )
         rows = np.ones((len(self.measures), corners.shape[1]))
         for at in range(len(self.product.columns)):
             for place in self._of_column(at):
@@ -134,11 +136,17 @@ class TupleTables:
             return tables
         if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
             return tables
-        tables = [table if self._in_products(at) else self._extremes(table) for at, table in enumerate(tables)]
+        tables = [
+            table if self._in_products(at) else self._extremes(table)
+            for at, table in enumerate(tables)
+        ]
         if math.prod(table.shape[1] for table in tables) <= MOST_CORNERS:
             return tables
         # only the ends of each function's range, all of a column together: they move at least as far
-        return [table if self._in_products(at) else self._ends_of(at, table) for at, table in enumerate(tables)]
+        return [
+            table if self._in_products(at) else self._ends_of(at, table)
+            for at, table in enumerate(tables)
+        ]
 
     def _extremes(self, table: Floats) -> Floats:
         """Return the points of one column between which its functions move as far as between any two."""
@@ -156,7 +164,9 @@ class TupleTables:
         domain, own, folding = self.product.domains[at], self._alone_in(at), self._folding_in(at)
         values = [cast(Measure, self.measures[place]).values for place in own]
         if not domain.finite and (own or folding.sets):
-            return corners([cast(OnInterval, one) for one in values], folding, from_nothing=self.from_nothing)
+            return corners(
+                [cast(OnInterval, one) for one in values], folding, from_nothing=self.from_nothing
+            )
         if self.product.finite or own or folding.sets or self._in_products(at):
             steps = np.array([cast(OnPoints, one).steps for one in values], dtype=np.float64)
             return with_states(steps.reshape(len(own), len(domain.points)), folding.states())
@@ -164,7 +174,11 @@ class TupleTables:
 
     def _of_column(self, at: int) -> list[int]:
         name = (self.product.columns[at],)
-        return [place for place, one in enumerate(self.measures) if one is not None and one.values.columns == name]
+        return [
+            place
+            for place, one in enumerate(self.measures)
+            if one is not None and one.values.columns == name
+        ]
 
     def _alone_in(self, at: int) -> list[int]:
         """Return the places of those that have a row each."""
@@ -184,10 +198,16 @@ class TupleTables:
             if own in folding.sets:
                 start = folding.starts[folding.sets.index(own)]
                 return at, slice(start, start + own.rows)
-        raise InternalError("Sums of several columns share rows of a table.", instead="reporting it")
+        raise InternalError(
+            "Sums of several columns share rows of a table.", instead="reporting it"
+        )
 
     def _in_products(self, at: int) -> bool:
-        several = (one.values.columns for one in self.measures if one is not None and len(one.values.columns) > 1)
+        several = (
+            one.values.columns
+            for one in self.measures
+            if one is not None and len(one.values.columns) > 1
+        )
         return any(self.product.columns[at] in columns for columns in several)
 
 
@@ -227,7 +247,9 @@ class SumFunctions:
     def rows(self) -> Floats:
         """Numbers between which a row of data moves all sums, of shape (rows, points)."""
         rows = self._rows(self.folding, as_rows_move=_has_many_points(self.domain))
-        return self._as_asked(rows if self.factors is not None else with_bounds(self.measures, rows))
+        return self._as_asked(
+            rows if self.factors is not None else with_bounds(self.measures, rows)
+        )
 
     @property
     def listed(self) -> bool:
@@ -306,14 +328,18 @@ class SumFunctions:
     def _rows(self, folding: Folding, *, as_rows_move: bool) -> Floats:
         measures, domain = self.measures, self.domain
         if isinstance(domain, Product):
-            tables = TupleTables(measures, domain, folding, from_nothing=self.from_nothing, as_rows_move=as_rows_move)
+            tables = TupleTables(
+                measures, domain, folding, from_nothing=self.from_nothing, as_rows_move=as_rows_move
+            )
             return tables.values
         functions, points = lined(measures), self._points
         if any(functions):
             return corners(functions, folding, from_nothing=self.from_nothing)
         alone = [measures[place] for place in folding.places]
         columns = [
-            np.ones(points) if one is None else np.array(cast(OnPoints, one.values).steps, dtype=np.float64)
+            np.ones(points)
+            if one is None
+            else np.array(cast(OnPoints, one.values).steps, dtype=np.float64)
             for one in alone
         ]
         return with_states(np.stack(columns) if columns else np.zeros((0, 1)), folding.states())
@@ -321,7 +347,10 @@ class SumFunctions:
 
 def lined(measures: Sequence[Measure | None]) -> list[OnInterval | None]:
     """Return the functions of a batch on an interval; nothing but None on a finite domain."""
-    return [measure.values if measure and isinstance(measure.values, OnInterval) else None for measure in measures]
+    return [
+        measure.values if measure and isinstance(measure.values, OnInterval) else None
+        for measure in measures
+    ]
 
 
 def _has_many_points(domain: Domain | None) -> bool:
@@ -377,7 +406,11 @@ def _farthest_within(function: Floats, ends: Indices) -> float:
     Ranges of powers of two many values are put together, two for each window.
     """
     starts, longest = np.arange(len(function)), 0.0
-    level, low, high = np.floor(np.log2(np.maximum(ends - starts, 1))).astype(np.intp), function, function
+    level, low, high = (
+        np.floor(np.log2(np.maximum(ends - starts, 1))).astype(np.intp),
+        function,
+        function,
+    )
     for power in range(int(level.max()) + 1):
         own = np.flatnonzero(level == power)
         tail = ends[own] - (1 << power)
@@ -397,7 +430,9 @@ def _pairs(secret: ValueSecret, alone: Floats) -> Array | None:
         if chosen is None:
             return None
         first, second = np.triu_indices(len(chosen), 1)
-        pairs = np.stack([chosen[first], chosen[second]], axis=1) if len(first) else np.array([[0, 1]])
+        pairs = (
+            np.stack([chosen[first], chosen[second]], axis=1) if len(first) else np.array([[0, 1]])
+        )
     elif count * max(len(alone), 1) > _MOST_MOVES_OF_ROW:
         return None
     else:
@@ -477,7 +512,9 @@ def _of_values(prior: Prior, secret: AnySecret, functions: SumFunctions) -> Tabl
     if by_movement:
         return _by_corners(prior, secret, functions, exact=not functions.folding.sets)
     deciding, rows = pairs_that_decide(secret, functions)
-    return Tables(prior, deciding, rows, folding=functions.folding, exact=not functions.folding.sets)
+    return Tables(
+        prior, deciding, rows, folding=functions.folding, exact=not functions.folding.sets
+    )
 
 
 def _of_interval(prior: Prior, secret: AnySecret, functions: SumFunctions) -> list[Tables]:
@@ -488,11 +525,15 @@ def _of_interval(prior: Prior, secret: AnySecret, functions: SumFunctions) -> li
     if prior.independent_rows and isinstance(secret, ValueSecret):
         exact = len(own) == 1 and own[0] is not None and own[0].affine
         moves, folding = _moves(own, secret, functions.folding), functions.folding
-        by_distance = Tables(prior, Secret(secret.column, [0, 1]), moves, exact=exact, folding=folding)
+        by_distance = Tables(
+            prior, Secret(secret.column, [0, 1]), moves, exact=exact, folding=folding
+        )
         return [by_distance] if exact else [by_distance, _by_corners(prior, secret, functions)]
     if smooth and not prior.any_correlation and not isinstance(secret, Presence):
         representations.append(_linear(prior, secret, own, _steepest(own)))
-    note = "" if representations or prior.any_correlation or isinstance(secret, Presence) else NO_SLOPE
+    note = (
+        "" if representations or prior.any_correlation or isinstance(secret, Presence) else NO_SLOPE
+    )
     stand_in = prior if isinstance(secret, Presence) else AnyCorrelation()
     unsigned = any(tables.unsigned for tables in representations)
     exact = prior.any_correlation and len(own) == 1
@@ -512,10 +553,14 @@ def free_tables(secret: AnySecret, column: str | None, functions: SumFunctions) 
 
 def on_interval(request: Request) -> bool:
     """Say whether the values of the column fill an interval, or those of one of several columns."""
-    return any(lined(request.measures)) or (isinstance(request.domain, Product) and not request.domain.finite)
+    return any(lined(request.measures)) or (
+        isinstance(request.domain, Product) and not request.domain.finite
+    )
 
 
-def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, functions: SumFunctions) -> list[Tables]:
+def _of_tuples(
+    prior: Prior, secret: AnySecret, tables: TupleTables, functions: SumFunctions
+) -> list[Tables]:
     """Return representations of sums about several columns of which some fill intervals."""
     if isinstance(prior, GaussianPrior):
         return _translated(prior, secret, tables, functions)
@@ -527,23 +572,35 @@ def _of_tuples(prior: Prior, secret: AnySecret, tables: TupleTables, functions: 
         return [by_corners]
     ranges = np.ptp(functions.rows, axis=1)
     moves = np.stack([np.zeros(len(ranges)), ranges], axis=1)
-    by_ranges = Tables(prior, Secret(secret.column, [0, 1]), moves, exact=False, folding=functions.folding)
+    by_ranges = Tables(
+        prior, Secret(secret.column, [0, 1]), moves, exact=False, folding=functions.folding
+    )
     return [by_ranges, by_corners]
 
 
-def _translated(prior: GaussianPrior, secret: AnySecret, tables: TupleTables, functions: SumFunctions) -> list[Tables]:
+def _translated(
+    prior: GaussianPrior, secret: AnySecret, tables: TupleTables, functions: SumFunctions
+) -> list[Tables]:
     """Return representations of sums whose rows are translated in all columns, each of which fills an interval."""
-    own, free = lined(functions.measures), _by_corners(AnyCorrelation(), secret, functions, exact=False)
+    own, free = (
+        lined(functions.measures),
+        _by_corners(AnyCorrelation(), secret, functions, exact=False),
+    )
     if not all(one is None or one.slope is not None for one in own):
         return [free._replace(note=NO_SLOPE)]
     linear = _linear(prior, secret, own, tables.at_ends(_steepest(own)))
     return [linear, free._replace(unsigned=linear.unsigned)]
 
 
-def _linear(prior: Prior, secret: AnySecret, lined: Sequence[OnInterval | None], values: Floats) -> Tables:
+def _linear(
+    prior: Prior, secret: AnySecret, lined: Sequence[OnInterval | None], values: Floats
+) -> Tables:
     """Return linear functions in place of those on an interval, by their values at its ends."""
     rounding = np.array([0.0 if one is None else 1.0 for one in lined])
-    exact, unsigned = all(one is None or one.affine for one in lined), not all(map(_monotone, lined))
+    exact, unsigned = (
+        all(one is None or one.affine for one in lined),
+        not all(map(_monotone, lined)),
+    )
     return Tables(prior, secret, values, rounding, exact=exact, unsigned=unsigned)
 
 
@@ -551,10 +608,14 @@ def _monotone(one: OnInterval | None) -> bool:
     if one is None or one.affine:
         return True
     slopes = [line.slope for line in one.pieces.lines]
-    return not one.square and (all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes))
+    return not one.square and (
+        all(slope >= 0 for slope in slopes) or all(slope <= 0 for slope in slopes)
+    )
 
 
-def _by_corners(prior: Prior, secret: AnySecret, functions: SumFunctions, *, exact: bool = True) -> Tables:
+def _by_corners(
+    prior: Prior, secret: AnySecret, functions: SumFunctions, *, exact: bool = True
+) -> Tables:
     """Return the sums at the points between which a row moves them farthest, any two of which are a pair."""
     rows = functions.extreme_rows
     return Tables(prior, _of_corners(secret, rows), rows, exact=exact, folding=functions.folding)
@@ -565,7 +626,14 @@ def _of_corners(secret: AnySecret, values: Floats) -> AnySecret:
     points = list(range(values.shape[1]))
     if isinstance(secret, Presence):
         named = (secret.column, points) if secret.column is not None else (None, None)
-        return Presence(secret.within, *named, rows=secret.rows, once=secret.once, groups=secret.groups, by=secret.by)
+        return Presence(
+            secret.within,
+            *named,
+            rows=secret.rows,
+            once=secret.once,
+            groups=secret.groups,
+            by=secret.by,
+        )
     return Secret(cast(ValueSecret, secret).column, points)
 
 
@@ -576,7 +644,9 @@ def _moves(lined: Sequence[OnInterval | None], secret: ValueSecret, folding: Fol
     for place, one in enumerate(lined):
         if one is not None:
             whole = one.high - one.low
-            moves[place, 1] = whole if one.slope is None else min(whole, math.ceil(one.slope * distance) + 1)
+            moves[place, 1] = (
+                whole if one.slope is None else min(whole, math.ceil(one.slope * distance) + 1)
+            )
     rows_of_sets = np.array([[0.0, 1.0]] * (folding.rows - len(folding.alone))).reshape(-1, 2)
     return np.concatenate([moves[folding.alone], rows_of_sets])
 

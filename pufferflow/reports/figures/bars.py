@@ -52,7 +52,11 @@ class Bar:
 
 
 def _bar_rows(
-    sheet: Sheet, rows: Sequence[tuple[str, str, str]], step: float, top: float, sides: tuple[float, float]
+    sheet: Sheet,
+    rows: Sequence[tuple[str, str, str]],
+    step: float,
+    top: float,
+    sides: tuple[float, float],
 ) -> Any:
     """Return axes with a bar for each row, below the row's name and its coloured label."""
     axes = sheet.panel(top, step * len(rows), left=sides[0], right=sides[1])
@@ -73,14 +77,18 @@ def _bars_figure(words: Words, bars: Sequence[Bar], line: float | None = None) -
         if spread(lengths):
             ratio_axis(axes, lengths)
         else:
-            number_axis(axes, across=True, limits=(0.0, 1.06 * max(float(lengths.max()), line or 0.0)))
+            number_axis(
+                axes, across=True, limits=(0.0, 1.06 * max(float(lengths.max()), line or 0.0))
+            )
         axes.get_xticklabels()[0].set_ha("left")
         start = axes.get_xlim()[0]
         if line is not None:
             axes.axvline(line, color=CALM, linewidth=1.0, linestyle=(0, (2, 2)))
         for row, bar in enumerate(bars):
             colour = FIRST if bar.own else CALM
-            axes.barh(row + 0.68, bar.length - start, left=start, height=0.26, color=colour, linewidth=0)
+            axes.barh(
+                row + 0.68, bar.length - start, left=start, height=0.26, color=colour, linewidth=0
+            )
 
     return figure(words, _ROW * len(bars) + 44, paint)
 
@@ -109,7 +117,10 @@ def merge_bounds(rows: Sequence[BoundRow]) -> list[BoundRow]:
         )
         for same in outputs.values()
     ]
-    return sorted(merged, key=lambda row: (row.times is None, not row.worked_out, row.times or 0.0, not row.chosen))
+    return sorted(
+        merged,
+        key=lambda row: (row.times is None, not row.worked_out, row.times or 0.0, not row.chosen),
+    )
 
 
 def comparable(row: BoundRow) -> bool:
@@ -149,7 +160,11 @@ def bound_name(bound: str) -> str:
     if call is None:
         return bound
     arguments = [argument.split("=", 1) for argument in filter(None, call[2].split(", "))]
-    unusual = [name if value == "True" else f"{name} {value}" for name, value in arguments if value not in _USUAL]
+    unusual = [
+        name if value == "True" else f"{name} {value}"
+        for name, value in arguments
+        if value not in _USUAL
+    ]
     return f"{call[1]} ({', '.join(unusual)})" if unusual else call[1]
 
 
@@ -177,7 +192,11 @@ def models_of(rows: Sequence[BoundRow]) -> list[Model]:
     if own is None:
         return []
     known = {row.bound: row for row in rows if row.query == own.query and row.worked_out}
-    named = ((ORDINARY, known.get(ORDINARY)), (THIS_PLAN, own), (GROUP_PRIVACY, known.get(GROUP_PRIVACY)))
+    named = (
+        (ORDINARY, known.get(ORDINARY)),
+        (THIS_PLAN, own),
+        (GROUP_PRIVACY, known.get(GROUP_PRIVACY)),
+    )
     return [
         Model(name, row.query, row.scale, "" if row is own else row.note)
         for name, row in named
@@ -222,14 +241,18 @@ def models_figure(models: Sequence[Model]) -> str:
         "models",
         title="Noise of the same guarantee, by what is assumed of the correlation of rows",
         description=" ".join(
-            f"{model.name}: noise of scale {plain(model.scale)} on {model.output}." for model in models
+            f"{model.name}: noise of scale {plain(model.scale)} on {model.output}."
+            for model in models
         ),
         caption=(
             f"The scale of the noise on {models[0].output} for the same guarantee, in the unit of the answer; on "
             f"other outputs noise is proportional.{_axis_words([model.scale for model in models])}"
         ),
     )
-    bars = [Bar(model.name, model.scale, plain(model.scale), own=model.name == THIS_PLAN) for model in models]
+    bars = [
+        Bar(model.name, model.scale, plain(model.scale), own=model.name == THIS_PLAN)
+        for model in models
+    ]
     return _bars_figure(words, bars)
 
 
@@ -240,7 +263,9 @@ def beliefs_figure(output: str, priced: Sequence[tuple[str, float]]) -> str:
     words = Words(
         "beliefs",
         title="Error that one guarantee costs under each prior",
-        description=" ".join(f"{name}: an expected error of {plain(error)} in {output}." for name, error in priced),
+        description=" ".join(
+            f"{name}: an expected error of {plain(error)} in {output}." for name, error in priced
+        ),
         caption=(
             f"The expected error of {output}, where it is largest, if the guarantee is made for this prior."
             f"{_axis_words([error for _, error in priced])}"
@@ -255,7 +280,11 @@ def shares_figure(shares: Sequence[Share]) -> str:
     shown = known[:_MOST_OUTPUTS]
     if not shown:
         return ""
-    line = " A thin line goes from the clearest to the least clear group." if any(map(_has_line, shown)) else ""
+    line = (
+        " A thin line goes from the clearest to the least clear group."
+        if any(map(_has_line, shown))
+        else ""
+    )
     words = Words(
         "signal",
         title=f"How large the noise is against {shown[0].of}",
@@ -285,7 +314,9 @@ def _paint_shares(sheet: Sheet, shares: Sequence[Share]) -> None:
     axes = _bar_rows(sheet, rows, _OUTPUT_ROW, top=20, sides=(0, 14))
     number_axis(axes, across=True, limits=(0.0, 100.0), most=4)
     axes.set_xticks([0, 25, 50, 75, 100], labels=["0 %", "25 %", "50 %", "75 %", "100 %"])
-    for label, side in zip(axes.get_xticklabels(), ("left", "center", "center", "center", "right"), strict=True):
+    for label, side in zip(
+        axes.get_xticklabels(), ("left", "center", "center", "center", "right"), strict=True
+    ):
         label.set_ha(side)
     for row, (share, middle) in enumerate(zip(shares, middles, strict=True)):
         colour = WARN if middle >= _COARSE else FIRST
@@ -302,14 +333,18 @@ def widths_figure(cells: Sequence[Cell]) -> str:
     for cell in cells:
         if cell.interval_95 is not None:
             halves.setdefault(cell.query, []).append(cell.interval_95)
-    widths = [(name, min(known), max(known)) for name, known in list(halves.items())[:_MOST_OUTPUTS]]
+    widths = [
+        (name, min(known), max(known)) for name, known in list(halves.items())[:_MOST_OUTPUTS]
+    ]
     if not widths:
         return ""
     rows = [(name, f"± {_from_to(low, high)}", QUIET) for name, low, high in widths]
     words = Words(
         "numbers",
         title="How wide the error bars will be",
-        description=" ".join(f"{name}: plus or minus {_from_to(low, high)}." for name, low, high in widths),
+        description=" ".join(
+            f"{name}: plus or minus {_from_to(low, high)}." for name, low, high in widths
+        ),
         caption=(
             "How far noise may move each number up or down, in 95 of 100 cases, in the unit of the number. "
             "This is known before any private value is read."
@@ -337,7 +372,14 @@ def _paint_widths(axes: Any, widths: Floats) -> None:
         start, edge = axes.get_xlim()
         for row, (low, high) in enumerate(widths.tolist()):
             for width, colour in ((high, CALM), (low, FIRST)):
-                axes.barh(row + 0.7, min(width, edge) - start, left=start, height=0.24, color=colour, linewidth=0)
+                axes.barh(
+                    row + 0.7,
+                    min(width, edge) - start,
+                    left=start,
+                    height=0.24,
+                    color=colour,
+                    linewidth=0,
+                )
         return
     largest = bounded(highest)
     edge = room(np.append(largest, -largest), 0.04)[1]
@@ -346,5 +388,12 @@ def _paint_widths(axes: Any, widths: Floats) -> None:
         for width, colour, line in ((high, CALM if low < high else FIRST, 1.8), (low, FIRST, 2.4)):
             shown = min(width, edge)
             axes.hlines(row + 0.7, -shown, shown, color=colour, linewidth=line)
-            axes.plot([-shown, shown], [row + 0.7] * 2, "|", color=colour, markersize=9, markeredgewidth=line)
+            axes.plot(
+                [-shown, shown],
+                [row + 0.7] * 2,
+                "|",
+                color=colour,
+                markersize=9,
+                markeredgewidth=line,
+            )
         axes.plot([0], [row + 0.7], "o", color=FIRST, markersize=4.5)

@@ -35,7 +35,9 @@ MISSING = (
 
 _one_at_a_time = threading.Lock()
 _STAND_IN = re.compile(r"q(\d{5})q")
-_DROPPED = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL)
+_DROPPED = re.compile(
+    r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>", re.DOTALL
+)
 _REFERRED = re.compile(r'(?:href="#|url\(#)([^")]+)')
 _IDS = re.compile(r' id="([^"]+)"')
 _FONT = re.compile(r"font: ((?:bold|[0-9]{3}) )?([0-9.]+px) [^;\"]*")
@@ -85,7 +87,12 @@ class Sheet:
 
     def panel(self, top: float, height: float, left: float = 0.0, right: float = 0.0) -> Any:
         """Return axes without a frame, from `top` down, between margins."""
-        box = (left / WIDTH, 1 - (top + height) / self.height, (WIDTH - left - right) / WIDTH, height / self.height)
+        box = (
+            left / WIDTH,
+            1 - (top + height) / self.height,
+            (WIDTH - left - right) / WIDTH,
+            height / self.height,
+        )
         axes = self.figure.add_axes(box)
         axes.set_facecolor("none")
         for side in ("top", "right", "left", "bottom"):
@@ -109,7 +116,9 @@ class Sheet:
 def figure(words: Words, height: float, paint: Callable[[Sheet], None]) -> str:
     """Return a figure with its caption; without matplotlib, its description."""
     drawing = _drawing(words, height, paint) if drawable() else ""
-    return values_of("figure.html", words=words, drawing=drawing, box=f"0 0 {WIDTH:g} {height:g}").__html__()
+    return values_of(
+        "figure.html", words=words, drawing=drawing, box=f"0 0 {WIDTH:g} {height:g}"
+    ).__html__()
 
 
 def drawable() -> bool:
@@ -142,7 +151,9 @@ def _inline(svg: str, name: str, originals: list[str]) -> str:
     used = set(_REFERRED.findall(body))
     body = _IDS.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", body)
     body = _REFERRED.sub(lambda match: match[0].replace(match[1], f"{name}-{match[1]}"), body)
-    body = _FONT.sub(lambda match: f"font-size: {match[2]}" + "; font-weight: 650" * bool(match[1]), body)
+    body = _FONT.sub(
+        lambda match: f"font-size: {match[2]}" + "; font-weight: 650" * bool(match[1]), body
+    )
     for colour, variable in _COLOURS.items():
         body = body.replace(colour, f"var(--{variable})")
     body = re.sub(r"\s*\n\s*", "\n", body)
@@ -201,9 +212,15 @@ def number_axis(  # noqa: PLR0913 - an axis, in parts
     from matplotlib.ticker import MaxNLocator
 
     low, high = limits
-    places = MaxNLocator(nbins=most, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
+    places = MaxNLocator(
+        nbins=most, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole
+    )
     slack = (high - low) * 1e-9
-    inside = [mark for mark in map(float, places.tick_values(low, high)) if low - slack <= mark <= high + slack]
+    inside = [
+        mark
+        for mark in map(float, places.tick_values(low, high))
+        if low - slack <= mark <= high + slack
+    ]
     marks = [mark for mark in inside if not whole or mark.is_integer()]
     (axes.set_xlim if across else axes.set_ylim)(low, high)
     (axes.set_xticks if across else axes.set_yticks)(marks, labels=ticks(marks))
@@ -253,4 +270,7 @@ def axis_lines(words: str, most: int) -> list[str]:
 def spread(values: Floats) -> bool:
     """Return whether positive numbers differ so much that they need a logarithmic axis."""
     positive = values[(values > 0) & np.isfinite(values)]
-    return bool(len(positive)) and math.log10(float(positive.max())) - math.log10(float(positive.min())) > 1.5
+    return (
+        bool(len(positive))
+        and math.log10(float(positive.max())) - math.log10(float(positive.min())) > 1.5
+    )

@@ -65,7 +65,11 @@ def _figure(own: Sequence[Panel], panels: Sequence[Panel], name: str, caption: s
 def _height(panel: Panel) -> float:
     if _lined(panel):
         return _HEIGHT + 82
-    return 46 + len(panel.marks) * (_ROW if _names_aside(panel) else _ROW_WITH_NAME) + 22 * bool(panel.title)
+    return (
+        46
+        + len(panel.marks) * (_ROW if _names_aside(panel) else _ROW_WITH_NAME)
+        + 22 * bool(panel.title)
+    )
 
 
 def _names_aside(panel: Panel) -> bool:
@@ -80,7 +84,11 @@ def _lined(panel: Panel) -> bool:
 def _limits(panel: Panel, panels: Sequence[Panel]) -> tuple[float, float]:
     """Return the limits of an axis, the same for all panels of an output."""
     same = [other.output for other in panels if other.output.name == panel.output.name]
-    return room(np.concatenate([part for output in same for part in (output.values, output.low, output.high)]))
+    return room(
+        np.concatenate(
+            [part for output in same for part in (output.values, output.low, output.high)]
+        )
+    )
 
 
 def _paint(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, float]) -> None:
@@ -116,7 +124,9 @@ def _paint_line(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, flo
     if dated:
         widest = max(map(len, days([panel.marks[0], panel.marks[-1]])))
         places = _spaced(at, LETTER * widest + 8)
-        axes.set_xticks([float(at[k]) for k in places], labels=days([panel.marks[k] for k in places]))
+        axes.set_xticks(
+            [float(at[k]) for k in places], labels=days([panel.marks[k] for k in places])
+        )
     else:
         whole = panel.at is None or all(isinstance(mark, int) for mark in panel.marks)
         number_axis(axes, across=True, limits=axes.get_xlim(), most=6, zero=False, whole=whole)
@@ -134,7 +144,12 @@ def _band(axes: Any, *line: Floats) -> None:
     starts = np.linspace(0, len(at), _MOST_STEPS, endpoint=False).astype(int)
     steps = at[starts]
     axes.fill_between(
-        steps, np.fmin.reduceat(low, starts), np.fmax.reduceat(high, starts), color=FIRST, alpha=0.22, lw=0
+        steps,
+        np.fmin.reduceat(low, starts),
+        np.fmax.reduceat(high, starts),
+        color=FIRST,
+        alpha=0.22,
+        lw=0,
     )
     least, largest = np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)
     axes.fill_between(steps, least, largest, color=FIRST, alpha=0.85, linewidth=0.8)
@@ -144,7 +159,9 @@ def _spaced(at: Floats, width: float) -> list[int]:
     """Return the marks that get a label of this width: the first, the last, and what fits evenly between."""
     across = WIDTH - _LEFT - 24
     most = max(int(across / width), 1)
-    parts = next((parts for parts in range(most, most // 2, -1) if (len(at) - 1) % parts == 0), most)
+    parts = next(
+        (parts for parts in range(most, most // 2, -1) if (len(at) - 1) % parts == 0), most
+    )
     wanted = np.linspace(float(at[0]), float(at[-1]), parts + 1)
     nearest: list[int] = np.unique(np.abs(at[None, :] - wanted[:, None]).argmin(axis=1)).tolist()
     pixel = (float(at[-1]) - float(at[0])) / across
@@ -157,7 +174,9 @@ def _spaced(at: Floats, width: float) -> list[int]:
 
 def _paint_rows(sheet: Sheet, panel: Panel, top: float, limits: tuple[float, float]) -> None:
     names, aside = list(map(shown, panel.marks)), _names_aside(panel)
-    left, step, centre = (LETTER * max(map(len, names)) + 14, _ROW, 0.5) if aside else (8.0, _ROW_WITH_NAME, 0.7)
+    left, step, centre = (
+        (LETTER * max(map(len, names)) + 14, _ROW, 0.5) if aside else (8.0, _ROW_WITH_NAME, 0.7)
+    )
     axes = sheet.panel(top + 4, len(names) * step, left=left, right=10)
     number_axis(axes, across=True, limits=limits, whole=panel.counts)
     axes.set_ylim(len(names), 0)
@@ -176,27 +195,37 @@ def _caption(panels: Sequence[Panel], all_panels: int, rough: Sequence[str]) -> 
     mark = "A dot is what was published, the line through it its error bar"
     if any(len(panel.marks) > _MOST_BARS for panel in lines):
         mark = "The line is what was published, the band around it its error bar"
-    parts = [f"{mark}: in 95 of 100 cases it holds the number without noise{_roughly(panels, rough)}."]
+    parts = [
+        f"{mark}: in 95 of 100 cases it holds the number without noise{_roughly(panels, rough)}."
+    ]
     thin = max((len(panel.marks) for panel in lines), default=0) // _MOST_STEPS
     if thin > 2:
         rows = counted(thin, "row")
-        parts.append(f"One step of the line stands for about {rows}, and goes from the least to the largest of them.")
+        parts.append(
+            f"One step of the line stands for about {rows}, and goes from the least to the largest of them."
+        )
     if any(_limits(panel, panels)[0] > 0 for panel in panels):
         parts.append("Axes do not all begin at 0.")
     endless = sum(int(np.isinf(panel.output.half).sum()) for panel in panels)
     if endless:
-        parts.append(f"{counted(endless, 'error bar has', 'error bars have')} no end: drawn to the edge.")
+        parts.append(
+            f"{counted(endless, 'error bar has', 'error bars have')} no end: drawn to the edge."
+        )
     missing = sum(int(np.isnan(panel.output.values).sum()) for panel in panels)
     if missing:
         parts.append(f"{counted(missing, 'number is', 'numbers are')} missing.")
     if all_panels > len(panels):
-        parts.append(f"The first {len(panels)} of {all_panels:,} panels; all numbers are in the table.")
+        parts.append(
+            f"The first {len(panels)} of {all_panels:,} panels; all numbers are in the table."
+        )
     return " ".join(parts)
 
 
 def _roughly(panels: Sequence[Panel], rough: Sequence[str]) -> str:
     """Name the outputs whose error bars hold with 95 % or more."""
-    drawn = {panel.output.name for panel in panels} | {mark for panel in panels for mark in map(shown, panel.marks)}
+    drawn = {panel.output.name for panel in panels} | {
+        mark for panel in panels for mark in map(shown, panel.marks)
+    }
     names = [name for name in rough if name in drawn]
     return f" (in 95 or more for {', '.join(names)})" if names else ""
 
@@ -210,5 +239,9 @@ def _describe(panel: Panel) -> str:
         ends = output.at([int(np.isfinite(output.values).argmax())]).intervals()[0]
         return f"{name}: {plain(float(values[0]))}, with an error bar from {ends}."
     many = f"{name}: {counted(len(values), 'number')} from {plain(float(values.min()))} to {plain(float(values.max()))}"
-    bars = f", error bars of about {plain(float(np.median(halves)), 2)} either way" if len(halves) else ""
+    bars = (
+        f", error bars of about {plain(float(np.median(halves)), 2)} either way"
+        if len(halves)
+        else ""
+    )
     return f"{many}{bars}."

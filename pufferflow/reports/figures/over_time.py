@@ -39,7 +39,13 @@ _FORGOTTEN: Final = percent(0.01)
 def budget_figure(budget: Budget, name: str = "") -> str:
     """Return the figure of one account; `name` distinguishes figures of several accounts."""
     title = "Spent of the limit, and the forecast"
-    words = Words("budget", title, describe_budget(budget), said("caption_of_budget", budget, _every(budget)), name)
+    words = Words(
+        "budget",
+        title,
+        describe_budget(budget),
+        said("caption_of_budget", budget, _every(budget)),
+        name,
+    )
     return figure(words, _TOP + _HEIGHT + 46, lambda sheet: _paint_budget(sheet, budget))
 
 
@@ -59,7 +65,11 @@ def _every(budget: Budget) -> str:
 
 def _paint_budget(sheet: Sheet, budget: Budget) -> None:
     axes = sheet.panel(_TOP, _HEIGHT, left=_LEFT, right=12)
-    past, ahead, releases = [charge.total for charge in budget.charges], list(budget.ahead), releases_of(budget)
+    past, ahead, releases = (
+        [charge.total for charge in budget.charges],
+        list(budget.ahead),
+        releases_of(budget),
+    )
     totals = np.array([*past, *ahead, budget.limit_epsilon, budget.endless or 0.0])
     top = 1.1 * (float(totals[np.isfinite(totals)].max(initial=0.0)) or 1.0)
     number_axis(axes, across=False, limits=(0.0, top))
@@ -70,12 +80,16 @@ def _paint_budget(sheet: Sheet, budget: Budget) -> None:
     axes.axhline(budget.limit_epsilon, color=WARN, linewidth=1.6)
     if budget.endless is not None:
         axes.axhline(min(budget.endless, top), color=SECOND, linewidth=1.4, linestyle=_DOTTED)
-    at = np.round(np.linspace(1, releases, len(past))).tolist()  # of very many, those that were stored
+    at = np.round(
+        np.linspace(1, releases, len(past))
+    ).tolist()  # of very many, those that were stored
     axes.step([0, *at], [0.0, *past], where="pre", color=FIRST, linewidth=2.0)
     if len(past) <= _MOST_DOTS:
         for place, charge in zip(at, budget.charges, strict=True):
             inside = FIRST if charge.state == _COMMITTED else PAPER
-            axes.plot([place], [charge.total], "o", color=FIRST, markerfacecolor=inside, markersize=5)
+            axes.plot(
+                [place], [charge.total], "o", color=FIRST, markerfacecolor=inside, markersize=5
+            )
     if ahead:
         heights = np.clip(np.array([past[-1] if past else 0.0, *ahead]), 0.0, top).tolist()
         places = range(releases, releases + 1 + len(ahead))
@@ -95,7 +109,9 @@ def memory_figure(memories: Sequence[Memory]) -> str:
     if not shown:
         return ""
     title = f"How long a {row_of(shown[0])} is remembered"
-    words = Words("memory", title, describe_memory(shown), said("caption_of_memory", shown, row_of(shown[0])))
+    words = Words(
+        "memory", title, describe_memory(shown), said("caption_of_memory", shown, row_of(shown[0]))
+    )
     return figure(words, _TOP + _MEMORY_HEIGHT + 46, lambda sheet: _paint_memory(sheet, shown))
 
 
@@ -132,7 +148,9 @@ def describe_memory(memories: Sequence[Memory]) -> str:
             last = f"still {percent(memory.left[-1])} after {duration(memory, memory.steps[-1])}"
         else:
             last = f"no more than {_FORGOTTEN} after {duration(memory, memory.forgotten)}"
-        sentences.append(f"{what} one {row_of(memory)} reveals about a later one is {first}, and {last}{believed}.")
+        sentences.append(
+            f"{what} one {row_of(memory)} reveals about a later one is {first}, and {last}{believed}."
+        )
     return " ".join(sentences)
 
 

@@ -56,7 +56,9 @@ def curves_of(pair: WorstPair) -> Curves | None:
     """Return the noisy laws of a pair; None where there is no noise, or one of an unknown name."""
     noise = noise_of(pair)
     mu, nu = atoms_of(pair.mu), atoms_of(pair.nu)
-    if noise is None or not (math.isfinite(pair.scale) and pair.scale > 0 and len(mu[0]) and len(nu[0])):
+    if noise is None or not (
+        math.isfinite(pair.scale) and pair.scale > 0 and len(mu[0]) and len(nu[0])
+    ):
         return None
     values = np.concatenate([mu[0], nu[0]])
     reach = min(noise.interval(_COVERED)[1], 8 * noise.scale)  # the range of most of the noise
@@ -82,7 +84,10 @@ def noise_of(pair: WorstPair) -> Noise | None:
 
 def atoms_of(law: Atoms) -> tuple[Floats, Floats]:
     """Return the possible values of a law and their probabilities; very many are binned."""
-    values, weights = np.array(law.values, dtype=np.float64), np.array(law.weights, dtype=np.float64)
+    values, weights = (
+        np.array(law.values, dtype=np.float64),
+        np.array(law.weights, dtype=np.float64),
+    )
     possible = (weights > 0) & np.isfinite(values)
     values, weights = values[possible], weights[possible]
     if len(values) <= _MOST_ATOMS:
@@ -120,8 +125,12 @@ def laws_figure(pair: WorstPair, curves: Curves) -> str:
             axis_name(sheet, top + _RATIO + 38 + 16 * place, sheet.outside(name, 44), x=_LEFT)
 
     height = _KEY + _LAWS + _NOISY + _RATIO + 2 * _GAP + 48 + 16 * len(names)
-    title = f"{pair.answer[:1].upper()}{pair.answer[1:]} under the two secrets that are hardest to hide"
-    return figure(Words("laws", title, _describe(pair, curves), said("caption_of_laws", pair)), height, paint)
+    title = (
+        f"{pair.answer[:1].upper()}{pair.answer[1:]} under the two secrets that are hardest to hide"
+    )
+    return figure(
+        Words("laws", title, _describe(pair, curves), said("caption_of_laws", pair)), height, paint
+    )
 
 
 def _paint_key(sheet: Sheet, pair: WorstPair) -> None:
@@ -131,23 +140,35 @@ def _paint_key(sheet: Sheet, pair: WorstPair) -> None:
     sheet.write(34, 36, sheet.outside(f"secret: {pair.second}", 42))
 
 
-def _answer_panel(sheet: Sheet, pair: WorstPair, curves: Curves, title: str, place: tuple[float, float]) -> Any:
+def _answer_panel(
+    sheet: Sheet, pair: WorstPair, curves: Curves, title: str, place: tuple[float, float]
+) -> Any:
     """Return axes with a title over the range of the answer, with whole marks for counts."""
     top, height = place
     sheet.write(0, top - 9, title, color=INK)
     axes = sheet.panel(top, height, left=_LEFT, right=6)
     whole = all(value.is_integer() for law in (pair.mu, pair.nu) for value in law.values)
-    number_axis(axes, across=True, limits=(float(curves.at[0]), float(curves.at[-1])), zero=False, whole=whole)
+    number_axis(
+        axes,
+        across=True,
+        limits=(float(curves.at[0]), float(curves.at[-1])),
+        zero=False,
+        whole=whole,
+    )
     return axes
 
 
 def _paint_laws(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
     """Draw the first law upwards and the second downwards, so that neither hides the other."""
-    axes = _answer_panel(sheet, pair, curves, "Without noise: how likely each answer would be", (top, _LAWS))
+    axes = _answer_panel(
+        sheet, pair, curves, "Without noise: how likely each answer would be", (top, _LAWS)
+    )
     largest = 0.0
     for law, sign, colour in ((pair.mu, 1, FIRST), (pair.nu, -1, SECOND)):
         values, weights = atoms_of(law)
-        axes.vlines(values, 0, sign * weights, color=colour, linewidth=2.4 if len(values) < 60 else 1.0)
+        axes.vlines(
+            values, 0, sign * weights, color=colour, linewidth=2.4 if len(values) < 60 else 1.0
+        )
         largest = max(largest, float(weights.max()))
     axes.axhline(0, color=CALM, linewidth=0.8)
     axes.set_xticklabels([])
@@ -156,14 +177,23 @@ def _paint_laws(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> No
 
 
 def _paint_noisy(sheet: Sheet, pair: WorstPair, curves: Curves, top: float) -> None:
-    inside = pair.epsilon is not None and not pair.delta and curves.largest <= pair.epsilon * (1 + 1e-6) + 1e-9
-    title = "With noise: the dashed curve stays in the band" if inside else "With noise: the two curves"
+    inside = (
+        pair.epsilon is not None
+        and not pair.delta
+        and curves.largest <= pair.epsilon * (1 + 1e-6) + 1e-9
+    )
+    title = (
+        "With noise: the dashed curve stays in the band" if inside else "With noise: the two curves"
+    )
     axes = _answer_panel(sheet, pair, curves, title, (top, _NOISY))
     first, second = np.exp(curves.first), np.exp(curves.second)
     highest = 1.12 * float(max(first.max(), second.max()))
     if pair.epsilon is not None:
         with np.errstate(over="ignore"):
-            low, high = np.exp(curves.first - pair.epsilon), np.minimum(np.exp(curves.first + pair.epsilon), highest)
+            low, high = (
+                np.exp(curves.first - pair.epsilon),
+                np.minimum(np.exp(curves.first + pair.epsilon), highest),
+            )
         axes.fill_between(curves.at, low, high, color=FIRST, alpha=0.16, linewidth=0)
     axes.plot(curves.at, first, color=FIRST, linewidth=1.8)
     axes.plot(curves.at, second, color=SECOND, linewidth=1.8, linestyle=_DASHED)

@@ -123,7 +123,9 @@ def wait_for(number):
 
 def entries(account):
     """Return what is reserved and what is committed, as the log tells."""
-    return account._log.read(lambda now: (dict(now.account("power").reserved), dict(now.account("power").committed)))
+    return account._log.read(
+        lambda now: (dict(now.account("power").reserved), dict(now.account("power").committed))
+    )
 
 
 def check(account, release_id, words):
@@ -176,7 +178,9 @@ def lines(address, count, watched=LINES):
         assert total > 30
         places = list(range(1, total + 1, max(1, -count))) * max(1, count)
         for turn, line in enumerate(places):
-            number, reading = forked(lambda writing, line=line, turn=turn: once(writing, line, str(turn)))
+            number, reading = forked(
+                lambda writing, line=line, turn=turn: once(writing, line, str(turn))
+            )
             assert wait_for(number) == -signal.SIGKILL
             check(account, str(turn), heard(reading))
         finish(ledger, account, len(places) + 2)
@@ -231,14 +235,23 @@ def moments(address, count):
                 time.sleep(rng.uniform(0, 0.03))
                 os.kill(number, signal.SIGKILL)
                 kills += 1
-            words = [word for number, reading in workers if wait_for(number) or True for word in heard(reading)]
+            words = [
+                word
+                for number, reading in workers
+                if wait_for(number) or True
+                for word in heard(reading)
+            ]
             reserved, committed = entries(account)
             read = {word[1].partition(":")[0] for word in words if word[0] == "read"}
-            assert read <= {str(number) for number in reserved.values()}, "read before it was durable"
+            assert read <= {str(number) for number in reserved.values()}, (
+                "read before it was durable"
+            )
             for word in words:
                 if word[0] == "gave":
                     assert reserved[str(word[1])] in committed, "given out before it was durable"
-                    assert known.setdefault(str(word[1]), word[2]) == word[2], "two noises for one id"
+                    assert known.setdefault(str(word[1]), word[2]) == word[2], (
+                        "two noises for one id"
+                    )
             for one in reserved.keys() - ids:
                 noise = released(account, one).noise
                 assert known.setdefault(one, noise) == noise, "two noises for one id"
@@ -263,7 +276,9 @@ def budget(address, count):
                     while True:
                         tell("gave", released(runner, None).noise)
 
-        workers = [forked(lambda writing, turn=turn: race(writing, turn % 2)) for turn in range(count)]
+        workers = [
+            forked(lambda writing, turn=turn: race(writing, turn % 2)) for turn in range(count)
+        ]
         words = [word for _, reading in workers for word in heard(reading)]
         assert [wait_for(number) for number, _ in workers] == [0] * count
         given = [word[1] for word in words if word[0] == "gave"]
@@ -316,7 +331,9 @@ class Worker:
 
     def __init__(self, address, wait, *, pauses=False):
         told_by, self._to = os.pipe()
-        self.number, reading = forked(lambda writing: self._work(told_by, writing, address, wait, pauses=pauses))
+        self.number, reading = forked(
+            lambda writing: self._work(told_by, writing, address, wait, pauses=pauses)
+        )
         self._from = os.fdopen(reading, "rb")
         os.close(told_by)
 
@@ -376,7 +393,9 @@ def kept(address, given, fits):
     with Ledger(address) as ledger:
         for entry in given:
             ledger.verify(entry)
-        assert {int(entry.partition(":")[0]) for entry in given} <= entries(ledger.account("power"))[1].keys()
+        assert {int(entry.partition(":")[0]) for entry in given} <= entries(
+            ledger.account("power")
+        )[1].keys()
         assert len(set(given)) == len(given) <= fits
 
 
@@ -396,13 +415,17 @@ def taken(address, count):
         assert None not in given
         for ending in which:
             how(Path(f"{place}{ending}"))
-        if "-wal" in which and how is not copied:  # what only a log had is gone with it, as a kept head tells
+        if (
+            "-wal" in which and how is not copied
+        ):  # what only a log had is gone with it, as a kept head tells
             given = []
         for _ in range(4):
             given += [worker.ask() for worker in (workers if asked else workers[2:])]
         for worker in reversed(workers):
             worker.end()
-        sys.stdout.write(f"{which} {how.__name__} {'asked' if asked else 'idle'}: {len(given)} answers\n")
+        sys.stdout.write(
+            f"{which} {how.__name__} {'asked' if asked else 'idle'}: {len(given)} answers\n"
+        )
         kept(place, [entry for entry in given if entry], fits)
 
 
@@ -417,14 +440,19 @@ def overtaken(address, count):
         assert slow.ask() is None
         Path(f"{place}-shm").unlink()
         given = [other.ask(), slow.ask()]
-        given.append(next((entry for entry in (other.ask() for _ in range(50)) if entry), None))  # it waits briefly
+        given.append(
+            next((entry for entry in (other.ask() for _ in range(50)) if entry), None)
+        )  # it waits briefly
         assert given[-1] is not None
         slow.end()
         other.end()
         kept(place, [entry for entry in given if entry], 3)
 
 
-STORIES = {story.__name__: story for story in (lines, steps, opening, moments, budget, one_id, first, taken, overtaken)}
+STORIES = {
+    story.__name__: story
+    for story in (lines, steps, opening, moments, budget, one_id, first, taken, overtaken)
+}
 
 if __name__ == "__main__":
     for at in range(1, len(sys.argv), 3):

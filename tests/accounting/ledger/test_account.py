@@ -28,7 +28,9 @@ def test_the_limit_holds(account, ledger):
         release(account, ready(1.0))
         assert account.remaining(plan(1.0)) == left
     head = ledger.head()
-    with pytest.raises(pf.LimitReached, match=r"epsilon 4, above its limit Pure\(epsilon=3.0\); 3 is spent") as refused:
+    with pytest.raises(
+        pf.LimitReached, match=r"epsilon 4, above its limit Pure\(epsilon=3.0\); 3 is spent"
+    ) as refused:
         account.reserve(ready(1.0), "one more")
     assert "0 more releases" in refused.value.allowed
     assert ledger.head() == head
@@ -111,7 +113,12 @@ def test_names_are_short_texts_to_print(account, ledger, name):
 
 def test_any_printable_name_will_do(ledger):
     """Names in any script come back as they were given."""
-    for name in ("ñandú 北京 🦤", "x" * 200, "'; DROP TABLE pufferflow_events; --", '"quoted" \\ %s :x'):
+    for name in (
+        "ñandú 北京 🦤",
+        "x" * 200,
+        "'; DROP TABLE pufferflow_events; --",
+        '"quoted" \\ %s :x',
+    ):
         account = ledger.open(name, SCENARIO, limit=pf.Pure(1.0))
         release(account, ready(), name)
         assert ledger.account(name).history()[0].release_id == name
@@ -240,7 +247,9 @@ def test_superseding(account, ledger):
     ledger.verify()
 
 
-def test_a_new_prior_after_releases_needs_the_declaration_that_no_answer_decided_on_it(account, ledger):
+def test_a_new_prior_after_releases_needs_the_declaration_that_no_answer_decided_on_it(
+    account, ledger
+):
     """Before the first release nothing could; later certificates say what the total under the new prior is about."""
     before = release(account, ready(), "before")
     head = ledger.head()
@@ -265,7 +274,16 @@ def test_an_older_ledger_does_not_know_whether_answers_decided_on_a_prior():
 
     stated = SCENARIO.to_json(), SCENARIO.fingerprint
     state = AccountState(
-        Opened(1, "power", "", "power", False, limit=pf.Pure(1.0), scenario=stated[0], fingerprint=stated[1])
+        Opened(
+            1,
+            "power",
+            "",
+            "power",
+            False,
+            limit=pf.Pure(1.0),
+            scenario=stated[0],
+            fingerprint=stated[1],
+        )
     )
     assert state.notes == ()
     state.apply(Superseded(2, "power", "", OTHER_PRIOR.to_json(), OTHER_PRIOR.fingerprint))
@@ -279,7 +297,10 @@ def test_a_total_that_cannot_be_told_is_not_superseded(ledger):
         made = ready()
         known = {made.cost.shape.priors[0]: 1.0}
         cost = msgspec.structs.replace(
-            made.cost, shape=msgspec.structs.replace(made.cost.shape, group_movement=None, coupled_movements=known)
+            made.cost,
+            shape=msgspec.structs.replace(
+                made.cost.shape, group_movement=None, coupled_movements=known
+            ),
         )
         made.cost, made.certificate = cost, msgspec.structs.replace(made.certificate, cost=cost)
         release(account, made)
@@ -314,7 +335,11 @@ def test_reopening_tells_the_same(address):
     with Ledger(address) as ledger:
         account = ledger.account("power")
         assert (account.history(), account.spent(), ledger.head()) == told
-        assert (account.dataset, account.scenario, account.limit) == ("homes", SCENARIO, pf.Pure(3.0))
+        assert (account.dataset, account.scenario, account.limit) == (
+            "homes",
+            SCENARIO,
+            pf.Pure(3.0),
+        )
         assert account.release("x").frame.equals(found.frame)
 
 
@@ -352,7 +377,11 @@ def test_no_entry_has_an_answer(account, ledger, tmp_path):
     found = release(account, ready(), "x")
     text = ledger.export(tmp_path / "log.ndjson").read_text()
     assert repr(answer(found)) not in text
-    assert [json.loads(line)["event"]["kind"] for line in text.splitlines()] == ["open", "reserve", "commit"]
+    assert [json.loads(line)["event"]["kind"] for line in text.splitlines()] == [
+        "open",
+        "reserve",
+        "commit",
+    ]
 
 
 def test_an_export_can_be_checked_by_anybody(account, ledger, tmp_path):
@@ -418,7 +447,8 @@ def test_another_filter_is_another_plan(tmp_path):
     scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.Independent(), public=["region"])
     batch = pf.protect(pl.DataFrame({"region": ["ax", "by"], "x": [0, 1]}), scenario)
     plans = [
-        batch.filter(pl.col("region").str.contains(letter)).private_sum("x").plan(pf.Pure(0.5)) for letter in ("x", "y")
+        batch.filter(pl.col("region").str.contains(letter)).private_sum("x").plan(pf.Pure(0.5))
+        for letter in ("x", "y")
     ]
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("regions", scenario, limit=pf.Pure(2.0))
@@ -430,9 +460,19 @@ def test_another_filter_is_another_plan(tmp_path):
 def test_a_limit_counts_one_row_where_a_prior_has_nothing_to_hide(tmp_path):
     """Where a prior knows a value already, an account still ends what averages of many releases would show."""
     chain = pf.MarkovChain([[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]], initial=[1, 0, 0])
-    scenario = pf.Scenario(pf.Secret("x", [0, 1, 2]), chain, order_by="hour", within="meter", start=0)
-    frame = pl.DataFrame({"meter": ["a", "b"] * 3, "hour": [0, 0, 1, 1, 2, 2], "x": [0, 2, 1, 0, 1, 1]})
-    plan = pf.protect(frame, scenario).filter(pl.col("hour") == 0).group_by("meter").private_sum("x").plan(pf.Pure(0.1))
+    scenario = pf.Scenario(
+        pf.Secret("x", [0, 1, 2]), chain, order_by="hour", within="meter", start=0
+    )
+    frame = pl.DataFrame(
+        {"meter": ["a", "b"] * 3, "hour": [0, 0, 1, 1, 2, 2], "x": [0, 2, 1, 0, 1, 1]}
+    )
+    plan = (
+        pf.protect(frame, scenario)
+        .filter(pl.col("hour") == 0)
+        .group_by("meter")
+        .private_sum("x")
+        .plan(pf.Pure(0.1))
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("people", scenario, limit=pf.Pure(0.35))
         assert account.remaining(plan) == 3
@@ -474,7 +514,11 @@ def test_a_prospect_forecasts_a_schedule(account, ledger):
         account.forecast(asked, "1mo")
     assert account.prospect(asked, "monday", "1mo").schedule is None
     chain = pf.Scenario(SECRET, pf.MarkovChain([[0.7, 0.1, 0.1, 0.1]] * 4), order_by="hour")
-    batch = pf.protect(pl.DataFrame({"hour": range(24), "level": 1}), chain).private_sum("level").plan(pf.Pure(0.5))
+    batch = (
+        pf.protect(pl.DataFrame({"hour": range(24), "level": 1}), chain)
+        .private_sum("level")
+        .plan(pf.Pure(0.5))
+    )
     hours = ledger.open("hours", chain, limit=pf.Pure(3.0))
     assert hours.prospect(batch, "monday", 24).schedule == hours.forecast(batch, 24)
 

@@ -34,7 +34,9 @@ def scenario_of(prior, secret=LEVEL, **options):
 
 def released(ledger, scenario, promise=pf.Pure(0.5), column="level", **options):  # noqa: B008 - a frozen promise
     """Return an account with two releases, a day each."""
-    account = ledger.open("days", scenario, limit=type(promise)(**{**options.pop("limit", {}), "epsilon": 50.0}))
+    account = ledger.open(
+        "days", scenario, limit=type(promise)(**{**options.pop("limit", {}), "epsilon": 50.0})
+    )
     for day in (0, 1):
         batch = pf.protect(FRAME, scenario)
         if scenario.order_by:
@@ -50,14 +52,20 @@ def ledger(tmp_path):
 
 
 CASES = {
-    "chain": (scenario_of(pf.MarkovChain(STAY)), {}, "A row's 'level' is forgotten to 1 % after 21 steps"),
+    "chain": (
+        scenario_of(pf.MarkovChain(STAY)),
+        {},
+        "A row's 'level' is forgotten to 1 % after 21 steps",
+    ),
     "stuck": (
         scenario_of(pf.MarkovChain([[0.0, 1.0], [1.0, 0.0]])),
         {"bound": pf.Group()},
         "A row's 'level' is not forgotten along the way, so releases about rows however far apart add up",
     ),
     "class of chains": (
-        scenario_of(pf.MarkovChain.between([[0.85, 0.05], [0.05, 0.85]], [[0.95, 0.15], [0.15, 0.95]])),
+        scenario_of(
+            pf.MarkovChain.between([[0.85, 0.05], [0.05, 0.85]], [[0.95, 0.15], [0.15, 0.95]])
+        ),
         {"bound": pf.Messages()},
         "how soon it is forgotten is not one number",
     ),
@@ -129,13 +137,18 @@ def test_a_row_is_forgotten_when_it_is():
 
 def test_an_hour_is_an_hour_in_words(ledger):
     """Where steps are durations, so is the time after which a row is forgotten."""
-    times = pl.datetime_range(pl.datetime(2026, 11, 1), pl.datetime(2026, 11, 2, 23), "1h", eager=True)
+    times = pl.datetime_range(
+        pl.datetime(2026, 11, 1), pl.datetime(2026, 11, 2, 23), "1h", eager=True
+    )
     scenario = pf.Scenario(LEVEL, pf.MarkovChain(STAY), order_by="time", step="1h")
     account = ledger.open("hours", scenario, limit=pf.Pure(2.0))
     batch = pf.protect(pl.DataFrame({"time": times, "level": [0, 1] * 24}), scenario)
     batch.private_sum("level").plan(pf.Pure(0.5)).release(account)
     assert "forgotten to 1 % after 21 steps (21h)" in account.explain()
-    assert "if the rows of the whole frame depend on each other in any way" in account.explain().lower()
+    assert (
+        "if the rows of the whole frame depend on each other in any way"
+        in account.explain().lower()
+    )
 
 
 def test_numbers_are_those_of_the_account(ledger):
@@ -150,7 +163,11 @@ def test_numbers_are_those_of_the_account(ledger):
 @pytest.mark.parametrize("name", ["presence", "derived", "elsewhere"])
 def test_nothing_is_claimed_of_rows_whose_value_is_not_hidden(ledger, name):
     """No text says that a row's value is differentially private where nobody proved it."""
-    table = pf.Table(pl.DataFrame({"ill": [0, 0, 1, 1], "level": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]}))
+    table = pf.Table(
+        pl.DataFrame(
+            {"ill": [0, 0, 1, 1], "level": [0, 1, 0, 1], "probability": [0.3, 0.2, 0.2, 0.3]}
+        )
+    )
     scenarios = {
         "presence": CASES["presence"][0],
         "derived": pf.Scenario(pf.Derived("ill"), table),
@@ -169,7 +186,10 @@ def test_pairs_are_named_where_they_are_not_all(ledger):
     """Differential privacy is over the values that are hidden from each other, and of the first row for pf.Initial."""
     near = pf.Secret("level", domain=[0, 1], pairs=[(0, 1)])
     account = released(ledger, scenario_of(pf.MarkovChain(STAY), near))
-    assert "differential privacy of one row, between the values that are hidden from each other" in account.explain()
+    assert (
+        "differential privacy of one row, between the values that are hidden from each other"
+        in account.explain()
+    )
 
 
 @pytest.mark.slow

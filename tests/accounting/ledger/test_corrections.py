@@ -13,7 +13,13 @@ import pufferflow as pf
 
 KEPT = Path(__file__).parent / "written" / "corrected"
 TOLD = json.loads(KEPT.with_suffix(".json").read_text(encoding="utf-8"))
-CORRECTED = {"a column again": (4, 5), "classes": (8,), "keys": (10, 11), "weights": (14,), "profiles": (17,)}
+CORRECTED = {
+    "a column again": (4, 5),
+    "classes": (8,),
+    "keys": (10, 11),
+    "weights": (14,),
+    "profiles": (17,),
+}
 """By account, the entries whose totals an older version recorded too small."""
 
 
@@ -29,7 +35,10 @@ def test_verify_names_the_entries_whose_totals_are_corrected(ledger):
     """It is still sound, with the head of then; recorded and corrected totals stand beside each other."""
     found = ledger.verify(TOLD["head"])
     assert found.entries == TOLD["entries"]
-    numbers = {name: tuple(one.number for one in found.corrected if one.account == name) for name in CORRECTED}
+    numbers = {
+        name: tuple(one.number for one in found.corrected if one.account == name)
+        for name in CORRECTED
+    }
     assert numbers == CORRECTED
     assert all(one.total > one.recorded for one in found.corrected)
 
@@ -42,7 +51,9 @@ def test_an_account_goes_on_with_its_corrected_total(name, ledger):
     corrected = [one.total for one in ledger.verify().corrected if one.account == name]
     assert spent == pytest.approx(corrected[-1])
     assert spent > told[-1] * 1.01 if told[-1] else spent > 1000
-    if name == "classes":  # by the method that suits its first release, as for a new account: 44 by group privacy
+    if (
+        name == "classes"
+    ):  # by the method that suits its first release, as for a new account: 44 by group privacy
         assert spent < 1.5
     *_, plan = written.corrected()[name][3]
     assert account.after(plan).epsilon > spent

@@ -40,7 +40,9 @@ def random_table(rng, secrets=2, values=3):
     cells = list(itertools.product(range(secrets), range(values)))
     masses = [Fraction(int(weights[cell]), int(weights.sum())) for cell in cells]
     columns = {"s": [s for s, _ in cells], "x": [x for _, x in cells], "probability": masses}
-    return pf.Table(columns), [[Fraction(int(one), int(weights.sum())) for one in row] for row in weights]
+    return pf.Table(columns), [
+        [Fraction(int(one), int(weights.sum())) for one in row] for row in weights
+    ]
 
 
 def worst_ratio(joint, rows, terms, likelihoods):
@@ -52,7 +54,9 @@ def worst_ratio(joint, rows, terms, likelihoods):
             chance = law[values[0]] / sum(law) * math.prod(whole[value] for value in values[1:])
             if chance:
                 sums = [sum(own[value] for value in values) for own in terms]
-                total += chance * math.prod(one(at) for one, at in zip(likelihoods, sums, strict=True))
+                total += chance * math.prod(
+                    one(at) for one, at in zip(likelihoods, sums, strict=True)
+                )
         totals.append(total)
     if not any(totals):
         return Fraction(1)
@@ -65,7 +69,13 @@ def designed(past, table, terms, rows, promise, limit=None):
     costs = [cost_of(*one) for one in past]
     asked = ExactSums(rows, "", "x", (ExactSum(terms),))
     return design_next(
-        Past((scenario,), limit or promise, tuple(costs)), asked, {}, promise, name="sum", loss="absolute", outputs=None
+        Past((scenario,), limit or promise, tuple(costs)),
+        asked,
+        {},
+        promise,
+        name="sum",
+        loss="absolute",
+        outputs=None,
     )
 
 
@@ -86,7 +96,11 @@ def test_every_path_of_two_designs_keeps_the_limit(seed):
     """The second knows the first one's output: at all pairs of outputs ratios are within e^ε, and reach it."""
     rng = np.random.default_rng(seed)
     table, joint = random_table(rng, secrets=2 + seed % 2)
-    rows, terms, promise = 2 + seed % 2, [(0, 1, 2), (0, 1, 0) if seed % 2 else (1, 0, 0)], pf.Pure(0.4)
+    rows, terms, promise = (
+        2 + seed % 2,
+        [(0, 1, 2), (0, 1, 0) if seed % 2 else (1, 0, 0)],
+        pf.Pure(0.4),
+    )
     first = designed([], table, terms[0], rows, pf.Pure(0.25)).exact_sums
     one, found, channels = first.sums[0], [], set()
     for output in range(len(Channel.from_json(one.channel).outputs)):
@@ -100,7 +114,9 @@ def test_every_path_of_two_designs_keeps_the_limit(seed):
         ]
         found += [worst_ratio(joint, rows, terms, pair) for pair in pairs]
     assert max(found) <= Fraction(math.exp(promise.epsilon) * (1 + 1e-15))
-    assert max(found) > math.exp(0.9 * promise.epsilon)  # a limit that is a tenth too large is found out
+    assert max(found) > math.exp(
+        0.9 * promise.epsilon
+    )  # a limit that is a tenth too large is found out
     assert len(channels) > 1
 
 
@@ -116,7 +132,10 @@ def excess(joint, rows, terms, paths, likelihood):
                 own = math.prod(one(at) for (_, one), at in zip(steps, sums, strict=True))
                 known[path] = known.get(path, 0) + chance * own
         laws.append(known)
-    return max(sum(max(p[at] - likelihood * q[at], 0) for at in p) for p, q in itertools.permutations(laws, 2))
+    return max(
+        sum(max(p[at] - likelihood * q[at], 0) for at in p)
+        for p, q in itertools.permutations(laws, 2)
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -128,7 +147,10 @@ def test_delta_is_kept_whatever_is_asked_after_each_output(seed):
     likelihood = Fraction(math.exp(limit.epsilon) * (1 - 1e-15))
     first = designed([], table, terms[0], rows, pf.Approx(0.2, 0.02), limit).exact_sums
     one, paths, fixed = first.sums[0], {}, {1: {}, 2: {}}
-    seconds = {which: designed([(first, "0")], table, terms[which], rows, limit).exact_sums.sums[0] for which in fixed}
+    seconds = {
+        which: designed([(first, "0")], table, terms[which], rows, limit).exact_sums.sums[0]
+        for which in fixed
+    }
     for output in range(len(Channel.from_json(one.channel).outputs)):
         for which, second in seconds.items():
             for at in range(len(Channel.from_json(second.channel).outputs)):
@@ -143,8 +165,16 @@ def test_delta_is_kept_whatever_is_asked_after_each_output(seed):
     assert total <= Fraction(limit.delta)
     tight = designed([], table, terms[0], rows, limit).exact_sums.sums[0]
     outputs = range(len(Channel.from_json(tight.channel).outputs))
-    reached = excess(joint, rows, terms, {at: [(0, likelihood_of(tight, at))] for at in outputs}, likelihood)
-    exact = excess(joint, rows, terms, {at: [(0, lambda sums, at=at: int(sums == at))] for at in range(5)}, likelihood)
+    reached = excess(
+        joint, rows, terms, {at: [(0, likelihood_of(tight, at))] for at in outputs}, likelihood
+    )
+    exact = excess(
+        joint,
+        rows,
+        terms,
+        {at: [(0, lambda sums, at=at: int(sums == at))] for at in range(5)},
+        likelihood,
+    )
     assert min(exact, Fraction(limit.delta) * 9 / 10) <= reached <= Fraction(limit.delta)
 
 
@@ -163,7 +193,8 @@ def test_delta_after_noise(tmp_path):
         laws = [np.convolve(law, others) for law in ([0.6, 0.4], [0.4, 0.6])]
         p, q = (np.einsum("ya,az->yz", density * law, best.channel.matrix) for law in laws)
         found = max(
-            float(np.maximum(a - math.exp(0.15) * b, 0).sum()) * (places[1] - places[0]) for a, b in ((p, q), (q, p))
+            float(np.maximum(a - math.exp(0.15) * b, 0).sum()) * (places[1] - places[0])
+            for a, b in ((p, q), (q, p))
         )
         assert 0.5 * 0.02 < found <= 0.02 + 1e-6
         assert account.after(best) == limit
@@ -193,19 +224,27 @@ def test_no_design_where_other_outputs_could_use_the_same_delta(tmp_path):
     At (3, 0.001624), after Laplace noise of 0.08, Gaussian noise at the upper outputs and at the lower ones a channel
     that tells a value outright in 0.00156 of all cases had the delta 0.00176 together.
     """
-    scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.Table({"on": [0, 1], "probability": [0.5, 0.5]}))
+    scenario = pf.Scenario(
+        pf.Secret("on", [0, 1]), pf.Table({"on": [0, 1], "probability": [0.5, 0.5]})
+    )
     one = pf.protect(pl.DataFrame({"on": [1]}), scenario).private_sum("on")
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
-        noisy, fresh = (ledger.open(name, scenario, limit=pf.Approx(1.0, 0.31)) for name in ("noisy", "fresh"))
+        noisy, fresh = (
+            ledger.open(name, scenario, limit=pf.Approx(1.0, 0.31)) for name in ("noisy", "fresh")
+        )
         one.plan(pf.Pure(1.0)).release(noisy)
-        with pytest.raises(pf.Refused, match="the account counts by standard deviations of Gaussian noise"):
+        with pytest.raises(
+            pf.Refused, match="the account counts by standard deviations of Gaussian noise"
+        ):
             noisy.design(one).release(noisy)
         fresh.design(one, pf.Approx(1.0, 0.1)).release(fresh)
         fresh.design(one).release(fresh)
         assert (len(noisy.history()), len(fresh.history())) == (1, 2)
 
 
-@pytest.mark.parametrize("noise", [pf.Laplace(1.7), pf.Gaussian(2.0), pf.GeneralizedCauchy(1.5, k=4)])
+@pytest.mark.parametrize(
+    "noise", [pf.Laplace(1.7), pf.Gaussian(2.0), pf.GeneralizedCauchy(1.5, k=4)]
+)
 def test_likelihoods_of_published_noise(noise):
     """The loss at noisy outputs is that of the cells of the grid, by mpmath and the rows themselves, or hardly more."""
     import mpmath
@@ -220,8 +259,14 @@ def test_likelihoods_of_published_noise(noise):
 
     def cell(output):
         def mass(at):
-            away = abs(mpmath.mpf(Fraction(output).numerator) / Fraction(output).denominator - at) / noise.scale
-            tails = [noise.at(1.0).precise_tail(away + side * half, mpmath.mp) if away else 0 for side in (-1, 1)]
+            away = (
+                abs(mpmath.mpf(Fraction(output).numerator) / Fraction(output).denominator - at)
+                / noise.scale
+            )
+            tails = [
+                noise.at(1.0).precise_tail(away + side * half, mpmath.mp) if away else 0
+                for side in (-1, 1)
+            ]
             middle = 1 - 2 * noise.at(1.0).precise_tail(half, mpmath.mp)
             return Fraction(str(tails[0] - tails[1] if away else middle))
 
@@ -243,9 +288,13 @@ def test_designs_are_no_worse_than_noise_on_the_same_grid(account):
     for scale in np.geomspace(0.2, 50, 24):
         channel = Channel.of_noise("positive", inputs, inputs, pf.Laplace(float(scale)))
         asked = ExactSums(3, "", "test", (ExactSum(own.terms, channel=channel.to_json()),))
-        loss = JointAnswers.of([pf.Table(LAW)], pf.Derived("ill"), [*before, ExactRelease(asked)]).pure
+        loss = JointAnswers.of(
+            [pf.Table(LAW)], pf.Derived("ill"), [*before, ExactRelease(asked)]
+        ).pure
         distance = np.abs(np.subtract.outer(inputs, inputs))
-        kept += [float((chances[:, None] * channel.matrix * distance).sum())] if loss <= LIMIT else []
+        kept += (
+            [float((chances[:, None] * channel.matrix * distance).sum())] if loss <= LIMIT else []
+        )
     assert best.expected_loss <= min(kept) + 1e-9
     assert best.expected_loss == pytest.approx(best.solver_loss, abs=1e-6)
 
@@ -316,7 +365,10 @@ def test_rows_of_other_filters_do_not_matter(account):
 
     Refused.
     """
-    wards = [pf.protect(ROWS, SCENARIO).filter(pl.col("ward") == ward).private_sum("test", name="n") for ward in (1, 2)]
+    wards = [
+        pf.protect(ROWS, SCENARIO).filter(pl.col("ward") == ward).private_sum("test", name="n")
+        for ward in (1, 2)
+    ]
     account.design(wards[0]).release(account)
     best = account.design(wards[1])
     assert best.expected_loss == pytest.approx(account.design(wards[1]).expected_loss)
@@ -344,7 +396,11 @@ REFUSALS = {
         pf.Refused,
         "design of",
     ),
-    "a mean": (lambda one: one.design(pf.protect(ROWS, SCENARIO).private_mean("test")), pf.Refused, "private_sum"),
+    "a mean": (
+        lambda one: one.design(pf.protect(ROWS, SCENARIO).private_mean("test")),
+        pf.Refused,
+        "private_sum",
+    ),
     "groups": (
         lambda one: one.design(pf.protect(ROWS, SCENARIO).group_by("ward").private_sum("test")),
         pf.Refused,
@@ -356,13 +412,25 @@ REFUSALS = {
         "no rows",
     ),
     "too many rows": (lambda one: one.design(batch(rows=WIDE)), pf.Refused, "probabilities"),
-    "labels": (lambda one: one.design(batch(), outputs=["a", "b"]), pf.UsageError, "finite numbers"),
+    "labels": (
+        lambda one: one.design(batch(), outputs=["a", "b"]),
+        pf.UsageError,
+        "finite numbers",
+    ),
     "twice": (lambda one: one.design(batch(), outputs=[1, 1]), pf.UsageError, "finite numbers"),
     "no loss": (lambda one: one.design(batch(), loss="manhattan"), pf.UsageError, "loss is"),
-    "an equal loss": (lambda one: one.design(batch(), loss=lambda *_: 1.0), pf.UsageError, "same for every output"),
+    "an equal loss": (
+        lambda one: one.design(batch(), loss=lambda *_: 1.0),
+        pf.UsageError,
+        "same for every output",
+    ),
     "another kind": (lambda one: one.design(batch(), pf.Approx(0.1, 1e-6)), pf.UsageError, "limit"),
     "above the limit": (lambda one: one.design(batch(), pf.Pure(9.0)), pf.LimitReached, "above"),
-    "no account": (lambda one: one.design(batch()).release(None), pf.UsageError, "without an account"),
+    "no account": (
+        lambda one: one.design(batch()).release(None),
+        pf.UsageError,
+        "without an account",
+    ),
 }
 
 

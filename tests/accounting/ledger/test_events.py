@@ -10,7 +10,15 @@ from ledgers import ready
 
 import pufferflow as pf
 from pufferflow.accounting.ledger import events
-from pufferflow.accounting.ledger.events import EMPTY, Committed, Head, Opened, Reserved, StoredCost, Superseded
+from pufferflow.accounting.ledger.events import (
+    EMPTY,
+    Committed,
+    Head,
+    Opened,
+    Reserved,
+    StoredCost,
+    Superseded,
+)
 from pufferflow.published.cost import Cost, Region
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -22,7 +30,9 @@ PROMISES = st.one_of(
     st.builds(pf.RenyiCurve, st.just([2, 4]), st.lists(st.floats(0, 9), min_size=2, max_size=2)),
     st.builds(pf.ApproxRenyi, st.floats(1.001, 99), st.floats(0, 9), st.floats(0, 0.9)),
 )
-REGIONS = st.builds(Region, st.just("number"), labels=st.lists(FINITE | st.none(), max_size=3).map(tuple))
+REGIONS = st.builds(
+    Region, st.just("number"), labels=st.lists(FINITE | st.none(), max_size=3).map(tuple)
+)
 WHOLE = st.integers(-(2**53), 2**53)
 COSTS = st.builds(
     StoredCost,
@@ -36,7 +46,13 @@ COSTS = st.builds(
 COMMON = {"number": st.integers(1, 2**53), "account": TEXTS, "at": TEXTS}
 EVENTS = st.one_of(
     st.builds(
-        Opened, **COMMON, dataset=TEXTS, separate=st.booleans(), limit=PROMISES, scenario=TEXTS, fingerprint=TEXTS
+        Opened,
+        **COMMON,
+        dataset=TEXTS,
+        separate=st.booleans(),
+        limit=PROMISES,
+        scenario=TEXTS,
+        fingerprint=TEXTS,
     ),
     st.builds(Superseded, **COMMON, scenario=TEXTS, fingerprint=TEXTS),
     st.builds(
@@ -76,7 +92,9 @@ def test_a_cost_is_stored_whole():
     kept = [field.name for field in msgspec.structs.fields(StoredCost)]
     assert [*kept, "answered"] == [field.name for field in msgspec.structs.fields(Cost)]
     region = {"day": Region("number", labels=(1,))}
-    cost = msgspec.structs.replace(ready().cost, offset=7, steps_seen=(1, 9), start=-3.5, regions=region, clock="hour")
+    cost = msgspec.structs.replace(
+        ready().cost, offset=7, steps_seen=(1, 9), start=-3.5, regions=region, clock="hour"
+    )
     assert StoredCost.of(cost).with_shape(cost.shape) == cost
 
 

@@ -77,7 +77,11 @@ def test_addresses_of_one_file(tmp_path, monkeypatch):
     """A name, a path and an address of one file are one ledger, also after changing the folder."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "a b?c#d%20.db"
-    with Ledger(file.name) as one, Ledger(file) as two, Ledger(sa.URL.create("sqlite", database=str(file))) as three:
+    with (
+        Ledger(file.name) as one,
+        Ledger(file) as two,
+        Ledger(sa.URL.create("sqlite", database=str(file))) as three,
+    ):
         monkeypatch.chdir("/")
         one.open("power", SCENARIO, limit=pf.Pure(1.0))
         assert two.accounts() == three.accounts() == ("power",)
@@ -137,7 +141,9 @@ def test_a_server_with_other_tables(new_database):
 
 
 def altered(address, *statements):
-    engine = sa.create_engine(address if "://" in address else f"sqlite:///{address}", poolclass=sa.NullPool)
+    engine = sa.create_engine(
+        address if "://" in address else f"sqlite:///{address}", poolclass=sa.NullPool
+    )
     with engine.begin() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
@@ -166,7 +172,12 @@ def test_a_lost_table(address):
             release(account, ready())
         silent(found.value)
         altered(address, "DROP TABLE pufferflow_events")
-        for call in (ledger.head, account.spent, ledger.verify, lambda: account.reserve(ready(), None)):
+        for call in (
+            ledger.head,
+            account.spent,
+            ledger.verify,
+            lambda: account.reserve(ready(), None),
+        ):
             with pytest.raises(pf.LedgerError, match="or only a part of one"):
                 call()
 
@@ -312,7 +323,9 @@ def test_a_damaged_page(file):
     assert len(whole) > 10 * size
     for page in range(len(whole) // size):
         damaged = bytearray(whole)
-        damaged[page * size + (100 if page == 0 else 0) : (page + 1) * size] = bytes(size - (100 if page == 0 else 0))
+        damaged[page * size + (100 if page == 0 else 0) : (page + 1) * size] = bytes(
+            size - (100 if page == 0 else 0)
+        )
         file.write_bytes(damaged)
         with pytest.raises(pf.LedgerError) as found, Ledger(file) as ledger:
             ledger.verify()
@@ -329,7 +342,9 @@ def test_single_bytes(file):
         head = ledger.head()
     whole = file.read_bytes()
     places = [
-        place for word in (b'"monday"', b'"reserve"', head[2:].encode(), b'"total"') for place in _all(whole, word)
+        place
+        for word in (b'"monday"', b'"reserve"', head[2:].encode(), b'"total"')
+        for place in _all(whole, word)
     ]
     assert len(places) >= 4
     for place in places:
@@ -405,9 +420,13 @@ def test_passwords_are_nowhere(address, tmp_path, monkeypatch):
 
 def test_addresses_that_are_shown():
     """What can be no password is shown."""
-    url = sa.make_url("postgresql+psycopg://some_body:secret@db-1.example.org:5433/ledger-2?sslmode=require")
+    url = sa.make_url(
+        "postgresql+psycopg://some_body:secret@db-1.example.org:5433/ledger-2?sslmode=require"
+    )
     assert shown_address(url) == "postgresql+psycopg://some_body:***@db-1.example.org:5433/ledger-2"
-    assert shown_address(sa.make_url("postgresql://[2001:db8::1]/x")) == "postgresql://2001:db8::1/x"
+    assert (
+        shown_address(sa.make_url("postgresql://[2001:db8::1]/x")) == "postgresql://2001:db8::1/x"
+    )
     for name in ("user=3/ledger.db", "data@home/ledger.db", "C:/people/me@home/ledger.db"):
         assert read_address(name).database.endswith(name)
 
@@ -444,7 +463,9 @@ def test_a_server_that_goes_away_is_told_once():
     """A server that ends a connection, or itself, is told by our own error and by nothing on stderr."""
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(ledgers.__file__)}  # noqa: PTH120 - a path as text
     command = [sys.executable, "-c", ENDED]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert found.stderr == ""
     assert found.stdout.count("cannot be reached, or closed the connection") == 3
 
@@ -473,7 +494,9 @@ def test_an_event_that_does_not_read_back(account):
     with pytest.raises(pf.InternalError, match="does not read back"):
         account.reserve(made, "y")
     made.cost = msgspec.structs.replace(
-        made.cost, start=None, shape=msgspec.structs.replace(made.cost.shape, coupled_movements={"x": float("nan")})
+        made.cost,
+        start=None,
+        shape=msgspec.structs.replace(made.cost.shape, coupled_movements={"x": float("nan")}),
     )
     with pytest.raises(pf.InternalError, match="does not read back"):
         account.reserve(made, "y")
@@ -522,7 +545,10 @@ def test_commits_are_flushed(account):
     """SQLite keeps a write-ahead log and flushes every commit to the disk before it says that it is done."""
 
     def told(reader):
-        return [reader.transaction.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+        return [
+            reader.transaction.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous")
+        ]
 
     assert account._log.read(told) == ["wal", 2]
 
@@ -539,7 +565,9 @@ def test_commits_are_flushed_on_a_server(new_database):
 
                 def told(appender):
                     names = "synchronous_commit", "transaction_isolation"
-                    return [appender.transaction.execute(f"SHOW {name}").fetchone()[0] for name in names]
+                    return [
+                        appender.transaction.execute(f"SHOW {name}").fetchone()[0] for name in names
+                    ]
 
                 assert ledger._log.write(told) == [expected, "serializable"]
         finally:
@@ -608,7 +636,9 @@ def test_an_interrupt_at_any_line(account):
     assert counted.left < -40
     for line in range(1, 1 - counted.left):
         with suppress(KeyboardInterrupt):
-            Stopping(line, log, database).during(lambda line=line: account.reserve(ready(1e-3), str(line)))
+            Stopping(line, log, database).during(
+                lambda line=line: account.reserve(ready(1e-3), str(line))
+            )
         account.reserve(ready(1e-3), str(line))
     assert len(account.history()) == -counted.left + 1
     assert account.spent().epsilon == pytest.approx(1e-3 * (1 - counted.left))

@@ -55,7 +55,9 @@ def test_a_child_holds_locks_of_its_own(file):
     """A child's write-ahead log stays when its parent closes the ledger; what it reserves is not lost."""
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(ledgers.__file__)}  # noqa: PTH120 - a path as text
     command = [sys.executable, "-c", FORKED, str(file)]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    found = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert found.returncode == 0, found.stderr
 
 

@@ -96,13 +96,18 @@ class Machine(RuleBasedStateMachine):
                 held = [account.reserve(made, one), other.reserve(made, one)]
                 drawn = [ledgers.drawn(made, each.entry) for each in held]
                 entry[2] = answer(drawn[0])
-                assert {answer(each.commit(draw)) for each, draw in zip(held, drawn, strict=True)} == {entry[2]}
+                assert {
+                    answer(each.commit(draw)) for each, draw in zip(held, drawn, strict=True)
+                } == {entry[2]}
 
     @rule(name=NAMES)
     def replace_prior(self, name):
         if name in self.model:
             self.model[name][0] = 1
-            assert self.turn().replace_prior(name, OTHER_PRIOR, regardless_of_answers=True).scenario == OTHER_PRIOR
+            assert (
+                self.turn().replace_prior(name, OTHER_PRIOR, regardless_of_answers=True).scenario
+                == OTHER_PRIOR
+            )
 
     @rule()
     def reopen(self):
@@ -127,9 +132,14 @@ class Machine(RuleBasedStateMachine):
             assert account.scenario == SCENARIOS[at]
             assert account.spent().epsilon == pytest.approx(self.spent(name), abs=1e-9)
             assert account.spent().epsilon <= LIMIT
-            told = {entry.release_id: (entry.promise.epsilon, entry.state) for entry in account.history()}
+            told = {
+                entry.release_id: (entry.promise.epsilon, entry.state)
+                for entry in account.history()
+            }
             states = {True: "reserved", False: "committed"}
-            assert told == {one: (entry[0], states[entry[2] is None]) for one, entry in entries.items()}
+            assert told == {
+                one: (entry[0], states[entry[2] is None]) for one, entry in entries.items()
+            }
 
     def teardown(self):
         if not hasattr(self, "ledgers"):

@@ -59,7 +59,10 @@ def test_a_release_about_no_row_does_not_choose(prior, kind, older, tmp_path, mo
             counted_as_before(before)
         ledger.open("hours", day.request.scenario, limit=limit).reserve(nothing, "nothing")
     with pf.Ledger(place) as ledger:
-        account, plain = ledger.account("hours"), ledger.open("plain", day.request.scenario, limit=limit)
+        account, plain = (
+            ledger.account("hours"),
+            ledger.open("plain", day.request.scenario, limit=limit),
+        )
         assert account.spent().epsilon == 0
         assert account.remaining(day) == plain.remaining(day)
         for name in ("first", "second"):
@@ -78,7 +81,12 @@ def test_what_was_chosen_before_the_first_row_stays(tmp_path, monkeypatch):
     """In an older ledger what the first release about a row was counted by goes on, though one before chose nothing."""
     promise, limit = KINDS["approx"]
     nothing, gaussian = plans_of("chain", promise)
-    laplace = batch_of("chain").filter(pl.col("day") == 2).private_sum("on").plan(promise, noise=pf.Laplace)
+    laplace = (
+        batch_of("chain")
+        .filter(pl.col("day") == 2)
+        .private_sum("on")
+        .plan(promise, noise=pf.Laplace)
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("hours", laplace.request.scenario, limit=limit)
         with monkeypatch.context() as before:
@@ -94,13 +102,18 @@ def test_what_was_chosen_before_the_first_row_stays(tmp_path, monkeypatch):
 def test_how_many_fit_is_counted_as_the_first_release_will_be(tmp_path):
     """A forecast does not count by what suits many releases when the first of them is counted otherwise."""
     scenario = pf.Scenario(pf.Secret("on", [0, 1]), pf.MarkovChain(STAY), order_by="hour")
-    hours = [pf.protect(pl.DataFrame({"hour": [hour], "on": [0]}), scenario).private_sum("on") for hour in range(12)]
+    hours = [
+        pf.protect(pl.DataFrame({"hour": [hour], "on": [0]}), scenario).private_sum("on")
+        for hour in range(12)
+    ]
     plans = [hour.plan(pf.Renyi(4, 0.5)) for hour in hours]
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("hours", scenario, limit=pf.Renyi(4, 4.0))
         ahead = account.forecast(plans[0], every=1)
         again = account.remaining(plans[0])
         for plan in plans[: again + 1]:
-            with nullcontext() if len(account.history()) < again else pytest.raises(pf.LimitReached):
+            with (
+                nullcontext() if len(account.history()) < again else pytest.raises(pf.LimitReached)
+            ):
                 account.reserve(plan, None)
         assert ahead.fits == again == len(account.history())

@@ -11,12 +11,17 @@ from thinned import thinned
 import pufferflow as pf
 
 KEPT = Path(__file__).parent / "written"
-TOLD = {kind: json.loads((KEPT / f"{kind}.json").read_text(encoding="utf-8")) for kind in ("sound", "refused")}
+TOLD = {
+    kind: json.loads((KEPT / f"{kind}.json").read_text(encoding="utf-8"))
+    for kind in ("sound", "refused")
+}
 SOON = {("chain", "open"), ("ar1 renyi", "open"), ("presence", "open"), ("within", "open")}
 OTHERWISE_SHARED = ("presence", "open")
 """Reserved, not committed, and of queries that share a guarantee otherwise today: with less noise under pf.Presence."""
 PLANS = [
-    pytest.param(name, release, marks=[] if {(name, release)} & SOON or place == 0 else pytest.mark.slow)
+    pytest.param(
+        name, release, marks=[] if {(name, release)} & SOON or place == 0 else pytest.mark.slow
+    )
     for name, case in written.CASES.items()
     for place, release in enumerate(case.plans)
     if (name, release) != OTHERWISE_SHARED
@@ -48,7 +53,9 @@ def test_totals_may_become_tighter_and_never_larger(name, tmp_path):
         assert {entry.release_id: entry.state for entry in account.history()} == told["states"]
         most = max(entry.promise.epsilon for entry in account.history())
         assert most / 2 < account.spent().epsilon <= told["spent"] * (1 + 1e-12)
-        assert all(entry.total <= charged * (1 + 1e-12) for entry, charged in charged_of(account, told))
+        assert all(
+            entry.total <= charged * (1 + 1e-12) for entry, charged in charged_of(account, told)
+        )
         assert account.scenario.fingerprint == told["scenario"]
         assert account.explain()
 
@@ -60,7 +67,9 @@ def charged_of(account, told):
 
 
 @pytest.mark.parametrize(("name", "release"), thinned(PLANS, 0.25, unpack=True))
-def test_a_plan_of_today_gets_what_was_committed_and_completes_what_was_not(name, release, tmp_path):
+def test_a_plan_of_today_gets_what_was_committed_and_completes_what_was_not(
+    name, release, tmp_path
+):
     told = TOLD["sound"]["accounts"][name]
     with opened("sound", tmp_path) as ledger:
         account, spent = ledger.account(name), ledger.account(name).spent()
@@ -98,7 +107,9 @@ def test_a_job_sends_again_what_its_ledger_keeps(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
     ran = pf.Job.read(tmp_path / "job.toml").run("2026-01-01")
     assert (ran.drawn, ran.sent) == (False, True)
-    assert numbers(pf.Release.read(ran.folder)) == TOLD["sound"]["accounts"]["job"]["releases"][ran.id]
+    assert (
+        numbers(pf.Release.read(ran.folder)) == TOLD["sound"]["accounts"]["job"]["releases"][ran.id]
+    )
 
 
 def numbers(release):
@@ -122,10 +133,17 @@ def test_what_was_spent_under_a_belief_that_is_refused_now_can_be_read(name, tmp
         assert account.scenario.fingerprint == told["scenario"]
 
 
-def test_what_went_out_without_noise_under_a_refused_belief_has_no_total_under_a_sound_one(tmp_path):
-    scenario = pf.Scenario(written.FIRST, pf.MarkovChain(written.CHAIN), **written.IN_ORDER, start=0)
+def test_what_went_out_without_noise_under_a_refused_belief_has_no_total_under_a_sound_one(
+    tmp_path,
+):
+    scenario = pf.Scenario(
+        written.FIRST, pf.MarkovChain(written.CHAIN), **written.IN_ORDER, start=0
+    )
     with opened("refused", tmp_path) as ledger:
-        assert {one.scale for one in ledger.account("impossible start").release("first").certificate.sums} == {0.0}
+        assert {
+            one.scale
+            for one in ledger.account("impossible start").release("first").certificate.sums
+        } == {0.0}
         with pytest.raises(pf.Refused):
             ledger.replace_prior("impossible start", scenario, regardless_of_answers=True)
         assert ledger.account("impossible start").history()[0].state == "committed"
@@ -162,7 +180,11 @@ def test_a_refused_belief_is_superseded_and_what_was_spent_stays_charged(name, t
         before = ledger.account(name).spent().epsilon
         account = ledger.replace_prior(name, better, regardless_of_answers=True)
         assert account.spent().epsilon >= before
-        batch = pf.protect(written.rows(), account.scenario).filter(hour=40).private_sum(written.column_of(better))
+        batch = (
+            pf.protect(written.rows(), account.scenario)
+            .filter(hour=40)
+            .private_sum(written.column_of(better))
+        )
         batch.plan(pf.Pure(0.25)).release(account, id="after")
         assert account.history()[-1].state == "committed"
         assert account.spent().epsilon >= before

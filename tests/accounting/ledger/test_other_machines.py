@@ -16,7 +16,10 @@ from pufferflow.core.rounding import UNIT
 from pufferflow.release.mechanisms.base import PrivateReader
 from pufferflow.release.publish import draw_release
 
-LEVEL, POWER = pf.Secret("level", domain=[0, 1, 2, 3]), pf.Secret("power", domain=pf.Interval(0, 10))
+LEVEL, POWER = (
+    pf.Secret("level", domain=[0, 1, 2, 3]),
+    pf.Secret("power", domain=pf.Interval(0, 10)),
+)
 ROWS = pl.DataFrame(
     {
         "hour": range(24),
@@ -25,12 +28,16 @@ ROWS = pl.DataFrame(
         "power": [0.3 * hour for hour in range(24)],
     }
 )
-CHAIN = pf.MarkovChain([[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
+CHAIN = pf.MarkovChain(
+    [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]]
+)
 SCENARIOS = {
     "chain": pf.Scenario(LEVEL, CHAIN, order_by="hour"),
     "any": pf.Scenario(LEVEL, pf.AnyCorrelation()),
     "ar1": pf.Scenario(POWER, pf.GaussianPrior(pf.AR1(0.6)), order_by="hour"),
-    "presence": pf.Scenario(pf.Presence("meter", column="level", domain=[0, 1, 2, 3], rows=12), pf.Independent()),
+    "presence": pf.Scenario(
+        pf.Presence("meter", column="level", domain=[0, 1, 2, 3], rows=12), pf.Independent()
+    ),
     "independent": pf.Scenario(LEVEL, pf.Independent(), public="meter"),
 }
 NOISY = pf.Approx(0.5, 1e-6)
@@ -43,14 +50,20 @@ ASKED = {
 }
 LIMITS = {"any": pf.Approx(8.0, 1e-4), "ar1": pf.Renyi(4, 8.0)}
 ULPS = (-2, 1)
-EACH = [pytest.param(name, marks=pytest.mark.slow if name in {"any", "ar1"} else ()) for name in ASKED]
+EACH = [
+    pytest.param(name, marks=pytest.mark.slow if name in {"any", "ar1"} else ()) for name in ASKED
+]
 
 
 def batch(name, rows=ROWS):
     """Return two questions."""
     scenario = SCENARIOS[name]
     column = scenario.sensitive[0]
-    return pf.protect(rows, scenario).private_sum(column, "first").private_sum(pl.col(column) * 2, "second")
+    return (
+        pf.protect(rows, scenario)
+        .private_sum(column, "first")
+        .private_sum(pl.col(column) * 2, "second")
+    )
 
 
 def plan(name, rows=ROWS, **changes):
@@ -74,7 +87,9 @@ def machine(monkeypatch):
 def _moved(found, digits):
     factor = 1 + digits
     noise = found.noise.at(found.noise.scale * factor)
-    return dataclasses.replace(found, noise=noise, loss=found.loss / factor, sensitivity=found.sensitivity * factor)
+    return dataclasses.replace(
+        found, noise=noise, loss=found.loss / factor, sensitivity=found.sensitivity * factor
+    )
 
 
 @pytest.fixture
@@ -86,7 +101,9 @@ def account(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EACH)
-def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_for(name, account, machine):
+def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_for(
+    name, account, machine
+):
     """Whether this machine's own noise is a little more or less; the charge stays, and covers what is drawn."""
     paid, own = account(name), plan(name)
     for ulps in ULPS:
@@ -100,9 +117,14 @@ def test_what_was_reserved_elsewhere_is_completed_with_the_noise_that_was_paid_f
         assert paid.spent() == spent
         assert done.certificate.cost == elsewhere.cost
         assert own.name == elsewhere.name
-        drawn, charged = own.with_cost(elsewhere.cost).mechanism.noise.noises, elsewhere.cost.shape.noise.scale
+        drawn, charged = (
+            own.with_cost(elsewhere.cost).mechanism.noise.noises,
+            elsewhere.cost.shape.noise.scale,
+        )
         weights = own.mechanism.noise.weights.tolist()
-        assert all(one.scale * weight >= charged for one, weight in zip(drawn, weights, strict=True))
+        assert all(
+            one.scale * weight >= charged for one, weight in zip(drawn, weights, strict=True)
+        )
         assert all(
             math.isclose(one.scale, other.scale, rel_tol=1e-14)
             for one, other in zip(drawn, elsewhere.mechanism.noise.noises, strict=True)
@@ -123,7 +145,15 @@ def test_what_was_committed_is_given_back_whatever_the_digits(name, digits, acco
 @pytest.mark.parametrize(
     ("name", "digits"),
     thinned(
-        [("chain", -1e-6), ("chain", 1e-6), ("presence", 1e-6), ("presence", -5e-10), ("ar1", -5e-10)], 0.4, unpack=True
+        [
+            ("chain", -1e-6),
+            ("chain", 1e-6),
+            ("presence", 1e-6),
+            ("presence", -5e-10),
+            ("ar1", -5e-10),
+        ],
+        0.4,
+        unpack=True,
     ),
 )
 def test_noise_that_is_not_this_machines_is_refused(name, digits, account, machine):
@@ -176,7 +206,12 @@ def test_another_plan_has_another_name(change, account):
 def test_one_wish_has_one_name():
     """Shares in lowest terms, bounds by name or by class, a floor that is left out."""
     own = plan("chain").name
-    same = ({"shares": {"second": 4, "first": 4}}, {"bound": "auto"}, {"noise": pf.Laplace}, {"row_privacy": True})
+    same = (
+        {"shares": {"second": 4, "first": 4}},
+        {"bound": "auto"},
+        {"noise": pf.Laplace},
+        {"row_privacy": True},
+    )
     assert {plan("chain", **one).name for one in same} == {own}
     assert plan("chain", bound="gwm").name == plan("chain", bound=pf.GWM()).name != own
 
@@ -191,7 +226,9 @@ def test_a_name_has_no_digits_of_an_accuracy(machine):
 
 def older(made):
     """Return what an older version reserved: named by all digits of its certificate."""
-    return SimpleNamespace(cost=made.cost, certificate=made.certificate, name=made.certificate.digest)
+    return SimpleNamespace(
+        cost=made.cost, certificate=made.certificate, name=made.certificate.digest
+    )
 
 
 @pytest.mark.slow
@@ -224,13 +261,15 @@ def test_a_job_that_crashed_elsewhere_is_finished_here_with_its_page(tmp_path, m
     job = jobs.made(tmp_path, ("report = false", "report = true"))
     machine(2 * UNIT)
     elsewhere, period = job.plan("2026-11-01"), job.id_of("2026-11-01")
-    job._payer.ledger().open("meters-2026", elsewhere.request.scenario, limit=pf.Pure(9.0), dataset="meters").reserve(
-        elsewhere, period
-    )
+    job._payer.ledger().open(
+        "meters-2026", elsewhere.request.scenario, limit=pf.Pure(9.0), dataset="meters"
+    ).reserve(elsewhere, period)
     machine(0.0)
     ran = job.run("2026-11-01")
     assert ran.release.certificate.cost == elsewhere.cost
     assert ran.notes == ()
-    assert json.loads((ran.folder / "evidence.json").read_text())["promise"] == repr(ran.release.certificate.promise)
+    assert json.loads((ran.folder / "evidence.json").read_text())["promise"] == repr(
+        ran.release.certificate.promise
+    )
     (ran.folder / "report.html").unlink()
     assert job.run("2026-11-01").notes == ()

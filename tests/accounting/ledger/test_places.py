@@ -33,7 +33,13 @@ def left_open(filled, tmp_path):
     (tmp_path / "left").mkdir()
     with Ledger(filled) as ledger:
         release(ledger.account("power"), ready(), "2")
-        command = ["cp", filled, f"{filled}-wal", f"{filled}-shm", tmp_path / "left"]  # here it would undo locks
+        command = [
+            "cp",
+            filled,
+            f"{filled}-wal",
+            f"{filled}-shm",
+            tmp_path / "left",
+        ]  # here it would undo locks
         subprocess.run(command, check=True)
     return tmp_path / "left" / filled.name
 
@@ -41,7 +47,9 @@ def left_open(filled, tmp_path):
 def run(code, *arguments, before=()):
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(ledgers.__file__)}  # noqa: PTH120 - a path as text
     command = [*before, sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def looked_at(ledger, folder):
@@ -147,17 +155,25 @@ def test_a_mount_for_reading(left_open, tmp_path):
 
 def mounts(monkeypatch, tmp_path, *rows):
     table = tmp_path / "mountinfo"
-    lines = [f"{n} 1 8:1 / {point} rw,relatime shared:1 - {kind} /dev/x rw" for n, (point, kind) in enumerate(rows)]
+    lines = [
+        f"{n} 1 8:1 / {point} rw,relatime shared:1 - {kind} /dev/x rw"
+        for n, (point, kind) in enumerate(rows)
+    ]
     table.write_text("\n".join(lines) + "\n")
     monkeypatch.setattr(places, "_MOUNTS", table)
 
 
 @pytest.mark.parametrize(
-    "kind", thinned(["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse", "virtiofs", "lustre"], 0.22)
+    "kind",
+    thinned(
+        ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse", "virtiofs", "lustre"], 0.22
+    ),
 )
 def test_shared_file_systems(filled, monkeypatch, tmp_path, kind):
     """Where other machines may write, locks do not hold: nothing is made or written, but a copy can be looked at."""
-    mounts(monkeypatch, tmp_path, ("/", "ext4"), (filled.parent, kind), (f"{filled.parent}x", "ext4"))
+    mounts(
+        monkeypatch, tmp_path, ("/", "ext4"), (filled.parent, kind), (f"{filled.parent}x", "ext4")
+    )
     with Ledger(filled) as ledger:
         assert looked_at(ledger, tmp_path) == pytest.approx(1.0)
         with pytest.raises(pf.LedgerError, match="other machines may write to") as found:
@@ -188,14 +204,22 @@ def test_file_systems_of_one_machine(filled, monkeypatch, tmp_path, kind):
 def test_roots_of_sandboxes(filled, monkeypatch, tmp_path, kind, writes):
     """The root of a container with a kernel of its own is nobody else's; that of a machine without disks may be."""
     mounts(monkeypatch, tmp_path, ("/", kind))
-    with Ledger(filled) as ledger, nullcontext() if writes else pytest.raises(pf.LedgerError, match="other machines"):
+    with (
+        Ledger(filled) as ledger,
+        nullcontext() if writes else pytest.raises(pf.LedgerError, match="other machines"),
+    ):
         release(ledger.account("power"), ready())
 
 
 def test_names_of_mounts(monkeypatch, tmp_path):
     """A mount with a blank in its name is told with another sign for it."""
     mounts(monkeypatch, tmp_path, ("/", "ext4"), (r"/a\040b", "nfs4"))
-    assert [places.file_system(name) for name in ("/a b/c", "/a b", "/a", "/a bc")] == ["nfs4", "nfs4", "ext4", "ext4"]
+    assert [places.file_system(name) for name in ("/a b/c", "/a b", "/a", "/a bc")] == [
+        "nfs4",
+        "nfs4",
+        "ext4",
+        "ext4",
+    ]
     monkeypatch.setattr(places, "_MOUNTS", tmp_path / "nowhere")
     assert places.file_system("/a") == ""
 
@@ -262,7 +286,9 @@ def test_a_log_that_is_emptied(filled, inside):
         if not inside:
             cut(None)
         with pytest.raises(pf.LedgerError):
-            ledger._log.write(cut if inside else lambda one: reserving.keep_payload(one.transaction, "x", b"y"))
+            ledger._log.write(
+                cut if inside else lambda one: reserving.keep_payload(one.transaction, "x", b"y")
+            )
 
 
 def test_a_log_that_is_moved_to_the_database(filled):

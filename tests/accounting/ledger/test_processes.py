@@ -28,7 +28,11 @@ def holds(*stories, timeout=900):
     environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryFile("w+") as errors:  # processes that are left would keep a pipe open
         with subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=errors, env=environment, start_new_session=True
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
         ) as story:
             try:
                 code = story.wait(timeout)
@@ -65,7 +69,10 @@ def test_files_that_are_taken_away_in_all_ways(tmp_path):
 @pytest.mark.slow
 def test_many_race(addresses):
     """However many race, all of the budget is spent and no more, and each id has one noise."""
-    holds(*(("budget", next(addresses), count) for count in (2, 8, 16)), ("one_id", next(addresses), 16))
+    holds(
+        *(("budget", next(addresses), count) for count in (2, 8, 16)),
+        ("one_id", next(addresses), 16),
+    )
 
 
 @pytest.mark.slow

@@ -9,10 +9,19 @@ from pufferflow.release.mechanisms import additive as releasing
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 SCENARIO = pf.Scenario(
-    pf.Secret("on", domain=[0, 1]), pf.MarkovChain(STAY), order_by="hour", within="meter", public=["day"]
+    pf.Secret("on", domain=[0, 1]),
+    pf.MarkovChain(STAY),
+    order_by="hour",
+    within="meter",
+    public=["day"],
 )
 FRAME = pl.DataFrame(
-    {"meter": [1] * 72, "hour": range(72), "day": [hour // 24 for hour in range(72)], "on": [0, 1] * 36}
+    {
+        "meter": [1] * 72,
+        "hour": range(72),
+        "day": [hour // 24 for hour in range(72)],
+        "on": [0, 1] * 36,
+    }
 )
 
 

@@ -20,11 +20,15 @@ from pufferflow.reports.numbers import SPENT, at_most, total
 
 STAY = [[0.9, 0.1], [0.1, 0.9]]
 HOURS = 24
-SCENARIO = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.MarkovChain(STAY), order_by="hour", within="house")
+SCENARIO = pf.Scenario(
+    pf.Secret("on", domain=[0, 1]), pf.MarkovChain(STAY), order_by="hour", within="house"
+)
 
 
 def day(number, epsilon=0.5, scenario=SCENARIO):
-    frame = pl.DataFrame({"house": "a", "hour": range(HOURS * number, HOURS * (number + 1)), "on": [0, 1] * 12})
+    frame = pl.DataFrame(
+        {"house": "a", "hour": range(HOURS * number, HOURS * (number + 1)), "on": [0, 1] * 12}
+    )
     batch = pf.protect(frame, scenario).private_sum("on")
     return batch.plan(pf.Pure(epsilon), bound=pf.Messages() if scenario is SCENARIO else "auto")
 
@@ -42,7 +46,9 @@ def account(place):
 
 def shown(place, *options):
     """What `pufferflow ledger show` tells."""
-    found = CliRunner().invoke(app, ["ledger", "show", str(place), *options], env={"COLUMNS": "300"})
+    found = CliRunner().invoke(
+        app, ["ledger", "show", str(place), *options], env={"COLUMNS": "300"}
+    )
     assert found.exit_code == 0, found.output
     return found.stdout
 
@@ -106,7 +112,9 @@ def test_a_refusal_rounds_up_as_accounts_do(place):
     with pf.Ledger(place) as ledger:
         account = ledger.open("levels", ledgers.SCENARIO, limit=pf.Pure(1.0))
         ledgers.release(account, ledgers.ready(0.25000001))
-        with pytest.raises(pf.LimitReached, match=r"to epsilon 1\.00001, above its limit .*; 0\.250001 is spent"):
+        with pytest.raises(
+            pf.LimitReached, match=r"to epsilon 1\.00001, above its limit .*; 0\.250001 is spent"
+        ):
             ledgers.release(account, ledgers.ready(0.75000002))
 
 
@@ -121,8 +129,12 @@ def test_the_terminal_says_one_number(place, account):
     assert lines[-1].split()[-1] == told
     assert f"epsilon {told} of 1" in shown(place)
     document = json.loads(shown(place, "--account", "hours", "--json"))["accounts"][0]
-    assert document["history"][-1]["total"] == document["spent"]["epsilon"] == account.spent().epsilon
-    assert [entry["total"] for entry in document["history"]] == [entry.total for entry in account.history()]
+    assert (
+        document["history"][-1]["total"] == document["spent"]["epsilon"] == account.spent().epsilon
+    )
+    assert [entry["total"] for entry in document["history"]] == [
+        entry.total for entry in account.history()
+    ]
 
 
 @pytest.mark.slow
@@ -137,9 +149,10 @@ def test_pages_say_the_same_number(place, account):
     words = re.sub(r"<[^>]+>", " ", page)
     assert words.count(told) >= 4
     assert f"has spent {told} of its limit of 1" in words
-    assert set(re.findall(r"0\.5\d+", words)) <= {told, *map(total, (entry.total for entry in account.history()))} | {
-        total(one) for one in (*account.budget().ahead, account.budget().endless)
-    }
+    assert set(re.findall(r"0\.5\d+", words)) <= {
+        told,
+        *map(total, (entry.total for entry in account.history())),
+    } | {total(one) for one in (*account.budget().ahead, account.budget().endless)}
 
 
 @pytest.mark.slow
@@ -151,7 +164,10 @@ def test_totals_that_are_not_worked_out_are_said_to_be_at_most(place, account, m
     found = account.budget(ahead=0)
     assert [charge.at_most for charge in found.charges] == [True, True, True, False]
     assert found.charges[-1].total == account.spent().epsilon
-    assert all(charge.total >= entry.total for charge, entry in zip(found.charges, account.history(), strict=True))
+    assert all(
+        charge.total >= entry.total
+        for charge, entry in zip(found.charges, account.history(), strict=True)
+    )
     rows = json.loads(shown(place, "--account", "hours", "--json"))["accounts"][0]["history"]
     assert [row["total"] is None for row in rows] == [True, True, True, False]
     assert rows[-1]["total"] == rows[-1]["total_at_most"]
@@ -163,7 +179,9 @@ def test_totals_that_are_not_worked_out_are_said_to_be_at_most(place, account, m
 
 def test_after_another_belief_totals_are_those_of_today(place):
     """What was proven under an older prior does not bound a total under a newer one."""
-    weaker = pf.Scenario(pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), order_by="hour", within="house")
+    weaker = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), pf.AnyCorrelation(), order_by="hour", within="house"
+    )
     with pf.Ledger(place) as ledger:
         account = ledger.open("hours", SCENARIO, limit=pf.Pure(100.0))
         for number in range(3):

@@ -26,7 +26,9 @@ HOURS = 24 * 16
 
 def table():
     times = [BEGIN + timedelta(hours=hour) for hour in range(HOURS)]
-    frame = pl.DataFrame({"house": ["a"] * HOURS, "time": times, "hour": range(HOURS), "on": [0, 1] * (HOURS // 2)})
+    frame = pl.DataFrame(
+        {"house": ["a"] * HOURS, "time": times, "hour": range(HOURS), "on": [0, 1] * (HOURS // 2)}
+    )
     return frame.with_columns(
         date=pl.col("time").dt.date(),
         number=pl.col("hour") // 24,
@@ -39,7 +41,9 @@ PUBLIC = ["date", "number", "name", "district"]
 
 
 def timed(prior, **options):
-    return pf.Scenario(ON, prior, order_by="time", step="1h", within="house", public=PUBLIC, **options)
+    return pf.Scenario(
+        ON, prior, order_by="time", step="1h", within="house", public=PUBLIC, **options
+    )
 
 
 def by_time(batch, first, end):
@@ -47,7 +51,9 @@ def by_time(batch, first, end):
 
 
 def by_date(batch, first, end):
-    return batch.filter(pl.col("date").is_between((BEGIN + first * DAY).date(), (BEGIN + (end - 1) * DAY).date()))
+    return batch.filter(
+        pl.col("date").is_between((BEGIN + first * DAY).date(), (BEGIN + (end - 1) * DAY).date())
+    )
 
 
 def by_number(batch, first, end):
@@ -87,7 +93,9 @@ def test_days_are_seen_by_any_filter_on_time(ledger, prior, filtered):
     found = account.budget(ahead=2)
     assert found.every == "1d"
     assert "no forecast" not in found.note
-    batch = filtered(pf.protect(TABLE.with_columns(district=pl.lit("north")), account.scenario), 4, 5)
+    batch = filtered(
+        pf.protect(TABLE.with_columns(district=pl.lit("north")), account.scenario), 4, 5
+    )
     after = account.after(batch.private_sum("on").plan(pf.Pure(0.5)))
     assert found.ahead[0] == pytest.approx(after.epsilon, rel=1e-5)
 
@@ -103,7 +111,11 @@ def test_days_are_seen_though_the_file_grows(ledger):
 def test_days_are_seen_though_each_has_a_file(ledger):
     """No filter at all: the rows of a sequence know their hours."""
     account = account_of(
-        ledger, timed(CHAIN), DAYS, lambda batch, *_: batch, lambda first, end: TABLE[24 * first : 24 * end]
+        ledger,
+        timed(CHAIN),
+        DAYS,
+        lambda batch, *_: batch,
+        lambda first, end: TABLE[24 * first : 24 * end],
     )
     assert account.budget(ahead=2).every == "1d"
 
@@ -156,14 +168,25 @@ def spent_of(firsts, lengths=None, scenario=None):
 
     scenario = timed(CHAIN) if scenario is None else scenario
     frame = TABLE.with_columns(district=pl.lit("north"))
-    cost = by_time(pf.protect(frame, scenario), 0, 1).private_sum("on").plan(pf.Pure(0.5), bound=pf.Messages()).cost
+    cost = (
+        by_time(pf.protect(frame, scenario), 0, 1)
+        .private_sum("on")
+        .plan(pf.Pure(0.5), bound=pf.Messages())
+        .cost
+    )
     spent = AccountCosts([scenario], pf.Pure(9.0))
     for first, days in zip(firsts, lengths or [1] * len(firsts), strict=True):
         ns = 24 * 3_600_000_000_000
         low = cost.regions["time"].low
-        region = msgspec.structs.replace(cost.regions["time"], low=low + first * ns, high=low + (first + days) * ns)
+        region = msgspec.structs.replace(
+            cost.regions["time"], low=low + first * ns, high=low + (first + days) * ns
+        )
         shape = msgspec.structs.replace(cost.shape, rows=Rows(24 * days, runs=((0, 24 * days, 0),)))
-        spent.add(msgspec.structs.replace(cost, shape=shape, offset=cost.offset + 24 * first, regions={"time": region}))
+        spent.add(
+            msgspec.structs.replace(
+                cost, shape=shape, offset=cost.offset + 24 * first, regions={"time": region}
+            )
+        )
     return spent
 
 
@@ -231,11 +254,18 @@ def test_other_kinds_of_releases_are_said_to_be_left_out(ledger):
     frame = TABLE.with_columns(district=pl.lit("north"))
     for first in (0, 7):
         batch = by_time(pf.protect(frame, scenario), first, first + 7)
-        batch.private_count(pl.col("on") == 0).plan(pf.Pure(0.5), bound=pf.Messages()).release(account)
+        batch.private_count(pl.col("on") == 0).plan(pf.Pure(0.5), bound=pf.Messages()).release(
+            account
+        )
     found = account.budget(ahead=1)
     assert found.every == "7d"
     assert "releases of other kinds are not in it" in found.note
-    assert account.budget(by_time(pf.protect(frame, scenario), 0, 1).private_sum("on").plan(pf.Pure(0.5))).every == "1d"
+    assert (
+        account.budget(
+            by_time(pf.protect(frame, scenario), 0, 1).private_sum("on").plan(pf.Pure(0.5))
+        ).every
+        == "1d"
+    )
 
 
 @pytest.mark.slow
@@ -246,7 +276,9 @@ def test_two_districts_are_two_schedules(ledger):
     for day in range(3):
         for district in ("north", "south"):
             frame = TABLE.with_columns(district=pl.lit(district))
-            batch = by_time(pf.protect(frame, scenario), day, day + 1).filter(pl.col("district") == district)
+            batch = by_time(pf.protect(frame, scenario), day, day + 1).filter(
+                pl.col("district") == district
+            )
             batch.private_sum("on").plan(pf.Pure(0.5)).release(account)
     assert account.budget(ahead=1).every == "1d"
 
@@ -257,8 +289,14 @@ def test_the_forecast_goes_on_where_other_shapes_have_been(ledger):
     scenario = timed(CHAIN)
     account = account_of(ledger, scenario, DAYS, by_time, lambda _, end: TABLE.head(24 * end))
     frame = TABLE.with_columns(district=pl.lit("north"))
-    plan = by_time(pf.protect(frame, scenario), 0, 1).private_sum("on").plan(pf.Pure(0.5), bound=pf.Messages())
-    assert account.forecast(plan, every="1d").total == pytest.approx(account.budget(ahead=1).endless, rel=1e-6)
+    plan = (
+        by_time(pf.protect(frame, scenario), 0, 1)
+        .private_sum("on")
+        .plan(pf.Pure(0.5), bound=pf.Messages())
+    )
+    assert account.forecast(plan, every="1d").total == pytest.approx(
+        account.budget(ahead=1).endless, rel=1e-6
+    )
     totals = [account.forecast(plan, every="1d", until=f"{days}d").total for days in (1, 2, 3)]
     assert all(a <= b * (1 + 1e-9) for a, b in pairwise(totals))
     assert totals[-1] < 0.6

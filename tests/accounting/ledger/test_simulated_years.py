@@ -60,7 +60,9 @@ CASES = {
     "kernel": Case(pf.GaussianPrior(pf.Kernel([0.5**lag for lag in range(40)])), LEVEL, BOTH),
     "latent class": Case(CLASSES),
     "table": Case(pf.Table(TABLE), secrets=("derived",), derived=ILL),
-    "empirical": Case(pf.Empirical(SEEN, secret="ill", released="on"), secrets=("derived",), derived=ILL),
+    "empirical": Case(
+        pf.Empirical(SEEN, secret="ill", released="on"), secrets=("derived",), derived=ILL
+    ),
     "weakly dependent": Case(pf.WeaklyDependent(0.5), LEVEL),
     "diffusion": Case(pf.Diffusion(0.5), LEVEL, ("initial",)),
     "any correlation": Case(pf.AnyCorrelation(), secrets=("secret", "initial", "presence")),
@@ -77,7 +79,9 @@ PROMISES = {
 def plan_of(scenario, promise, day, **options):
     """Return the plan of one day, made of a frame that has this day only."""
     first = WINDOW * day
-    frame = pl.DataFrame({"hour": range(first, first + WINDOW), "on": [0] * WINDOW, "house": ["a"] * WINDOW})
+    frame = pl.DataFrame(
+        {"hour": range(first, first + WINDOW), "on": [0] * WINDOW, "house": ["a"] * WINDOW}
+    )
     batch = pf.protect(frame, scenario).filter(pl.col("hour").is_between(first, first + WINDOW - 1))
     return batch.private_sum("on").plan(promise, **options)
 
@@ -94,14 +98,18 @@ def days_of(scenario, promise, days, **options):
         if len(known) > 3 and len({plan.cost.shape.digest for plan in known[-3:]}) == 1:
             cost = later(known[-1].cost, gap, day - len(known) + 1, scenario)
             cost = msgspec.structs.replace(
-                cost, steps_seen=cost.steps_seen and (cost.steps_seen[1] - WINDOW + 1, cost.steps_seen[1])
+                cost,
+                steps_seen=cost.steps_seen
+                and (cost.steps_seen[1] - WINDOW + 1, cost.steps_seen[1]),
             )
         else:
             known.append(plan_of(scenario, promise, day, **options))
             cost = known[-1].cost
         certificate = msgspec.structs.replace(known[-1].certificate, cost=cost)
         name = f"day {day}"
-        yield SimpleNamespace(cost=cost, certificate=certificate, request=known[-1].request, name=name)
+        yield SimpleNamespace(
+            cost=cost, certificate=certificate, request=known[-1].request, name=name
+        )
 
 
 def one_more(account, day):
@@ -144,12 +152,20 @@ def check_year(name, secret, kind, days, folder):
         if len(shapes) == 1:  # every day has the noise of the first, which is what was forecast
             assert made == min(days, ahead.fits)
             assert made >= min(days, ever.fits)
-            assert totals[-1] <= (ever.total if made < days else min(ahead.total * CLOSELY, ever.total))
+            assert totals[-1] <= (
+                ever.total if made < days else min(ahead.total * CLOSELY, ever.total)
+            )
             steps = np.diff(totals[1:12])
-            assert name == "kernel" or (steps <= 2 * totals[1] * CLOSELY).all()  # a kernel's first row is no inner one
+            assert (
+                name == "kernel" or (steps <= 2 * totals[1] * CLOSELY).all()
+            )  # a kernel's first row is no inner one
         else:
             assert "this plan's noise" in ahead.note
-        if isinstance(scenario.secret, pf.Initial) and name.startswith("chain") and kind != "approx, Gaussian":
+        if (
+            isinstance(scenario.secret, pf.Initial)
+            and name.startswith("chain")
+            and kind != "approx, Gaussian"
+        ):
             assert made == days  # what is forgotten can be told for ever
 
 
@@ -171,7 +187,9 @@ def test_a_forecast_ends_where_counting_does():
     """Hundreds of windows over one forgotten row with hardly any noise: the forecast knows when no more are added."""
     scenario, limit = CASES["chain"].scenario("initial"), pf.Pure(4.0)
     frame = pl.DataFrame({"hour": range(300, 600), "on": [0] * 300, "house": ["a"] * 300})
-    cost = pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.5), bound=pf.Messages()).cost
+    cost = (
+        pf.protect(frame, scenario).private_sum("on").plan(pf.Pure(0.5), bound=pf.Messages()).cost
+    )
     spent = AccountCosts([scenario], limit)
     fits = forecast(spent, cost, every=1, limit=limit).fits
     assert 100 < fits < 300
@@ -195,9 +213,16 @@ def test_other_noise_than_the_account_counts_is_told(tmp_path):
         assert "noise=pf.Laplace" in refusal.value.instead
 
 
-ALL = [(name, secret, kind) for name, case in CASES.items() for secret in case.secrets for kind in PROMISES]
+ALL = [
+    (name, secret, kind)
+    for name, case in CASES.items()
+    for secret in case.secrets
+    for kind in PROMISES
+]
 LONG = [(*one, 365 if place % 24 == 0 else 40) for place, one in enumerate(ALL)]
-TURNS = {place * len(PROMISES) + place % len(PROMISES) for place in range(len(ALL) // len(PROMISES))}
+TURNS = {
+    place * len(PROMISES) + place % len(PROMISES) for place in range(len(ALL) // len(PROMISES))
+}
 """The slow run has each prior and secret with one kind of guarantee, in turn: a year of the first, weeks of others."""
 SHORT = [(*one, 365 if place == 0 else 24) for place, one in enumerate(ALL) if place in TURNS]
 

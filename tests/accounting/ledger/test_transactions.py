@@ -40,7 +40,9 @@ def test_a_handler_that_asks_the_ledger(ledger, account):
     assert ledger.verify().entries == 3
 
 
-@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, pf.LedgerError, pf.InternalError])
+@pytest.mark.parametrize(
+    "failure", [RuntimeError, KeyboardInterrupt, pf.LedgerError, pf.InternalError]
+)
 def test_what_is_not_kept_is_nowhere(account, monkeypatch, failure):
     """No frame of a failed commit's traceback holds the release or its bytes."""
     made = ready()
@@ -84,7 +86,11 @@ def test_names(ledger, account):
 def test_a_total_that_fails_begins_anew(account, monkeypatch):
     """What was half revealed about a total is thrown away, unless it was a refusal."""
     release(account, ready(), "1")
-    for error, same in ((pf.Refused("no"), True), (pf.InternalError("ours"), False), (MemoryError(), False)):
+    for error, same in (
+        (pf.Refused("no"), True),
+        (pf.InternalError("ours"), False),
+        (MemoryError(), False),
+    ):
         before = account._log.read(lambda reader: reader.spent("power"))
 
         def fail(spent, *_, error=error, **__):

@@ -74,9 +74,18 @@ def test_a_whole_ledger(filled):
 
 
 EDITS = {
-    "a text": ("UPDATE pufferflow_events SET body = replace(body, '0.5', '0.1') WHERE number = 4", 4),
-    "a time": ('UPDATE pufferflow_events SET body = replace(body, \'"at":"2\', \'"at":"1\') WHERE number = 3', 3),
-    "a space": ("UPDATE pufferflow_events SET body = replace(body, '\"at\":', '\"at\": ') WHERE number = 6", 6),
+    "a text": (
+        "UPDATE pufferflow_events SET body = replace(body, '0.5', '0.1') WHERE number = 4",
+        4,
+    ),
+    "a time": (
+        'UPDATE pufferflow_events SET body = replace(body, \'"at":"2\', \'"at":"1\') WHERE number = 3',
+        3,
+    ),
+    "a space": (
+        "UPDATE pufferflow_events SET body = replace(body, '\"at\":', '\"at\": ') WHERE number = 6",
+        6,
+    ),
     "a hash": (
         "UPDATE pufferflow_events SET hash = replace(hash, substr(hash, 1, 9), '000000000') WHERE number = 5",
         5,
@@ -105,7 +114,10 @@ def test_what_is_changed_is_found(filled, name):
     statement, number = EDITS[name]
     tampered(address, statement, **({"body": b"0"} if ":body" in statement else {}))
     if name in {"a shape", "a release"}:  # which of several is met first is no order of entries
-        assert re.match(r"Entry \d+ does not fit: the (shape|release) that it names was changed", faults(address))
+        assert re.match(
+            r"Entry \d+ does not fit: the (shape|release) that it names was changed",
+            faults(address),
+        )
     else:
         assert faults(address).startswith(f"Entry {number} does not fit")
 
@@ -127,14 +139,20 @@ def test_what_is_left_behind(filled):
     address, head = filled
     tampered(address, "DELETE FROM pufferflow_events WHERE number > 6")
     assert "a release that no entry names" in faults(address)
-    tampered(address, "DELETE FROM pufferflow_events WHERE number > 1", "DELETE FROM pufferflow_payloads")
+    tampered(
+        address, "DELETE FROM pufferflow_events WHERE number > 1", "DELETE FROM pufferflow_payloads"
+    )
     assert "a shape that no entry names" in faults(address)
     tampered(address, "DELETE FROM pufferflow_shapes")
-    assert "The head that was kept is not in the ledger, which has 1 entries" in faults(address, head)
+    assert "The head that was kept is not in the ledger, which has 1 entries" in faults(
+        address, head
+    )
 
 
 def without(number):
-    return lambda events: [event | {"number": at} for at, event in enumerate(drop(events, number), 1)]
+    return lambda events: [
+        event | {"number": at} for at, event in enumerate(drop(events, number), 1)
+    ]
 
 
 def drop(events, number):
@@ -144,10 +162,21 @@ def drop(events, number):
 STORIES = {
     "a commit of nothing": (without(2), 2, "it commits what was not reserved in its account"),
     "no account": (without(1), 1, "its account was never opened"),
-    "opened twice": (lambda events: [*events, events[0] | {"number": 9}], 9, "it opens an account that is open"),
-    "committed twice": (lambda events: [*events, events[2] | {"number": 9}], 9, "its entry is committed already"),
+    "opened twice": (
+        lambda events: [*events, events[0] | {"number": 9}],
+        9,
+        "it opens an account that is open",
+    ),
+    "committed twice": (
+        lambda events: [*events, events[2] | {"number": 9}],
+        9,
+        "its entry is committed already",
+    ),
     "reserved twice": (
-        lambda events: [*events, events[3] | {"number": 9, "fingerprint": events[4]["fingerprint"]}],
+        lambda events: [
+            *events,
+            events[3] | {"number": 9, "fingerprint": events[4]["fingerprint"]},
+        ],
         9,
         "its release is reserved already",
     ),
@@ -161,9 +190,21 @@ STORIES = {
         9,
         "it commits what was not reserved in its account",
     ),
-    "a wrong number": (lambda events: [*events[:7], events[7] | {"number": 80}], 8, "it says that it is another one"),
-    "an unknown field": (lambda events: [*events[:7], events[7] | {"more": 1}], 8, "it is no event"),
-    "an unknown kind": (lambda events: [*events[:7], events[7] | {"kind": "forget"}], 8, "it is no event"),
+    "a wrong number": (
+        lambda events: [*events[:7], events[7] | {"number": 80}],
+        8,
+        "it says that it is another one",
+    ),
+    "an unknown field": (
+        lambda events: [*events[:7], events[7] | {"more": 1}],
+        8,
+        "it is no event",
+    ),
+    "an unknown kind": (
+        lambda events: [*events[:7], events[7] | {"kind": "forget"}],
+        8,
+        "it is no event",
+    ),
     "another way to write": (
         lambda events: [*events[:3], events[3] | {"total": 2}, *events[4:]],
         4,
@@ -204,20 +245,40 @@ def test_a_scenario_that_is_not_its_own(filled):
     rechained(
         address,
         lambda events: [
-            {**event, "scenario": events[4]["scenario"]} if event["kind"] == "open" else event for event in events
+            {**event, "scenario": events[4]["scenario"]} if event["kind"] == "open" else event
+            for event in events
         ],
     )
     assert "The scenario of the account 'power' cannot be read" in faults(address)
 
 
 ALMOST = [
-    *("0:anything", "0:", "0", "-0:" + "0" * 64, "00:" + "0" * 64, "0:" + "0" * 63, "0:" + "0" * 65, "8:" + "A" * 64),
-    *(" 8:" + "0" * 64, "8:" + "0" * 64 + "\n", "8: " + "0" * 64, "8:" + "\u0660" * 64, "1" * 19 + ":" + "0" * 64),
+    *(
+        "0:anything",
+        "0:",
+        "0",
+        "-0:" + "0" * 64,
+        "00:" + "0" * 64,
+        "0:" + "0" * 63,
+        "0:" + "0" * 65,
+        "8:" + "A" * 64,
+    ),
+    *(
+        " 8:" + "0" * 64,
+        "8:" + "0" * 64 + "\n",
+        "8: " + "0" * 64,
+        "8:" + "\u0660" * 64,
+        "1" * 19 + ":" + "0" * 64,
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    "head", thinned(["", "8", "8:", 8, "8:abc", "-1:" + "0" * 64, "08:" + "0" * 64, "8:" + "G" * 64, *ALMOST], 0.24)
+    "head",
+    thinned(
+        ["", "8", "8:", 8, "8:abc", "-1:" + "0" * 64, "08:" + "0" * 64, "8:" + "G" * 64, *ALMOST],
+        0.24,
+    ),
 )
 def test_heads_that_are_none(filled, head):
     """What is no head is refused, and no ledger is read for it."""
@@ -317,7 +378,11 @@ def refused(address, statements):
     with Ledger(address) as ledger:
         account = ledger.account("power")
         tampered(address, *statements)
-        calls = [lambda: account.reserve(ready(0.01, OTHER_PRIOR), "d"), account.spent, ledger.verify]
+        calls = [
+            lambda: account.reserve(ready(0.01, OTHER_PRIOR), "d"),
+            account.spent,
+            ledger.verify,
+        ]
         for call in (*calls, lambda: Ledger(address)):
             with pytest.raises(pf.LedgerError, match="that pufferflow did not make"):
                 call()

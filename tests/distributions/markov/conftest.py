@@ -63,7 +63,9 @@ def sums_of(chain):
     order = np.arange(len(chain.kernels), dtype=np.intp)
     kernels = np.array(chain.kernels, dtype=float).reshape(-1, *[len(chain.initial)] * 2)
     made = Chain(kernels, order, np.array([chain.initial], dtype=float))
-    return Sums(made, np.array(chain.values, dtype=float), np.arange(len(chain.values), dtype=np.intp))
+    return Sums(
+        made, np.array(chain.values, dtype=float), np.arange(len(chain.values), dtype=np.intp)
+    )
 
 
 def weights(rng, states, least=0):
@@ -88,7 +90,9 @@ def homogeneous(kernel, rows, values=(0, 1), initial=None):
     """One kernel (of Fractions) and one row of values along all rows; a uniform start unless another is given."""
     k = len(kernel)
     start = initial or [Fraction(1, k)] * k
-    return SimpleNamespace(kernels=[kernel] * (rows - 1), initial=start, values=[list(values)] * rows)
+    return SimpleNamespace(
+        kernels=[kernel] * (rows - 1), initial=start, values=[list(values)] * rows
+    )
 
 
 @pytest.fixture(scope="session")

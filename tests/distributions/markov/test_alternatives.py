@@ -21,11 +21,15 @@ def random_case(rng):
     losses[0] = 0.0
     parts, first = [], 0
     for length in lengths.tolist():
-        ways = [Exposures(losses, rng.integers(0, 3, length)) for _ in range(int(rng.integers(1, 4)))]
+        ways = [
+            Exposures(losses, rng.integers(0, 3, length)) for _ in range(int(rng.integers(1, 4)))
+        ]
         parts.append(AnyOf(first, ways))
         first += length
     pairs = np.array([(a, b) for a in range(states) for b in range(states) if a != b])
-    secrets = Secrets(pairs, None if rng.random() < 0.7 else np.arange(rows) == int(rng.integers(rows)))
+    secrets = Secrets(
+        pairs, None if rng.random() < 0.7 else np.arange(rows) == int(rng.integers(rows))
+    )
     return chain, parts, secrets
 
 
@@ -44,23 +48,38 @@ def test_no_choice_of_ways_leaks_more(seed):
     assert true <= found * (1 + 1e-12)
     assert found <= 2 * true + 1e-9
     single = [AnyOf(part.first, part.ways[:1]) for part in parts]
-    assert leak_of_any(chain, single, secrets) == pytest.approx(next(of_choices(chain, single, secrets)), rel=1e-7)
+    assert leak_of_any(chain, single, secrets) == pytest.approx(
+        next(of_choices(chain, single, secrets)), rel=1e-7
+    )
 
 
 def test_two_states_lose_no_more_than_the_worst_choice():
     """Of two states messages of all ways are ordered, so that the worst choice is met exactly, however many parts."""
     rng = np.random.default_rng(0)
-    chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(8, dtype=np.intp), np.array([[0.5, 0.5]]))
+    chain = Chain(
+        np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(8, dtype=np.intp), np.array([[0.5, 0.5]])
+    )
     losses = (1 - np.eye(2))[None] * np.array([0.0, 0.2, 1.0])[:, None, None]
-    parts = [AnyOf(3 * k, [Exposures(losses, rng.integers(0, 3, 3)) for _ in range(3)]) for k in range(3)]
+    parts = [
+        AnyOf(3 * k, [Exposures(losses, rng.integers(0, 3, 3)) for _ in range(3)]) for k in range(3)
+    ]
     secrets = Secrets(np.array([[0, 1], [1, 0]]))
-    assert leak_of_any(chain, parts, secrets) == pytest.approx(max(of_choices(chain, parts, secrets)), rel=1e-7)
+    assert leak_of_any(chain, parts, secrets) == pytest.approx(
+        max(of_choices(chain, parts, secrets)), rel=1e-7
+    )
 
 
 def test_long_sequences_of_like_parts_are_quick():
     """A thousand days take as long as the few until messages rest."""
-    chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(23_999, dtype=np.intp), np.array([[0.5, 0.5]]))
+    chain = Chain(
+        np.array([[[0.9, 0.1], [0.1, 0.9]]]),
+        np.zeros(23_999, dtype=np.intp),
+        np.array([[0.5, 0.5]]),
+    )
     losses = (1 - np.eye(2))[None] * np.array([0.0, 0.1, 1.0])[:, None, None]
-    ways = [Exposures(losses, np.ones(24, dtype=np.intp)), Exposures(losses, np.array([2, *([0] * 23)]))]
+    ways = [
+        Exposures(losses, np.ones(24, dtype=np.intp)),
+        Exposures(losses, np.array([2, *([0] * 23)])),
+    ]
     parts = [AnyOf(24 * day, ways) for day in range(1000)]
     assert 1 < leak_of_any(chain, parts, Secrets(np.array([[0, 1], [1, 0]]))) < 2

@@ -48,7 +48,9 @@ def box(rng, states, width):
 
 def stays(low, high):
     """Two states, each kept with a probability between the bounds."""
-    return np.array([[low, 1 - high], [1 - high, low]]), np.array([[high, 1 - low], [1 - low, high]])
+    return np.array([[low, 1 - high], [1 - high, low]]), np.array(
+        [[high, 1 - low], [1 - low, high]]
+    )
 
 
 def draw(rng, low, high):
@@ -56,7 +58,11 @@ def draw(rng, low, high):
     rows = []
     for least, most in zip(low, high, strict=True):
         some = corners(least, most)
-        rows.append(rng.dirichlet(np.full(len(some), 0.1)) @ some if rng.random() < 0.3 else rng.choice(some))
+        rows.append(
+            rng.dirichlet(np.full(len(some), 0.1)) @ some
+            if rng.random() < 0.3
+            else rng.choice(some)
+        )
     return np.array(rows)
 
 
@@ -76,7 +82,11 @@ def member(rng, chains, start):
 
 def chains_of(rng, states, length, start, width=0.2):
     """A random class of a kind."""
-    initial = {"stationary": None, "free": np.eye(states), "known": rng.dirichlet(np.ones(states))[None]}[start]
+    initial = {
+        "stationary": None,
+        "free": np.eye(states),
+        "known": rng.dirichlet(np.ones(states))[None],
+    }[start]
     low, high = box(rng, states, width)
     return Chains(low[None], high[None], constant(length - 1), initial)
 
@@ -136,14 +146,18 @@ def test_no_messages_of_a_member_exceed_those_of_its_class(states, length, start
 
 
 @pytest.mark.parametrize("start", thinned(["stationary", "known"], 0.25))
-@pytest.mark.parametrize(("states", "length"), [(2, 2), (2, 40), (2, 5000), (3, 7), (3, 900), (4, 6), (4, 900), (5, 5)])
+@pytest.mark.parametrize(
+    ("states", "length"), [(2, 2), (2, 40), (2, 5000), (3, 7), (3, 900), (4, 6), (4, 900), (5, 5)]
+)
 def test_bounds_that_meet_give_the_single_chain(states, length, start):
     """With one kernel between the bounds the class is that chain."""
     rng = np.random.default_rng(length)
     low, _ = box(rng, states, 0.0)
     law = stationary(low[None]) if start == "stationary" else rng.dirichlet(np.ones(states))
     chain = Chain(low[None], constant(length - 1), law[None])
-    chains = Chains(low[None], low[None], constant(length - 1), None if start == "stationary" else law[None])
+    chains = Chains(
+        low[None], low[None], constant(length - 1), None if start == "stationary" else law[None]
+    )
     exposures = per_row(rng.normal(size=states), 3.0, length)
     single = leak(chain, exposures, every_pair(states))
     found = leak(chains, exposures, every_pair(states))
@@ -170,7 +184,9 @@ def test_bounds_that_meet_with_zeros_give_the_single_chain(kernel, length):
     exposures = per_row(np.arange(3.0), 8.0, length)
     for single, initial in ((law, law[None]), (stationary(low), None)):
         one = leak(Chain(low, constant(length - 1), single[None]), exposures, every_pair(3)).value
-        found = leak(Chains(low, low, constant(length - 1), initial), exposures, every_pair(3)).value
+        found = leak(
+            Chains(low, low, constant(length - 1), initial), exposures, every_pair(3)
+        ).value
         assert found == pytest.approx(one, rel=1e-9)
 
 
@@ -184,9 +200,14 @@ def test_wider_bounds_never_leak_less(states):
     initials = law[None], np.stack([law, np.eye(states)[0]]), np.eye(states)
     values = np.empty((5, 3))
     for i, width in enumerate((0.0, 0.01, 0.05, 0.2, 1.0)):
-        bounds = np.maximum(kernel - width * reach, 0)[None], np.minimum(kernel + width * reach, 1)[None]
+        bounds = (
+            np.maximum(kernel - width * reach, 0)[None],
+            np.minimum(kernel + width * reach, 1)[None],
+        )
         for j, initial in enumerate(initials):
-            values[i, j] = leak(Chains(*bounds, constant(9), initial), exposures, every_pair(states)).value
+            values[i, j] = leak(
+                Chains(*bounds, constant(9), initial), exposures, every_pair(states)
+            ).value
     assert (np.diff(values, axis=0) >= -1e-12).all()
     assert (np.diff(values, axis=1) >= -1e-12).all()
 
@@ -194,11 +215,17 @@ def test_wider_bounds_never_leak_less(states):
 def test_bounds_of_the_kernel_say_nothing_of_the_past():
     """State 0 kept with .9 to 1, state 1 with .3 to .4, 90 % begin in 0: rows not reversed would fall .89 short."""
     low, high = np.array([[0.9, 0.0], [0.6, 0.3]]), np.array([[1.0, 0.1], [0.7, 0.4]])
-    chains, values = Chains(low[None], high[None], constant(2), np.array([[0.9, 0.1]])), np.array([0.0, 1.0])
+    chains, values = (
+        Chains(low[None], high[None], constant(2), np.array([[0.9, 0.1]])),
+        np.array([0.0, 1.0]),
+    )
     exposures = per_row(values, 1.0, 3)
     kernels = np.array([[[p, 1 - p], [1 - q, q]] for p in (0.9, 1.0) for q in (0.3, 0.4)])
     choices = itertools.product(range(4), repeat=2)
-    worst = max(brute_force(Chain(kernels, np.array(order), chains.initial), values, 1.0) for order in choices)
+    worst = max(
+        brute_force(Chain(kernels, np.array(order), chains.initial), values, 1.0)
+        for order in choices
+    )
     forwards = run(chains.forward, exposures.losses, exposures.kinds)
     messages = forwards.pool[forwards.index]
     assert (messages + exposures.losses + messages[::-1]).max() < worst - 0.8
@@ -213,7 +240,9 @@ def test_two_states_kept_alike_cost_little_more_than_their_worst_member():
         exposures = per_row(np.array([0.0, 1.0]), 1 / step, length)
         found = leak(Chains(low[None], high[None], constant(length - 1)), exposures, every_pair(2))
         kernel = np.array([[[0.9, 0.1], [0.1, 0.9]]])
-        single = leak(Chain(kernel, constant(length - 1), np.array([[0.5, 0.5]])), exposures, every_pair(2))
+        single = leak(
+            Chain(kernel, constant(length - 1), np.array([[0.5, 0.5]])), exposures, every_pair(2)
+        )
         ratios.append(found.value / single.value)
     assert min(ratios) >= 1 / HAIR
     assert np.median(ratios) < 1.05
@@ -226,17 +255,25 @@ def test_an_endless_schedule_of_a_class(states):
     rng = np.random.default_rng(3)
     kernel = 0.5 * rng.dirichlet(np.full(states, 9.0), states) + 0.5 / states
     low, high = np.array([kernel - 0.02, kernel - 0.01]), np.array([kernel + 0.01, kernel + 0.02])
-    exposures = Exposures(0.05 * np.abs(np.subtract.outer(np.arange(states), np.arange(states)))[None], constant(1))
+    exposures = Exposures(
+        0.05 * np.abs(np.subtract.outer(np.arange(states), np.arange(states)))[None], constant(1)
+    )
     turn = np.arange(2)
     for_ever = endless_leak(Chains(low, high, turn), exposures, every_pair(states)).value
     finite = Exposures(exposures.losses, constant(301))
-    assert leak(Chains(low, high, np.arange(300) % 2), finite, every_pair(states)).value <= for_ever * HAIR < math.inf
+    assert (
+        leak(Chains(low, high, np.arange(300) % 2), finite, every_pair(states)).value
+        <= for_ever * HAIR
+        < math.inf
+    )
     for _ in range(3):
         kernels = np.array([draw(rng, *bounds) for bounds in zip(low, high, strict=True)])
         one = Chain(kernels, turn, stationary(kernels)[None])
         assert endless_leak(one, exposures, every_pair(states)).value <= for_ever * HAIR
     still = np.maximum(np.eye(states) - 0.01, 0)[None], np.ones((1, states, states))
-    assert endless_leak(Chains(*still, constant(1)), exposures, every_pair(states)).value == math.inf
+    assert (
+        endless_leak(Chains(*still, constant(1)), exposures, every_pair(states)).value == math.inf
+    )
 
 
 SWINGING = np.array(
@@ -252,11 +289,18 @@ SWINGING = np.array(
 def test_messages_that_do_not_settle_evenly_come_to_rest():
     """A class whose messages swing as they settle, so that guesses of where they settle overshoot: a finite total."""
     kernel = SWINGING / SWINGING.sum(axis=1, keepdims=True)
-    chains = Chains(np.maximum(kernel - 0.02, 0)[None], np.minimum(kernel + 0.02, 1)[None], constant(1))
-    exposures = Exposures(0.1 * np.abs(np.subtract.outer(np.arange(4), np.arange(4)))[None], constant(1))
+    chains = Chains(
+        np.maximum(kernel - 0.02, 0)[None], np.minimum(kernel + 0.02, 1)[None], constant(1)
+    )
+    exposures = Exposures(
+        0.1 * np.abs(np.subtract.outer(np.arange(4), np.arange(4)))[None], constant(1)
+    )
     found = endless_leak(chains, exposures, every_pair(4))
     assert found.value < 1
-    assert leak(chains.repeated(40), Exposures(exposures.losses, constant(41)), every_pair(4)).value <= found.value
+    assert (
+        leak(chains.repeated(40), Exposures(exposures.losses, constant(41)), every_pair(4)).value
+        <= found.value
+    )
 
 
 def test_a_long_start_from_one_state_comes_to_rest_from_outside():
@@ -266,7 +310,11 @@ def test_a_long_start_from_one_state_comes_to_rest_from_outside():
     values = []
     for length in (5, 50, 600, 3000):
         exposures = per_row(np.array([0.0, 1.0]), 2.0, length)
-        found = leak(Chains(low[None], high[None], constant(length - 1), np.eye(2)[:1]), exposures, every_pair(2))
+        found = leak(
+            Chains(low[None], high[None], constant(length - 1), np.eye(2)[:1]),
+            exposures,
+            every_pair(2),
+        )
         assert found.tight
         one = Chain(np.array([[[0.6, 0.4], [0.02, 0.98]]]), constant(length - 1), np.eye(2)[:1])
         assert leak(one, exposures, every_pair(2)).value <= found.value * HAIR
@@ -281,11 +329,18 @@ def test_states_that_may_be_stay_secrets():
         np.array([[1.0, 0.1, 0.0], [0.1, 1.0, 0.0], [1.0] * 3]),
     )
     chains = Chains(low[None], high[None], constant(3), np.eye(3)[:1])
-    assert chains.masks[chains.mask_of].tolist() == [[True, False, False]] + [[True, True, False]] * 3
+    assert (
+        chains.masks[chains.mask_of].tolist() == [[True, False, False]] + [[True, True, False]] * 3
+    )
     values, exposures = np.array([0.0, 1.0, 50.0]), per_row(np.array([0.0, 1.0, 50.0]), 1.0, 4)
     found = leak(chains, exposures, every_pair(3))
     rng = np.random.default_rng(0)
-    assert 1 < max(brute_force(member(rng, chains, "known"), values, 1.0) for _ in range(30)) <= found.value <= 4.0
+    assert (
+        1
+        < max(brute_force(member(rng, chains, "known"), values, 1.0) for _ in range(30))
+        <= found.value
+        <= 4.0
+    )
 
 
 @pytest.mark.parametrize("size", thinned([2, 3, 4, 5], 0.5))
@@ -299,8 +354,13 @@ def test_a_step_forwards_is_the_largest_over_corners_of_rows(size):
         message = future_extremes(step).send(limits)
         ends = [corners(low, high) for low, high in zip(step.low, step.high, strict=True)]
         for a, b in itertools.permutations(range(size), 2):
-            top, bottom = (one.reshape(-1, size) for one in np.broadcast_arrays(ends[a][:, None], ends[b][None]))
-            assert message[a, b] == pytest.approx(largest_log_ratio(top, bottom, limits).max(), rel=1e-9, abs=1e-11)
+            top, bottom = (
+                one.reshape(-1, size)
+                for one in np.broadcast_arrays(ends[a][:, None], ends[b][None])
+            )
+            assert message[a, b] == pytest.approx(
+                largest_log_ratio(top, bottom, limits).max(), rel=1e-9, abs=1e-11
+            )
 
 
 @pytest.mark.parametrize("size", thinned([2, 3, 4, 7], 0.5))
@@ -310,7 +370,9 @@ def test_a_step_backwards_is_never_below_a_member(size):
     low, high = box(rng, size, 0.3)
     corner_laws = rng.dirichlet(np.ones(size), 3)
     all_states = np.ones(size, dtype=bool)
-    step = past_extremes(marginals_hull(corner_laws), kernels_between(low, high), all_states, all_states)
+    step = past_extremes(
+        marginals_hull(corner_laws), kernels_between(low, high), all_states, all_states
+    )
     for scale in (0.1, 3.0):
         limits = scale * rng.exponential(size=(size, size))
         np.fill_diagonal(limits, 0.0)
@@ -344,7 +406,11 @@ def test_laws_are_followed_from_outside():
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(np.full((2, 2), 0.6), np.ones((2, 2))), (np.eye(2), np.zeros((2, 2))), (np.zeros((11, 11)), np.ones((11, 11)))],
+    [
+        (np.full((2, 2), 0.6), np.ones((2, 2))),
+        (np.eye(2), np.zeros((2, 2))),
+        (np.zeros((11, 11)), np.ones((11, 11))),
+    ],
     ids=["too much", "upside down", "too many states"],
 )
 def test_bounds_without_kernels_are_misuse(low, high):

@@ -78,11 +78,16 @@ def test_spread_of_what_cannot_differ_is_nothing():
     """Equal rows, or functions that must be constant, have no ratio but 1."""
     rows = np.array([[0.2, 0.3, 0.5]])
     assert largest_log_ratio(rows, rows[:, ::-1], np.zeros((3, 3)))[0] == 0
-    assert largest_log_ratio(rows, rows, np.ones((3, 3)) - np.eye(3))[0] == pytest.approx(0, abs=1e-11)
+    assert largest_log_ratio(rows, rows, np.ones((3, 3)) - np.eye(3))[0] == pytest.approx(
+        0, abs=1e-11
+    )
 
 
 def test_spread_is_no_more_than_the_widest_limit():
     """Two rows that never meet are as far apart as the function can be."""
     assert (
-        largest_log_ratio(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([[0.0, 2.5], [1.0, 0.0]]))[0] == 2.5
+        largest_log_ratio(
+            np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([[0.0, 2.5], [1.0, 0.0]])
+        )[0]
+        == 2.5
     )

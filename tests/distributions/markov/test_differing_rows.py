@@ -32,7 +32,10 @@ def reversed_kernels(kernels, law):
     laws = [law]
     for kernel in kernels:
         laws.append(laws[-1] @ kernel)
-    return [(laws[t][:, None] * kernel / laws[t + 1]).T for t, kernel in reversed(list(enumerate(kernels)))]
+    return [
+        (laws[t][:, None] * kernel / laws[t + 1]).T
+        for t, kernel in reversed(list(enumerate(kernels)))
+    ]
 
 
 @pytest.mark.parametrize("states", thinned([2, 3, 4], 0.7))
@@ -79,6 +82,8 @@ def test_a_class_counts_what_its_members_do_or_more():
     for _ in range(20):
         stays = np.stack([rng.uniform(0.7, 0.9, 8), rng.uniform(0.6, 0.8, 8)], axis=1)
         pool = np.stack([np.array([[a, 1 - a], [1 - b, b]]) for a, b in stays])
-        own, weights = DifferingRows.of(Chain(pool, np.arange(8), stationary(pool[:1])[None])).counts()
+        own, weights = DifferingRows.of(
+            Chain(pool, np.arange(8), stationary(pool[:1])[None])
+        ).counts()
         for number in range(1, 10):
             assert weights[own >= number].sum() <= masses[counts >= number].sum() + 1e-9

@@ -37,7 +37,10 @@ def test_plans_find_what_vertices_find(kind, step):
     """Both are proven from above and meet; limits so large that plans lose their digits are left to vertices."""
     rng = np.random.default_rng(4)
     for size, concentration, stay in ((4, 1.0, 0.0), (9, 0.3, 0.0), (12, 1.0, 0.7)):
-        rows, closed = kernel_of(rng, size, concentration, stay), shortest(limits_of(rng, kind, size, step))
+        rows, closed = (
+            kernel_of(rng, size, concentration, stay),
+            shortest(limits_of(rng, kind, size, step)),
+        )
         first, second = np.nonzero(~np.eye(size, dtype=bool))
         found = bounds_by_plans_or_vertices(rows[first], rows[second], closed)
         truth = largest_log_ratio(rows[first], rows[second], closed)
@@ -99,12 +102,16 @@ def test_neighbours_on_a_line_need_the_matrix():
     """Three states that move to neighbours only: finite with D; one number r for all of them grows for ever."""
     kernel = np.array([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]])
     chain = Chain(kernel[None], np.zeros(1, dtype=np.intp), stationary(kernel[None])[None])
-    line = Exposures(0.5 * np.abs(np.arange(3)[:, None] - np.arange(3))[None], np.zeros(1, dtype=np.intp))
+    line = Exposures(
+        0.5 * np.abs(np.arange(3)[:, None] - np.arange(3))[None], np.zeros(1, dtype=np.intp)
+    )
     found = endless_leak(chain, line, Secrets(np.argwhere(~np.eye(3, dtype=bool))))
     assert found.value < 4
     even = np.zeros((3, 3))
     for _ in range(200):
-        step = Steps(kernel[None, :, None, :], np.zeros(1, dtype=np.intp), *[np.ones((1, 3), dtype=bool)] * 2)
+        step = Steps(
+            kernel[None, :, None, :], np.zeros(1, dtype=np.intp), *[np.ones((1, 3), dtype=bool)] * 2
+        )
         even = (step.send(0, even + 1.0).max()) * (1 - np.eye(3))
     assert even.max() > 30
 
@@ -117,7 +124,9 @@ def test_neighbours_only_mix_slowly_and_still_come_to_rest(size):
     chain = Chain(kernel[None], np.zeros(1, dtype=np.intp), stationary(kernel[None])[None])
     secrets = Secrets(np.argwhere(~np.eye(size, dtype=bool)))
     totals = [
-        endless_leak(chain, Exposures(step * (1 - np.eye(size))[None], np.zeros(1, dtype=np.intp)), secrets).value
+        endless_leak(
+            chain, Exposures(step * (1 - np.eye(size))[None], np.zeros(1, dtype=np.intp)), secrets
+        ).value
         for step in (0.02, 0.04)
     ]
     assert 0.04 < totals[0] < totals[1] < math.inf
@@ -126,7 +135,9 @@ def test_neighbours_only_mix_slowly_and_still_come_to_rest(size):
 def test_two_states_lose_no_digits_where_one_is_certain():
     """A kernel that alternates hands the limits on, however large: nothing cancels."""
     steps = Steps(
-        np.array([[[[0.0, 1.0]], [[1.0, 0.0]]]]), np.zeros(1, dtype=np.intp), *[np.ones((1, 2), dtype=bool)] * 2
+        np.array([[[[0.0, 1.0]], [[1.0, 0.0]]]]),
+        np.zeros(1, dtype=np.intp),
+        *[np.ones((1, 2), dtype=bool)] * 2,
     )
     for limit in (1.0, 20.0, 36.0, 90.0):
         assert steps.send(0, limit * (1 - np.eye(2)))[0, 1] == limit
@@ -139,7 +150,9 @@ def test_coarse_messages_are_never_below_fine_ones():
         rows, closed = kernel_of(rng, 12, 0.5), shortest(limits_of(rng, kind, 12, step))
         both = np.ones((1, 12), dtype=bool)
         fine, coarse = (
-            Steps(rows[None, :, None], np.zeros(1, dtype=int), both, both, coarse=one).send(0, closed)
+            Steps(rows[None, :, None], np.zeros(1, dtype=int), both, both, coarse=one).send(
+                0, closed
+            )
             for one in (False, True)
         )
         assert (coarse >= fine - 1e-12 * step).all()

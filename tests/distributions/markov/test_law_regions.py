@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 from thinned import thinned
 
-from pufferflow.distributions.markov.law_regions import LawRegions, largest_log_ratio, region_log_ratio
+from pufferflow.distributions.markov.law_regions import (
+    LawRegions,
+    largest_log_ratio,
+    region_log_ratio,
+)
 
 
 def vertices(low, high):
     """All corners of the laws between two bounds."""
     found = []
     for free in range(len(low)):
-        for chosen in itertools.product(*(zip(np.delete(low, free), np.delete(high, free), strict=True))):
+        for chosen in itertools.product(
+            *(zip(np.delete(low, free), np.delete(high, free), strict=True))
+        ):
             law = np.insert(np.array(chosen), free, 1 - sum(chosen))
             if low[free] <= law[free] + 1e-12 and law[free] <= high[free] + 1e-12:
                 found.append(law.clip(0))
@@ -47,7 +53,9 @@ def of_corners(regions, limits):
 
 
 def bound(regions, limits):
-    return float(region_log_ratio(regions.some(np.array([0])), regions.some(np.array([1])), limits)[0])
+    return float(
+        region_log_ratio(regions.some(np.array([0])), regions.some(np.array([1])), limits)[0]
+    )
 
 
 @pytest.mark.parametrize("widest", [0.3, 3.0])
@@ -75,7 +83,9 @@ def members(rng, regions, at, number):
     """Laws inside a region: from the centre towards random laws, as far as the region goes."""
     aims = rng.dirichlet(np.full(regions.states, rng.choice([0.1, 1])), number)
     ways = aims - regions.centre[at]
-    room = np.where(ways > 0, regions.high[at] - regions.centre[at], regions.centre[at] - regions.low[at])
+    room = np.where(
+        ways > 0, regions.high[at] - regions.centre[at], regions.centre[at] - regions.low[at]
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.nan_to_num(room / np.abs(ways), nan=1.0, posinf=1.0).min(axis=1)
     balls = regions.radius[at] / (np.abs(ways).sum(axis=1) / 2)
@@ -125,5 +135,9 @@ def test_narrower_regions_are_not_enough():
     rng = np.random.default_rng(5)
     for states in (2, 3, 4):
         regions, limits = boxes(rng, states), limits_of(rng, states, 2.0)
-        low, high = (regions.centre + 0.9 * (part - regions.centre) for part in (regions.low, regions.high))
-        assert bound(LawRegions.of(regions.centre, low, high), limits) < of_corners(regions, limits) * (1 - 1e-4)
+        low, high = (
+            regions.centre + 0.9 * (part - regions.centre) for part in (regions.low, regions.high)
+        )
+        assert bound(LawRegions.of(regions.centre, low, high), limits) < of_corners(
+            regions, limits
+        ) * (1 - 1e-4)

@@ -52,7 +52,9 @@ def brute_force(chain, values, weights, scale):
         shares = [mass[paths[:, t] == a].sum() for a in range(chain.states)]
         for a, b in itertools.permutations(range(chain.states), 2):
             if shares[a] > 0 and shares[b] > 0:
-                worst = max(worst, float(np.log(given[a] / shares[a] / (given[b] / shares[b])).max()))
+                worst = max(
+                    worst, float(np.log(given[a] / shares[a] / (given[b] / shares[b])).max())
+                )
     return worst
 
 
@@ -71,7 +73,9 @@ def test_messages_are_never_below_brute_force(states, count):
     for _ in range(count):
         length = {2: 7, 3: 5, 4: 4}[states]
         kernels = rng.dirichlet(np.full(states, rng.choice([0.3, 1.0, 3.0])), (2, states)) + 1e-6
-        chain = chain_of(kernels / kernels.sum(axis=2, keepdims=True), length, rng.dirichlet(np.ones(states)))
+        chain = chain_of(
+            kernels / kernels.sum(axis=2, keepdims=True), length, rng.dirichlet(np.ones(states))
+        )
         values = rng.normal(size=states)
         weights = rng.choice([-1.0, 0.5, 1.0, 2.0], (2, length))
         weights[0, length // 2 + 1 :], weights[1, : length // 2 - 1] = 0, 0
@@ -89,7 +93,9 @@ def test_two_states_and_one_count_are_exact(length):
     """For one count over a chain that tends to stay, messages are the truth."""
     for q, p in ((0.3, 0.7), (0.1, 0.6), (0.45, 0.55)):
         chain, values, weights = binary(q, p, length), np.array([0.0, 1.0]), np.ones((1, length))
-        found = leak(chain, Exposures(exposures_of(values, weights, 1.3), np.arange(length)), every_pair(2))
+        found = leak(
+            chain, Exposures(exposures_of(values, weights, 1.3), np.arange(length)), every_pair(2)
+        )
         assert found.value == pytest.approx(brute_force(chain, values, weights, 1.3), rel=1e-9)
 
 
@@ -106,12 +112,18 @@ def test_states_that_cannot_be_are_no_secrets():
 
 
 @pytest.mark.parametrize(
-    ("step", "value"), [(0.05, 0.446333), (0.2, 1.619964), (1.0, 4.499453)], ids=["0.05", "0.2", "1.0"]
+    ("step", "value"),
+    [(0.05, 0.446333), (0.2, 1.619964), (1.0, 4.499453)],
+    ids=["0.05", "0.2", "1.0"],
 )
 @pytest.mark.parametrize("length", [300, 700, 100_000])
 def test_long_chains_come_to_rest(step, value, length):
     """Stay-probability .9: the middle of a long chain loses what it loses for ever."""
-    found = leak(binary(0.1, 0.9, length), Exposures(step * (1 - np.eye(2))[None], constant(length)), every_pair(2))
+    found = leak(
+        binary(0.1, 0.9, length),
+        Exposures(step * (1 - np.eye(2))[None], constant(length)),
+        every_pair(2),
+    )
     assert found.value == pytest.approx(value, abs=1e-6)
     assert found.tight
 
@@ -119,7 +131,9 @@ def test_long_chains_come_to_rest(step, value, length):
 def test_a_level_is_checked_and_not_iterated_from_below():
     """Stay .999, step .001: iterates stopped at a change of 1e-4 give .871, the limit is .9615."""
     found = leak(
-        binary(0.001, 0.999, 100_000), Exposures(0.001 * (1 - np.eye(2))[None], constant(100_000)), every_pair(2)
+        binary(0.001, 0.999, 100_000),
+        Exposures(0.001 * (1 - np.eye(2))[None], constant(100_000)),
+        every_pair(2),
     )
     assert 0.96151 <= found.value <= 0.96155
 
@@ -136,7 +150,8 @@ def test_one_day_of_a_long_chain(scale, alone):
 
 
 @pytest.mark.parametrize(
-    ("windows", "steps", "row", "scale", "value"), [(3, 2, 2, 2.0, 2.11951), (3, 4, 6, 1.0, 4.46365)]
+    ("windows", "steps", "row", "scale", "value"),
+    [(3, 2, 2, 2.0, 2.11951), (3, 4, 6, 1.0, 4.46365)],
 )
 def test_windows_of_several_releases(windows, steps, row, scale, value):
     """Windows side by side, one count each, at the row that the published figure names."""
@@ -145,9 +160,9 @@ def test_windows_of_several_releases(windows, steps, row, scale, value):
     rows = np.zeros(length, dtype=bool)
     rows[row] = True
     only = Secrets(np.array([[0, 1], [1, 0]]), rows)
-    assert leak(binary(0.1, 0.9, length), Exposures(exposures, constant(length)), only).value == pytest.approx(
-        value, abs=1e-5
-    )
+    assert leak(
+        binary(0.1, 0.9, length), Exposures(exposures, constant(length)), only
+    ).value == pytest.approx(value, abs=1e-5)
 
 
 FOUR = np.array(
@@ -175,7 +190,9 @@ def test_kernels_that_take_turns_are_followed():
     rng = np.random.default_rng(5)
     kernels = rng.dirichlet([2.0, 1.0], (24, 2))
     exposures = 0.2 * (1 - np.eye(2))[None]
-    long = leak(chain_of(kernels, 24 * 400), Exposures(exposures, constant(24 * 400)), every_pair(2))
+    long = leak(
+        chain_of(kernels, 24 * 400), Exposures(exposures, constant(24 * 400)), every_pair(2)
+    )
     short = leak(chain_of(kernels, 480), Exposures(exposures, constant(480)), every_pair(2))
     assert long.value == pytest.approx(short.value, rel=1e-7)
     assert long.tight
@@ -192,13 +209,20 @@ def test_free_initial_laws_cost_more():
     """Any initial law: never below each single one, and the same once the chain has forgotten it."""
     kernel, length = [[0.8, 0.2], [0.4, 0.6]], 6
     exposures = 0.5 * (1 - np.eye(2))[None]
-    free = leak(chain_of([kernel], length, np.eye(2)), Exposures(exposures, constant(length)), every_pair(2))
+    free = leak(
+        chain_of([kernel], length, np.eye(2)), Exposures(exposures, constant(length)), every_pair(2)
+    )
     for share in (0.0, 0.1, 0.5, 0.9, 1.0):
         fixed = chain_of([kernel], length, [share, 1 - share])
-        assert leak(fixed, Exposures(exposures, constant(length)), every_pair(2)).value <= free.value + 1e-12
+        assert (
+            leak(fixed, Exposures(exposures, constant(length)), every_pair(2)).value
+            <= free.value + 1e-12
+        )
 
 
-@pytest.mark.parametrize("law", [[[0.9, 0.1], [0.3, 0.7]], [[0, 1], [1, 0]], [[1e-12, 1 - 1e-12], [1e-9, 1 - 1e-9]]])
+@pytest.mark.parametrize(
+    "law", [[[0.9, 0.1], [0.3, 0.7]], [[0, 1], [1, 0]], [[1e-12, 1 - 1e-12], [1e-9, 1 - 1e-9]]]
+)
 def test_stationary_laws_stay(law):
     """π P = π, to the last digit of the smallest weight."""
     found = stationary([np.array(law, dtype=float)])
@@ -217,7 +241,8 @@ def turns(count):
 
 
 @pytest.mark.parametrize(
-    ("step", "value"), [(0.05, 0.446333), (0.1, 0.872441), (0.2, 1.619964), (0.5, 3.1193), (1.0, 4.499453)]
+    ("step", "value"),
+    [(0.05, 0.446333), (0.1, 0.872441), (0.2, 1.619964), (0.5, 3.1193), (1.0, 4.499453)],
 )
 def test_an_endless_schedule_costs_a_finite_amount(step, value):
     """Stay-probability .9, one release per step for ever; and not less than any finite schedule."""
@@ -225,14 +250,18 @@ def test_an_endless_schedule_costs_a_finite_amount(step, value):
     found = endless_leak(binary(0.1, 0.9, 2), exposures, every_pair(2))
     assert found.value == pytest.approx(value, abs=1e-4 if step == 0.5 else 2e-6)
     for length in (10, 200):
-        finite = leak(binary(0.1, 0.9, length), Exposures(exposures.losses, constant(length)), every_pair(2))
+        finite = leak(
+            binary(0.1, 0.9, length), Exposures(exposures.losses, constant(length)), every_pair(2)
+        )
         assert finite.value <= found.value
 
 
 def test_days_for_ever():
     """A daily sum of 24 steps with b = 50, every day: .179761."""
     exposures = Exposures((1 - np.eye(2))[None] / 50, turns(1))
-    assert endless_leak(binary(0.1, 0.9, 2), exposures, every_pair(2)).value == pytest.approx(0.179761, abs=2e-6)
+    assert endless_leak(binary(0.1, 0.9, 2), exposures, every_pair(2)).value == pytest.approx(
+        0.179761, abs=2e-6
+    )
 
 
 def test_endless_turns_of_kernels_and_exposures_are_followed():
@@ -251,7 +280,10 @@ def test_endless_turns_of_kernels_and_exposures_are_followed():
 def test_what_never_forgets_has_no_endless_total(kernel):
     """Identity and periodic kernels: the messages grow for ever, and the answer is ∞."""
     chain = Chain(np.array([kernel], dtype=float), turns(1), np.array([[0.5, 0.5]]))
-    assert endless_leak(chain, Exposures(0.1 * (1 - np.eye(2))[None], turns(1)), every_pair(2)).value == math.inf
+    assert (
+        endless_leak(chain, Exposures(0.1 * (1 - np.eye(2))[None], turns(1)), every_pair(2)).value
+        == math.inf
+    )
 
 
 def test_two_states_have_a_closed_form():

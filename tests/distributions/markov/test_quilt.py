@@ -50,7 +50,9 @@ def at_most(size):
 
 def least_scale(quilts, epsilon):
     """The least scale of Laplace noise at which the loss of a count is ε."""
-    return brentq(lambda b: quilts.loss(lambda n: n / b).value - epsilon, 1e-2, 1e4, xtol=1e-12, rtol=1e-13)
+    return brentq(
+        lambda b: quilts.loss(lambda n: n / b).value - epsilon, 1e-2, 1e4, xtol=1e-12, rtol=1e-13
+    )
 
 
 def largest_ratio(counts, shares, states):
@@ -60,7 +62,9 @@ def largest_ratio(counts, shares, states):
         for other in range(states):
             if shares[other]:
                 against = counts.get((other, seen), 0) * shares[x]
-                worst = max(worst, math.log(count * shares[other] / against) if against else math.inf)
+                worst = max(
+                    worst, math.log(count * shares[other] / against) if against else math.inf
+                )
     return worst
 
 
@@ -117,7 +121,11 @@ def test_the_least_scale_is_the_largest_least_size_per_room_left():
     kernels, initial = sixteenths(rng, (5, 2), 2, 1), sixteenths(rng, (), 2, 1)
     for epsilon in (0.5, 3.0):
         best = [
-            min(size / (epsilon - e) for size, e in influences(kernels, initial, 6, row) if e < epsilon)
+            min(
+                size / (epsilon - e)
+                for size, e in influences(kernels, initial, 6, row)
+                if e < epsilon
+            )
             for row in range(6)
         ]
         quilts = exact_quilts(chain_of(kernels / 16, 6, initial / 16), every_pair(2))
@@ -133,7 +141,10 @@ def test_the_least_scale_is_the_largest_least_size_per_room_left():
 def test_influences_are_those_of_the_joint_law(states, length, least, turns, seed):
     """For every row and size: the least influence is that of the joint law of a state and its quilt."""
     rng = np.random.default_rng([states, turns, seed])
-    kernels, initial = sixteenths(rng, (turns, states), states, least), sixteenths(rng, (), states, least)
+    kernels, initial = (
+        sixteenths(rng, (turns, states), states, least),
+        sixteenths(rng, (), states, least),
+    )
     chain = chain_of(kernels / 16, length, initial / 16)
     for row in range(length):
         truth = influences(kernels, initial, length, row)
@@ -149,16 +160,22 @@ def test_rows_that_share_their_tables_lose_what_each_alone_would():
     rng = np.random.default_rng(12)
     for turns, length in ((1, 23), (3, 20)):
         kernels = rng.dirichlet(np.ones(3), (turns, 3))
-        unlike = Chain(kernels[np.arange(length - 1) % turns], np.arange(length - 1), stationary(kernels)[None])
+        unlike = Chain(
+            kernels[np.arange(length - 1) % turns], np.arange(length - 1), stationary(kernels)[None]
+        )
         chain = chain_of(kernels, length)
         for rows in (None, np.isin(np.arange(length), (0, 4, 5, length - 2))):
             together = exact_quilts(chain, every_pair(3, rows))
             assert len(together.first) <= turns
-            alone = [exact_quilts(unlike, every_pair(3, only(row, length))) for row in range(length)]
+            alone = [
+                exact_quilts(unlike, every_pair(3, only(row, length))) for row in range(length)
+            ]
             for slope in (0.01, 0.1, 0.4, 2.0):
                 losses = [one.loss(lambda n, slope=slope: slope * n).value for one in alone]
                 worst = max(losses if rows is None else np.array(losses)[rows])
-                assert together.loss(lambda n, slope=slope: slope * n).value == pytest.approx(worst, rel=1e-10)
+                assert together.loss(lambda n, slope=slope: slope * n).value == pytest.approx(
+                    worst, rel=1e-10
+                )
 
 
 @settings(max_examples=40)
@@ -199,7 +216,9 @@ def true_loss(chain, scale):
         mass = mass * chain.kernels[0][paths[:, t], paths[:, t + 1]]
     outputs = np.arange(chain.length + 1)
     density = np.exp(-np.abs(outputs[:, None] - (paths == 0).sum(axis=1)) / scale) * mass
-    given_row = np.stack([density @ (paths == x) / (mass @ (paths == x)) for x in range(chain.states)])
+    given_row = np.stack(
+        [density @ (paths == x) / (mass @ (paths == x)) for x in range(chain.states)]
+    )
     return float((np.log(given_row).max(axis=0) - np.log(given_row).min(axis=0)).max())
 
 
@@ -208,7 +227,10 @@ def test_states_that_cannot_be_are_no_secrets():
     kernel = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     independent = exact_quilts(chain_of([kernel], 5, [0.5, 0.5, 0.0]), every_pair(3))
     assert independent.loss(lambda n: n).value == pytest.approx(1.0)
-    assert exact_quilts(chain_of([np.eye(2)], 5, [1.0, 0.0]), every_pair(2)).loss(lambda n: n).value == 0.0
+    assert (
+        exact_quilts(chain_of([np.eye(2)], 5, [1.0, 0.0]), every_pair(2)).loss(lambda n: n).value
+        == 0.0
+    )
 
 
 def test_the_worst_mixture_of_initial_laws_counts():
@@ -225,7 +247,9 @@ def test_the_worst_mixture_of_initial_laws_counts():
 def test_a_point_to_start_from_shares_the_tables_once_it_is_forgotten():
     """A long chain from a known state: never below its beginning, which is worked out row by row."""
     kernel, cost = [[0.9, 0.1], [0.3, 0.7]], lambda n: 0.05 * n
-    long, short = (exact_quilts(chain_of([kernel], length, [0, 1]), every_pair(2)) for length in (100_000, 300))
+    long, short = (
+        exact_quilts(chain_of([kernel], length, [0, 1]), every_pair(2)) for length in (100_000, 300)
+    )
     assert len(long.first) < 100
     assert long.loss(cost).value == pytest.approx(short.loss(cost).value, rel=1e-9)
 
@@ -234,7 +258,9 @@ def test_a_point_to_start_from_shares_the_tables_once_it_is_forgotten():
 def test_a_million_rows_lose_what_a_thousand_do(quilts):
     """Once quilts fit around the rows in the middle, length costs nothing."""
     long, short = (quilts(binary(0.1, 0.9, length), every_pair(2)) for length in (1_000_000, 1000))
-    assert long.loss(lambda n: n / 100).value == pytest.approx(short.loss(lambda n: n / 100).value, rel=1e-6)
+    assert long.loss(lambda n: n / 100).value == pytest.approx(
+        short.loss(lambda n: n / 100).value, rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -242,7 +268,9 @@ def test_far_quilts_are_tried_on_a_grid_from_above():
     """Stay-probability .9995: reaches of hundreds and thousands cost at most half a percent more than the best."""
     quilts = exact_quilts(binary(0.0005, 0.9995, 1_000_000), every_pair(2))
     reaches = np.arange(1, 20_000)
-    influence = 2 * np.arctanh(0.999**reaches)  # of both sides, symmetric: the best quilts are balanced
+    influence = 2 * np.arctanh(
+        0.999**reaches
+    )  # of both sides, symmetric: the best quilts are balanced
     for scale in (1e3, 1e4, 1e5):
         best = min(
             (2 * influence + (2 * reaches - 1) / scale).min(),
@@ -253,7 +281,12 @@ def test_far_quilts_are_tried_on_a_grid_from_above():
 
 def test_products_too_small_for_floats_are_no_reason_to_promise_too_much():
     """State 3 tells 0 from 1 by 10^30 to 1, though both ways there underflow."""
-    kernel = [[0.5, 0.5, 1e-200, 0.0], [0.5, 0.5, 1e-170, 0.0], [0.5, 0.5, 0.0, 1e-200], [0.5, 0.5, 0.0, 0.0]]
+    kernel = [
+        [0.5, 0.5, 1e-200, 0.0],
+        [0.5, 0.5, 1e-170, 0.0],
+        [0.5, 0.5, 0.0, 1e-200],
+        [0.5, 0.5, 0.0, 0.0],
+    ]
     quilts = exact_quilts(chain_of([kernel], 3, [0.5, 0.5, 0.0, 0.0]), every_pair(4, only(0, 3)))
     assert quilts.loss(at_most(2)).value >= 30 * math.log(10)
     assert quilts.loss(lambda n: n).value == pytest.approx(3.0)
@@ -270,7 +303,10 @@ def test_the_shortest_chains(quilts, length):
 @pytest.mark.parametrize("quilts", BOTH)
 def test_no_secret_rows_lose_nothing(quilts):
     """Secrets about no row at all: 0."""
-    assert quilts(binary(0.4, 0.6, 9), every_pair(2, np.zeros(9, dtype=bool))).loss(lambda n: n).value == 0.0
+    assert (
+        quilts(binary(0.4, 0.6, 9), every_pair(2, np.zeros(9, dtype=bool))).loss(lambda n: n).value
+        == 0.0
+    )
 
 
 def test_what_never_forgets_costs_all_rows():

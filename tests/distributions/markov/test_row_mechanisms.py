@@ -10,13 +10,19 @@ from thinned import thinned
 from pufferflow.calibration.chain_bounds import RowBridge
 from pufferflow.distributions.markov.chain import Chain, stationary
 from pufferflow.distributions.markov.chain_class import Chains
-from pufferflow.distributions.markov.row_mechanisms import leak_of_order, leak_of_rows, leak_with_delta
+from pufferflow.distributions.markov.row_mechanisms import (
+    leak_of_order,
+    leak_of_rows,
+    leak_with_delta,
+)
 from pufferflow.distributions.markov.state_loss import Secrets
 
 
 def random_chain(rng, states, rows):
     kernels = rng.dirichlet(np.ones(states), (2, states))
-    return Chain(kernels, rng.integers(0, 2, rows - 1).astype(np.intp), rng.dirichlet(np.ones(states))[None])
+    return Chain(
+        kernels, rng.integers(0, 2, rows - 1).astype(np.intp), rng.dirichlet(np.ones(states))[None]
+    )
 
 
 def laws_of_outputs(chain, channel, row):
@@ -28,7 +34,9 @@ def laws_of_outputs(chain, channel, row):
         mass = mass * chain.kernels[chain.order[t]][weights[:, t], weights[:, t + 1]]
     told = np.array(list(itertools.product(range(outputs), repeat=rows)))
     likelihood = np.prod([channel[weights[:, t]][:, told[:, t]] for t in range(rows)], axis=0)
-    laws = np.array([np.where(weights[:, row] == state, mass, 0.0) @ likelihood for state in range(states)])
+    laws = np.array(
+        [np.where(weights[:, row] == state, mass, 0.0) @ likelihood for state in range(states)]
+    )
     return laws / laws.sum(axis=1, keepdims=True)
 
 
@@ -51,7 +59,9 @@ def test_rows_with_a_delta_are_never_below_the_exact_hockey_stick(states):
         response = (1 - delta) * response / response.sum(axis=1, keepdims=True)
         channel = np.concatenate([response, delta * np.eye(states)], axis=1)
         for row in range(rows):
-            found_epsilon, found_delta = leak_with_delta(chain, epsilon, delta, secrets_at(row, rows, states))
+            found_epsilon, found_delta = leak_with_delta(
+                chain, epsilon, delta, secrets_at(row, rows, states)
+            )
             laws = laws_of_outputs(chain, channel, row)
             for p, q in itertools.permutations(laws, 2):
                 assert np.maximum(p - math.exp(found_epsilon) * q, 0).sum() <= found_delta + 1e-13
@@ -62,8 +72,14 @@ def test_orders_of_releases_in_row_order_are_never_below_the_exact_loss(states):
     """Random channels, one release a row: D_α of all outputs is at most M38's, and near it for two states."""
     rng, ratios = np.random.default_rng(10 + states), []
     for _ in range(12):
-        rows, alpha = int(rng.integers(1, 6 if states == 2 else 5)), float(rng.choice([1.5, 2.0, 4.0, 8.0]))
-        chain, channel = random_chain(rng, states, rows), rng.dirichlet(np.full(2, 3.0), states) + 0.02
+        rows, alpha = (
+            int(rng.integers(1, 6 if states == 2 else 5)),
+            float(rng.choice([1.5, 2.0, 4.0, 8.0])),
+        )
+        chain, channel = (
+            random_chain(rng, states, rows),
+            rng.dirichlet(np.full(2, 3.0), states) + 0.02,
+        )
         channel /= channel.sum(axis=1, keepdims=True)
         powers = (channel[:, None] ** alpha * channel[None] ** (1 - alpha)).sum(axis=2)
         losses = np.maximum(np.log(powers), 0.0) / (alpha - 1)
@@ -71,7 +87,8 @@ def test_orders_of_releases_in_row_order_are_never_below_the_exact_loss(states):
             found = leak_of_order(chain, losses, alpha, secrets_at(row, rows, states))
             laws = laws_of_outputs(chain, channel, row)
             exact = max(
-                math.log((p**alpha * q ** (1 - alpha)).sum()) / (alpha - 1) for p, q in itertools.permutations(laws, 2)
+                math.log((p**alpha * q ** (1 - alpha)).sum()) / (alpha - 1)
+                for p, q in itertools.permutations(laws, 2)
             )
             assert exact <= found * (1 + 1e-12)
             ratios.append(exact / found)
@@ -88,7 +105,10 @@ def test_delta_stays_finite_for_ever(stay, epsilon, ratio):
     kernel, start = np.array([[[stay, 1 - stay], [1 - stay, stay]]]), np.array([[0.5, 0.5]])
     totals = [
         leak_with_delta(
-            Chain(kernel, np.zeros(rows, dtype=np.intp), start), epsilon, 1e-6, Secrets(np.array([[0, 1], [1, 0]]))
+            Chain(kernel, np.zeros(rows, dtype=np.intp), start),
+            epsilon,
+            1e-6,
+            Secrets(np.array([[0, 1], [1, 0]])),
         )
         for rows in (400, 10**6)
     ]
@@ -99,15 +119,20 @@ def test_delta_stays_finite_for_ever(stay, epsilon, ratio):
 
 
 @pytest.mark.parametrize(
-    ("alpha", "rho", "loss"), [(2.0, 0.01, 0.09206209), (2.0, 0.1, 1.19181323), (8.0, 0.02, 0.28258071)]
+    ("alpha", "rho", "loss"),
+    [(2.0, 0.01, 0.09206209), (2.0, 0.1, 1.19181323), (8.0, 0.02, 0.28258071)],
 )
 def test_orders_stay_finite_for_ever(alpha, rho, loss):
     """A long chain of stay-probability .9 comes to M38's endless Rényi losses, also where kernels cap them."""
     kernel, start = np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([[0.5, 0.5]])
     pairs = Secrets(np.array([[0, 1], [1, 0]]))
     chain = Chain(kernel, np.zeros(5000, dtype=np.intp), start)
-    assert leak_of_order(chain, rho * (1 - np.eye(2)), alpha, pairs) == pytest.approx(loss, rel=1e-6)
-    assert leak_of_order(chain, 0.3 * (1 - np.eye(2)), 2.0, pairs) == pytest.approx(4.48646973, rel=1e-6)
+    assert leak_of_order(chain, rho * (1 - np.eye(2)), alpha, pairs) == pytest.approx(
+        loss, rel=1e-6
+    )
+    assert leak_of_order(chain, 0.3 * (1 - np.eye(2)), 2.0, pairs) == pytest.approx(
+        4.48646973, rel=1e-6
+    )
 
 
 def telling_response(states, epsilon, delta):
@@ -123,8 +148,14 @@ def test_a_class_of_chains_keeps_what_the_worst_of_its_members_keeps(states):
     rng, ratios = np.random.default_rng(20 + states), []
     pairs = np.argwhere(~np.eye(states, dtype=bool))
     for _ in range(8):
-        rows, epsilon, delta = int(rng.integers(2, 5)), rng.uniform(0.1, 1.0), rng.uniform(0.001, 0.05)
-        members = rng.dirichlet(np.full(states, 5.0), states) * 0.8 + 0.2 * rng.dirichlet(np.ones(states), (6, states))
+        rows, epsilon, delta = (
+            int(rng.integers(2, 5)),
+            rng.uniform(0.1, 1.0),
+            rng.uniform(0.001, 0.05),
+        )
+        members = rng.dirichlet(np.full(states, 5.0), states) * 0.8 + 0.2 * rng.dirichlet(
+            np.ones(states), (6, states)
+        )
         initial = rng.dirichlet(np.ones(states))[None]
         order = np.zeros(rows - 1, dtype=np.intp)
         band = Chains(members.min(axis=0)[None], members.max(axis=0)[None], order, initial)
@@ -176,10 +207,14 @@ def test_kernels_in_turn_come_to_rest_turn_by_turn():
     assert losses[2][:2] == pytest.approx(losses[1][:2], rel=1e-6)
 
 
-@pytest.mark.parametrize(("delta", "scale"), thinned([(1e-6, 36.586640), (1e-3, 22.383174)], 0.5, unpack=True))
+@pytest.mark.parametrize(
+    ("delta", "scale"), thinned([(1e-6, 36.586640), (1e-3, 22.383174)], 0.5, unpack=True)
+)
 def test_one_gaussian_sum_a_row_for_ever(delta, scale):
     """M37's figures: stay-probability .9, (1, δ) for ever, and back from the noise to ε."""
-    chain = Chain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]]))
+    chain = Chain(
+        np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.zeros(4000, dtype=np.intp), np.array([[0.5, 0.5]])
+    )
     bridge = RowBridge(chain, Secrets(np.array([[0, 1], [1, 0]])), endless=True)
     assert 1 / bridge.deviations(1.0, delta) == pytest.approx(scale, abs=1e-6)
     assert bridge.epsilon(1 / scale, delta) == pytest.approx(1.0, abs=1e-6)

@@ -27,7 +27,14 @@ def test_a_count_stays_bounded(stay, length, rows):
 
 
 CASES = {
-    "T=10, .8": (10, 0.8, 0.8, 4, 4, {0: 0.583108608, 1: 0.4642176, 2: 0.305843712, 3: 0.147469824}),
+    "T=10, .8": (
+        10,
+        0.8,
+        0.8,
+        4,
+        4,
+        {0: 0.583108608, 1: 0.4642176, 2: 0.305843712, 3: 0.147469824},
+    ),
     "T=20, .9": (
         *(20, 0.9, 0.9, 9, 9),
         {
@@ -41,9 +48,21 @@ CASES = {
     ),
     "T=50, .9 and .6": (
         *(50, 0.9, 0.6, 24, 4),
-        {0: 0.2476215844371395, 1: 0.1677644273316104, 2: 0.08609776474393945, 3: 0.011532698252508222},
+        {
+            0: 0.2476215844371395,
+            1: 0.1677644273316104,
+            2: 0.08609776474393945,
+            3: 0.011532698252508222,
+        },
     ),
-    "T=100, .7": (100, 0.7, 0.7, 49, 3, {0: 0.12264841340394937, 1: 0.0705952247004111, 2: 0.01793319111850127}),
+    "T=100, .7": (
+        100,
+        0.7,
+        0.7,
+        49,
+        3,
+        {0: 0.12264841340394937, 1: 0.0705952247004111, 2: 0.01793319111850127},
+    ),
 }
 
 
@@ -56,7 +75,10 @@ def test_one_row_in_the_middle(case):
     assert farthest(sums, PAIRS, only).length == winf(mu, nu) == distance
     for z, delta in deltas.items():
         assert nearest(sums, PAIRS, delta, only).length == near(mu, nu, delta) == z
-        more, less = nearest(sums, PAIRS, delta * 1.001, only), nearest(sums, PAIRS, delta * 0.999, only)
+        more, less = (
+            nearest(sums, PAIRS, delta * 1.001, only),
+            nearest(sums, PAIRS, delta * 0.999, only),
+        )
         assert (more.length, more.exact) == (z, True)
         assert less.length == near(mu, nu, delta * 0.999) > z
 
@@ -64,4 +86,9 @@ def test_one_row_in_the_middle(case):
 def test_nearness_of_no_share_is_winf():
     """δ = 0 is W_∞, and so is a δ below what float masses can tell."""
     sums = count(0.8, 0.8, 60)
-    assert nearest(sums, PAIRS, 0).length == nearest(sums, PAIRS, 1e-15).length == farthest(sums, PAIRS).length == 5
+    assert (
+        nearest(sums, PAIRS, 0).length
+        == nearest(sums, PAIRS, 1e-15).length
+        == farthest(sums, PAIRS).length
+        == 5
+    )

@@ -8,7 +8,13 @@ import pytest
 import pufferflow as pf
 from pufferflow.distributions.distances import near
 from pufferflow.distributions.markov.chain import Chain, stationary
-from pufferflow.distributions.markov.near_of_sums import LawPairs, View, Windows, law_labels, nearest
+from pufferflow.distributions.markov.near_of_sums import (
+    LawPairs,
+    View,
+    Windows,
+    law_labels,
+    nearest,
+)
 from pufferflow.distributions.markov.sums import Sums, lattice, read_secrets
 from pufferflow.distributions.markov.winf_of_sums import listed
 
@@ -20,13 +26,19 @@ def views_of(sums, reach, pairs, rows=None):
     where = lattice(sums, 10**6)
     windows = Windows(sums, where)
     windows.widen(reach)
-    return [View(sums, read_secrets(sums, pairs, rows), where, windows, initial) for initial in sums.chain.initial]
+    return [
+        View(sums, read_secrets(sums, pairs, rows), where, windows, initial)
+        for initial in sums.chain.initial
+    ]
 
 
 def through_windows(sums, reach, pairs, delta, rows=None):
     """What one reach finds, both sides together and each alone; ∞ if nothing."""
     views = views_of(sums, reach, pairs, rows)
-    found = module._search_windows(views, delta, jointly=True), module._search_windows(views, delta, jointly=False)
+    found = (
+        module._search_windows(views, delta, jointly=True),
+        module._search_windows(views, delta, jointly=False),
+    )
     return [np.inf if one is None else one.length for one in found]
 
 
@@ -39,7 +51,9 @@ def some_chain(rng, states, length, kernels):
     """Kernels that take turns, values of both signs that take turns, one or two initial laws."""
     matrices = rng.dirichlet(np.ones(states), (kernels, states))
     order = np.arange(length - 1) % kernels
-    chain = Chain(matrices, order.astype(np.intp), rng.dirichlet(np.ones(states), rng.integers(1, 3)))
+    chain = Chain(
+        matrices, order.astype(np.intp), rng.dirichlet(np.ones(states), rng.integers(1, 3))
+    )
     values = rng.integers(-2, 4, (2, states)).astype(float)
     return Sums(chain, values, (np.arange(length) % 2).astype(np.intp))
 
@@ -71,9 +85,14 @@ def test_ends_that_do_not_meet_cost_their_share(reach, before):
     kernels = np.array([[[0.95, 0.05], [0.05, 0.95]], [[0.5, 0.5], [0.5, 0.5]]])
     order = ((np.arange(23) < 12) != before).astype(np.intp)
     chain = Chain(kernels, order, np.array([[0.5, 0.5]]))
-    sums, rows = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(24, dtype=np.intp)), np.arange(24) == 12
+    sums, rows = (
+        Sums(chain, np.array([[0.0, 1.0]]), np.zeros(24, dtype=np.intp)),
+        np.arange(24) == 12,
+    )
     for delta in (0.3, 0.6, 0.9):
-        assert truth_of(sums, PAIRS, delta, rows) <= min(through_windows(sums, reach, PAIRS, delta, rows))
+        assert truth_of(sums, PAIRS, delta, rows) <= min(
+            through_windows(sums, reach, PAIRS, delta, rows)
+        )
 
 
 def test_both_sides_share_delta():
@@ -160,7 +179,9 @@ def test_rows_of_a_cycle_and_a_start_far_from_it():
 
     def made(rows):
         order = (np.arange(rows - 1) % 6).astype(np.intp)
-        return Sums(Chain(kernels, order, np.eye(2)), np.array([[0.0, 1.0]]), np.zeros(rows, dtype=np.intp))
+        return Sums(
+            Chain(kernels, order, np.eye(2)), np.array([[0.0, 1.0]]), np.zeros(rows, dtype=np.intp)
+        )
 
     assert nearest(made(5_400), PAIRS, 1e-4).length == nearest(made(150), PAIRS, 1e-4).length
 
@@ -168,7 +189,11 @@ def test_rows_of_a_cycle_and_a_start_far_from_it():
 @pytest.mark.slow
 def test_what_never_forgets_is_refused():
     """A chain that alternates for ever has no nearness that does not grow with it."""
-    chain = Chain(np.array([[[0.0, 1.0], [1.0, 0.0]]]), np.zeros(59_999, dtype=np.intp), np.array([[0.5, 0.5]]))
+    chain = Chain(
+        np.array([[[0.0, 1.0], [1.0, 0.0]]]),
+        np.zeros(59_999, dtype=np.intp),
+        np.array([[0.5, 0.5]]),
+    )
     weighted = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(60_000, dtype=np.intp))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_WORK", 1e6)
@@ -179,7 +204,9 @@ def test_what_never_forgets_is_refused():
 def test_unmatched_mass_is_a_flow():
     """Many pairs at once: what stays unmatched at every distance is what one pair at a time says."""
     rng = np.random.default_rng(6)
-    given = [(rng.dirichlet(np.full(7, 0.3), 1), rng.dirichlet(np.full(9, 0.3), 1)) for _ in range(12)]
+    given = [
+        (rng.dirichlet(np.full(7, 0.3), 1), rng.dirichlet(np.full(9, 0.3), 1)) for _ in range(12)
+    ]
     pairs = LawPairs.of(given)
     for z in range(10):
         for (mu, nu), unmatched in zip(given, pairs.unmatched(z), strict=True):
@@ -198,13 +225,21 @@ def test_windows_of_values_without_a_step():
     sums = Sums(chain, values, np.zeros(10_000, dtype=np.intp))
     rows = np.arange(10_000) == 5_000
     found = nearest(sums, np.array([[0, 2]]), 0.01, rows).length
-    short = Sums(Chain(kernel[None], chain.order[:60], chain.initial), np.round(values, 1), sums.kinds[:61])
-    assert 0.9 * truth_of(short, np.array([[0, 2]]), 0.01, rows[:61] | (np.arange(61) == 30)) < found < 12
+    short = Sums(
+        Chain(kernel[None], chain.order[:60], chain.initial), np.round(values, 1), sums.kinds[:61]
+    )
+    assert (
+        0.9 * truth_of(short, np.array([[0, 2]]), 0.01, rows[:61] | (np.arange(61) == 30))
+        < found
+        < 12
+    )
 
 
 def test_laws_that_are_alike_share_a_label():
     """Equal within 1e-14, not within 1e-12; a state without mass is its own cell."""
-    laws = np.array([[0.3, 0.7], [0.3 * (1 + 1e-17), 0.7], [0.3 + 1e-12, 0.7 - 1e-12], [0.0, 1.0], [1.0, 0.0]])
+    laws = np.array(
+        [[0.3, 0.7], [0.3 * (1 + 1e-17), 0.7], [0.3 + 1e-12, 0.7 - 1e-12], [0.0, 1.0], [1.0, 0.0]]
+    )
     labels = law_labels(laws)
     assert labels[0] == labels[1]
     assert len(set(labels.tolist())) == 4

@@ -32,7 +32,9 @@ UNEVEN = [[Fraction(1, 50), Fraction(49, 50)], [Fraction(3, 5), Fraction(2, 5)]]
 
 def number(planes):
     """The numbers on planes, exactly."""
-    return sum(Fraction(float(plane)) / Fraction(SPAN) ** depth for depth, plane in enumerate(planes))
+    return sum(
+        Fraction(float(plane)) / Fraction(SPAN) ** depth for depth, plane in enumerate(planes)
+    )
 
 
 def tail_walk(kernel, rows, row, values=(0, 1)):
@@ -136,18 +138,36 @@ def test_a_light_atom_between_two_halves_has_to_go_somewhere():
     light[0, 5] = 1e-17
     mu, nu = levels(halves, 0, by), levels(light, 0, by)
     assert (
-        min(gap(mu, nu, by, DistanceInterval(0, 0, 1)).length, gap(nu, mu, by, DistanceInterval(0, 0, 1)).length) >= 5
+        min(
+            gap(mu, nu, by, DistanceInterval(0, 0, 1)).length,
+            gap(nu, mu, by, DistanceInterval(0, 0, 1)).length,
+        )
+        >= 5
     )
-    assert gap(nu, nu, by, DistanceInterval(0, 0, 1)).length == gap(mu, mu, by, DistanceInterval(0, 0, 1)).length == 0
-    assert gap(mu, levels(halves, 3, by), by, DistanceInterval(0, 0, 1)) == DistanceInterval(3, 3, 13)
+    assert (
+        gap(nu, nu, by, DistanceInterval(0, 0, 1)).length
+        == gap(mu, mu, by, DistanceInterval(0, 0, 1)).length
+        == 0
+    )
+    assert gap(mu, levels(halves, 3, by), by, DistanceInterval(0, 0, 1)) == DistanceInterval(
+        3, 3, 13
+    )
 
 
 def test_laws_of_their_own_need_floats():
     """Masses below 1e-290 are refused as floats, and kept by `farthest`."""
-    chain = Chain(np.array([[[0.999, 0.001], [0.5, 0.5]]]), np.zeros(119, dtype=np.intp), np.array([[1.0, 0.0]]))
+    chain = Chain(
+        np.array([[[0.999, 0.001], [0.5, 0.5]]]),
+        np.zeros(119, dtype=np.intp),
+        np.array([[1.0, 0.0]]),
+    )
     low = Sums(chain, np.array([[0.0, 1.0]]), np.zeros(120, dtype=np.intp))
     pair_of(low, 40, (0, 1))
-    far = Sums(Chain(np.array([[[0.999, 0.001], [0.999, 0.001]]]), chain.order, chain.initial), low.values, low.kinds)
+    far = Sums(
+        Chain(np.array([[[0.999, 0.001], [0.999, 0.001]]]), chain.order, chain.initial),
+        low.values,
+        low.kinds,
+    )
     with pytest.raises(Refused, match="1e-290"):
         pair_of(far, 40, (0, 1))
     assert farthest(far, np.array([[0, 1]])).length == 1
@@ -156,7 +176,9 @@ def test_laws_of_their_own_need_floats():
 def test_planes_keep_every_digit():
     """Numbers from 1 to 1e-2000 on planes: settled, mixed, convolved and normalised, each to 15 digits."""
     rng = np.random.default_rng(2)
-    planes = np.where(rng.random((4, 3, 20)) < 0.5, np.ldexp(rng.random((4, 3, 20)) + 0.5, -180), 0.0)
+    planes = np.where(
+        rng.random((4, 3, 20)) < 0.5, np.ldexp(rng.random((4, 3, 20)) + 0.5, -180), 0.0
+    )
     planes[0, :, 7] = rng.random(3) + 0.5
     given = rescale(planes).planes
     kernel = rescale(np.array([[[1e-300, 0.5, 0.5], [0.2, 1e-5, 0.8], [1.0, 0.0, 0.0]]]))
@@ -166,7 +188,9 @@ def test_planes_keep_every_digit():
         for state in range(3):
             truth = number(planes[:, state, at])
             assert number(given[:, state, at]) == pytest.approx(truth, rel=1e-15)
-            terms = [number(kernel.planes[:, state, b]) * number(planes[:, b, at]) for b in range(3)]
+            terms = [
+                number(kernel.planes[:, state, b]) * number(planes[:, b, at]) for b in range(3)
+            ]
             assert _close(number(results.planes[:, state, at]), sum(terms))
         pairs = [number(planes[:, 0, i]) * number(planes[:, 1, at - i]) for i in range(at + 1)]
         assert _close(number(sums[:, at]), sum(pairs))

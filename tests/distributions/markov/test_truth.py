@@ -68,7 +68,9 @@ def test_laws_are_those_of_paths(exact):
             for state, law, again in zip(states, (mu, nu), pair_of(sums, row, states), strict=True):
                 truth = exact.law_given(chain, row, state)
                 assert [Fraction(value) for value in law.values] == sorted(truth)
-                assert law.weights == pytest.approx([float(truth[x]) for x in sorted(truth)], rel=1e-13)
+                assert law.weights == pytest.approx(
+                    [float(truth[x]) for x in sorted(truth)], rel=1e-13
+                )
                 assert law == again
             seen = max(seen, float(pf.winf(mu, nu)))
         assert seen == farthest(sums, pairs).length
@@ -80,9 +82,14 @@ def test_values_without_a_common_step_cost_their_error(exact):
     rng = np.random.default_rng(11)
     for _ in range(2):
         chain = exact.random_chain(rng, most_rows=4)
-        chain.values = [[Fraction(repr(x)) for x in rng.normal(size=len(row)).tolist()] for row in chain.values]
+        chain.values = [
+            [Fraction(repr(x)) for x in rng.normal(size=len(row)).tolist()] for row in chain.values
+        ]
         found = farthest(exact.sums_of(chain), exact.every_pair(len(chain.initial)))
-        truth, total = exact.largest(chain, exact.winf), sum(max(row) - min(row) for row in chain.values)
+        truth, total = (
+            exact.largest(chain, exact.winf),
+            sum(max(row) - min(row) for row in chain.values),
+        )
         assert truth <= found.length <= truth + total / 1000
         assert not found.exact
 
@@ -118,7 +125,11 @@ def test_the_worst_initial_law_counts():
 
     def length(*initial):
         sums = Sums(Chain(kernel, order, np.array(initial)), values, kinds)
-        return farthest(sums, pairs).length, three_terms(sums, pairs).length, nearest(sums, pairs, 0.01).length
+        return (
+            farthest(sums, pairs).length,
+            three_terms(sums, pairs).length,
+            nearest(sums, pairs, 0.01).length,
+        )
 
     assert length([0.5, 0.5, 0.0])[0] == 1
     assert length([0.0, 0.0, 1.0]) == (0, 0, 0)
@@ -149,7 +160,11 @@ def test_a_chain_of_one_row():
     """One row: its own two values."""
     chain = Chain(np.full((1, 2, 2), 0.5), np.zeros(0, dtype=np.intp), np.full((1, 2), 0.5))
     sums = Sums(chain, np.array([[0.5, -2.0]]), np.zeros(1, dtype=np.intp))
-    assert farthest(sums, np.array([[0, 1]])).length == three_terms(sums, np.array([[0, 1]])).length == 2.5
+    assert (
+        farthest(sums, np.array([[0, 1]])).length
+        == three_terms(sums, np.array([[0, 1]])).length
+        == 2.5
+    )
     assert nearest(sums, np.array([[0, 1]]), 0.1).length == 2.5
 
 
@@ -157,7 +172,12 @@ def test_what_cannot_be_is_refused():
     """Shapes that do not fit, states that do not exist or cannot be there, values on no lattice."""
     chain = Chain(np.eye(2)[None], np.zeros(2, dtype=np.intp), np.array([[1.0, 0.0]]))
     kinds, values = np.zeros(3, dtype=np.intp), np.array([[0.0, 1.0]])
-    for bad in ((values[:, :1], kinds), (values * np.nan, kinds), (values, kinds[1:]), (values, kinds + 1)):
+    for bad in (
+        (values[:, :1], kinds),
+        (values * np.nan, kinds),
+        (values, kinds[1:]),
+        (values, kinds + 1),
+    ):
         with pytest.raises(pf.UsageError):
             Sums(chain, *bad)
     sums = Sums(chain, values, kinds)
@@ -172,4 +192,8 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(pf.Refused, match="cannot have"):
         pair_of(sums, 0, (0, 1))
     with pytest.raises(pf.Refused, match="no common step"):
-        pair_of(Sums(chain, np.array([[0.0, 1.0], [0.0, 0.1234567891234]]), np.array([0, 1, 0])), 0, (0, 0))
+        pair_of(
+            Sums(chain, np.array([[0.0, 1.0], [0.0, 0.1234567891234]]), np.array([0, 1, 0])),
+            0,
+            (0, 0),
+        )

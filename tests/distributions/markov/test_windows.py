@@ -19,7 +19,10 @@ def summed(windows, which, starts):
         for first, end in windows[kind].spans:
             for step in range(start + first, start + end):
                 before = found.get(step, [[Fraction(0)] * len(losses)] * len(losses))
-                found[step] = [[x + y for x, y in zip(*rows, strict=True)] for rows in zip(before, losses, strict=True)]
+                found[step] = [
+                    [x + y for x, y in zip(*rows, strict=True)]
+                    for rows in zip(before, losses, strict=True)
+                ]
     return found
 
 

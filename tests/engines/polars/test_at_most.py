@@ -11,12 +11,16 @@ from pufferflow.engines.connect import engine_of
 from pufferflow.engines.one_pass import at_most
 from pufferflow.queries.engine_interface import Selection, UnitLimit
 
-ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.none() | st.integers(0, 3)), max_size=20)
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c", None]), st.none() | st.integers(0, 3)), max_size=20
+)
 
 
 def frame_of(rows):
     schema = {"unit": pl.String, "order": pl.Int64, "place": pl.Int64}
-    return pl.DataFrame([(*row, place) for place, row in enumerate(rows)], schema=schema, orient="row")
+    return pl.DataFrame(
+        [(*row, place) for place, row in enumerate(rows)], schema=schema, orient="row"
+    )
 
 
 def kept(frame, limit, *order):
@@ -27,7 +31,9 @@ def truth(rows, limit, *, ordered):
     """The places that are kept: the first of each unit, nulls before numbers, earlier rows before later ones."""
     found = []
     for unit in {unit for unit, _ in rows}:
-        own = [(order if ordered else 0, place) for place, (of, order) in enumerate(rows) if of == unit]
+        own = [
+            (order if ordered else 0, place) for place, (of, order) in enumerate(rows) if of == unit
+        ]
         own.sort(key=lambda row: ((row[0] is not None, row[0] or 0), row[1]))
         found += [place for _, place in own[:limit]]
     return sorted(found)
@@ -49,9 +55,14 @@ def test_the_first_rows_of_each_unit_are_kept(rows, limit, ordered, cut):
 def test_other_units_do_not_matter(rows, others, ordered):
     """The kept rows of a unit are the same whatever rows of other units stand among them."""
     own = [row for row in rows if row[0] == "a"]
-    mixed = [row for pair in zip(own, others + own, strict=False) for row in (pair[0], ("z", pair[1][1]))]
+    mixed = [
+        row for pair in zip(own, others + own, strict=False) for row in (pair[0], ("z", pair[1][1]))
+    ]
     alone, among = (
-        kept(frame_of(some), 2, *["order"] * ordered).filter(pl.col("unit") == "a")["order"].sort().to_list()
+        kept(frame_of(some), 2, *["order"] * ordered)
+        .filter(pl.col("unit") == "a")["order"]
+        .sort()
+        .to_list()
         for some in (own, mixed)
     )
     assert alone == among
@@ -68,7 +79,8 @@ FILTERS = {
 
 @pytest.mark.parametrize("what", FILTERS)
 @pytest.mark.parametrize(
-    "limit", [UnitLimit("unit", 1), UnitLimit("unit", 1, ("order",)), UnitLimit("unit", 3, ("order",))]
+    "limit",
+    [UnitLimit("unit", 1), UnitLimit("unit", 1, ("order",)), UnitLimit("unit", 3, ("order",))],
 )
 def test_rows_are_chosen_before_any_filter(tmp_path, what, limit):
     """No plan puts the filter first, also where it could be a part of the scan."""
@@ -96,7 +108,9 @@ def test_order_is_of_numbers_then_nan_and_texts_by_bytes():
     texts = pl.Series(["\U0001f600", "b", None, "A", "a ", "a", "\uffee"])
     for dtype in (pl.String, pl.Categorical, pl.Enum(texts.drop_nulls())):
         labels = pl.DataFrame({"unit": 1, "x": texts.cast(dtype)})
-        ordered = at_most(labels.lazy(), UnitLimit("unit", 9, ("x",))).collect()["x"].cast(pl.String)
+        ordered = (
+            at_most(labels.lazy(), UnitLimit("unit", 9, ("x",))).collect()["x"].cast(pl.String)
+        )
         assert ordered.to_list() == [None, "A", "a", "a ", "b", "\uffee", "\U0001f600"]
 
 

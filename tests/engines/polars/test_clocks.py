@@ -21,7 +21,9 @@ EDGES = sorted({*LATE, *(-late for late in LATE)})
 
 
 def scenario(step=1, **options):
-    return pf.Scenario(pf.Secret("on", domain=[0, 1]), CHAIN, order_by="h", step=step, public=["h"], **options)
+    return pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), CHAIN, order_by="h", step=step, public=["h"], **options
+    )
 
 
 def placed(moments, step=1):
@@ -32,12 +34,19 @@ def placed(moments, step=1):
 
 def agree(one, other, step=1):
     """On one clock, the same moments have the same whole positions; rows between steps are on none."""
-    (clock, whole, positions), (other_clock, other_whole, others) = placed(one, step), placed(other, step)
+    (clock, whole, positions), (other_clock, other_whole, others) = (
+        placed(one, step),
+        placed(other, step),
+    )
     return clock != other_clock or not (whole and other_whole) or positions == others
 
 
 NEXT = [pair for pair in itertools.pairwise(EDGES) if pair[1] - pair[0] <= 1e-3]
-FARTHER = [pair for pair in itertools.combinations(EDGES, 2) if pair[1] - pair[0] <= 1e-3 and pair not in NEXT]
+FARTHER = [
+    pair
+    for pair in itertools.combinations(EDGES, 2)
+    if pair[1] - pair[0] <= 1e-3 and pair not in NEXT
+]
 
 
 @pytest.mark.parametrize(("one", "other"), [*NEXT, *nightly(FARTHER, unpack=True)])
@@ -56,7 +65,9 @@ def test_a_moment_has_one_position_on_one_clock(one, other):
     st.lists(st.floats(-3e-6, 3e-6), min_size=8, max_size=8),
     st.sampled_from([1, 2, 24, 1000]),
 )
-def test_moments_that_are_written_inexactly_have_one_position_on_one_clock(hours, late, errors, step):
+def test_moments_that_are_written_inexactly_have_one_position_on_one_clock(
+    hours, late, errors, step
+):
     """Any two files of the same moments, each number a little off: clocks differ, or positions agree."""
     exact = np.array(sorted(hours), dtype=np.float64) + late
     files = [(exact + np.array(errors[at : at + len(exact)])) * step for at in (0, 4)]
@@ -66,7 +77,10 @@ def test_moments_that_are_written_inexactly_have_one_position_on_one_clock(hours
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=4, unique=True), st.sampled_from([1, 7, 24, 3600]))
+@given(
+    st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=4, unique=True),
+    st.sampled_from([1, 7, 24, 3600]),
+)
 def test_whole_numbers_are_counted_exactly_in_every_type(moments, step):
     """Integers, floats that hold them and decimals have one clock and one position each, beyond 2^53 too."""
     integers = pl.Series(sorted(moments), dtype=pl.Int64)
@@ -106,9 +120,15 @@ def test_rows_that_are_nearly_at_whole_steps_are_at_none(early):
         pf.protect(frame, scenario()).private_sum("on").plan(epsilon=1.0)
     assert 'pl.col("hour").round()' in refused.value.instead
     rounded = frame.with_columns(pl.col("h").round())
-    assert pf.protect(rounded, scenario()).private_sum("on").plan(epsilon=1.0).cost.clock == "number, 0 late"
+    assert (
+        pf.protect(rounded, scenario()).private_sum("on").plan(epsilon=1.0).cost.clock
+        == "number, 0 late"
+    )
     free = pf.Scenario(
-        pf.Secret("on", domain=pf.Interval(0, 1)), pf.GaussianPrior(pf.AR1(0.5)), order_by="h", public="h"
+        pf.Secret("on", domain=pf.Interval(0, 1)),
+        pf.GaussianPrior(pf.AR1(0.5)),
+        order_by="h",
+        public="h",
     )
     assert pf.protect(frame, free).private_sum("on").plan(epsilon=1.0).rows == 8
 
@@ -152,13 +172,17 @@ ONE_CLOCK = [
 def costs(file, row):
     moments, step = FILES[file]
     frame = pl.DataFrame({"h": moments, "on": [0, 1] * 4}).with_row_index("row")
-    declared = pf.Scenario(pf.Secret("on", domain=[0, 1]), CHAIN, order_by="h", step=step, public=["h", "row"])
+    declared = pf.Scenario(
+        pf.Secret("on", domain=[0, 1]), CHAIN, order_by="h", step=step, public=["h", "row"]
+    )
     asked = pf.protect(frame, declared).filter(pl.col("row") == row).private_sum("on")
     return asked.plan(epsilon=1.0), declared
 
 
 PAIRS = [
-    (one, other) for one, other in itertools.combinations_with_replacement(FILES, 2) if FILES[one][1] == FILES[other][1]
+    (one, other)
+    for one, other in itertools.combinations_with_replacement(FILES, 2)
+    if FILES[one][1] == FILES[other][1]
 ]
 
 
@@ -187,7 +211,12 @@ def test_rows_that_only_another_clock_has_are_rows_too():
 
     def asked(house, late):
         frame = pl.DataFrame({"h": [2 + late], "house": [house], "on": [0]})
-        return pf.protect(frame, declared).filter(pl.col("house") == house).private_sum("on").plan(epsilon=1.0)
+        return (
+            pf.protect(frame, declared)
+            .filter(pl.col("house") == house)
+            .private_sum("on")
+            .plan(epsilon=1.0)
+        )
 
     assert pf.compose([asked(1, 0.0), asked(2, 0.0)], declared).total == pytest.approx(1.0)
     assert pf.compose([asked(1, 0.0), asked(2, 0.5)], declared).total > 1.5

@@ -16,7 +16,9 @@ from pufferflow.queries.engine_interface import Measure
 from pufferflow.queries.expressions.compiler import read_values
 from pufferflow.queries.expressions.on_points import OnPoints
 
-counts = st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3).filter(lambda some: sum(some) < 2**32)
+counts = st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3).filter(
+    lambda some: sum(some) < 2**32
+)
 most = st.sampled_from([1, 2**29 - 1, 2**29, 2**40])
 
 
@@ -25,21 +27,39 @@ most = st.sampled_from([1, 2**29 - 1, 2**29, 2**40])
 @given(counts, most, st.data())
 def test_weighted_counts_are_those_of_whole_numbers(found, limit, data):
     """Dense and sparse, small steps and large: the product in Python's whole numbers."""
-    steps = [data.draw(st.lists(st.sampled_from([-limit, 0, limit - 1, limit]), min_size=2, max_size=2)) for _ in found]
-    truth = [sum(count * step[place] for count, step in zip(found, steps, strict=True)) for place in range(2)]
+    steps = [
+        data.draw(st.lists(st.sampled_from([-limit, 0, limit - 1, limit]), min_size=2, max_size=2))
+        for _ in found
+    ]
+    truth = [
+        sum(count * step[place] for count, step in zip(found, steps, strict=True))
+        for place in range(2)
+    ]
     for given_counts in (np.array([found]), csr_array(np.array([found]))):
         result = exact.weighted(given_counts, np.array(steps))
         assert result.tolist() == [truth]
         assert (result.dtype == object) == (np.abs(steps).max() >= 2**29)
 
 
-@pytest.mark.parametrize("points", [range(6), range(2**29 - 9, 2**29 - 2), range(-(2**29) + 1, -(2**29) + 9)])
+@pytest.mark.parametrize(
+    "points", [range(6), range(2**29 - 9, 2**29 - 2), range(-(2**29) + 1, -(2**29) + 9)]
+)
 def test_sums_of_clipped_numbers_do_not_overflow(points):
     """All rows that there can be, at either end and missing, at steps next to the limit."""
     domain, rows = read_domain(points), 2**32 - 1
     rise = (2**30 - 2) // (len(points) - 1)
     steps = tuple(-(2**29) + 1 + rise * place for place in range(len(points)))
-    table = OnPoints("x", domain, "φ", boolean=False, unit=1, low=min(steps), high=max(steps), name=None, steps=steps)
+    table = OnPoints(
+        "x",
+        domain,
+        "φ",
+        boolean=False,
+        unit=1,
+        low=min(steps),
+        high=max(steps),
+        name=None,
+        steps=steps,
+    )
     (column,) = columns_of(pl.Schema({"x": pl.Int64}), [Measure(table, points[0])])
     assert isinstance(column, ByPlace)
     for there, place in [(rows, 0), (rows, len(points) - 1), (0, 0), (rows // 2, 2)]:
@@ -51,7 +71,9 @@ def test_sums_of_clipped_numbers_do_not_overflow(points):
 def test_steps_that_no_sum_is_proven_to_hold_are_refused():
     """Steps beyond 2^40, and an engine that counts rows in 64 bits."""
     domain = read_domain([0, 1])
-    huge = OnPoints("x", domain, "φ", boolean=False, unit=1, low=0, high=2**41, name=None, steps=(0, 2**41))
+    huge = OnPoints(
+        "x", domain, "φ", boolean=False, unit=1, low=0, high=2**41, name=None, steps=(0, 2**41)
+    )
     with pytest.raises(UsageError, match="proven"):
         columns_of(pl.Schema({"x": pl.Int64}), [Measure(huge, 0)])
 

@@ -15,7 +15,9 @@ from pufferflow.queries.engine_interface import UNORDERED, CellGroups, Selection
 
 
 def found(frame, by, within, keys=None, filters=()):
-    scenario = pf.Scenario(pf.Secret("level", domain=[0, 1]), pf.AnyCorrelation(), within=within, public=frame.columns)
+    scenario = pf.Scenario(
+        pf.Secret("level", domain=[0, 1]), pf.AnyCorrelation(), within=within, public=frame.columns
+    )
     engine = engine_of(frame.with_columns(level=0).lazy())
     selection = Selection(tuple(frame.columns), (), tuple(filters), tuple(by), keys)
     cells = engine.tally(selection).keys
@@ -45,7 +47,10 @@ def truth(frame, by, within, cells, filters=()):
 
 
 def told(cells: CellGroups):
-    return [set() if kind < 0 else {tuple(size) for size in cells.kinds[kind]} for kind in cells.kind_of_cell]
+    return [
+        set() if kind < 0 else {tuple(size) for size in cells.kinds[kind]}
+        for kind in cells.kind_of_cell
+    ]
 
 
 def random_table(rng):
@@ -57,20 +62,28 @@ def random_table(rng):
         {
             "unit": unit,
             "town": pl.Series([["a", None, "c"][one] for one in town]),
-            "part": pl.Series([[0.0, math.nan, -0.0, None][one] for one in rng.integers(0, 4, rows)]),
-            "kind": pl.Series([["x", "y"][one] for one in rng.integers(0, 2, rows)]).cast(pl.Categorical),
+            "part": pl.Series(
+                [[0.0, math.nan, -0.0, None][one] for one in rng.integers(0, 4, rows)]
+            ),
+            "kind": pl.Series([["x", "y"][one] for one in rng.integers(0, 2, rows)]).cast(
+                pl.Categorical
+            ),
             "keep": rng.random(rows) < 0.8,
         }
     )
 
 
-@pytest.mark.parametrize("by", thinned([("town",), ("unit",), ("town", "unit"), ("town", "kind"), ("part",)], 0.6))
+@pytest.mark.parametrize(
+    "by", thinned([("town",), ("unit",), ("town", "unit"), ("town", "kind"), ("part",)], 0.6)
+)
 def test_sizes_are_those_of_all_groups_one_by_one(by):
     """Each cell has the sizes of its groups, and of all groups of the cells with which it shares some."""
     rng = np.random.default_rng(5)
     for case in range(12):
         frame, filters = random_table(rng), [pl.col("keep")] if case % 2 else []
-        frame = frame.with_columns(pl.when(pl.col("part") == 0).then(0.0).otherwise("part").alias("part"))
+        frame = frame.with_columns(
+            pl.when(pl.col("part") == 0).then(0.0).otherwise("part").alias("part")
+        )
         cells, own = found(frame, by, "unit", filters=filters)
         assert told(own) == truth(frame, by, "unit", cells, filters)
 

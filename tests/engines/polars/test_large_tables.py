@@ -50,7 +50,9 @@ def facts(frame, name, most=64, by=(), flag=None, **options):
     given = {"order_by": "t", "within": ["g", "h"], **options}
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), **given)
     with sizes(name, most):
-        patterns = find_patterns(PublicRows(frame.lazy(), by, flag), scenario, ORDERS, pl.LazyFrame.collect)
+        patterns = find_patterns(
+            PublicRows(frame.lazy(), by, flag), scenario, ORDERS, pl.LazyFrame.collect
+        )
     return {order: plain(own) for order, own in patterns.items()}
 
 
@@ -93,7 +95,12 @@ def table(members):
             "paint": paint[i] or None,
             "room": 10 * g + paint[i],
         }
-        | {"owner": g, "listed": [paint[i]], "share": float("nan") if paint[i] else 0.0, "chosen": not dropped[i]}
+        | {
+            "owner": g,
+            "listed": [paint[i]],
+            "share": float("nan") if paint[i] else 0.0,
+            "chosen": not dropped[i],
+        }
         for g, (shape, shift, paint, dropped) in enumerate(members)
         for i, t in enumerate(shape)
     ]
@@ -106,7 +113,9 @@ def table(members):
         "room": pl.Int64,
         "owner": pl.Int64,
     }
-    return pl.DataFrame(rows, types | {"listed": pl.List(pl.Int64), "share": pl.Float64, "chosen": pl.Boolean})
+    return pl.DataFrame(
+        rows, types | {"listed": pl.List(pl.Int64), "share": pl.Float64, "chosen": pl.Boolean}
+    )
 
 
 @st.composite
@@ -115,12 +124,16 @@ def tables(draw):
     frame = table(draw(st.lists(st.sampled_from(MEMBERS), max_size=12)))
     if frame.height and draw(st.integers(0, 5)) == 0:
         twice = frame.sample(1, seed=draw(st.integers(0, 9)))
-        frame = pl.concat([frame, draw(st.sampled_from([twice, twice.with_columns(t=None).cast(frame.schema)]))])
+        frame = pl.concat(
+            [frame, draw(st.sampled_from([twice, twice.with_columns(t=None).cast(frame.schema)]))]
+        )
     return frame.sample(fraction=1, shuffle=True, seed=draw(st.integers(0, 9)))
 
 
 @pytest.mark.parametrize(
-    "by", thinned([[], ["paint"], ["room"], ["owner", "share"], ["listed", "room"]], 0.4), ids=" ".join
+    "by",
+    thinned([[], ["paint"], ["room"], ["owner", "share"], ["listed", "room"]], 0.4),
+    ids=" ".join,
 )
 @pytest.mark.parametrize("flag", [None, "chosen"])
 def test_every_kind_of_group_is_told_from_all_others(by, flag):
@@ -139,7 +152,9 @@ def test_every_kind_of_group_is_told_from_all_others(by, flag):
 @settings(max_examples=60, deadline=None)
 @given(
     tables(),
-    st.lists(st.sampled_from(["g", "paint", "room", "owner", "listed", "share"]), unique=True, max_size=3),
+    st.lists(
+        st.sampled_from(["g", "paint", "room", "owner", "listed", "share"]), unique=True, max_size=3
+    ),
     st.sampled_from([None, "chosen"]),
     st.sampled_from(sorted(CLOCKS)),
     st.sampled_from([1, 2, 3, 64]),
@@ -155,7 +170,10 @@ def test_patterns_do_not_depend_on_the_size_of_the_table(frame, by, flag, clock,
 
 def test_groups_in_one_cell_and_in_several_are_too_many_together():
     """Each of the two sorts has few kinds, and both together more than may be told apart."""
-    whole, halves = ([0, 1, 2, 3], 0, [0, 0, 0, 0], [0] * 4), ([0, 1, 2, 3], 0, [0, 0, 1, 1], [0] * 4)
+    whole, halves = (
+        ([0, 1, 2, 3], 0, [0, 0, 0, 0], [0] * 4),
+        ([0, 1, 2, 3], 0, [0, 0, 1, 1], [0] * 4),
+    )
     frame = table([whole, halves])
     known = facts(frame, "whole", most=1, by=["paint"])
     assert facts(frame, "kinds", most=1, by=["paint"]) == known
@@ -187,7 +205,9 @@ def test_groups_without_selected_rows_place_nothing():
 
 def test_long_groups_are_checked_for_two_rows_at_one_place():
     """Places in several words of bits, far from each other, and next to the ends of words."""
-    rows = pl.DataFrame({"g": np.repeat([0, 1, 2], 200), "h": "", "t": np.tile(np.arange(200), 3) + 55})
+    rows = pl.DataFrame(
+        {"g": np.repeat([0, 1, 2], 200), "h": "", "t": np.tile(np.arange(200), 3) + 55}
+    )
     rows = rows.filter((pl.col("t") * 7 + pl.col("g") * 3) % 11 > 0)
     known = facts(rows, "whole", most=1)
     assert facts(rows, "kinds", most=1) == known
@@ -204,7 +224,9 @@ def test_a_column_that_varies_in_late_rows_only_is_noticed():
     frame = frame.with_columns(c=pl.when(pl.col("g") < 150).then(pl.col("g")).otherwise(later))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordered, "SMALL", 30)
-        scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within="g")
+        scenario = pf.Scenario(
+            pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within="g"
+        )
         (patterns,) = find_patterns(
             PublicRows(frame.lazy(), ["c"]), scenario, ORDERS[:1], pl.LazyFrame.collect
         ).values()
@@ -214,7 +236,9 @@ def test_a_column_that_varies_in_late_rows_only_is_noticed():
 
 @pytest.mark.parametrize("most", [30, 1000])
 @pytest.mark.parametrize("replaced", [False, True])
-@pytest.mark.parametrize("by", list(itertools.combinations(["part", "mixed", "turned"], 2)), ids=" ".join)
+@pytest.mark.parametrize(
+    "by", list(itertools.combinations(["part", "mixed", "turned"], 2)), ids=" ".join
+)
 def test_cells_that_follow_from_moments_need_no_comparison(by, replaced, most):
     """Columns made of the one that orders rows alone, of others too, and before it is itself replaced."""
     frame = table(MEMBERS).sample(fraction=1, shuffle=True, seed=3)
@@ -230,7 +254,9 @@ def test_cells_that_follow_from_moments_need_no_comparison(by, replaced, most):
         derived=tuple((name, one.alias(name)) for name, one in derived.items()),
         by=by,
     )
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within=["g", "h"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within=["g", "h"]
+    )
     known = []
     for size in SIZES:
         with sizes(size, most):
@@ -242,11 +268,16 @@ def test_cells_that_follow_from_moments_need_no_comparison(by, replaced, most):
 def test_rows_that_change_while_they_are_read_are_refused():
     """A source that gives other rows each time is noticed where the rows of its kinds are read."""
     frame, turns = table(MEMBERS[:9]), itertools.count()
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within="g")
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", within="g"
+    )
 
     def collect(lazy):
         last = next(turns) == 3  # after the first rows, which columns vary there, and the kinds
         return lazy.collect().head(1) if last else lazy.collect()
 
-    with sizes("a group of each kind", 64), pytest.raises(pf.SourceError, match="changed while they were read"):
+    with (
+        sizes("a group of each kind", 64),
+        pytest.raises(pf.SourceError, match="changed while they were read"),
+    ):
         find_patterns(PublicRows(frame.lazy()), scenario, ORDERS[:1], collect)

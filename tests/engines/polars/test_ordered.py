@@ -28,7 +28,10 @@ def patterns(frame, within, by=(), asked=None, period=1, **options):
     scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.Independent(), **given)
     collect = pl.LazyFrame.collect
     result = find_patterns(
-        PublicRows(frame.lazy(), by, asked), scenario, [PositionMode(ordered=True, period=period)], collect
+        PublicRows(frame.lazy(), by, asked),
+        scenario,
+        [PositionMode(ordered=True, period=period)],
+        collect,
     )
     (only,) = result.values()
     if isinstance(only, UsageError):
@@ -69,7 +72,9 @@ def listed_one_by_one(frame, within, by, asked, period, step=1):
     for members in normal(frame, within, period, step).values():
         numbers = {}
         cells = tuple(
-            numbers.setdefault(tuple(row[name] for name in by), len(numbers)) if not asked or row[asked] else -1
+            numbers.setdefault(tuple(row[name] for name in by), len(numbers))
+            if not asked or row[asked]
+            else -1
             for _, row in members
         )
         if numbers:
@@ -118,7 +123,12 @@ def test_patterns_are_those_listed_group_by_group(frame, by, asked, period, cloc
 
 @pytest.mark.slow
 @settings(max_examples=40)
-@given(frames(), st.sampled_from([None, "asked"]), st.sampled_from([None, 1, 3]), st.sampled_from([1, 4]))
+@given(
+    frames(),
+    st.sampled_from([None, "asked"]),
+    st.sampled_from([None, 1, 3]),
+    st.sampled_from([1, 4]),
+)
 def test_a_cover_has_a_row_wherever_a_group_has_one(frame, asked, period, step):
     """Whole steps without gaps, or all positions that there are; with its first row as its start, or that of all."""
     every = listed_one_by_one(frame, ["g", "h"], ["c"], asked, period, step)
@@ -146,10 +156,16 @@ HOURS = {
     "fractions": (lambda t: 0.1 * t + 0.7 * t + 0.2 * t, 1),
     "decimals": (lambda t: t.cast(pl.Decimal(10, 2)), 1),
     "datetimes": (lambda t: pl.lit(dt.datetime(1970, 1, 1)) + pl.duration(hours=t), "1h"),  # noqa: DTZ001
-    "late in the hour": (lambda t: pl.lit(dt.datetime(1970, 1, 1, 0, 59)) + pl.duration(hours=t), "60m"),  # noqa: DTZ001
+    "late in the hour": (
+        lambda t: pl.lit(dt.datetime(1970, 1, 1, 0, 59)) + pl.duration(hours=t),  # noqa: DTZ001
+        "60m",
+    ),
     "milliseconds": (lambda t: (3_600_000 * t).cast(pl.Datetime("ms")), "1h"),
     "nanoseconds": (lambda t: (t + 0).cast(pl.Datetime("ns")), "1ns"),
-    "with a time zone": (lambda t: (3_600_000_000 * t).cast(pl.Datetime("us", "Asia/Kolkata")), dt.timedelta(hours=1)),
+    "with a time zone": (
+        lambda t: (3_600_000_000 * t).cast(pl.Datetime("us", "Asia/Kolkata")),
+        dt.timedelta(hours=1),
+    ),
     "dates": (lambda t: t.cast(pl.Int32).cast(pl.Date), "1d"),
     "local days": (
         lambda t: (86_400_000 * t).cast(pl.Datetime("ms")).dt.replace_time_zone("America/New_York"),
@@ -168,7 +184,9 @@ def test_any_kind_of_order_gives_the_same_patterns(kind, period):
     kept = np.sort(rng.permutation(900)[:600])
     frame = pl.DataFrame({"g": kept // 90, "t": kept % 90 + kept // 90 * 24, "c": kept % 90 // 24})
     convert, step = HOURS[kind]
-    other = frame.with_columns(convert(pl.col("t")).alias("t")).sample(fraction=1, shuffle=True, seed=1)
+    other = frame.with_columns(convert(pl.col("t")).alias("t")).sample(
+        fraction=1, shuffle=True, seed=1
+    )
     assert quoted(patterns(other, "g", ["c"], period=period, step=step)) == listed_one_by_one(
         frame, ["g"], ["c"], None, period
     )
@@ -182,10 +200,17 @@ def test_positions_agree_with_those_of_fitted_chains():
             convert(pl.col("t")).alias("t"), x=pl.Series([0, 1, 0, 1])
         )
         (pattern,) = patterns(frame, (), period=None, step=step).distinct
-        assert read_sequences(frame, "x", "t", [], step=step).positions.tolist() == pattern.positions.tolist()
+        assert (
+            read_sequences(frame, "x", "t", [], step=step).positions.tolist()
+            == pattern.positions.tolist()
+        )
     near = pl.DataFrame({"t": [0.9999994, 2.0, 3.0000006, 4.0], "x": [0, 1, 0, 1]})
     (pattern,) = patterns(near, (), period=None).distinct
-    assert read_sequences(near, "x", "t", []).positions.tolist() == pattern.positions.tolist() == [1, 2, 3, 4]
+    assert (
+        read_sequences(near, "x", "t", []).positions.tolist()
+        == pattern.positions.tolist()
+        == [1, 2, 3, 4]
+    )
 
 
 def test_days_are_those_of_local_clocks():
@@ -195,8 +220,13 @@ def test_days_are_those_of_local_clocks():
     (pattern,) = patterns(local, (), period=7, step="1d").distinct
     assert np.diff(pattern.positions).tolist() == [1] * (len(days) - 1)
     assert pattern.start == (dt.date(2026, 3, 1) - dt.date(1970, 1, 1)).days % 7
-    ends = dt.datetime(2026, 10, 24, 22, tzinfo=dt.UTC), dt.datetime(2026, 10, 25, 23, tzinfo=dt.UTC)
-    hours = pl.DataFrame({"t": pl.datetime_range(*ends, "1h", eager=True).dt.convert_time_zone("Europe/Berlin")})
+    ends = (
+        dt.datetime(2026, 10, 24, 22, tzinfo=dt.UTC),
+        dt.datetime(2026, 10, 25, 23, tzinfo=dt.UTC),
+    )
+    hours = pl.DataFrame(
+        {"t": pl.datetime_range(*ends, "1h", eager=True).dt.convert_time_zone("Europe/Berlin")}
+    )
     (pattern,) = patterns(hours, (), step="1h").distinct
     assert np.diff(pattern.positions).tolist() == [1] * 25
 
@@ -205,7 +235,10 @@ def test_fractions_of_steps_are_kept_where_they_differ():
     """Floats keep all their digits, through shifts too; times are divided once."""
     frame = pl.DataFrame({"g": [1, 1, 2, 2], "t": [0.25, 1.0000000001, 7.25, 8.0000000002]})
     kinds = quoted(patterns(frame, "g", period=7))
-    assert kinds == {((0.25, 1.0000000001), (0, 0), 0.25): 1, ((0.25, 8.0000000002 - 7), (0, 0), 0.25): 1}
+    assert kinds == {
+        ((0.25, 1.0000000001), (0, 0), 0.25): 1,
+        ((0.25, 8.0000000002 - 7), (0, 0), 0.25): 1,
+    }
     times = pl.DataFrame({"t": [dt.datetime(1970, 1, 8), dt.datetime(1970, 1, 8, 0, 20)]})  # noqa: DTZ001
     assert quoted(patterns(times, (), step="1h", period=24)) == {((0.0, 1 / 3), (0, 0), 0.0): 1}
     decimals = pl.DataFrame({"t": [Decimal("-0.5"), Decimal("0.75")]})
@@ -245,7 +278,9 @@ def test_what_has_no_place_in_order_is_refused():
         assert "Two rows of a group have the same order_by: 't', within=['g']" in text
     assert len(patterns(pl.DataFrame({"t": [1, 1], "g": [1, 2]}), "g").distinct) == 1
     assert "rows before the start" in refused(pl.DataFrame({"t": [-4711, 1]}), (), period=None)
-    assert "rows before the start" in refused(pl.DataFrame({"t": [1, 4711]}), (), period=None, start=2)
+    assert "rows before the start" in refused(
+        pl.DataFrame({"t": [1, 4711]}), (), period=None, start=2
+    )
     days = pl.DataFrame({"t": [dt.date(1969, 12, 31)]})
     assert "rows before 1970-01-01" in refused(days, (), period=None, step="1d")
     assert "of type String" in refused(pl.DataFrame({"t": ["4711"]}), ())
@@ -288,7 +323,9 @@ def test_rows_that_no_positions_tell_apart_are_refused_by_name(times, period):
 def test_rows_far_apart_are_shifted_without_overflow():
     """As far from each other as places may be, after a shift by whole periods: the first row is in the first period."""
     frame = pl.DataFrame({"g": [1, 1, 2, 2], "t": [-(2**61) - 1, 2**61 - 2**12, 2**62 - 1, 2**62]})
-    first, second = sorted(patterns(frame.filter(g=1), "g", period=7).distinct[0].positions.tolist())
+    first, second = sorted(
+        patterns(frame.filter(g=1), "g", period=7).distinct[0].positions.tolist()
+    )
     assert first == (-(2**61) - 1) % 7
     assert second == float(2**62 + first - 2**12 + 1)
 
@@ -320,7 +357,10 @@ def test_digests_never_decide(frame):
 def test_texts_with_one_digest_are_told_apart():
     """Sorting digests is given up where it would take two texts for one."""
     texts = pl.Series(["a", "b", None, "a"])
-    for digests in (pl.Series([1, 1, 2, 1], dtype=pl.UInt64), pl.Series([1, 2, 1, 1], dtype=pl.UInt64)):
+    for digests in (
+        pl.Series([1, 1, 2, 1], dtype=pl.UInt64),
+        pl.Series([1, 2, 1, 1], dtype=pl.UInt64),
+    ):
         assert codes._by_digests(texts, digests) is None
     assert codes.codes_of(texts.to_frame("g"), ["g"]).dense().size == 3
 
@@ -338,7 +378,9 @@ def test_pairs_of_wide_codes_fit():
 def test_a_year_of_a_hundred_meters_is_one_pattern():
     """Days along hours are the cells, whatever the order of the rows, and shifts by whole days do not matter."""
     hours = np.arange(100 * 1000)
-    frame = pl.DataFrame({"g": hours // 1000, "t": hours % 1000 + hours // 1000 % 7 * 24, "asked": hours % 2 == 0})
+    frame = pl.DataFrame(
+        {"g": hours // 1000, "t": hours % 1000 + hours // 1000 % 7 * 24, "asked": hours % 2 == 0}
+    )
     frame = frame.with_columns(day=pl.col("t") // 24).sample(fraction=1, shuffle=True, seed=0)
     ((pattern),) = patterns(frame, "g", ["day"], period=24).distinct
     assert (pattern.rows, pattern.answers, pattern.groups) == (1000, 42, 100)

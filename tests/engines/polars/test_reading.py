@@ -37,13 +37,21 @@ def same(one, other):
         assert one.keys.schema == other.keys.schema
     assert (one.rows == other.rows).all()
     assert (one.sums == other.sums).all()
-    assert (one.rows.dtype, one.sums.dtype, one.sums.shape) == (other.rows.dtype, other.sums.dtype, other.sums.shape)
+    assert (one.rows.dtype, one.sums.dtype, one.sums.shape) == (
+        other.rows.dtype,
+        other.sums.dtype,
+        other.sums.shape,
+    )
 
 
 @pytest.fixture(params=[False, True], ids=["tested", "grouped"])
 def few(request, monkeypatch):
     """Count all classes by tests, or as groups of their own wherever there is more than one."""
-    monkeypatch.setattr(columns.ByClass, "many", property(lambda self: request.param and len(self.classes.places) > 1))
+    monkeypatch.setattr(
+        columns.ByClass,
+        "many",
+        property(lambda self: request.param and len(self.classes.places) > 1),
+    )
     monkeypatch.setattr(columns, "_FEWEST", 1 if request.param else 4)
 
 
@@ -53,7 +61,11 @@ def private(draw):
     size = draw(st.integers(0, 12))
     first = draw(rows.column(draw(rows.number_dtypes), size)).alias("^x.*$")
     second = draw(rows.column(draw(rows.label_dtypes), size)).alias("rows")
-    key = pl.Series("by0", draw(st.lists(st.none() | st.integers(0, 2), min_size=size, max_size=size)), dtype=pl.Int16)
+    key = pl.Series(
+        "by0",
+        draw(st.lists(st.none() | st.integers(0, 2), min_size=size, max_size=size)),
+        dtype=pl.Int16,
+    )
     asked = draw(rows.measures("^x.*$", draw(rows.number_domains))) + draw(
         rows.measures("rows", draw(rows.label_domains), most=2)
     )
@@ -118,7 +130,10 @@ def test_numbers_of_an_interval_are_read_from_the_formula(data, kind):
         "peaks": lambda: [read_values(pl.col("x") >= 1, {"x": domain})],
         "bars": lambda: [one for _, one in indicators("x", domain, [0, 1, 2])],
     }[kind]()
-    asked = [Measure(value, data.draw(st.sampled_from([domain.low, 1.0, domain.high]))) for value in values]
+    asked = [
+        Measure(value, data.draw(st.sampled_from([domain.low, 1.0, domain.high])))
+        for value in values
+    ]
     frame = pl.DataFrame([data.draw(rows.column(data.draw(rows.number_dtypes), 8)).alias("x")])
     found = read(frame, (), None, asked)
     assert found.sums.tolist() == rows.counted(frame, [], [()], asked)[1].tolist()
@@ -137,9 +152,15 @@ def test_a_column_with_many_classes_may_stand_beside_others():
             "d": rng.normal(0, 3, 80),
         }
     )
-    domains = {"a": read_domain(range(30)), "b": Bins(range(71), range(70)), "c": read_domain(["u", "w"])}
+    domains = {
+        "a": read_domain(range(30)),
+        "b": Bins(range(71), range(70)),
+        "c": read_domain(["u", "w"]),
+    }
     asked = [
-        Measure(value, domains[name].points[0]) for name in domains for _, value in indicators(name, domains[name])
+        Measure(value, domains[name].points[0])
+        for name in domains
+        for _, value in indicators(name, domains[name])
     ]
     asked.append(Measure(read_values("d", {"d": Interval(-1, 4)}), 0.0))
     found = read(frame, ("key",), None, asked[::-1])
@@ -150,7 +171,8 @@ def test_a_column_with_many_classes_may_stand_beside_others():
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
-    "points", [range(100, 129), range(-140, -120), range(-1, 6), range(90, 300), [0, 127], [-129, -128.5]]
+    "points",
+    [range(100, 129), range(-140, -120), range(-1, 6), range(90, 300), [0, 127], [-129, -128.5]],
 )
 @pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt8])
 def test_every_whole_number_has_its_place(dtype, points):
@@ -159,13 +181,20 @@ def test_every_whole_number_has_its_place(dtype, points):
     frame = pl.DataFrame({"x": pl.Series([*range(low, low + 256), None], dtype=dtype)})
     domain = read_domain(points)
     asked = [Measure(read_values("x", {"x": domain}), points[1])]
-    for measures in (asked, [*asked, *(Measure(value, points[1]) for _, value in indicators("x", domain)[:40:3])]):
-        assert read(frame, (), None, measures).sums.tolist() == rows.counted(frame, [], [()], measures)[1].tolist()
+    for measures in (
+        asked,
+        [*asked, *(Measure(value, points[1]) for _, value in indicators("x", domain)[:40:3])],
+    ):
+        assert (
+            read(frame, (), None, measures).sums.tolist()
+            == rows.counted(frame, [], [()], measures)[1].tolist()
+        )
 
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
-    "domain", [Bins([-1, 0, 0.5, 2], [5, 6, 7]), Bins([0, 0.1], [1, 2, 3]), read_domain([0.1, 0.3, -1])]
+    "domain",
+    [Bins([-1, 0, 0.5, 2], [5, 6, 7]), Bins([0, 0.1], [1, 2, 3]), read_domain([0.1, 0.3, -1])],
 )
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
 def test_edges_belong_to_the_class_above_and_middles_to_the_value_below(dtype, domain):
@@ -176,14 +205,21 @@ def test_edges_belong_to_the_class_above_and_middles_to_the_value_below(dtype, d
     asked = [Measure(value, domain.points[1]) for _, value in indicators("x", domain)]
     for number in near:
         frame = pl.DataFrame({"x": pl.Series([number], dtype=dtype)})
-        assert read(frame, (), None, asked).sums.tolist() == rows.counted(frame, [], [()], asked)[1].tolist()
+        assert (
+            read(frame, (), None, asked).sums.tolist()
+            == rows.counted(frame, [], [()], asked)[1].tolist()
+        )
 
 
 def test_an_empty_frame_has_no_rows():
     """Without groups there is one cell of nothing; declared keys get nothing each; found keys are none."""
     frame = pl.DataFrame(schema={"key": pl.String, "x": pl.Float32})
     asked = [Measure(read_values("x", {"x": read_domain([1, 2])}), 1)]
-    for by, keys, count in [((), None, 1), (("key",), pl.DataFrame({"key": ["a", "b"]}), 2), (("key",), None, 0)]:
+    for by, keys, count in [
+        ((), None, 1),
+        (("key",), pl.DataFrame({"key": ["a", "b"]}), 2),
+        (("key",), None, 0),
+    ]:
         found = read(frame, by, keys, asked)
         assert (found.rows.tolist(), found.sums.tolist()) == ([0] * count, [[0]] * count)
 
@@ -264,7 +300,10 @@ def test_a_column_that_is_not_refused_at_once_can_be_read(dtype, domain):
             columns.columns_of(pl.Schema({"x": dtype}), asked)
         return
     frame = pl.DataFrame({"x": pl.Series([None, None], dtype=dtype)})
-    assert read(frame, (), None, asked).sums.tolist() == rows.counted(frame, [], [()], asked)[1].tolist()
+    assert (
+        read(frame, (), None, asked).sums.tolist()
+        == rows.counted(frame, [], [()], asked)[1].tolist()
+    )
 
 
 def test_errors_about_columns_are_short():

@@ -13,9 +13,13 @@ from pufferflow.engines.connect import engine_of
 from pufferflow.queries.engine_interface import BY_POSITION, UNORDERED, Selection
 
 UNHASHED = {"categories", "structs", "lists", "lists of floats", "structs of floats", "nothing"}
-SCENARIO = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", step=1, within=["g", "h"])
+SCENARIO = pf.Scenario(
+    pf.Secret("x", domain=[0, 1]), pf.Independent(), order_by="t", step=1, within=["g", "h"]
+)
 SELECTION = Selection(public=("g", "h", "t", "c"), by=("c",), filters=(pl.col("t") != 3,))
-ROWS = pl.DataFrame({"g": [1, 1, 2, 2], "h": ["a", "a", "a", None], "t": [0, 1, 0, 3], "c": [5, 5, 7, 8]})
+ROWS = pl.DataFrame(
+    {"g": [1, 1, 2, 2], "h": ["a", "a", "a", None], "t": [0, 1, 0, 3], "c": [5, 5, 7, 8]}
+)
 
 
 def fingerprint(frame, selection=SELECTION, orders=(BY_POSITION,), key=b"one"):
@@ -58,13 +62,18 @@ def test_places_count_only_where_order_matters():
     """Without order, moving rows in time changes nothing unless a filter sees it."""
     moved = CHANGES["a place"]
     assert fingerprint(moved, orders=(UNORDERED,)) == fingerprint(ROWS, orders=(UNORDERED,))
-    assert fingerprint(moved, orders=(UNORDERED, BY_POSITION)) != fingerprint(ROWS, orders=(UNORDERED, BY_POSITION))
+    assert fingerprint(moved, orders=(UNORDERED, BY_POSITION)) != fingerprint(
+        ROWS, orders=(UNORDERED, BY_POSITION)
+    )
 
 
 def test_rows_without_columns_are_counted():
     """Where all rows are one group in one cell, only their number matters."""
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation())
-    prints = [engine_of(rows).fingerprint(Selection(), scenario, [UNORDERED], b"one") for rows in (ROWS, ROWS[:3])]
+    prints = [
+        engine_of(rows).fingerprint(Selection(), scenario, [UNORDERED], b"one")
+        for rows in (ROWS, ROWS[:3])
+    ]
     assert None not in prints
     assert prints[0] != prints[1]
 

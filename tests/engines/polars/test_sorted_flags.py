@@ -32,7 +32,9 @@ def said_to_be_sorted(way, frame, folder):
     if way == "plan":
         return frame.lazy().set_sorted(frame.columns[0])
     order = [pq.SortingColumn(place) for place in range(frame.width)]
-    pq.write_table(frame.to_arrow(), folder / "said.parquet", sorting_columns=order, row_group_size=60)
+    pq.write_table(
+        frame.to_arrow(), folder / "said.parquet", sorting_columns=order, row_group_size=60
+    )
     return pl.scan_parquet(folder / "said.parquet")
 
 
@@ -82,7 +84,9 @@ def test_false_words_about_order_do_not_change_sums(tmp_path, way, kind, grouped
 
 
 @ways
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64, pl.String, pl.Boolean, pl.Enum(["1", "0"])])
+@pytest.mark.parametrize(
+    "dtype", [pl.Int64, pl.Float64, pl.String, pl.Boolean, pl.Enum(["1", "0"])]
+)
 def test_false_words_about_keys_do_not_change_cells(tmp_path, way, dtype):
     """Keys that are found, and declared ones that are themselves said to be sorted."""
     key = pl.Series("key", [1, 0] * 400).cast(pl.Boolean if dtype == pl.Boolean else pl.Int64)
@@ -103,7 +107,9 @@ def test_false_words_about_keys_do_not_change_cells(tmp_path, way, dtype):
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.String, pl.Float32])
 def test_a_key_is_one_cell_wherever_its_rows_stand(tmp_path, way, dtype):
     """A long run, one row of another key, and a long run again are two cells, not three."""
-    frame = pl.DataFrame({"key": [1] * 400 + [3] + [1] * 600 + [2] * 5}).with_columns(pl.col("key").cast(dtype))
+    frame = pl.DataFrame({"key": [1] * 400 + [3] + [1] * 600 + [2] * 5}).with_columns(
+        pl.col("key").cast(dtype)
+    )
     found = tally(said_to_be_sorted(way, frame, tmp_path), ("key",), None, [], collect)
     assert [int(key) for key in found.keys["key"]] == [1, 2, 3]
     assert found.rows.tolist() == [1000, 5, 1]
@@ -120,10 +126,17 @@ def test_sums_are_those_of_plain_python_whatever_is_said(data, descending, group
     asked = data.draw(rows.measures("x", domain))
     with pytest.MonkeyPatch.context() as patch:
         if grouped:
-            patch.setattr(columns.ByClass, "many", property(lambda self: len(self.classes.places) > 1))
-        said = pl.DataFrame({"x": column if dtype == pl.Null else column.set_sorted(descending=descending)})
+            patch.setattr(
+                columns.ByClass, "many", property(lambda self: len(self.classes.places) > 1)
+            )
+        said = pl.DataFrame(
+            {"x": column if dtype == pl.Null else column.set_sorted(descending=descending)}
+        )
         found = tally(said.lazy(), (), None, asked, collect)
-    assert found.sums.tolist() == rows.counted(pl.DataFrame({"x": column}), [], [()], asked)[1].tolist()
+    assert (
+        found.sums.tolist()
+        == rows.counted(pl.DataFrame({"x": column}), [], [()], asked)[1].tolist()
+    )
 
 
 @ways

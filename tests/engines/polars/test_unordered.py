@@ -30,8 +30,12 @@ def collect(lazy):
 
 
 def patterns(frame, within, by=(), asked=None, collecting=collect):
-    scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within=within)
-    return find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [NO_ORDER], collecting)[NO_ORDER]
+    scenario = pf.Scenario(
+        secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within=within
+    )
+    return find_patterns(PublicRows(frame.lazy(), by, asked), scenario, [NO_ORDER], collecting)[
+        NO_ORDER
+    ]
 
 
 def quoted(result):
@@ -60,7 +64,11 @@ def counted(frame, within, by, asked):
         else:
             others[group] += 1
     return dict(
-        Counter((tuple(sorted(sizes.values(), reverse=True)), others[group]) for group, sizes in cells.items() if sizes)
+        Counter(
+            (tuple(sorted(sizes.values(), reverse=True)), others[group])
+            for group, sizes in cells.items()
+            if sizes
+        )
     )
 
 
@@ -103,7 +111,9 @@ def test_groups_of_keys_of_every_type_stay_in_one_part(kind):
     """The rows of a group are counted together, whatever stands for the group, and none is counted twice."""
     dtype, values = KEYS[kind]
     rng = np.random.default_rng(2)
-    keys = pl.Series([[*values, None][place] for place in rng.integers(0, len(values) + 1, 90)], dtype=dtype)
+    keys = pl.Series(
+        [[*values, None][place] for place in rng.integers(0, len(values) + 1, 90)], dtype=dtype
+    )
     frame = pl.DataFrame({"key": keys, "n": rng.integers(0, 9, 90), "c": rng.integers(0, 3, 90)})
     frame = frame.with_columns(asked=pl.Series(rng.random(90) < 0.7))
     for cells in (["c"], ["c", "n"]):  # counted first, and row by row
@@ -111,7 +121,9 @@ def test_groups_of_keys_of_every_type_stay_in_one_part(kind):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(unordered, "SMALL", 20)
                 patch.setattr(unordered, "AT_ONCE", 9)
-                assert quoted(patterns(frame, within, cells, "asked")) == counted(frame, within, cells, "asked")
+                assert quoted(patterns(frame, within, cells, "asked")) == counted(
+                    frame, within, cells, "asked"
+                )
 
 
 @pytest.mark.parametrize("cells", [2, 50])
@@ -138,18 +150,30 @@ def test_large_tables_are_counted_in_parts_no_larger_than_allowed(cells):
 @pytest.mark.parametrize("at_once", [1, 4096])
 def test_groups_that_cross_cells_in_late_rows_are_noticed(at_once):
     """The first rows show groups of one cell each; a few others cross cells, and all are counted once."""
-    frame = pl.DataFrame({"g": np.repeat(np.arange(40), 3), "c": np.where(np.arange(120) < 100, 0, np.arange(120) % 3)})
+    frame = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(40), 3),
+            "c": np.where(np.arange(120) < 100, 0, np.arange(120) % 3),
+        }
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unordered, "SMALL", 30)
         patch.setattr(unordered, "AT_ONCE", at_once)
-        assert quoted(patterns(frame, "g", ["c"])) == counted(frame, ["g"], ["c"], None) | {((3,), 0): 33}
+        assert quoted(patterns(frame, "g", ["c"])) == counted(frame, ["g"], ["c"], None) | {
+            ((3,), 0): 33
+        }
         patch.setattr(cell_sizes, "MOST", 0)
         assert patterns(frame, "g", ["c"]).distinct[0].covers
 
 
 def test_too_many_kinds_in_some_part_are_covered():
     """Each part may have few enough, and all together too many."""
-    split = pl.DataFrame({"g": np.repeat(np.arange(80), 130), "c": [row >= g for g in range(80) for row in range(130)]})
+    split = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(80), 130),
+            "c": [row >= g for g in range(80) for row in range(130)],
+        }
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unordered, "SMALL", 400)
         patch.setattr(unordered, "AT_ONCE", 40)
@@ -162,7 +186,9 @@ def test_rows_that_are_not_asked_about_do_not_tell_which_cells_a_group_has():
     """Two cells, null and 1, are two although a row that does not count makes up for the null."""
     frame = pl.DataFrame({"g": [1, 1, 1], "c": [1, None, 1], "asked": [True, True, False]})
     assert quoted(patterns(frame, "g", ["c"], "asked")) == {((1, 1), 1): 1}
-    assert quoted(patterns(frame.with_columns(c=pl.Series([1, 1, 2])), "g", ["c"], "asked")) == {((2,), 1): 1}
+    assert quoted(patterns(frame.with_columns(c=pl.Series([1, 1, 2])), "g", ["c"], "asked")) == {
+        ((2,), 1): 1
+    }
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -171,11 +197,17 @@ def test_keys_of_every_type_tell_rows_apart(kind, role):
     """Each type stands for groups and for cells, with nulls, and with rows that are not asked about."""
     dtype, values = KEYS[kind]
     rng = np.random.default_rng(1)
-    keys = pl.Series([[*values, None][place] for place in rng.integers(0, len(values) + 1, 60)], dtype=dtype)
-    frame = pl.DataFrame({"key": keys, "other": rng.integers(0, 20, 60), "asked": rng.random(60) < 0.7})
+    keys = pl.Series(
+        [[*values, None][place] for place in rng.integers(0, len(values) + 1, 60)], dtype=dtype
+    )
+    frame = pl.DataFrame(
+        {"key": keys, "other": rng.integers(0, 20, 60), "asked": rng.random(60) < 0.7}
+    )
     within, by = (["key"], ["other"]) if role == "within" else (["other"], ["key"])
     for columns in ([], by):
-        assert quoted(patterns(frame, within, columns, "asked")) == counted(frame, within, columns, "asked")
+        assert quoted(patterns(frame, within, columns, "asked")) == counted(
+            frame, within, columns, "asked"
+        )
 
 
 @pytest.mark.slow
@@ -194,7 +226,12 @@ def test_too_many_patterns_are_covered(frame, asked, by):
         return
     (cover,) = result.distinct
     most, others = max(sum(sizes) for sizes, _ in every), max(rest for _, rest in every)
-    assert (cover.covers, cover.groups, cover.selected, cover.rows) == (True, result.groups, most, most + others)
+    assert (cover.covers, cover.groups, cover.selected, cover.rows) == (
+        True,
+        result.groups,
+        most,
+        most + others,
+    )
     assert cover.answers == 1
 
 
@@ -203,7 +240,12 @@ def test_sixty_four_patterns_are_listed_and_one_more_is_covered():
     sizes = pl.DataFrame({"g": np.repeat(np.arange(65), np.arange(1, 66))})
     assert len(patterns(sizes.filter(pl.col("g") < 64), "g").distinct) == 64
     assert patterns(sizes, "g").distinct[0].covers
-    split = pl.DataFrame({"g": np.repeat(np.arange(65), 130), "c": [row >= g for g in range(65) for row in range(130)]})
+    split = pl.DataFrame(
+        {
+            "g": np.repeat(np.arange(65), 130),
+            "c": [row >= g for g in range(65) for row in range(130)],
+        }
+    )
     assert len(patterns(split.filter(pl.col("g") < 64), "g", ["c"]).distinct) == 64
     assert patterns(split, "g", ["c"]).distinct[0].covers
     whole = pl.DataFrame({"g": np.repeat(np.arange(100, 200), 130), "c": True})
@@ -219,7 +261,9 @@ def test_common_cases_take_one_query():
         queries.append(lazy)
         return collect(lazy)
 
-    filtered = frame.with_columns(asked=pl.Series([True, False, True, True]), cell=pl.Series(["a", "z", None, "b"]))
+    filtered = frame.with_columns(
+        asked=pl.Series([True, False, True, True]), cell=pl.Series(["a", "z", None, "b"])
+    )
     for within, by, large in [
         ("g", (), 2),
         ("g", ["g"], 2),
@@ -242,7 +286,9 @@ def test_common_cases_take_one_query():
 def test_columns_may_have_any_names():
     """Names that the queries use themselves do no harm."""
     names = ["asked", "rows", "within 0", "cell 0", "cell 0 low", "one", "groups", "others"]
-    frame = pl.DataFrame({name: [1, 1, 2, 2, 2] for name in names} | {"len": [True, False, True, True, True]})
+    frame = pl.DataFrame(
+        {name: [1, 1, 2, 2, 2] for name in names} | {"len": [True, False, True, True, True]}
+    )
     for name in names:
         others = [other for other in names if other != name]
         assert quoted(patterns(frame, name, others, "len")) == {((1,), 1): 1, ((3,), 0): 1}
@@ -273,14 +319,25 @@ def test_many_groups_that_cross_cells_are_counted():
 def test_rows_and_groups_may_stand_for_several(at_once):
     """Counted rows of groups that each stand for some have the patterns of all rows of all groups."""
     rng = np.random.default_rng(5)
-    rows = pl.DataFrame({"g": rng.integers(0, 60, 300), "c": rng.integers(0, 4, 300)}).unique(maintain_order=True)
-    rows = rows.with_columns(n=rng.integers(1, 4, rows.height), asked=pl.Series(rng.random(rows.height) < 0.8))
-    rows = rows.with_columns(times=1 + pl.col("g") % 3)
-    every = rows.select("g", "c", "asked", pl.col("n").repeat_by("n")).explode("n", empty_as_null=True)
-    every = pl.concat(
-        [every.filter(pl.col("g") % 3 >= turn).with_columns(pl.col("g") + 100 * turn) for turn in range(3)]
+    rows = pl.DataFrame({"g": rng.integers(0, 60, 300), "c": rng.integers(0, 4, 300)}).unique(
+        maintain_order=True
     )
-    scenario = pf.Scenario(secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within="g")
+    rows = rows.with_columns(
+        n=rng.integers(1, 4, rows.height), asked=pl.Series(rng.random(rows.height) < 0.8)
+    )
+    rows = rows.with_columns(times=1 + pl.col("g") % 3)
+    every = rows.select("g", "c", "asked", pl.col("n").repeat_by("n")).explode(
+        "n", empty_as_null=True
+    )
+    every = pl.concat(
+        [
+            every.filter(pl.col("g") % 3 >= turn).with_columns(pl.col("g") + 100 * turn)
+            for turn in range(3)
+        ]
+    )
+    scenario = pf.Scenario(
+        secret=pf.Secret("x", domain=[0, 1]), prior=pf.AnyCorrelation(), within="g"
+    )
     for flag in (None, "asked"):
         public = PublicRows(rows.lazy(), ["c"], flag, times="times", counts="n")
         with pytest.MonkeyPatch.context() as patch:
@@ -306,27 +363,46 @@ def test_rows_and_groups_may_stand_for_several(at_once):
 )
 def test_patterns_without_order_follow_from_places(rows, grouped, filtered):
     """Rows that are read in order have the patterns without order that a query of its own finds, with their groups."""
-    frame = pl.DataFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
+    frame = pl.DataFrame(
+        rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row"
+    )
     frame = frame.with_columns(asked=pl.col("day") > 0).lazy()
-    scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
+    scenario = pf.Scenario(
+        pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0
+    )
     by, asked = ["day"] if grouped else [], "asked" if filtered else None
     collect = lambda lazy: lazy.collect()  # noqa: E731
     alone = find_patterns(PublicRows(frame, by, asked), scenario, [NO_ORDER], collect)[NO_ORDER]
-    beside = find_patterns(PublicRows(frame, by, asked), scenario, [BY_POSITION, NO_ORDER], collect)[NO_ORDER]
+    beside = find_patterns(
+        PublicRows(frame, by, asked), scenario, [BY_POSITION, NO_ORDER], collect
+    )[NO_ORDER]
     assert (alone.groups, alone.selected) == (beside.groups, beside.selected)
     assert _listed(alone) == _listed(beside)
 
 
 def _listed(patterns):
-    return sorted((one.cells.tolist(), one.counts.tolist(), one.groups, one.covers) for one in patterns.distinct)
+    return sorted(
+        (one.cells.tolist(), one.counts.tolist(), one.groups, one.covers)
+        for one in patterns.distinct
+    )
 
 
-@pytest.mark.parametrize("lengths", [[3] * 90, list(range(1, 91))], ids=["one kind", "too many kinds"])
+@pytest.mark.parametrize(
+    "lengths", [[3] * 90, list(range(1, 91))], ids=["one kind", "too many kinds"]
+)
 def test_too_many_kinds_in_order_may_be_few_without(lengths):
     """Where each group starts at a time of its own, patterns without order are counted for all groups."""
-    rows = [(house, 7 * house + hour, hour % 2) for house, length in enumerate(lengths) for hour in range(length)]
-    frame = pl.LazyFrame(rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row")
-    scenario = pf.Scenario(pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0)
+    rows = [
+        (house, 7 * house + hour, hour % 2)
+        for house, length in enumerate(lengths)
+        for hour in range(length)
+    ]
+    frame = pl.LazyFrame(
+        rows, schema={"house": pl.Int64, "hour": pl.Int64, "day": pl.Int64}, orient="row"
+    )
+    scenario = pf.Scenario(
+        pf.Secret("x", [0, 1]), pf.AnyCorrelation(), within="house", order_by="hour", start=0
+    )
     both = find_patterns(PublicRows(frame, ["day"]), scenario, [BY_POSITION, NO_ORDER], collect)
     alone = find_patterns(PublicRows(frame, ["day"]), scenario, [NO_ORDER], collect)[NO_ORDER]
     assert both[BY_POSITION].distinct[0].covers

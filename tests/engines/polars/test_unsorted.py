@@ -42,9 +42,13 @@ def test_a_column_keeps_its_values_and_nothing_is_said_of_them(kind, descending,
     """Every type, null and NaN; the name stays, even one that looks like a pattern."""
     dtype, values = VALUES[kind]
     plain = pl.Series("^.*$", values * 2, dtype=dtype)
-    said = plain if dtype.is_nested() or dtype == pl.Null else plain.set_sorted(descending=descending)
+    said = (
+        plain if dtype.is_nested() or dtype == pl.Null else plain.set_sorted(descending=descending)
+    )
     (kept,) = (
-        pl.LazyFrame([said, pl.Series("x", values * 2, dtype=dtype)]).select(unsorted("^.*$")).collect(engine=engine)
+        pl.LazyFrame([said, pl.Series("x", values * 2, dtype=dtype)])
+        .select(unsorted("^.*$"))
+        .collect(engine=engine)
     )
     assert (kept.name, kept.dtype) == ("^.*$", plain.dtype)
     assert kept.equals(plain, null_equal=True)
@@ -55,11 +59,16 @@ def test_a_column_keeps_its_values_and_nothing_is_said_of_them(kind, descending,
 def patterns(frame, by, asked, *, ordered, within="g"):
     """The patterns of a frame, as lists."""
     prior = pf.Independent() if ordered else pf.AnyCorrelation()
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, within=within, order_by="t" if ordered else None)
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), prior, within=within, order_by="t" if ordered else None
+    )
     collect = lambda lazy: lazy.collect(engine="streaming")  # noqa: E731
     order = PositionMode(ordered, 1)
     result = find_patterns(PublicRows(frame, by, asked), scenario, [order], collect)[order]
-    parts = [(part.cells, part.counts, part.positions, part.groups, part.covers) for part in result.distinct]
+    parts = [
+        (part.cells, part.counts, part.positions, part.groups, part.covers)
+        for part in result.distinct
+    ]
     return result.groups, sorted(
         repr([getattr(part, "tolist", lambda part=part: part)() for part in own]) for own in parts
     )
@@ -100,7 +109,13 @@ def test_false_words_about_order_do_not_change_patterns(tmp_path, way, ordered, 
 def test_names_that_look_like_patterns_read_their_own_column_alone(name, ordered):
     """What is not public stays unread, whatever public columns are called."""
     rows = pl.LazyFrame(
-        {name: [1, 1, 2], "t": [0, 1, 2], "asked": [True, True, True], "x": [5, 6, 7], "secret": [1, 2, 3]}
+        {
+            name: [1, 1, 2],
+            "t": [0, 1, 2],
+            "asked": [True, True, True],
+            "x": [5, 6, 7],
+            "secret": [1, 2, 3],
+        }
     )
     like = pl.LazyFrame({"g": [1, 1, 2], "t": [0, 1, 2], "asked": [True, True, True]})
     assert patterns(rows, [name], "asked", ordered=ordered, within=name) == patterns(

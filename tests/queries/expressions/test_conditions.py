@@ -51,10 +51,19 @@ READ = {
     "a flag": (pl.col("b") == True, [("b", "bool", (True,), False, False)]),  # noqa: E712 - a comparison of columns
     "a date": (pl.col("d") == NEW_YEAR, [("d", "date", (SINCE,), False, False)]),
     "below": (pl.col("n") < 3, [("n", "number", (None, 3), False, True)]),
-    "below, the other way round": (pl.lit(3) > pl.col("n"), [("n", "number", (None, 3), False, True)]),
+    "below, the other way round": (
+        pl.lit(3) > pl.col("n"),
+        [("n", "number", (None, 3), False, True)],
+    ),
     "at least": (pl.col("n") >= 3, [("n", "number", (3, None), False, False)]),
-    "between": (pl.col("n").is_between(3, 5, closed="left"), [("n", "number", (3, 5), False, True)]),
-    "strictly between": (pl.col("n").is_between(3, 5, closed="none"), [("n", "number", (3, 5), True, True)]),
+    "between": (
+        pl.col("n").is_between(3, 5, closed="left"),
+        [("n", "number", (3, 5), False, True)],
+    ),
+    "strictly between": (
+        pl.col("n").is_between(3, 5, closed="none"),
+        [("n", "number", (3, 5), True, True)],
+    ),
     "one of some": (pl.col("s").is_in(["a", "b"]), [("s", "text", ("a", "b"), False, False)]),
     "null": (pl.col("s").is_null(), [("s", "text", (None,), False, False)]),
     "anything but null": (pl.col("n").is_not_null(), [("n", "number", (None, None), False, False)]),
@@ -93,7 +102,8 @@ NOT_READ = {
     "narrow floats": pl.col("g") == 0.1,
     "a date beside moments": pl.col("t") == NEW_YEAR,
     "a moment beside dates": pl.col("d") == datetime(2026, 1, 1),  # noqa: DTZ001 - a local time
-    "a moment coarser than the column": pl.col("t") <= pl.lit(datetime(2026, 1, 1), dtype=pl.Datetime("ms")),  # noqa: DTZ001
+    "a moment coarser than the column": pl.col("t")
+    <= pl.lit(datetime(2026, 1, 1), dtype=pl.Datetime("ms")),  # noqa: DTZ001
     "nanoseconds": pl.col("ns") == datetime(2026, 1, 1),  # noqa: DTZ001
     "a moment finer than the column": pl.col("ms") == datetime(2026, 1, 1, microsecond=1),  # noqa: DTZ001
     "an order of categories": pl.col("c") < "a",
@@ -131,7 +141,11 @@ def test_rows_that_pass_have_the_values_that_are_told():
                 assert value in one.labels
             else:
                 assert one.low is None or value > one.low or (value == one.low and not one.low_open)
-                assert one.high is None or value < one.high or (value == one.high and not one.high_open)
+                assert (
+                    one.high is None
+                    or value < one.high
+                    or (value == one.high and not one.high_open)
+                )
 
 
 def test_keys_are_read():

@@ -44,7 +44,10 @@ def test_a_finite_domain_has_a_class_for_each_point(domain, expected):
         ([1, 10], ["below 1", "1 to 10"]),
         ([5], ["below 5", "5 and more"]),
         ([-5, 0.5, 20], ["-5 to 0.5", "0.5 to 20"]),
-        ([0, 0.1234567, 0.1234568, 10], ["0 to 0.1234567", "0.1234567 to 0.1234568", "0.1234568 to 10"]),
+        (
+            [0, 0.1234567, 0.1234568, 10],
+            ["0 to 0.1234567", "0.1234567 to 0.1234568", "0.1234568 to 10"],
+        ),
     ],
 )
 def test_classes_of_an_interval_say_where_they_lie_and_cover_it(edges, expected):
@@ -53,13 +56,20 @@ def test_classes_of_an_interval_say_where_they_lie_and_cover_it(edges, expected)
 
 @pytest.mark.slow
 @settings(max_examples=40)
-@given(st.lists(st.integers(-3, 13), min_size=1, max_size=5, unique=True).map(sorted), st.floats(0, 10))
+@given(
+    st.lists(st.integers(-3, 13), min_size=1, max_size=5, unique=True).map(sorted), st.floats(0, 10)
+)
 def test_every_value_is_in_one_class_and_edges_belong_to_the_class_they_begin(edges, number):
     found = indicators("x", Interval(0, 10), bins=edges)
     assert len({label for label, _ in found}) == len(found)
-    assert all(isinstance(values, OnInterval) and values.boolean and values.unit == 1 for _, values in found)
+    assert all(
+        isinstance(values, OnInterval) and values.boolean and values.unit == 1
+        for _, values in found
+    )
     held = [0.0, 10.0, number, *(float(edge) for edge in edges if 0 <= edge <= 10)]
-    frame = pl.DataFrame({"x": held}).select(values.read(pl.col("x")).alias(label) for label, values in found)
+    frame = pl.DataFrame({"x": held}).select(
+        values.read(pl.col("x")).alias(label) for label, values in found
+    )
     for value, row in zip(held, frame.iter_rows(named=True), strict=True):
         inside = [label for label, flag in row.items() if flag]
         assert len(inside) == 1
@@ -87,7 +97,9 @@ def test_bins_that_are_none_are_misuse(domain, edges, problem):
         indicators("x", domain, edges)
 
 
-@pytest.mark.parametrize("bins", [pl.Series([0, 1, 5]), np.array([0.0, 1.0, 5.0]), (0, 1, 5), [np.int64(0), 1, 5]])
+@pytest.mark.parametrize(
+    "bins", [pl.Series([0, 1, 5]), np.array([0.0, 1.0, 5.0]), (0, 1, 5), [np.int64(0), 1, 5]]
+)
 def test_bins_may_be_any_list_of_numbers(bins):
     assert labels(Interval(0, 10), bins) == ["0 to 1", "1 to 5", "5 and more"]
     assert classes("x", Interval(0, 10), bins)[0] == (0, 1, 5, 10)
@@ -108,7 +120,9 @@ def test_classes_between_ends_cover_the_interval_whatever_the_bins_reach(bins, e
     assert found == ends
     assert len(bars) == len(found) - 1
     held = sorted({0.0, 10.0, *(end + side for end in ends[1:-1] for side in (-0.5, 0, 0.5))})
-    frame = pl.DataFrame({"x": held}).select(bar.read(pl.col("x")).alias(str(at)) for at, bar in enumerate(bars))
+    frame = pl.DataFrame({"x": held}).select(
+        bar.read(pl.col("x")).alias(str(at)) for at, bar in enumerate(bars)
+    )
     for value, row in zip(held, frame.rows(), strict=True):
         assert sum(row) == 1
         place = row.index(1)

@@ -34,7 +34,18 @@ TYPES = {
     "pair": pl.Struct({"x": pl.Int64(), "y": pl.String()}),
 }
 ODD = {"money", "huge", "bytes", "list", "pair"}
-TEXTS = ["", "a", "ä(", "2026-01-01", "2026-03-29 02:30", "1e400", "99999999999999999999", "\\", "\x00", None]
+TEXTS = [
+    "",
+    "a",
+    "ä(",
+    "2026-01-01",
+    "2026-03-29 02:30",
+    "1e400",
+    "99999999999999999999",
+    "\\",
+    "\x00",
+    None,
+]
 
 
 def held(name):
@@ -46,7 +57,13 @@ def held(name):
         return pl.Series(values, dtype=kind)
     if kind.is_temporal():
         days, clock = isinstance(kind, pl.Date), isinstance(kind, pl.Time)
-        some = [0, 2**31 - 1, -(2**31), 95_026_601, None] if days else [0, 86_399_999_999_999] if clock else MOMENTS
+        some = (
+            [0, 2**31 - 1, -(2**31), 95_026_601, None]
+            if days
+            else [0, 86_399_999_999_999]
+            if clock
+            else MOMENTS
+        )
         return pl.Series(some, dtype=pl.Int32 if days else pl.Int64).cast(kind)
     values = {
         "real": [0.0, -1.5, math.nan, math.inf, -math.inf, 1e308, 5e-324, None],
@@ -142,8 +159,14 @@ TOTAL = [
     c("hour").dt.convert_time_zone("Europe/Berlin").dt.weekday(),
     c("day").dt.days_in_month(),
     c("span").dt.total_days() // 7,
-    *(c(name).cast(pl.Int8, strict=False) for name in ("text", "real", "count", "day", "local", "span", "clock")),
-    *(c(name).cast(pl.String, strict=False) for name in ("text", "real", "count", "flag", "label", "kind")),
+    *(
+        c(name).cast(pl.Int8, strict=False)
+        for name in ("text", "real", "count", "day", "local", "span", "clock")
+    ),
+    *(
+        c(name).cast(pl.String, strict=False)
+        for name in ("text", "real", "count", "flag", "label", "kind")
+    ),
     *(c(name).cast(pl.Date, strict=False) for name in ("whole", "real", "hour", "local")),
     c("whole").cast(pl.Datetime("ms", "Europe/Berlin"), strict=False),
     c("text").cast(pl.Enum(["a"]), strict=False),
@@ -327,4 +350,8 @@ def test_what_stops_at_values_of_some_type_needs_types(expression):
             continue
         break
     else:
-        assert "fill_null" in str(expression) or "any_horizontal" in str(expression) or "is_between" in str(expression)
+        assert (
+            "fill_null" in str(expression)
+            or "any_horizontal" in str(expression)
+            or "is_between" in str(expression)
+        )

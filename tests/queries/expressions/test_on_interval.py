@@ -21,7 +21,9 @@ HAIR = 1 + Fraction(1, 2**16)
 eighths = st.integers(-40, 40).map(lambda number: number / 8)
 """Floats that arithmetic in small expressions keeps exact, so that Polars' knots are the true ones."""
 factors = st.sampled_from([-2, -0.5, 0, 0.25, 1, 3])
-intervals = st.tuples(st.integers(-6, 5), st.integers(1, 6)).map(lambda pair: Interval(pair[0], pair[0] + pair[1]))
+intervals = st.tuples(st.integers(-6, 5), st.integers(1, 6)).map(
+    lambda pair: Interval(pair[0], pair[0] + pair[1])
+)
 
 
 def predicates(children):
@@ -63,7 +65,12 @@ def more(children):
         st.builds(lambda a: -a, children),
         st.builds(pl.min_horizontal, children, eighths),
         st.builds(pl.max_horizontal, children, children),
-        st.builds(lambda p, a, b: pl.when(p).then(a).otherwise(b), predicates(children), children, children),
+        st.builds(
+            lambda p, a, b: pl.when(p).then(a).otherwise(b),
+            predicates(children),
+            children,
+            children,
+        ),
         st.builds(lambda p, a: p * a, predicates(children), children),
         st.builds(lambda p: p.cast(pl.Int64), predicates(children)),
         st.builds(lambda p: p.cast(pl.Float64), predicates(children)),
@@ -104,17 +111,25 @@ def around(values, domain, data):
 def test_steps_are_what_polars_computes_at_every_float(expression, domain, data):
     values = compiled(expression, domain)
     numbers = around(values, domain, data)
-    truth = pl.DataFrame({"x": pl.Series(numbers, dtype=pl.Float64)}).select(expression.alias("y")).to_series()
+    truth = (
+        pl.DataFrame({"x": pl.Series(numbers, dtype=pl.Float64)})
+        .select(expression.alias("y"))
+        .to_series()
+    )
     assert values.boolean == (truth.dtype == pl.Boolean)
     # floats that are no eighths are rounded on their way through the expression: they may end beside a knot
     exact = [Fraction(number) * 8 == int(number * 8) for number in numbers]
-    for number, plain, found, want in zip(numbers, exact, steps(values, numbers), truth.to_list(), strict=True):
+    for number, plain, found, want in zip(
+        numbers, exact, steps(values, numbers), truth.to_list(), strict=True
+    ):
         assert values.low <= found <= values.high
         near = abs(found * values.unit - Fraction(want)) <= values.unit * Fraction(3, 4)
         assert near or (not plain and beside_a_knot(values, number))
     for number, found in zip(numbers, steps(values, numbers), strict=True):
         exactly = values.pieces.on(Fraction(number))
-        assert abs(found * values.unit - exactly) <= values.unit * (Fraction(1, 2) + Fraction(1, 2**17))
+        assert abs(found * values.unit - exactly) <= values.unit * (
+            Fraction(1, 2) + Fraction(1, 2**17)
+        )
 
 
 SHAPES = {
@@ -143,7 +158,12 @@ SHAPES = {
 def test_known_shapes_are_what_polars_computes(expression):
     values = read_values(expression, {"x": Interval(-2, 3)})
     numbers = [n / 8 for n in range(-16, 25)]
-    numbers += [near for n in numbers for near in (math.nextafter(n, -9), math.nextafter(n, 9)) if -2 <= near <= 3]
+    numbers += [
+        near
+        for n in numbers
+        for near in (math.nextafter(n, -9), math.nextafter(n, 9))
+        if -2 <= near <= 3
+    ]
     truth = pl.DataFrame({"x": numbers}).select(expression.alias("y")).to_series()
     for found, want in zip(steps(values, numbers), truth.to_list(), strict=True):
         assert abs(found * values.unit - Fraction(want)) <= values.unit
@@ -154,12 +174,16 @@ def test_a_line_far_from_zero_does_not_cancel():
     values = read_values(x - 1e9, {"x": Interval(1e9, 1e9 + 1)})
     assert values.high == 2**30
     assert steps(values, [1e9, 1e9 + 0.5, 1e9 + 1]) == [0, 2**29, 2**30]
-    bent = read_values(pl.when(x >= 1e9 + 0.5).then(x * 3 - 3e9).otherwise(x - 1e9), {"x": Interval(1e9, 1e9 + 1)})
+    bent = read_values(
+        pl.when(x >= 1e9 + 0.5).then(x * 3 - 3e9).otherwise(x - 1e9), {"x": Interval(1e9, 1e9 + 1)}
+    )
     assert steps(bent, [1e9, 1e9 + 0.25, 1e9 + 0.5]) == [0, 2**26, 3 * 2**27]
     odd = read_values(x * 0.3 - 3e8, {"x": Interval(1e9, 1e9 + 1)})
     numbers = [1e9 + n / 16 for n in range(17)]
     for number, step in zip(numbers, steps(odd, numbers), strict=True):
-        assert abs(step - odd.pieces.on(Fraction(number)) / odd.unit) <= Fraction(1, 2) + Fraction(1, 2**18)
+        assert abs(step - odd.pieces.on(Fraction(number)) / odd.unit) <= Fraction(1, 2) + Fraction(
+            1, 2**18
+        )
     square = values.squared(Fraction(1, 2))
     assert steps(square, [1e9, 1e9 + 0.5, 1e9 + 1]) == [2**30, 0, 2**30]
 
@@ -230,7 +254,9 @@ def test_lines_with_any_coefficients_are_monotone_and_keep_to_their_slope(line, 
     intercept, slope, low, width = line
     values = compiled(x * slope + intercept, Interval(low, low + width))
     assert values.affine
-    numbers = np.linspace(low, low + width, 30).tolist() if data is None else ordinary(data, low, width)
+    numbers = (
+        np.linspace(low, low + width, 30).tolist() if data is None else ordinary(data, low, width)
+    )
     numbers = [min(max(number, values.domain.low), values.domain.high) for number in numbers]
     found = steps(values, numbers)
     assert found == sorted(found, reverse=slope < 0)
@@ -259,10 +285,14 @@ def test_squares_of_lines_keep_to_their_slope_and_their_range(line, center, data
     numbers = ordinary(data, values.domain.low, values.domain.high - values.domain.low)
     root = (center - Fraction(intercept)) / Fraction(slope)
     within = Fraction(values.domain.low) <= root <= Fraction(values.domain.high)
-    numbers = [min(number, values.domain.high) for number in (*numbers, *([float(root)] if within else []))]
+    numbers = [
+        min(number, values.domain.high) for number in (*numbers, *([float(root)] if within else []))
+    ]
     found = steps(squares, numbers)
     for number, step in zip(numbers, found, strict=True):
-        exactly = (Fraction(slope) * Fraction(number) + Fraction(intercept) - center) ** 2 / squares.unit
+        exactly = (
+            Fraction(slope) * Fraction(number) + Fraction(intercept) - center
+        ) ** 2 / squares.unit
         assert abs(step - exactly) <= Fraction(1, 2) + Fraction(1, 2**18)
         assert squares.low <= step <= squares.high <= 2**30
     obey(squares, numbers, found)
@@ -329,7 +359,13 @@ def test_a_level_line_has_a_level_square_and_what_bends_has_none():
 def test_known_expressions_have_known_facts(expression, affine, slope, low, high, unit):
     values = read_values(expression, {"x": Interval(0, 5)})
     assert isinstance(values, OnInterval)
-    assert (values.affine, values.slope, values.low, values.high, values.unit) == (affine, slope, low, high, unit)
+    assert (values.affine, values.slope, values.low, values.high, values.unit) == (
+        affine,
+        slope,
+        low,
+        high,
+        unit,
+    )
 
 
 def test_limits_beside_a_jump_count_as_values():
@@ -348,7 +384,9 @@ def test_the_column_itself_and_a_threshold_are_read_without_detours():
     assert threshold.count("clip") == 1
 
 
-@pytest.mark.parametrize("expression", [x, x * 0.3 - 1, x.clip(0, 9), (x > 1) * x, x >= 3, (x * 0 + 2)])
+@pytest.mark.parametrize(
+    "expression", [x, x * 0.3 - 1, x.clip(0, 9), (x > 1) * x, x >= 3, (x * 0 + 2)]
+)
 def test_numbers_that_should_not_be_there_raise_nothing_and_stay_in_range(expression):
     """Rows are cleaned before they are read; should one slip through, it must not show."""
     values = read_values(expression, {"x": Interval(-2, 7)})

@@ -43,7 +43,9 @@ def more(children):
         st.builds(lambda a: a**2, children),
         st.builds(pl.max_horizontal, children, children),
         st.builds(
-            lambda p, q, a, b: pl.when(p & ~q).then(a).otherwise(b), *[predicates(children)] * 2, *[children] * 2
+            lambda p, q, a, b: pl.when(p & ~q).then(a).otherwise(b),
+            *[predicates(children)] * 2,
+            *[children] * 2,
         ),
         st.builds(lambda p: p.cast(pl.Int64), predicates(children)),
         st.builds(lambda a, b: a.replace({1: b}), children, numbers),
@@ -58,7 +60,9 @@ domains = st.lists(numbers, min_size=2, max_size=6, unique=True).map(read_domain
 def evaluated(expression, domain, rows):
     points = [domain.points[row] for row in rows]
     kind = pl.Float64 if any(isinstance(point, float) for point in domain.points) else pl.Int64
-    return pl.DataFrame({"x": pl.Series(points, dtype=kind)}).select(expression.alias("y")).to_series()
+    return (
+        pl.DataFrame({"x": pl.Series(points, dtype=kind)}).select(expression.alias("y")).to_series()
+    )
 
 
 @pytest.mark.slow
@@ -82,7 +86,11 @@ def test_steps_are_what_polars_computes_on_any_rows(expression, domain, data):
 
 @pytest.mark.slow
 @given(
-    st.lists(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction), min_size=2, max_size=6)
+    st.lists(
+        st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction),
+        min_size=2,
+        max_size=6,
+    )
 )
 def test_the_grid_is_the_coarsest_exact_one_or_the_finest_within_its_limit(held):
     values = OnPoints.of("x", read_domain(list(range(len(held)))), held, "…")
@@ -92,10 +100,16 @@ def test_the_grid_is_the_coarsest_exact_one_or_the_finest_within_its_limit(held)
     assert (values.low, values.high) == (min(values.steps), max(values.steps))
     assert max(map(abs, values.steps)) <= 2**40
     if all(step * unit == value for step, value in zip(values.steps, held, strict=True)):
-        assert most == 0 or any(step % 2 for step in values.steps) or max(map(abs, values.steps)) > 2**39
+        assert (
+            most == 0
+            or any(step % 2 for step in values.steps)
+            or max(map(abs, values.steps)) > 2**39
+        )
         return
     assert 2**39 < most / unit <= 2**40
-    assert all(abs(step * unit - value) <= unit / 2 for step, value in zip(values.steps, held, strict=True))
+    assert all(
+        abs(step * unit - value) <= unit / 2 for step, value in zip(values.steps, held, strict=True)
+    )
 
 
 @settings(max_examples=40)

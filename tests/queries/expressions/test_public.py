@@ -64,7 +64,11 @@ ALLOWED = [
     pl.col("a").is_null(),
     pl.col("a").abs().round(1).clip(0, 1),
     pl.col("a").is_null() | (pl.col("month") == 3) & ~(pl.col("district") == "south"),
-    pl.when(pl.col("a") > 0).then(pl.lit("plus")).when(pl.col("a") < 0).then(pl.lit("minus")).otherwise(None),
+    pl.when(pl.col("a") > 0)
+    .then(pl.lit("plus"))
+    .when(pl.col("a") < 0)
+    .then(pl.lit("minus"))
+    .otherwise(None),
     pl.struct("district", "month").struct.field("month"),
     pl.col("month").name.suffix("_of_year"),
     pl.lit("all").alias("everything"),
@@ -78,8 +82,12 @@ ALLOWED = [
 def test_functions_of_a_row_are_let_through_and_work_row_by_row(expression):
     assert read_public(expression, KNOWN) is expression
     whole = ROWS.with_columns(expression.alias("result"))["result"].to_list()
-    assert ROWS.reverse().with_columns(expression.alias("result"))["result"].to_list() == whole[::-1]
-    alone = [ROWS[row].with_columns(expression.alias("result"))["result"].item() for row in range(4)]
+    assert (
+        ROWS.reverse().with_columns(expression.alias("result"))["result"].to_list() == whole[::-1]
+    )
+    alone = [
+        ROWS[row].with_columns(expression.alias("result"))["result"].item() for row in range(4)
+    ]
     assert alone == whole
 
 
@@ -166,9 +174,13 @@ def test_the_least_of_what_may_be_categorical_is_refused(expression):
 )
 def test_the_least_of_numbers_dates_and_texts_is_let_through(expression):
     assert read_public(expression, KNOWN) is expression
-    labels = pl.DataFrame({name: ["b"] for name in KNOWN}, schema=dict.fromkeys(KNOWN, pl.Categorical))
+    labels = pl.DataFrame(
+        {name: ["b"] for name in KNOWN}, schema=dict.fromkeys(KNOWN, pl.Categorical)
+    )
     if "cast" not in str(expression) and "month" not in str(expression.meta.root_names()):
-        with pytest.raises(pl.exceptions.PolarsError):  # nor does Polars compare them with Categoricals
+        with pytest.raises(
+            pl.exceptions.PolarsError
+        ):  # nor does Polars compare them with Categoricals
             labels.select(expression)
 
 

@@ -72,7 +72,10 @@ MIXING = [
     (lambda: pl.sql_expr("x - avg(x)"), r"x\.mean\(\)"),
 ]
 HIDDEN = [
-    (lambda: x.map_elements(lambda value: value, return_dtype=pl.Int64), r"Python function .* of 'x'"),
+    (
+        lambda: x.map_elements(lambda value: value, return_dtype=pl.Int64),
+        r"Python function .* of 'x'",
+    ),
     (lambda: x.map_batches(lambda values: values), "Python function"),
     (lambda: x.rolling_map(lambda values: values.sum(), 2), r"rolling_"),
     (lambda: np.sin(x), "Python function"),
@@ -140,7 +143,9 @@ def test_what_sees_more_than_a_row_is_refused_by_name_wherever_expressions_are_r
         (lambda sum_, _: sum_ + sum_, 60, "too large"),
     ],
 )
-def test_expressions_that_would_fill_stack_or_memory_are_refused_before_polars_writes_them(grow, times, pattern):
+def test_expressions_that_would_fill_stack_or_memory_are_refused_before_polars_writes_them(
+    grow, times, pattern
+):
     expression = reduce(grow, range(times), x)
     message(Refused, lambda: read_values(expression, LEVELS), pattern)
     message(Refused, lambda: read_public(expression, {"x"}), pattern)
@@ -162,7 +167,12 @@ def test_errors_are_short_whatever_columns_are_called(name):
         (odd**3, Interval(0, 1)),
     ):
         message(PufferflowError, lambda a=asked, d=domain: read_values(a, {name: d, "y": d}), ".")
-    for asked in (odd.sum(), pl.col(name + "y"), pl.min_horizontal(odd, odd), odd.cast(pl.Categorical)):
+    for asked in (
+        odd.sum(),
+        pl.col(name + "y"),
+        pl.min_horizontal(odd, odd),
+        odd.cast(pl.Categorical),
+    ):
         message(PufferflowError, lambda a=asked: read_public(a, {name, name + "z"}), ".")
     message(UsageError, lambda: read_public(odd.dt.date(), {name}, never_fails=True), ".")
 
@@ -222,7 +232,11 @@ def test_two_sensitive_columns_in_one_expression_are_misuse():
         (x + 2**70, LEVELS["x"], "null at the value 0"),
         (x + dt.timedelta(hours=1), LEVELS["x"], "Polars cannot evaluate"),
         (pl.when(x > 1).then(pl.lit("a")).otherwise(pl.lit("b")), LEVELS["x"], "gives texts"),
-        (pl.when(x > 1).then(dt.date(2026, 1, 1)).otherwise(dt.date(2027, 1, 1)), LEVELS["x"], "gives dates"),
+        (
+            pl.when(x > 1).then(dt.date(2026, 1, 1)).otherwise(dt.date(2027, 1, 1)),
+            LEVELS["x"],
+            "gives dates",
+        ),
         (pl.concat_str(x), LEVELS["x"], "gives texts"),
         (x.cast(pl.Int8) * 100, read_domain([0, 300]), "Polars cannot evaluate"),
     ],
@@ -249,7 +263,11 @@ def test_a_function_without_a_number_for_every_value_is_misuse(expression, domai
         (x.cast(pl.Int64), Refused, r"x\.cast\(Int64\).* straight lines"),
         (x.cast(pl.Float32), Refused, r"x\.cast\(Float32\).* straight lines"),
         (x.is_in([1, 2]), Refused, r"x\.is_in\(.* straight lines"),
-        (pl.when(x > 1).then(300).otherwise(0).cast(pl.Int8), Refused, r"cast\(Int8\).* straight lines"),
+        (
+            pl.when(x > 1).then(300).otherwise(0).cast(pl.Int8),
+            Refused,
+            r"cast\(Int8\).* straight lines",
+        ),
         (pl.when(x > 1).then(1), Refused, "null is no finite number"),
         (x + pl.lit(None), Refused, "null is no finite number"),
         (x.clip(0, float("inf")), Refused, "is no finite number"),
@@ -262,7 +280,11 @@ def test_a_function_without_a_number_for_every_value_is_misuse(expression, domai
         ((x > 1) - (x > 2), UsageError, "Polars cannot evaluate"),
         ((x > 1).cast(pl.UInt8) - 1, Refused, "another number than exact arithmetic"),
         ((x != 1).cast(pl.UInt8) - 1, Refused, "another number than exact arithmetic"),
-        (pl.lit(0, dtype=pl.UInt8) - ((x * 3 > 1) & (x * 3 < 2)).cast(pl.UInt8), Refused, "another number than exact"),
+        (
+            pl.lit(0, dtype=pl.UInt8) - ((x * 3 > 1) & (x * 3 < 2)).cast(pl.UInt8),
+            Refused,
+            "another number than exact",
+        ),
         ((x + 1e20) - 1e20, Refused, "another number than exact arithmetic"),
         (x * 1e300, Refused, "too large or too small"),
         (x * 1e-300, Refused, "too large or too small"),
@@ -279,7 +301,8 @@ def test_what_is_no_straight_line_is_refused_on_an_interval(expression, kind, pa
 @pytest.mark.slow
 def test_a_function_of_too_many_pieces_is_refused():
     many = pl.sum_horizontal(
-        pl.sum_horizontal([x > -2 + (at + shift) / 40 for at in range(0, 240, 2)]) for shift in (0, 1)
+        pl.sum_horizontal([x > -2 + (at + shift) / 40 for at in range(0, 240, 2)])
+        for shift in (0, 1)
     )
     message(Refused, lambda: read_values(many, LINE), "more than 200 pieces")
 
@@ -288,22 +311,47 @@ def test_what_escapes_the_list_is_found_out_on_the_domain(monkeypatch):
     """Even if a function that mixes rows stood on the list, the domain would tell."""
     from pufferflow.queries.expressions.functions import FUNCTIONS, Function
 
-    mixing = {"reverse": x.reverse(), "shift_and_fill": x.shift(1, fill_value=7), "cum_sum": x.cum_sum()}
+    mixing = {
+        "reverse": x.reverse(),
+        "shift_and_fill": x.shift(1, fill_value=7),
+        "cum_sum": x.cum_sum(),
+    }
     for name, expression in mixing.items():
         monkeypatch.setitem(FUNCTIONS, name, Function(name, on_values=True))
-        message(Refused, lambda one=expression: read_values(one, LEVELS), "other numbers when other rows are there")
+        message(
+            Refused,
+            lambda one=expression: read_values(one, LEVELS),
+            "other numbers when other rows are there",
+        )
 
 
 def test_later_versions_of_polars_that_write_more_fields_are_refused(monkeypatch):
     """A node with a field that is not known could hide an expression."""
     from pufferflow.queries.expressions import tree
 
-    written = {"BinaryExpr": {"left": {"Column": "x"}, "op": "Plus", "right": {"Column": "x"}, "by": {"Column": "y"}}}
+    written = {
+        "BinaryExpr": {
+            "left": {"Column": "x"},
+            "op": "Plus",
+            "right": {"Column": "x"},
+            "by": {"Column": "y"},
+        }
+    }
     monkeypatch.setattr(tree.json, "loads", lambda _: written)
     message(Refused, lambda: read_values(x + x, LEVELS), "binary_expr")
     monkeypatch.setattr(tree.json, "loads", lambda _: {"Brandnew": {"Column": "x"}})
     message(Refused, lambda: read_values(x + x, LEVELS), r"x\.brandnew\(\) is not known")
-    for odd in ([], None, 3, "Column", {}, {"Column": 3}, {"Function": {"input": []}}, {"Alias": ["x"]}, {"Cast": 1}):
+    for odd in (
+        [],
+        None,
+        3,
+        "Column",
+        {},
+        {"Column": 3},
+        {"Function": {"input": []}},
+        {"Alias": ["x"]},
+        {"Cast": 1},
+    ):
         monkeypatch.setattr(tree.json, "loads", lambda _, odd=odd: odd)
         with pytest.raises(PufferflowError):
             read_values(x + x, LEVELS)
@@ -321,7 +369,15 @@ def test_bins_show_expressions_the_value_of_each_class():
 
 
 @pytest.mark.parametrize(
-    "asked", [x.fill_null(7), x.is_null(), x.is_not_null(), pl.coalesce(x, 7), x.is_nan(), x.fill_null(0) * 2 + 1]
+    "asked",
+    [
+        x.fill_null(7),
+        x.is_null(),
+        x.is_not_null(),
+        pl.coalesce(x, 7),
+        x.is_nan(),
+        x.fill_null(0) * 2 + 1,
+    ],
 )
 def test_nulls_of_the_column_are_said_by_the_secret(asked):
     """When an expression sees values, nulls have been read as `missing` already: speaking of them is refused."""

@@ -28,7 +28,10 @@ METHOD = '''
 '''
 CHANGED = {
     "pufferflow/queries/aggregates.py": each(
-        after("from dataclasses import dataclass, field, replace\n", "from fractions import Fraction\n"),
+        after(
+            "from dataclasses import dataclass, field, replace\n",
+            "from fractions import Fraction\n",
+        ),
         instead(
             "\n@final\n@dataclass(frozen=True)\nclass Mean(Query)",
             f"{CLASS}@final\n@dataclass(frozen=True)\nclass Mean(Query)",
@@ -53,4 +56,7 @@ CHANGED = {
         ),
     ),
 }
-CONTRACTS = [["pufferflow/release/batch.py"], ["tests/release/test_release.py", "-k", "every_query"]]
+CONTRACTS = [
+    ["pufferflow/release/batch.py"],
+    ["tests/release/test_release.py", "-k", "every_query"],
+]

@@ -7,7 +7,10 @@ ADDED = {"coarse.py": "pufferflow/calibration/coarse.py"}
 CHANGED = {
     **with_public_name("calibration.coarse", "Coarse"),
     "pufferflow/calibration/bound_names.py": each(
-        after("from pufferflow.calibration.bound import Bound\n", "from pufferflow.calibration.coarse import Coarse\n"),
+        after(
+            "from pufferflow.calibration.bound import Bound\n",
+            "from pufferflow.calibration.coarse import Coarse\n",
+        ),
         after('Literal["messages", "gwm"', ', "coarse"'),
         after("Kantorovich, GWM", ", Coarse"),
     ),
@@ -17,4 +20,7 @@ CHANGED = {
     ),
     "tests/calibration/test_order.py": after("pf.DAGWM(), pf.GWM(), ", "pf.Coarse(), "),
 }
-CONTRACTS = [["pufferflow/calibration/coarse.py", "tests/test_public_names.py"], ["tests/calibration/test_order.py"]]
+CONTRACTS = [
+    ["pufferflow/calibration/coarse.py", "tests/test_public_names.py"],
+    ["tests/calibration/test_order.py"],
+]

@@ -17,7 +17,8 @@ def test_it_is_between_gwm_and_group_privacy():
     """Three rows that move together take the noise of four, and so do four."""
     batch = pf.protect(ROWS, SCENARIO).private_sum("on")
     scales = [
-        batch.plan(pf.Pure(1.0), bound=bound).noises["on_sum"].scale for bound in (pf.GWM(), pf.Coarse(), pf.Group())
+        batch.plan(pf.Pure(1.0), bound=bound).noises["on_sum"].scale
+        for bound in (pf.GWM(), pf.Coarse(), pf.Group())
     ]
     assert scales == sorted(scales)
     assert scales[1] == pytest.approx(4.0)
@@ -26,7 +27,10 @@ def test_it_is_between_gwm_and_group_privacy():
 def test_it_has_a_name():
     """`bound="coarse"` is the same, in plans and job files."""
     batch = pf.protect(ROWS, SCENARIO).private_sum("on")
-    assert batch.plan(pf.Pure(1.0), bound="coarse").noises == batch.plan(pf.Pure(1.0), bound=pf.Coarse()).noises
+    assert (
+        batch.plan(pf.Pure(1.0), bound="coarse").noises
+        == batch.plan(pf.Pure(1.0), bound=pf.Coarse()).noises
+    )
     assert "coarse" in get_args(BoundName)
 
 
@@ -38,5 +42,7 @@ def test_it_is_kept_and_shown(tmp_path):
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         assert ledger.account("ons").release("one").certificate == release.certificate
     assert "Coarse" in str(plan.explain())
-    assert "rounded up to powers of two" in plan.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "rounded up to powers of two" in plan.report(tmp_path / "page.html").read_text(
+        encoding="utf-8"
+    )
     assert "Coarse()" in plan.compare()["bound"].to_list()

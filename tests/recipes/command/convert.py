@@ -7,7 +7,10 @@ import typer
 from pufferflow.cli.run import Answer
 from pufferflow.cli.screen import Screen
 
-Epsilon = Annotated[float, typer.Argument(metavar="EPSILON", help="The epsilon of the guarantee.", show_default=False)]
+Epsilon = Annotated[
+    float,
+    typer.Argument(metavar="EPSILON", help="The epsilon of the guarantee.", show_default=False),
+]
 Delta = Annotated[
     float | None,
     typer.Option(
@@ -37,7 +40,11 @@ ToDelta = Annotated[
 
 
 def convert(
-    screen: Screen, epsilon: Epsilon, delta: Delta = None, alpha: Alpha = None, to_delta: ToDelta = 1e-6
+    screen: Screen,
+    epsilon: Epsilon,
+    delta: Delta = None,
+    alpha: Alpha = None,
+    to_delta: ToDelta = 1e-6,
 ) -> Answer:
     """Say what a guarantee is worth as an epsilon with a delta.
 

@@ -19,7 +19,9 @@ Keys: `promise`, `follows`.
 CHANGED = {
     "pufferflow/cli/app.py": each(
         after("\nimport typer\n\n", "from pufferflow.cli.commands.convert import convert\n"),
-        lambda text: f'{text}command(app, "convert", example="pufferflow convert 0.5 --alpha 8")(convert)\n',
+        lambda text: (
+            f'{text}command(app, "convert", example="pufferflow convert 0.5 --alpha 8")(convert)\n'
+        ),
     ),
     "docs/commands.md": lambda text: text + SECTION,
 }

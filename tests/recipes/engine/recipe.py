@@ -7,10 +7,12 @@ PLACE = "connectors/pufferflow_connectors/sqlite.py"
 ADDED = {"../../../examples/sqlite_engine.py": PLACE}
 CHANGED = {
     PLACE: each(
-        lambda text: text.partition('\n\nif __name__ == "__main__":')[0], instead("import pufferflow as pf\n", "")
+        lambda text: text.partition('\n\nif __name__ == "__main__":')[0],
+        instead("import pufferflow as pf\n", ""),
     ),
     "pyproject.toml": after(
-        '[project.entry-points."pufferflow.engines"]\n', 'sqlite = "pufferflow_connectors.sqlite:connect"\n'
+        '[project.entry-points."pufferflow.engines"]\n',
+        'sqlite = "pufferflow_connectors.sqlite:connect"\n',
     ),
     "tests/engines/conftest.py": each(
         after('WIDEST = {"sqlite", ', '"adopted", '),

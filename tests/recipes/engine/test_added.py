@@ -8,7 +8,9 @@ import pytest
 
 import pufferflow as pf
 
-SCENARIO = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["district"])
+SCENARIO = pf.Scenario(
+    pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["district"]
+)
 
 
 @pytest.fixture
@@ -16,7 +18,9 @@ def address(tmp_path):
     """The address of a file with a table of meters, where the project is installed with its engines."""
     with closing(sqlite3.connect(tmp_path / "power.db")) as database, database:
         database.execute("CREATE TABLE meters (district TEXT, kw REAL, odd BLOB)")
-        database.executemany("INSERT INTO meters VALUES (?, ?, NULL)", [("N", 1.0), ("N", None), ("S", 9.0)])
+        database.executemany(
+            "INSERT INTO meters VALUES (?, ?, NULL)", [("N", 1.0), ("N", None), ("S", 9.0)]
+        )
     group = "pufferflow.engines"
     with installed.package(tmp_path / "installed", group, installed.of_this_tree(group)):
         yield f"sqlite:///{tmp_path}/power.db"
@@ -32,6 +36,8 @@ def test_a_table_is_released_where_it_is(address):
 
 def test_a_column_of_an_odd_type_is_refused(address):
     """The error names the column and its type."""
-    scenario = pf.Scenario(pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["odd"])
+    scenario = pf.Scenario(
+        pf.Secret("kw", domain=pf.Interval(0, 2)), pf.Independent(), public=["odd"]
+    )
     with pytest.raises(pf.UsageError, match=r"'odd'.*BLOB"):
         pf.protect(pf.table(address, "meters"), scenario)

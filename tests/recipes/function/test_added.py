@@ -13,7 +13,11 @@ ROWS = pl.DataFrame({"level": [0, 1, 3]})
 def test_a_function_of_listed_values_is_summed():
     """The answer is what Polars gives, but for a noise that is hardly there."""
     scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent())
-    found = pf.protect(ROWS, scenario).private_sum(pl.col("level").arcsinh(), "load").release(epsilon=1e9)
+    found = (
+        pf.protect(ROWS, scenario)
+        .private_sum(pl.col("level").arcsinh(), "load")
+        .release(epsilon=1e9)
+    )
     assert found.frame["load"][0] == pytest.approx(math.asinh(1) + math.asinh(3), abs=1e-5)
 
 

@@ -22,7 +22,8 @@ class ChiSquared(Guarantee, frozen=True, forbid_unknown_fields=True):
 
     divergence = Divergence.RENYI
     words = (
-        "chi-squared privacy for all answers together: a Rényi divergence of order {alpha} of at most log(1 + {chi2})"
+        "chi-squared privacy for all answers together: a Rényi divergence "
+        "of order {alpha} of at most log(1 + {chi2})"
     )
     chi2: float
 
@@ -39,7 +40,11 @@ class ChiSquared(Guarantee, frozen=True, forbid_unknown_fields=True):
         """Return the guarantee whose ε is not below this one."""
         (epsilon,) = losses
         if epsilon > 700:
-            raise Refused(f"Of order 2 {epsilon:g} is too much.", allowed="up to 700", instead="pf.Renyi(2, epsilon)")
+            raise Refused(
+                f"Of order 2 {epsilon:g} is too much.",
+                allowed="up to 700",
+                instead="pf.Renyi(2, epsilon)",
+            )
         return ChiSquared(math.expm1(epsilon) * (1 + 16 * UNIT * (1 + epsilon)))
 
     def _approx(self, delta: float) -> float:

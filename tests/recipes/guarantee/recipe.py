@@ -13,8 +13,12 @@ CHANGED = {
         "from pufferflow.privacy import renyi as renyi\n",
         "from pufferflow.privacy import chi_squared as chi_squared\n",
     ),
-    "tests/test_every_noise_and_guarantee.py": after('UNNAMED_PROMISES = {"RenyiCurve"', ', "ChiSquared"'),
-    "tests/privacy/test_guarantees.py": after("    pf.ApproxRenyi(4, 0.3, 1e-3),\n", "    pf.ChiSquared(0.5),\n"),
+    "tests/test_every_noise_and_guarantee.py": after(
+        'UNNAMED_PROMISES = {"RenyiCurve"', ', "ChiSquared"'
+    ),
+    "tests/privacy/test_guarantees.py": after(
+        "    pf.ApproxRenyi(4, 0.3, 1e-3),\n", "    pf.ChiSquared(0.5),\n"
+    ),
 }
 CONTRACTS = [
     ["pufferflow/privacy", "tests/test_public_names.py", "tests/privacy/test_guarantees.py"],

@@ -23,7 +23,12 @@ def test_the_noise_keeps_the_promise():
 
 def test_it_is_released_kept_and_shown(tmp_path):
     """The release is read back from the ledger as it was, the limit counts in the same kind, and pages name it."""
-    plan = pf.protect(ROWS, SCENARIO).group_by("day").private_sum("on", "load").plan(pf.ChiSquared(0.5))
+    plan = (
+        pf.protect(ROWS, SCENARIO)
+        .group_by("day")
+        .private_sum("on", "load")
+        .plan(pf.ChiSquared(0.5))
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         release = plan.release(ledger.open("ons", SCENARIO, limit=pf.ChiSquared(3.0)), id="one")
     with pf.Ledger(tmp_path / "ledger.db") as ledger:

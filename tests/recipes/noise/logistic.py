@@ -47,7 +47,9 @@ class Logistic(Noise):
             slack = 8 * UNIT * (np.abs(first) + np.abs(second) + math.log(k) + 1) / (alpha - 1)
             loss = some + (first - second - math.log(k)) / (alpha - 1) + slack + 4 * UNIT * some
             square = lifted(units * (alpha / 2) * units, 4 * UNIT)
-        return np.minimum(np.minimum(np.maximum(np.where(units > 0, loss, 0.0), 0.0), square), units)
+        return np.minimum(
+            np.minimum(np.maximum(np.where(units > 0, loss, 0.0), 0.0), square), units
+        )
 
     def _pure(self, units: Floats) -> Floats:
         """Return u, which the log ratio comes near far out."""

@@ -6,14 +6,23 @@ ROW = "a noise"
 ADDED = {"logistic.py": "pufferflow/noise/logistic.py"}
 CHANGED = {
     **with_public_name("noise.logistic", "Logistic"),
-    "pufferflow/noise/__init__.py": after("\n\n", "from pufferflow.noise import logistic as logistic\n"),
+    "pufferflow/noise/__init__.py": after(
+        "\n\n", "from pufferflow.noise import logistic as logistic\n"
+    ),
     "pufferflow/noise/names.py": each(
-        after("from pufferflow.noise.laplace import Laplace\n", "from pufferflow.noise.logistic import Logistic\n"),
+        after(
+            "from pufferflow.noise.laplace import Laplace\n",
+            "from pufferflow.noise.logistic import Logistic\n",
+        ),
         after('Literal["laplace", "gaussian"', ', "logistic"'),
         after('"gaussian": Gaussian', ', "logistic": Logistic'),
     ),
-    "tests/noise/test_contract.py": after('    "gaussian": pf.Gaussian,\n', '    "logistic": pf.Logistic,\n'),
-    "tests/noise/test_drawing.py": after('    "gaussian": pf.Gaussian,\n', '    "logistic": pf.Logistic,\n'),
+    "tests/noise/test_contract.py": after(
+        '    "gaussian": pf.Gaussian,\n', '    "logistic": pf.Logistic,\n'
+    ),
+    "tests/noise/test_drawing.py": after(
+        '    "gaussian": pf.Gaussian,\n', '    "logistic": pf.Logistic,\n'
+    ),
     "tests/support/noisy.py": each(
         instead(
             "        case pf.Gaussian(sigma):\n            return",

@@ -17,7 +17,12 @@ ledger = { account = "ons", limit = { epsilon = 6.0 } }
 
 def test_logistic_noise_is_released_kept_and_shown(tmp_path):
     """The release is read back from the ledger as it was, and pages draw the noise and name it."""
-    plan = pf.protect(ROWS, SCENARIO).group_by("day").private_sum("on", "load").plan(pf.Pure(1.0), noise=pf.Logistic)
+    plan = (
+        pf.protect(ROWS, SCENARIO)
+        .group_by("day")
+        .private_sum("on", "load")
+        .plan(pf.Pure(1.0), noise=pf.Logistic)
+    )
     assert plan.noises["load"].scale == pytest.approx(1.0)
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         release = plan.release(ledger.open("ons", SCENARIO, limit=pf.Pure(3.0)), id="one")

@@ -6,7 +6,14 @@ from typing import Any, final
 
 from pufferflow.core.suggestions import suggests_arguments
 from pufferflow.core.validate import finite_number, set_fields
-from pufferflow.models.priors.base import Prior, Probability, read_law, restored_law, stored_law, wrong_secret
+from pufferflow.models.priors.base import (
+    Prior,
+    Probability,
+    read_law,
+    restored_law,
+    stored_law,
+    wrong_secret,
+)
 from pufferflow.models.priors.latent_class import LatentClass
 from pufferflow.models.secret import AnySecret, Secret
 
@@ -31,7 +38,9 @@ class Clones(Prior, kind="clones"):
 
     def __init__(self, share: float, law: Any) -> None:
         allowed, instead = "a probability", "pf.Clones(0.1, [0.5, 0.5])"
-        number = finite_number(share, "share", allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1)
+        number = finite_number(
+            share, "share", allowed=allowed, instead=instead, fits=lambda number: 0 <= number <= 1
+        )
         set_fields(self, share=number, law=read_law(law, "law"))
 
     @cached_property
@@ -44,7 +53,9 @@ class Clones(Prior, kind="clones"):
 
     def check(self, secret: AnySecret) -> None:
         if not isinstance(secret, Secret):
-            raise wrong_secret("pf.Clones", secret, allowed="pf.Secret", instead="pf.Secret(column, domain=[0, 1])")
+            raise wrong_secret(
+                "pf.Clones", secret, allowed="pf.Secret", instead="pf.Secret(column, domain=[0, 1])"
+            )
         self.classes.check(secret)
 
     def describe(self) -> str:

@@ -13,7 +13,9 @@ def _(prior: Clones, statistic: Statistic, secret: AnySecret) -> Laws:
 """
 CHANGED = {
     **with_public_name("models.priors.clones", "Clones"),
-    "pufferflow/models/priors/__init__.py": after("\n\n", "from pufferflow.models.priors import clones as clones\n"),
+    "pufferflow/models/priors/__init__.py": after(
+        "\n\n", "from pufferflow.models.priors import clones as clones\n"
+    ),
     "pufferflow/sensitivity/latent_class.py": each(
         after(
             "from pufferflow.models.priors.latent_class import LatentClass\n",

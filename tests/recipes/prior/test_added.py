@@ -25,7 +25,9 @@ def test_laws_are_those_of_all_rows():
     for rows in itertools.product(range(3), repeat=3):
         if rows[0] == 0:
             sums[sum(rows)] += probability(rows) / LAW[0]
-    assert dict(zip(law.values.tolist(), law.probabilities.tolist(), strict=True)) == pytest.approx(sums)
+    assert dict(zip(law.values.tolist(), law.probabilities.tolist(), strict=True)) == pytest.approx(
+        sums
+    )
 
 
 def test_releases_compose_and_are_kept(tmp_path):

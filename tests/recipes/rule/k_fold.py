@@ -33,9 +33,13 @@ class KFoldRule(CompositionRule):
 
     def gaussian(self, releases: UnitReleases) -> float:
         """Return √k times the largest movement in standard deviations: squares of movements add (M1)."""
-        if not all(isinstance(shape.noise, Gaussian) and shape.noise.scale > 0 for shape in releases.shapes):
+        if not all(
+            isinstance(shape.noise, Gaussian) and shape.noise.scale > 0 for shape in releases.shapes
+        ):
             return math.inf
-        squares = _times_the_largest(releases, lambda shape, moved: (moved / shape.noise.scale) ** 2 * (1 + 4 * UNIT))
+        squares = _times_the_largest(
+            releases, lambda shape, moved: (moved / shape.noise.scale) ** 2 * (1 + 4 * UNIT)
+        )
         return math.sqrt(squares) * (1 + UNIT)
 
 

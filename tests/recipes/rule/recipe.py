@@ -3,7 +3,10 @@
 from recipes import after, each
 
 ROW = "a rule of composition"
-ADDED = {"k_fold.py": "pufferflow/accounting/rules/k_fold.py", "test_k_fold.py": "tests/accounting/test_k_fold.py"}
+ADDED = {
+    "k_fold.py": "pufferflow/accounting/rules/k_fold.py",
+    "test_k_fold.py": "tests/accounting/test_k_fold.py",
+}
 CHANGED = {
     "pufferflow/accounting/rules/choice.py": each(
         after(

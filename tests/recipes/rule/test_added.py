@@ -13,7 +13,11 @@ SCENARIO = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), withi
 def test_an_account_counts_with_it(tmp_path):
     """The rule has its place, and two releases of one guarantee cost twice it."""
     assert any(isinstance(rule, KFoldRule) for rule in RULES)
-    plan = pf.protect(pl.DataFrame({"house": [1, 1], "x": [0, 1]}), SCENARIO).private_sum("x").plan(pf.Pure(1.0))
+    plan = (
+        pf.protect(pl.DataFrame({"house": [1, 1], "x": [0, 1]}), SCENARIO)
+        .private_sum("x")
+        .plan(pf.Pure(1.0))
+    )
     with pf.Ledger(tmp_path / "ledger.db") as ledger:
         account = ledger.open("x", SCENARIO, limit=pf.Pure(3.0))
         for _ in range(2):

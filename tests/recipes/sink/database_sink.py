@@ -84,9 +84,13 @@ class DatabaseSink(Sink):
         row = label, certificate.entry, *_tables(release), certificate.to_json()
 
         def insert(database: sqlite3.Connection) -> bool:
-            inserted = database.execute("INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", row).rowcount
+            inserted = database.execute(
+                "INSERT OR IGNORE INTO releases VALUES (?, ?, ?, ?, ?)", row
+            ).rowcount
             stored, *tables = database.execute(_ROW, (label,)).fetchone()
-            theirs = other_release(stored.encode(), release) or ("" if tables == _tables(release) else "other numbers")
+            theirs = other_release(stored.encode(), release) or (
+                "" if tables == _tables(release) else "other numbers"
+            )
             if theirs:
                 raise place_taken(self.noun, self.place(label), theirs, release)
             return inserted == 1

@@ -30,7 +30,9 @@ def test_a_release_is_a_row_once(job, tmp_path):
     first, again = job.run(DAY), job.run(DAY)
     assert (first.state, again.state) == ("released", "kept")
     with sqlite3.connect(tmp_path / "published.db") as database:
-        ((label, numbers, certificate),) = database.execute("SELECT label, numbers, certificate FROM releases")
+        ((label, numbers, certificate),) = database.execute(
+            "SELECT label, numbers, certificate FROM releases"
+        )
         database.execute("DELETE FROM releases")
     assert label == DAY
     assert pl.read_csv(numbers.encode()).equals(first.release.frame)

@@ -23,11 +23,19 @@ CHANNELS = {
     "thirty labels": pf.local.randomized_response(list(range(30)), 2.0),
     "hardly private": pf.local.randomized_response([0, 1, 2, 3], 12.0),
     "hardly open": pf.local.randomized_response([0, 1], 1e-4),
-    "erasure": pf.local.binary_erasure({"a": 0.7, "b": 0.2, "c": 0.1}, {"a": 0.1, "b": 0.2, "c": 0.7}, 1.0, 0.3),
+    "erasure": pf.local.binary_erasure(
+        {"a": 0.7, "b": 0.2, "c": 0.1}, {"a": 0.1, "b": 0.2, "c": 0.7}, 1.0, 0.3
+    ),
     "no erasure": pf.local.binary_erasure({"a": 0.7, "b": 0.3}, {"a": 0.1, "b": 0.9}, 1.5),
     "response, then erasure": pf.local.randomized_response(["x", "y", "z"], 1.0).erased(0.25),
 }
-ASKED = {"two labels": 1.0, "three labels": 0.3, "thirty labels": 2.0, "hardly private": 12.0, "hardly open": 1e-4}
+ASKED = {
+    "two labels": 1.0,
+    "three labels": 0.3,
+    "thirty labels": 2.0,
+    "hardly private": 12.0,
+    "hardly open": 1e-4,
+}
 ASKED |= {"erasure": 1.0, "no erasure": 1.5, "response, then erasure": 1.0}
 
 
@@ -67,7 +75,9 @@ def test_no_chance_is_more_private_than_it_says(name):
     assert channel.epsilon == pytest.approx(ASKED[name], rel=1e-4)
     rows = channel.matrix
     assert channel.tv == max(tv(p, q) for p in rows for q in rows)
-    assert pf.local.LocalPrivacy(channel.epsilon, channel.tv).tv == channel.tv  # tanh(ε/2) does not cut it
+    assert (
+        pf.local.LocalPrivacy(channel.epsilon, channel.tv).tv == channel.tv
+    )  # tanh(ε/2) does not cut it
 
 
 def test_channels_of_random_tables_say_what_they_are():
@@ -75,7 +85,9 @@ def test_channels_of_random_tables_say_what_they_are():
     for rows, _ in random_channels(40, 3, 4):
         channel = pf.local.Channel.of([0, 1, 2], list("abcd"), rows.tolist())
         assert channel.epsilon == pytest.approx(setting_of(rows).epsilon, rel=1e-6)
-        assert channel.epsilon >= float(np.log(channel.matrix[:, None] / channel.matrix).max()) - 1e-15
+        assert (
+            channel.epsilon >= float(np.log(channel.matrix[:, None] / channel.matrix).max()) - 1e-15
+        )
         assert np.abs(channel.matrix - rows).max() < 1e-15
         assert channel.tv == pytest.approx(setting_of(rows).tv, rel=1e-12)
     tiny = pf.local.Channel.of([0, 1], [0, 1], [[1e-12, 1 - 1e-12], [0.5, 0.5]])
@@ -147,11 +159,16 @@ def test_contraction_of_kl_is_the_largest_that_laws_attain():
                 near[[a, b]] += 1e-3 * min(beta, 1 - beta) * np.array([1, -1])
                 laws.append(np.array([law / law.sum(), near / near.sum()]))
         for old, new in laws:
-            through, whole = divergence(FS["KL"], old @ rows, new @ rows), divergence(FS["KL"], old, new)
+            through, whole = (
+                divergence(FS["KL"], old @ rows, new @ rows),
+                divergence(FS["KL"], old, new),
+            )
             assert through <= whole * coefficient * (1 + 1e-4) + 1e-14
             best = max(best, through / whole)
             size = tv(old, new)
-            assert divergence(FS["chi2"], old @ rows, new @ rows) <= setting.chi2_bound(size) * (1 + 1e-12)
+            assert divergence(FS["chi2"], old @ rows, new @ rows) <= setting.chi2_bound(size) * (
+                1 + 1e-12
+            )
             assert through <= setting.kl_bound(size) * (1 + 1e-12)
         attained.append(best / coefficient)
     assert min(attained) > 0.97
@@ -166,7 +183,9 @@ def test_contraction_of_randomised_response(labels, epsilon):
     known = (e - 1) ** 2 / ((e + labels - 1) * (e + 1))
     assert pf.local.kl_contraction(channel.matrix) == pytest.approx(known, rel=1e-6)
     setting = pf.local.LocalPrivacy(epsilon, 0.4 * math.tanh(epsilon / 2))
-    assert pf.local.kl_contraction(setting.dominating()) == pytest.approx(setting.kl_contraction, rel=1e-9)
+    assert pf.local.kl_contraction(setting.dominating()) == pytest.approx(
+        setting.kl_contraction, rel=1e-9
+    )
 
 
 def test_erasing_trades_total_variation():
@@ -198,7 +217,9 @@ def test_binary_erasure_has_its_share_of_the_best_kl():
         assert own >= setting.erasure_share * setting.kl_bound(tv(old, new)) * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("name", thinned(["three labels", "thirty labels", "response, then erasure", "erasure"], 0.5))
+@pytest.mark.parametrize(
+    "name", thinned(["three labels", "thirty labels", "response, then erasure", "erasure"], 0.5)
+)
 def test_draws_have_the_chances_that_are_told(name):
     """A million draws fit the channel's own table, and do not fit one that is a tenth less private."""
     channel, rng = CHANNELS[name], np.random.default_rng(8)
@@ -221,10 +242,14 @@ def test_draws_hit_every_step_of_the_chances():
     for channel in (CHANNELS["three labels"], CHANNELS["thirty labels"], CHANNELS["erasure"]):
         for place in (0, len(channel.inputs) - 1):
             steps = (np.cumsum(channel.matrix[place]) * 2**32).astype(int)
-            words = np.unique(np.clip([step + off for step in (0, *steps) for off in (-1, 0)], 0, 2**32 - 1))
+            words = np.unique(
+                np.clip([step + off for step in (0, *steps) for off in (-1, 0)], 0, 2**32 - 1)
+            )
             expected = np.searchsorted(steps, words, side="right")
             bits = words.astype("<u4").tobytes()
-            assert (channel.draw(np.full(len(words), place), lambda _, bits=bits: bits) == expected).all()
+            assert (
+                channel.draw(np.full(len(words), place), lambda _, bits=bits: bits) == expected
+            ).all()
 
 
 WRONG = {
@@ -233,23 +258,59 @@ WRONG = {
     "a label twice": (lambda: pf.local.randomized_response(["a", "a"], 1.0), "not different"),
     "NaN as a label": (lambda: pf.local.randomized_response([math.nan, 1.0], 1.0), "not different"),
     "a list as a label": (lambda: pf.local.randomized_response([[1], [2]], 1.0), "no label"),
-    "an infinite output": (lambda: pf.local.Channel.of([0, 1], [math.inf, 0], [[0.7, 0.3], [0.3, 0.7]]), "is inf"),
-    "a number that no float is": (lambda: pf.local.randomized_response([2**53 + 1, 0.5], 1.0), "one column"),
-    "a number beyond all floats": (lambda: pf.local.randomized_response([10**400, 0.5], 1.0), "one column"),
-    "a number beyond all columns": (lambda: pf.local.randomized_response([10**400, 0], 1.0), "one column"),
-    "very many labels": (lambda: pf.local.randomized_response(list(range(1000)), 1.0), "1000 labels"),
+    "an infinite output": (
+        lambda: pf.local.Channel.of([0, 1], [math.inf, 0], [[0.7, 0.3], [0.3, 0.7]]),
+        "is inf",
+    ),
+    "a number that no float is": (
+        lambda: pf.local.randomized_response([2**53 + 1, 0.5], 1.0),
+        "one column",
+    ),
+    "a number beyond all floats": (
+        lambda: pf.local.randomized_response([10**400, 0.5], 1.0),
+        "one column",
+    ),
+    "a number beyond all columns": (
+        lambda: pf.local.randomized_response([10**400, 0], 1.0),
+        "one column",
+    ),
+    "very many labels": (
+        lambda: pf.local.randomized_response(list(range(1000)), 1.0),
+        "1000 labels",
+    ),
     "epsilon 0": (lambda: pf.local.randomized_response([0, 1], 0.0), "epsilon is 0"),
     "a large epsilon": (lambda: pf.local.randomized_response([0, 1], 1e9), "epsilon is 1e"),
     "epsilon NaN": (lambda: pf.local.randomized_response([0, 1], math.nan), "epsilon is nan"),
     "no chance of it": (lambda: pf.local.randomized_response([0, 1, 2], 1e-12), "so small"),
-    "no law": (lambda: pf.local.binary_erasure([0.5, 0.5], {"a": 1.0}, 1.0), "first is of type list"),
-    "no probabilities": (lambda: pf.local.binary_erasure({"a": 1.5, "b": -0.5}, {"a": 1, "b": 0}, 1.0), "no law"),
-    "other labels": (lambda: pf.local.binary_erasure({"a": 1, "b": 0}, {"a": 1, "c": 0}, 1.0), "different labels"),
-    "tv 0": (lambda: pf.local.binary_erasure({"a": 1, "b": 0}, {"a": 0, "b": 1}, 1.0, 0.0), "tv is 0"),
-    "rows that add up to 2": (lambda: pf.local.Channel.of([0, 1], [0, 1], [[1, 1], [0, 1]]), "the sum 2"),
+    "no law": (
+        lambda: pf.local.binary_erasure([0.5, 0.5], {"a": 1.0}, 1.0),
+        "first is of type list",
+    ),
+    "no probabilities": (
+        lambda: pf.local.binary_erasure({"a": 1.5, "b": -0.5}, {"a": 1, "b": 0}, 1.0),
+        "no law",
+    ),
+    "other labels": (
+        lambda: pf.local.binary_erasure({"a": 1, "b": 0}, {"a": 1, "c": 0}, 1.0),
+        "different labels",
+    ),
+    "tv 0": (
+        lambda: pf.local.binary_erasure({"a": 1, "b": 0}, {"a": 0, "b": 1}, 1.0, 0.0),
+        "tv is 0",
+    ),
+    "rows that add up to 2": (
+        lambda: pf.local.Channel.of([0, 1], [0, 1], [[1, 1], [0, 1]]),
+        "the sum 2",
+    ),
     "a chance of NaN": (lambda: pf.local.Channel.of([0, 1], [0], [[math.nan], [1]]), "is nan"),
-    "a ragged table": (lambda: pf.local.Channel.of([0, 1], [0, 1], [[1.0], [0.5, 0.5]]), "2 rows of"),
-    "a custom one for another epsilon": (lambda: pf.local.Channel.of([0, 1], [0], [[1], [1]]).at(1.0), "no others"),
+    "a ragged table": (
+        lambda: pf.local.Channel.of([0, 1], [0, 1], [[1.0], [0.5, 0.5]]),
+        "2 rows of",
+    ),
+    "a custom one for another epsilon": (
+        lambda: pf.local.Channel.of([0, 1], [0], [[1], [1]]).at(1.0),
+        "no others",
+    ),
     "all erased": (lambda: CHANNELS["two labels"].erased(1.0), "share is 1"),
     "an unknown value": (lambda: CHANNELS["two labels"].sample(["maybe"]), "no input"),
     "tv above 1": (lambda: pf.local.LocalPrivacy(1.0, 1.5), "tv is 1.5"),

@@ -18,9 +18,17 @@ def hidden_table(rng, *, xor=False):
     """A table of an illness and two columns, and the scenario that hides the illness behind both."""
     joint = rng.dirichlet(np.ones(12)).reshape(2, 3, 2) * 0.9 + 0.1 / 12
     if xor:
-        joint = np.array([[[0.25, 0.0], [0.0, 0.25], [0.0, 0.0]], [[0.0, 0.25], [0.25, 0.0], [0.0, 0.0]]])
-    cells = [(*cell, float(joint[cell])) for cell in itertools.product(*map(range, joint.shape)) if joint[cell]]
-    table = pf.Table(dict(zip(("ill", "b", "c", "probability"), zip(*cells, strict=True), strict=True)))
+        joint = np.array(
+            [[[0.25, 0.0], [0.0, 0.25], [0.0, 0.0]], [[0.0, 0.25], [0.25, 0.0], [0.0, 0.0]]]
+        )
+    cells = [
+        (*cell, float(joint[cell]))
+        for cell in itertools.product(*map(range, joint.shape))
+        if joint[cell]
+    ]
+    table = pf.Table(
+        dict(zip(("ill", "b", "c", "probability"), zip(*cells, strict=True), strict=True))
+    )
     labels = [[0, 1], [0, 1]] if xor else [[0, 1, 2], [0, 1]]
     return table, pf.Scenario(pf.Derived("ill", column=["b", "c"], domain=labels), table)
 
@@ -59,7 +67,9 @@ def test_accounts_of_what_is_behind_several_columns(xor, tmp_path):
         plan.release(account=account, id="sum")
         (noise,) = plan.noises.values()
         faint = noise.scale < 1e-3  # half of an exclusive or needs no noise
-        released.append(pf.confounding.Channel.revealing("c", [0, 1]) if faint else Additive("c", noise))
+        released.append(
+            pf.confounding.Channel.revealing("c", [0, 1]) if faint else Additive("c", noise)
+        )
         assert cost(table, released, secret="ill").pure <= account.spent().epsilon + 1e-12
         assert cost(table, released[:2], secret="ill").pure > 0.2
 
@@ -68,7 +78,9 @@ def test_a_hidden_class_behind_rows_that_are_published():
     """Three rows of a class, each through a channel, reveal about the class what their outputs do, exactly."""
     rows = np.array([[0.7, 0.3], [0.2, 0.8]])
     prior = pf.LatentClass([0.5, 0.5], rows.tolist())
-    scenario = pf.Scenario(pf.Derived("class", values=[0, 1], column="x", domain=[0, 1]), prior, within="unit")
+    scenario = pf.Scenario(
+        pf.Derived("class", values=[0, 1], column="x", domain=[0, 1]), prior, within="unit"
+    )
     channel = RESPONSE([0, 1], 1.0)
     frame = pl.DataFrame({"unit": [1, 1, 1], "x": [0, 1, 0]})
     plan = pf.protect(frame, scenario).private_local("x", channel).plan()
@@ -89,9 +101,15 @@ def test_plans_of_sums_cost_what_the_table_says(asked):
         batch = pf.protect(ROWS, one)
         for column in asked:
             batch = batch.private_sum(column)
-        noises = list(batch.plan(pf.Pure(0.5), row_privacy=False, bound=pf.Messages()).noises.values())
+        noises = list(
+            batch.plan(pf.Pure(0.5), row_privacy=False, bound=pf.Messages()).noises.values()
+        )
         lost = [
-            cost(table, [Additive(c, n.at(n.scale * share)) for c, n in zip(asked, noises, strict=True)], secret=secret)
+            cost(
+                table,
+                [Additive(c, n.at(n.scale * share)) for c, n in zip(asked, noises, strict=True)],
+                secret=secret,
+            )
             for share in (1.0, 0.9)
         ]
         assert lost[0].pure <= 0.5 + 1e-9

@@ -16,7 +16,12 @@ EPSILON = 0.7
 def chain_law(kernel, initial, length):
     """All sequences of states with their probabilities."""
     sequences = np.array(list(itertools.product(range(len(initial)), repeat=length)))
-    masses = np.array([initial[s[0]] * math.prod(kernel[a][b] for a, b in itertools.pairwise(s)) for s in sequences])
+    masses = np.array(
+        [
+            initial[s[0]] * math.prod(kernel[a][b] for a, b in itertools.pairwise(s))
+            for s in sequences
+        ]
+    )
     return sequences, masses
 
 
@@ -28,7 +33,9 @@ def exact_loss(sequences, masses, tables):
     length = sequences.shape[1]
     outputs = itertools.product(*(range(1 if one is None else one.shape[1]) for one in tables))
     likely = [
-        math.prod(np.ones(len(masses)) if one is None else one[sequences[:, t], y] for t, (one, y) in row)
+        math.prod(
+            np.ones(len(masses)) if one is None else one[sequences[:, t], y] for t, (one, y) in row
+        )
         for row in (list(enumerate(zip(tables, output, strict=True))) for output in outputs)
     ]
     worst = 0.0
@@ -36,7 +43,9 @@ def exact_loss(sequences, masses, tables):
         states = range(sequences.max() + 1)
         given = [masses * (sequences[:, t] == state) for state in states]
         for a, b in itertools.permutations([s for s in states if given[s].sum() > 0], 2):
-            ratios = [(h @ given[a] / given[a].sum()) / (h @ given[b] / given[b].sum()) for h in likely]
+            ratios = [
+                (h @ given[a] / given[a].sum()) / (h @ given[b] / given[b].sum()) for h in likely
+            ]
             worst = max(worst, math.log(max(ratios)))
     return worst
 
@@ -60,7 +69,11 @@ TWO = [
 def test_two_states_lose_exactly_what_is_promised(kernel, initial, law, keep):
     """Randomised response on rows of a two-state chain attains the bridge (M35, M36): the loss is exact."""
     channel = pf.local.randomized_response([0, 1], EPSILON)
-    plan = batch_of(pf.MarkovChain(kernel, initial=initial), 5, [0, 1], keep).private_local("x", channel).plan()
+    plan = (
+        batch_of(pf.MarkovChain(kernel, initial=initial), 5, [0, 1], keep)
+        .private_local("x", channel)
+        .plan()
+    )
     tables = [channel.matrix if t in keep else None for t in range(5)]
     exact = exact_loss(*chain_law(kernel, law, 5), tables)
     floor = max(exact, channel.epsilon)  # one row alone, too, is hidden
@@ -80,7 +93,9 @@ def test_more_states_lose_no_more_than_is_promised():
         channels = [
             pf.local.randomized_response([0, 1, 2], EPSILON),
             pf.local.randomized_response([0, 1, 2], EPSILON).erased(0.4),
-            pf.local.binary_erasure({0: 0.5, 1: 0.3, 2: 0.2}, {0: 0.2, 1: 0.3, 2: 0.5}, EPSILON, 0.2),
+            pf.local.binary_erasure(
+                {0: 0.5, 1: 0.3, 2: 0.2}, {0: 0.2, 1: 0.3, 2: 0.5}, EPSILON, 0.2
+            ),
         ]
         for channel in channels:
             batch = batch_of(pf.MarkovChain(kernel.tolist(), initial=law.tolist()), 4, [0, 1, 2])
@@ -95,7 +110,9 @@ def test_a_shared_class_and_any_correlation():
     """Rows that share a hidden class lose what all outputs reveal about one of them; under any dependence k·ε."""
     channel = pf.local.randomized_response([0, 1], EPSILON)
     weights, rows = [0.4, 0.6], np.array([[0.9, 0.1], [0.2, 0.8]])
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, rows.tolist()), within="unit")
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, rows.tolist()), within="unit"
+    )
     frame = pl.DataFrame({"unit": [1] * 4 + [2] * 3, "x": [0] * 7})
     plan = pf.protect(frame, scenario).private_local("x", channel).plan()
     sequences = np.array(list(itertools.product(range(2), repeat=4)))
@@ -115,7 +132,9 @@ def test_independent_rows_lose_epsilon():
     frame = pl.DataFrame({"x": [0, 1, 1], "y": [0, 2, 1]})
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.Independent())
     assert pf.protect(frame, scenario).private_local("x", channel).plan().loss == channel.epsilon
-    both = pf.Scenario([pf.Secret("x", domain=[0, 1]), pf.Secret("y", domain=[0, 1, 2])], pf.Independent())
+    both = pf.Scenario(
+        [pf.Secret("x", domain=[0, 1]), pf.Secret("y", domain=[0, 1, 2])], pf.Independent()
+    )
     assert pf.protect(frame, both).private_local("x", channel).plan().loss == channel.epsilon
 
 
@@ -130,7 +149,9 @@ def test_other_beliefs_pay_for_the_group():
     assert plan.loss == pytest.approx(5 * channel.epsilon)  # all rows are one
 
 
-@pytest.mark.parametrize("prior", [pf.WeaklyDependent(0.25), pf.GaussianPrior(pf.AR1(0.5), variance=1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "prior", [pf.WeaklyDependent(0.25), pf.GaussianPrior(pf.AR1(0.5), variance=1.0)], ids=repr
+)
 def test_movements_of_sums_are_none_of_rows(prior):
     """Rows that move against each other leave a sum where it is, and show in their own channels: each counts."""
     batch = batch_of(prior, 5, [0, 1, 2])
@@ -156,7 +177,11 @@ def test_a_promise_is_met_and_used_up(promise):
 
 def test_the_largest_epsilon_of_a_row_is_the_known_one():
     """24 hours with stay-probability .9 and ε = 1: .1226683 (M36 (ii))."""
-    plan = batch_of(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), 24, [0, 1]).private_local("x").plan(pf.Pure(1.0))
+    plan = (
+        batch_of(pf.MarkovChain([[0.9, 0.1], [0.1, 0.9]]), 24, [0, 1])
+        .private_local("x")
+        .plan(pf.Pure(1.0))
+    )
     assert plan.channel.epsilon == pytest.approx(0.1226683, rel=1e-5)
 
 
@@ -193,7 +218,9 @@ def test_only_pure_losses_of_channels_are_counted(limit):
         for _ in range(2):
             pure.add(plan.cost)
         kind = limit.kind
-        assert account.total().total == pytest.approx(kind.loss_from(pf.Pure(pure.total().total)), rel=1e-9)
+        assert account.total().total == pytest.approx(
+            kind.loss_from(pf.Pure(pure.total().total)), rel=1e-9
+        )
 
 
 def test_a_table_of_two_columns():
@@ -215,7 +242,9 @@ def test_a_table_of_two_columns():
     given = np.array([[0.7, 0.3], [0.4, 0.6]]) @ twice
     exact = np.abs(np.log(given[0] / given[1])).max()
     assert exact <= account.total().total <= exact * (1 + 1e-6)
-    assert batch.private_local("x").plan(pf.Pure(5.0)).loss < 1  # as open as can be: the law lets no more through
+    assert (
+        batch.private_local("x").plan(pf.Pure(5.0)).loss < 1
+    )  # as open as can be: the law lets no more through
 
 
 def test_tables_of_more_values_lose_no_more_than_is_promised():
@@ -225,10 +254,16 @@ def test_tables_of_more_values_lose_no_more_than_is_promised():
         law = rng.dirichlet(np.ones(4), 3) + 0.01
         law /= law.sum(axis=1, keepdims=True)
         rows = [(s, x, law[s, x] / 3) for s in range(3) for x in range(4)]
-        table = pf.Table(dict(zip(("s", "x", "probability"), map(list, zip(*rows, strict=True)), strict=True)))
+        table = pf.Table(
+            dict(zip(("s", "x", "probability"), map(list, zip(*rows, strict=True)), strict=True))
+        )
         scenario = pf.Scenario(pf.Secret("s", domain=[0, 1, 2]), table)
         channel = pf.local.randomized_response([0, 1, 2, 3], 1.5)
-        plan = pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario).private_local("x", channel).plan()
+        plan = (
+            pf.protect(pl.DataFrame({"s": [0, 1], "x": [1, 1]}), scenario)
+            .private_local("x", channel)
+            .plan()
+        )
         outputs = law @ channel.matrix
         exact = np.log(outputs[:, None] / outputs).max()
         assert exact <= plan.loss <= channel.epsilon

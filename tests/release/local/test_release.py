@@ -16,10 +16,19 @@ from pufferflow.engines import row_by_row
 from pufferflow.engines.remote import RemoteEngine
 
 SCENARIO = pf.Scenario(
-    pf.Secret("level", domain=[0, 1, 2], missing=1), pf.Independent(), order_by="hour", within="meter", public=["day"]
+    pf.Secret("level", domain=[0, 1, 2], missing=1),
+    pf.Independent(),
+    order_by="hour",
+    within="meter",
+    public=["day"],
 )
 ROWS = pl.DataFrame(
-    {"meter": [1] * 50 + [2] * 50, "hour": [*range(50)] * 2, "day": [0, 1] * 50, "level": [0, 1, 2, 2] * 25}
+    {
+        "meter": [1] * 50 + [2] * 50,
+        "hour": [*range(50)] * 2,
+        "day": [0, 1] * 50,
+        "level": [0, 1, 2, 2] * 25,
+    }
 )
 OPEN = pf.local.randomized_response([0, 1, 2], 20.0)
 """A channel that next to never changes a value, to see which one was read."""
@@ -71,7 +80,9 @@ def test_a_limit_refuses_before_rows_are_read(account, tmp_path):
         rows_of(trap).plan(pf.Pure(1.0)).release(tmp_path / "rows.parquet", account, "broken")
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("ledger")] == []
     assert account.history()[0].state == "reserved"  # it may have told something
-    rows_of().plan(pf.Pure(1.0)).release(tmp_path / "rows.parquet", account, "broken")  # a retry completes it
+    rows_of().plan(pf.Pure(1.0)).release(
+        tmp_path / "rows.parquet", account, "broken"
+    )  # a retry completes it
     assert account.spent().epsilon == pytest.approx(1.0, rel=1e-4)
 
 
@@ -137,10 +148,15 @@ def test_a_lost_file_is_not_drawn_again(account, tmp_path):
 def test_the_order_of_rows_tells_nothing(tmp_path):
     """A source sorted by the secret column gives rows in the order of their public columns and published values."""
     shuffled = ROWS.sort("level")
-    for release in (rows_of(shuffled).release(epsilon=1.0), rows_of(shuffled).release(tmp_path / "a", epsilon=1.0)):
+    for release in (
+        rows_of(shuffled).release(epsilon=1.0),
+        rows_of(shuffled).release(tmp_path / "a", epsilon=1.0),
+    ):
         rows = release.frame.collect()
         assert rows.equals(rows.sort("meter", "hour", "day", "level"))
-    alike = pf.Scenario(pf.Secret("level", domain=[0, 1, 2]), pf.Independent())  # no public column at all
+    alike = pf.Scenario(
+        pf.Secret("level", domain=[0, 1, 2]), pf.Independent()
+    )  # no public column at all
     rows = rows_of(shuffled, alike).release(tmp_path / "b", epsilon=1.0).frame.collect()
     assert rows.columns == ["level"]
     assert rows["level"].is_sorted()
@@ -164,8 +180,13 @@ def test_rows_in_order_are_not_written_twice(tmp_path, monkeypatch):
     """A source in the order of its public columns is streamed to one file; another is sorted afterwards."""
     written = list[str]()
     sink = row_by_row._sink
-    monkeypatch.setattr(row_by_row, "_sink", lambda *given: (written.append(given[-1]), sink(*given))[1])
-    for name, frame in {"sorted": ROWS, "shuffled": ROWS.sample(fraction=1, shuffle=True, seed=1)}.items():
+    monkeypatch.setattr(
+        row_by_row, "_sink", lambda *given: (written.append(given[-1]), sink(*given))[1]
+    )
+    for name, frame in {
+        "sorted": ROWS,
+        "shuffled": ROWS.sample(fraction=1, shuffle=True, seed=1),
+    }.items():
         written.clear()
         release = rows_of(frame.lazy()).plan(pf.Pure(1.0)).release(tmp_path / name)
         assert len(written) == {"sorted": 1, "shuffled": 2}[name]
@@ -174,15 +195,27 @@ def test_rows_in_order_are_not_written_twice(tmp_path, monkeypatch):
 
 def test_classes_and_one_of_several_columns_are_read_as_sums_read_them():
     """Bins publish the value of the class; of a secret of several columns one is published."""
-    frame = pl.DataFrame({"hour": range(5), "y": [0.2, 1.5, 7.0, None, 1.0], "z": ["a", None, "b", "c", "a"]})
-    classes = pf.Scenario(
-        pf.Secret("y", domain=pf.Bins([0, 1, 5], values=[0.5, 3]), missing=3), pf.Independent(), order_by="hour"
+    frame = pl.DataFrame(
+        {"hour": range(5), "y": [0.2, 1.5, 7.0, None, 1.0], "z": ["a", None, "b", "c", "a"]}
     )
-    rows = rows_of(frame, classes, pf.local.randomized_response([0.5, 3], 20.0), "y").release().frame.collect()
+    classes = pf.Scenario(
+        pf.Secret("y", domain=pf.Bins([0, 1, 5], values=[0.5, 3]), missing=3),
+        pf.Independent(),
+        order_by="hour",
+    )
+    rows = (
+        rows_of(frame, classes, pf.local.randomized_response([0.5, 3], 20.0), "y")
+        .release()
+        .frame.collect()
+    )
     assert rows["y"].to_list() == [0.5, 3, 3, 3, 3]
     secrets = [pf.Secret("y", domain=[0, 1]), pf.Secret("z", domain=["a", "b"], missing="b")]
     both = pf.Scenario(secrets, pf.Independent(), order_by="hour")
-    rows = rows_of(frame, both, pf.local.randomized_response(["a", "b"], 20.0), "z").release().frame.collect()
+    rows = (
+        rows_of(frame, both, pf.local.randomized_response(["a", "b"], 20.0), "z")
+        .release()
+        .frame.collect()
+    )
     assert rows["z"].to_list() == ["a", "b", "b", "b", "a"]
 
 
@@ -206,10 +239,14 @@ def test_values_outside_the_domain_are_read_as_declared(name):
     assert rows["level"].dtype == pl.Int64
 
 
-@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["no", "maybe", "yes", "else"])])
+@pytest.mark.parametrize(
+    "dtype", [pl.String, pl.Categorical, pl.Enum(["no", "maybe", "yes", "else"])]
+)
 def test_labels_are_an_enum_of_the_alphabet(dtype, tmp_path):
     """Labels of any type are published as the declared ones alone; unknown ones and null are `missing`."""
-    scenario = pf.Scenario(pf.Secret("said", domain=["yes", "no", "maybe"], missing="maybe"), pf.Independent())
+    scenario = pf.Scenario(
+        pf.Secret("said", domain=["yes", "no", "maybe"], missing="maybe"), pf.Independent()
+    )
     frame = pl.DataFrame({"said": pl.Series(["no", "else", None, "yes"], dtype=dtype)})
     open_channel = pf.local.randomized_response(["no", "yes", "maybe"], 20.0)
     release = rows_of(frame, scenario, open_channel, "said").release(tmp_path / "rows.parquet")
@@ -257,7 +294,9 @@ def test_the_certificate_says_what_carries_the_promise():
 
 def test_filters_and_derived_columns_are_for_public_ones():
     """Rows are selected, and columns made, by public columns; both are published beside the perturbed one."""
-    batch = pf.protect(ROWS, SCENARIO).filter(pl.col("day") == 1).with_columns(week=pl.col("hour") // 7)
+    batch = (
+        pf.protect(ROWS, SCENARIO).filter(pl.col("day") == 1).with_columns(week=pl.col("hour") // 7)
+    )
     rows = batch.private_local("level").release(epsilon=1.0).frame.collect()
     assert rows.columns == ["meter", "hour", "day", "week", "level"]
     assert rows["day"].unique().to_list() == [1]
@@ -312,7 +351,9 @@ def test_processes_that_release_at_once_publish_one_draw(account, tmp_path):
 
 
 def refuse(frame=ROWS, secret=None, prior=None, **more):
-    scenario = pf.Scenario(secret or pf.Secret("level", domain=[0, 1, 2]), prior or pf.Independent(), **more)
+    scenario = pf.Scenario(
+        secret or pf.Secret("level", domain=[0, 1, 2]), prior or pf.Independent(), **more
+    )
     return pf.protect(frame, scenario).private_local("level")
 
 
@@ -323,20 +364,42 @@ class Accounted:
 
 
 BAD = {
-    "a query before it": (lambda: pf.protect(ROWS, SCENARIO).private_sum("level").private_local("level"), "after"),
-    "groups": (lambda: pf.protect(ROWS, SCENARIO).group_by("day").private_local("level"), "in groups"),
+    "a query before it": (
+        lambda: pf.protect(ROWS, SCENARIO).private_sum("level").private_local("level"),
+        "after",
+    ),
+    "groups": (
+        lambda: pf.protect(ROWS, SCENARIO).group_by("day").private_local("level"),
+        "in groups",
+    ),
     "an interval": (lambda: refuse(secret=pf.Secret("level", domain=pf.Interval(0, 9))), "pf.Bins"),
-    "presence": (lambda: refuse(secret=pf.Presence("meter", "level", [0, 1, 2], rows=50)), "would reveal"),
-    "very many values": (lambda: refuse(secret=pf.Secret("level", domain=list(range(500)))), "500 values"),
-    "another alphabet": (lambda: rows_of(channel=pf.local.randomized_response([0, 1, 3], 1.0)), "2 is no input"),
-    "a larger alphabet": (lambda: rows_of(channel=pf.local.randomized_response([0, 1, 2, 3], 1.0)), "does not have"),
+    "presence": (
+        lambda: refuse(secret=pf.Presence("meter", "level", [0, 1, 2], rows=50)),
+        "would reveal",
+    ),
+    "very many values": (
+        lambda: refuse(secret=pf.Secret("level", domain=list(range(500)))),
+        "500 values",
+    ),
+    "another alphabet": (
+        lambda: rows_of(channel=pf.local.randomized_response([0, 1, 3], 1.0)),
+        "2 is no input",
+    ),
+    "a larger alphabet": (
+        lambda: rows_of(channel=pf.local.randomized_response([0, 1, 2, 3], 1.0)),
+        "does not have",
+    ),
     "an epsilon for a mechanism": (lambda: rows_of(channel=1.0), "mechanism is 1.0"),
     "a channel that gives away": (
-        lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[1, 0], [0.5, 0.5], [0, 1]])),
+        lambda: rows_of(
+            channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[1, 0], [0.5, 0.5], [0, 1]])
+        ),
         "it reveals the value",
     ),
     "a text beside its number": (
-        lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [1, "1"], [[0.7, 0.3], [0.5, 0.5], [0.3, 0.7]])),
+        lambda: rows_of(
+            channel=pf.local.Channel.of([0, 1, 2], [1, "1"], [[0.7, 0.3], [0.5, 0.5], [0.3, 0.7]])
+        ),
         "one column",
     ),
     "a channel of another column": (
@@ -347,21 +410,42 @@ BAD = {
     "no guarantee": (lambda: rows_of().plan(), "left out"),
     "no such guarantee": (lambda: rows_of().plan(1.0), "1.0"),
     "a custom channel that is too open": (
-        lambda: rows_of(channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])).release(
-            epsilon=0.5
-        ),
+        lambda: rows_of(
+            channel=pf.local.Channel.of([0, 1, 2], [0, 1], [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
+        ).release(epsilon=0.5),
         "at most 0.5",
     ),
-    "an id without an account": (lambda: rows_of().plan(pf.Pure(1.0)).release(id="monday"), "no account"),
-    "no account": (lambda: rows_of().plan(pf.Pure(1.0)).release(None, "power"), "account is 'power'"),
+    "an id without an account": (
+        lambda: rows_of().plan(pf.Pure(1.0)).release(id="monday"),
+        "no account",
+    ),
+    "no account": (
+        lambda: rows_of().plan(pf.Pure(1.0)).release(None, "power"),
+        "account is 'power'",
+    ),
     "an address": (lambda: rows_of().plan(pf.Pure(1.0)).release("s3://bucket/rows"), "address"),
-    "no folder": (lambda: rows_of().plan(pf.Pure(1.0)).release("/nowhere/rows.parquet"), "no folder"),
+    "no folder": (
+        lambda: rows_of().plan(pf.Pure(1.0)).release("/nowhere/rows.parquet"),
+        "no folder",
+    ),
     "a taken place": (lambda: rows_of().plan(pf.Pure(1.0)).release(__file__), "There is a file"),
-    "another format": (lambda: rows_of().plan(pf.Pure(1.0)).release("rows.csv"), "written as Parquet"),
+    "another format": (
+        lambda: rows_of().plan(pf.Pure(1.0)).release("rows.csv"),
+        "written as Parquet",
+    ),
     "no file of rows": (lambda: pf.local.read(__file__), "has no rows"),
-    "groups that are none": (lambda: rows_of().release(epsilon=1.0).means("district"), "no public column"),
-    "an expression as a group": (lambda: rows_of().release(epsilon=1.0).means(pl.col("day")), "of type Expr"),
-    "a group of frequencies": (lambda: rows_of().release(epsilon=1.0).frequencies("daay"), "frequencies"),
+    "groups that are none": (
+        lambda: rows_of().release(epsilon=1.0).means("district"),
+        "no public column",
+    ),
+    "an expression as a group": (
+        lambda: rows_of().release(epsilon=1.0).means(pl.col("day")),
+        "of type Expr",
+    ),
+    "a group of frequencies": (
+        lambda: rows_of().release(epsilon=1.0).frequencies("daay"),
+        "frequencies",
+    ),
     "a group twice": (lambda: rows_of().release(epsilon=1.0).means("day", "day"), "twice"),
     "means of labels": (
         lambda: (
@@ -375,8 +459,14 @@ BAD = {
         ),
         "of labels",
     ),
-    "a plan that is pickled": (lambda: pickle.dumps(rows_of().plan(pf.Pure(1.0))), "cannot be pickled"),
-    "an account as a path": (lambda: rows_of().plan(epsilon=1.0).release(Accounted()), "account=account"),
+    "a plan that is pickled": (
+        lambda: pickle.dumps(rows_of().plan(pf.Pure(1.0))),
+        "cannot be pickled",
+    ),
+    "an account as a path": (
+        lambda: rows_of().plan(epsilon=1.0).release(Accounted()),
+        "account=account",
+    ),
     "a tiny guarantee": (lambda: rows_of().plan(pf.Pure(1e-12)), "so small"),
 }
 
@@ -420,6 +510,11 @@ def test_rows_of_two_groups_are_estimated_apart(tmp_path):
     by_meter = release.frequencies("meter")
     assert by_meter.columns[:2] == ["meter", "level"]
     whole = release.frequencies().sort("level")["frequency"].to_numpy()
-    parts = by_meter.group_by("level").agg(pl.col("frequency").sum()).sort("level")["frequency"].to_numpy()
+    parts = (
+        by_meter.group_by("level")
+        .agg(pl.col("frequency").sum())
+        .sort("level")["frequency"]
+        .to_numpy()
+    )
     assert np.allclose(whole, parts)
     assert whole.sum() == pytest.approx(100)

@@ -22,7 +22,9 @@ def law(rng, size):
 
 def additive(rng, kind):
     """Any correlation: every two data sets in which the secret row differs must be indistinguishable."""
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1, 2]), pf.AnyCorrelation(), order_by="t", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1, 2]), pf.AnyCorrelation(), order_by="t", public=["day"]
+    )
     rows = list(itertools.product((0, 1, 2), repeat=2))
     chosen = rng.choice(len(rows), 2, replace=False)
     world = World(rows, _two(*chosen, len(rows)))
@@ -37,26 +39,36 @@ def _two(first, second, size):
 def _of_rows(scenario, data, *, longer=True, noises=BOTH, column="x"):
     """Return sums over some rows of one sequence, and counts of large values, from files of one length or more."""
     size = len(data)
-    frames = [pl.DataFrame({"t": range(n), "day": range(n), column: [0] * n}) for n in (size, size + 1)]
+    frames = [
+        pl.DataFrame({"t": range(n), "day": range(n), column: [0] * n}) for n in (size, size + 1)
+    ]
     asked = []
     for some in _subsets(size):
         for frame in frames[: 1 + longer]:
             batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(some))
             name = f"rows {some} of {frame.height}"
-            asked.append(Question(f"sum, {name}", batch.private_sum(column), data[some].sum(axis=0), noises))
+            asked.append(
+                Question(f"sum, {name}", batch.private_sum(column), data[some].sum(axis=0), noises)
+            )
             count = batch.private_count(pl.col(column) >= 1)
             asked.append(Question(f"count, {name}", count, (data[some] >= 1).sum(axis=0), noises))
     return asked
 
 
 def _subsets(size):
-    return [list(some) for many in range(1, size + 1) for some in itertools.combinations(range(size), many)]
+    return [
+        list(some)
+        for many in range(1, size + 1)
+        for some in itertools.combinations(range(size), many)
+    ]
 
 
 def independent(rng, kind):
     """Independent rows: the value of one row, in several columns of answers; other rows are known."""
     domain = [0, 1, 2, 3]
-    scenario = pf.Scenario(pf.Secret("x", domain=domain), pf.Independent(), order_by="t", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=domain), pf.Independent(), order_by="t", public=["day"]
+    )
     world = World.given(domain, np.full(4, 0.25), domain)
     frame = pl.DataFrame({"t": [0, 1], "day": [0, 1], "x": [0, 0]})
     first = pf.protect(frame, scenario).filter(pl.col("t") == 0)
@@ -66,7 +78,9 @@ def independent(rng, kind):
         values = rng.integers(0, 4, 4).astype(float)
         column = pl.col("x").replace_strict(dict(enumerate(values)), return_dtype=pl.Float64)
         batch = (first, whole)[rng.integers(2)]
-        asked.append(Question(f"values {values}", batch.private_sum(column, name="answer"), values, BOTH))
+        asked.append(
+            Question(f"values {values}", batch.private_sum(column, name="answer"), values, BOTH)
+        )
     return game_of(rng, kind, scenario, world, asked)
 
 
@@ -97,7 +111,10 @@ def tables(rng, kind, *, near=False, **options):
     rows = list(itertools.product((0, 1), repeat=1 + len(names)))
     if product:
         shares = rng.uniform(0.05, 0.95, (2, len(names)))
-        chances = [np.prod([shares[s, k] if v else 1 - shares[s, k] for k, v in enumerate(vs)]) / 2 for s, *vs in rows]
+        chances = [
+            np.prod([shares[s, k] if v else 1 - shares[s, k] for k, v in enumerate(vs)]) / 2
+            for s, *vs in rows
+        ]
     else:
         chances = law(rng, len(rows))
     data = dict(zip(["s", *names], (list(one) for one in zip(*rows, strict=True)), strict=True))
@@ -111,14 +128,22 @@ def tables(rng, kind, *, near=False, **options):
     hidden = pf.Derived("s") if near or rng.random() < 0.8 else pf.Secret("s", domain=[0, 1])
     scenario = pf.Scenario(hidden, prior)
     world = World.given(rows, chances, data["s"])
-    frame = pl.DataFrame({name: [0] for name in (names if isinstance(hidden, pf.Derived) else ["s", *names])})
+    frame = pl.DataFrame(
+        {name: [0] for name in (names if isinstance(hidden, pf.Derived) else ["s", *names])}
+    )
     asked = []
     for name in frame.columns:
         for noise in (pf.Laplace, pf.Laplace, pf.Gaussian):
             batch = pf.protect(frame, scenario).private_sum(name, name="answer")
             bound = {"bound": pf.Exact()} if rng.random() < 0.3 else {}
-            bound = {"bound": pf.Messages()} if near else bound  # no other is known of a class of tables
-            asked.append(Question(f"sum of {name}", batch, np.array(data[name], float), (noise,), options=bound))
+            bound = (
+                {"bound": pf.Messages()} if near else bound
+            )  # no other is known of a class of tables
+            asked.append(
+                Question(
+                    f"sum of {name}", batch, np.array(data[name], float), (noise,), options=bound
+                )
+            )
     return game_of(rng, kind, scenario, world, asked, **options)
 
 
@@ -130,22 +155,38 @@ def near(rng, kind):
 def star(rng, kind, **options):
     """Rows that share a hidden class: three of them, and the secret is one row's value."""
     weights, laws = law(rng, 2), [law(rng, 2), law(rng, 2)]
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, laws), order_by="t", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.LatentClass(weights, laws), order_by="t", public=["day"]
+    )
     rows = np.array(list(itertools.product((0, 1), repeat=3)))
-    chances = sum(w * np.prod(np.array(one)[rows], axis=1) for w, one in zip(weights, laws, strict=True))
+    chances = sum(
+        w * np.prod(np.array(one)[rows], axis=1) for w, one in zip(weights, laws, strict=True)
+    )
     world = World.given(rows, chances, rows[:, 0].tolist())
-    return game_of(rng, kind, scenario, world, _of_rows(scenario, rows.T.astype(float), longer=False), **options)
+    return game_of(
+        rng,
+        kind,
+        scenario,
+        world,
+        _of_rows(scenario, rows.T.astype(float), longer=False),
+        **options,
+    )
 
 
 def present(rng, kind):
     """Whether a unit is there, with one or two rows: once or not, in groups or not; sums and counts with filters."""
     rows = int(rng.integers(1, 3))
-    options = [{"rows": rows}, {"rows": rows, "once": True}, {"rows": 1, "groups": 2, "by": "day"}][rng.integers(3)]
+    options = [{"rows": rows}, {"rows": rows, "once": True}, {"rows": 1, "groups": 2, "by": "day"}][
+        rng.integers(3)
+    ]
     secret = pf.Presence("u", "x", domain=[0, 1, 2], **options)
     scenario = pf.Scenario(secret, pf.Independent(), public=["day"])
     frame = pl.DataFrame({"u": [0, 1, 1], "day": [0, 0, 1], "x": [0, 1, 2]})
     there = [(day, value) for day in (0, 1) for value in (1, 2)]
-    own = [there[at] for at in rng.choice(4, 1 if rows == 1 and "groups" not in options else 2, replace=False)]
+    own = [
+        there[at]
+        for at in rng.choice(4, 1 if rows == 1 and "groups" not in options else 2, replace=False)
+    ]
     if "groups" in options:
         own = [(0, 2), (1, 1)]
     world = World([(), own], _two(0, 1, 2))
@@ -153,14 +194,24 @@ def present(rng, kind):
     for days in ([0], [1], [0, 1]):
         batch = pf.protect(frame, scenario).filter(pl.col("day").is_in(days))
         inside = [value for day, value in own if day in days]
-        asked.append(Question(f"sum on days {days}", batch.private_sum("x"), np.array([0.0, sum(inside)]), BOTH))
-        asked.append(Question(f"count on days {days}", batch.private_count(), np.array([0.0, len(inside)]), BOTH))
+        asked.append(
+            Question(
+                f"sum on days {days}", batch.private_sum("x"), np.array([0.0, sum(inside)]), BOTH
+            )
+        )
+        asked.append(
+            Question(
+                f"count on days {days}", batch.private_count(), np.array([0.0, len(inside)]), BOTH
+            )
+        )
     return game_of(rng, kind, scenario, world, asked)
 
 
 def keys(rng, kind):
     """A unit that is alone in a town: its key may appear; or counts and sums of all rows."""
-    scenario = pf.Scenario(pf.Presence("u", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"])
+    scenario = pf.Scenario(
+        pf.Presence("u", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"]
+    )
     frame = pl.DataFrame({"u": [0, 1], "town": ["a", "b"], "x": [0, 1]})
     world, there = World.given([0, 1], [0.5, 0.5], [0, 1]), np.array([0.0, 1.0])
     batch = pf.protect(frame, scenario)
@@ -179,10 +230,14 @@ def keys(rng, kind):
     game = game_of(rng, kind, scenario, world, asked)
     if kind == "approx":  # parts of δ of any size, for keys and for sums
         small = [pf.Approx(0.01, 2 * share * game.limit.delta) for share in (0.3, 0.5, 0.8, 0.95)]
-        large = [pf.Approx(game.limit.epsilon * share, game.limit.delta) for share in (0.6, 0.8, 0.9)]
+        large = [
+            pf.Approx(game.limit.epsilon * share, game.limit.delta) for share in (0.6, 0.8, 0.9)
+        ]
         plans = [(one, found.plan(one, noise=pf.Gaussian)) for one in small]
         game.menu.extend(appears(f"keys {one!r}", plan) for one, plan in plans)
-        counts = [(one, asked[0].batch.plan(one, noise=pf.Gaussian, bound=pf.GWM())) for one in large]
+        counts = [
+            (one, asked[0].batch.plan(one, noise=pf.Gaussian, bound=pf.GWM())) for one in large
+        ]
         game.menu.extend(release_of(f"count {one!r}", plan, there) for one, plan in counts)
     return game
 
@@ -190,7 +245,9 @@ def keys(rng, kind):
 def local(rng, kind):
     """Rows published one by one through randomised response, beside noisy sums."""
     stay = rng.uniform(0.5, 0.95)
-    prior = [pf.MarkovChain([[stay, 1 - stay], [1 - stay, stay]]), pf.AnyCorrelation()][rng.integers(2)]
+    prior = [pf.MarkovChain([[stay, 1 - stay], [1 - stay, stay]]), pf.AnyCorrelation()][
+        rng.integers(2)
+    ]
     scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), prior, order_by="t", public=["day"])
     rows = np.array(list(itertools.product((0, 1), repeat=2)))
     moved = (rows[:, 0] != rows[:, 1]).astype(int)
@@ -212,7 +269,9 @@ def local(rng, kind):
         return release
 
     for some in ([0], [0, 1]):
-        batch = Local(pf.protect(frame, scenario).filter(pl.col("t").is_in(some)).private_local("x"))
+        batch = Local(
+            pf.protect(frame, scenario).filter(pl.col("t").is_in(some)).private_local("x")
+        )
         asked += [Question(f"rows {some} one by one", batch, None, (None,), published(some))] * 2
     return game_of(rng, kind, scenario, world, asked)
 
@@ -242,7 +301,9 @@ def reserving(rng, kind):
         frame = pl.DataFrame({"t": range(size), "day": range(size), "x": [0] * size})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum("x")
         noises = (pf.Laplace, pf.Gaussian, stairs, pf.Staircase.of(20.0, 0.5))
-        asked.append(Question(f"row 0 of {size}", batch, values, noises, options={"row_privacy": False}))
+        asked.append(
+            Question(f"row 0 of {size}", batch, values, noises, options={"row_privacy": False})
+        )
 
     def reserve(limit):
         size, delta = max(limit.epsilon, 0.4), limit.delta
@@ -258,7 +319,9 @@ def composing(rng, kind):
     other = (None, chain, tables, star)[rng.integers(4)]
     if other is not None:
         return other(rng, kind, referee=Composing)
-    scenario = pf.Scenario(pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), order_by="t", public=["day"])
+    scenario = pf.Scenario(
+        pf.Secret("x", domain=[0, 1]), pf.AnyCorrelation(), order_by="t", public=["day"]
+    )
     world = World([0, 1], _two(0, 1, 2))
     batch = pf.protect(pl.DataFrame({"t": [0], "day": [0], "x": [0]}), scenario).private_sum("x")
     stairs = pf.Staircase.of(gamma=0.5)
@@ -299,7 +362,9 @@ def budgets(rng, kind):
     values = {"s": [0, 0, 1, 1], "x": [0, 1, 0, 1]}
     hidden = [pf.Derived("s"), pf.Secret("x", domain=[0, 1])][rng.integers(2)]
     scenario = pf.Scenario(hidden, pf.Table({**values, "probability": chances.tolist()}))
-    world = World.given(values["x"], chances, values["s" if isinstance(hidden, pf.Derived) else "x"])
+    world = World.given(
+        values["x"], chances, values["s" if isinstance(hidden, pf.Derived) else "x"]
+    )
     batch = pf.protect(pl.DataFrame({"x": [0]}), scenario).private_sum("x", name="answer")
     asked = [Question("sum", batch, np.array(values["x"], float), BOTH)] * 2
     game = game_of(rng, kind, scenario, world, asked, size=6, fills=2)
@@ -315,13 +380,22 @@ def parts(rng, kind):
     shares = {"x": float(rng.uniform(0.6, 0.9)), "y": float(rng.uniform(0.9, 0.99)), "z": 0.97}
     scenario, world, columns = table_of(shares)
     alpha = float(rng.choice([1.5, 2.0, 4.0]))
-    promise = {"renyi": pf.Renyi, "approx renyi": lambda order, loss: pf.ApproxRenyi(order, loss, 1e-9)}[kind]
-    whole = pf.Pure(float(np.log(shares["x"] / (1 - shares["x"]))) + 1e-6).renyi_epsilon(alpha) + 3e-6
+    promise = {
+        "renyi": pf.Renyi,
+        "approx renyi": lambda order, loss: pf.ApproxRenyi(order, loss, 1e-9),
+    }[kind]
+    whole = (
+        pf.Pure(float(np.log(shares["x"] / (1 - shares["x"]))) + 1e-6).renyi_epsilon(alpha) + 3e-6
+    )
     release, exactly = asked_of_table(scenario, columns), {"noise": pf.Laplace, "bound": pf.Exact()}
     first = float(rng.uniform(0.05, 0.4))
-    menu = [release("z", promise(alpha, 1e-6), noise=pf.Gaussian), release("x", pf.Pure(60.0), bound=pf.GWM())]
+    menu = [
+        release("z", promise(alpha, 1e-6), noise=pf.Gaussian),
+        release("x", pf.Pure(60.0), bound=pf.GWM()),
+    ]
     menu += [
-        release(name, promise(alpha, whole * part), **exactly) for name, part in (("x", first), ("y", 0.9999 - first))
+        release(name, promise(alpha, whole * part), **exactly)
+        for name, part in (("x", first), ("y", 0.9999 - first))
     ]
     limit = promise(alpha, whole)
     return Game(scenario, limit, world, menu, Referee(scenario, limit), depth=3)

@@ -57,7 +57,13 @@ class Dealer:
     """Makes releases for a menu: of random questions and sizes, and such that fill up what a first one leaves."""
 
     def __init__(self, rng, limit, referee, questions, bins=24):
-        self.rng, self.limit, self.referee, self.request, self.bins = rng, limit, referee, questions, bins
+        self.rng, self.limit, self.referee, self.request, self.bins = (
+            rng,
+            limit,
+            referee,
+            questions,
+            bins,
+        )
 
     def any_of(self, some):
         """Return one of some things."""
@@ -75,7 +81,10 @@ class Dealer:
         """
         promise, options = self._promise(noise, share), {"bound": pf.GWM(), **question.options}
         if own or question.own:
-            promise, options = part_of(self.limit, share), {"bound": self.any_of(BOUNDS), **question.options}
+            promise, options = (
+                part_of(self.limit, share),
+                {"bound": self.any_of(BOUNDS), **question.options},
+            )
         if noise is None:  # rows one by one
             options = {}
         try:
@@ -97,7 +106,9 @@ class Dealer:
         """Return a release of a random question and size; None if it is refused."""
         question = self.any_of(self.request)
         own = self.rng.random() < own or None in question.noises
-        return self.release(question, self.any_of(question.noises), float(self.any_of(SHARES)), own=own)
+        return self.release(
+            question, self.any_of(question.noises), float(self.any_of(SHARES)), own=own
+        )
 
     def filling(self, before, question):
         """Return the least noisy release of a question that an account admits after another, or None.
@@ -138,7 +149,9 @@ def quieter(cost, factor):
     """Return a cost with noise that is so many times less wide."""
     noise = cost.shape.noise
     stored = noise.at(noise.scale / max(factor, 1e-9)).stored()
-    return msgspec.structs.replace(cost, shape=msgspec.structs.replace(cost.shape, stored_noise=stored))
+    return msgspec.structs.replace(
+        cost, shape=msgspec.structs.replace(cost.shape, stored_noise=stored)
+    )
 
 
 def game_of(rng, kind, scenario, world, questions, *, size=9, fills=4, reserve=None, referee=None):

@@ -22,7 +22,10 @@ def table_of(columns=None):
     chances = [
         0.5
         * np.prod(
-            [share if value == row[0] else 1 - share for value, share in zip(row[1:], columns.values(), strict=True)]
+            [
+                share if value == row[0] else 1 - share
+                for value, share in zip(row[1:], columns.values(), strict=True)
+            ]
         )
         for row in rows
     ]
@@ -64,7 +67,9 @@ def classes():
     frame = pl.DataFrame({"hour": range(CLASSES), "x": [0.0] * CLASSES})
 
     def release(rows, promise):
-        batch = pf.protect(frame, scenario).filter(pl.col("hour").is_in(list(rows))).private_sum("x")
+        batch = (
+            pf.protect(frame, scenario).filter(pl.col("hour").is_in(list(rows))).private_sum("x")
+        )
         plan = batch.plan(promise, noise=pf.Gaussian)
         means, squares = np.zeros(4), np.full(4, plan.noises["x_sum"].scale ** 2)
         for at, (place, value) in enumerate(atoms):
@@ -72,7 +77,9 @@ def classes():
                 factor = 1.0 if row == 0 else 0.99 if row == place + 1 else 0.0
                 means[at] += centres[place] + factor * (value - centres[place])
                 squares[at] += variances[place] * (1 - factor**2)
-        return Release(f"rows {rows!r} {promise!r}", plan, gaussians(means, np.sqrt(squares), most=90))
+        return Release(
+            f"rows {rows!r} {promise!r}", plan, gaussians(means, np.sqrt(squares), most=90)
+        )
 
     return scenario, world, release
 
@@ -99,7 +106,9 @@ def presence(**options):
         plan = batch.group_by("town", keys="discover").private_count().plan(promise, noise=noise)
         known = plan.mechanism.noise.threshold
         chance = tail(known.noise, float(known.above - 1 + known.grid / 2))
-        return finite(f"keys {promise!r} {noise.__name__}", plan, [[0.0, chance], [1.0, 1 - chance]])
+        return finite(
+            f"keys {promise!r} {noise.__name__}", plan, [[0.0, chance], [1.0, 1 - chance]]
+        )
 
     return scenario, World.given([0, 1], [0.5, 0.5], [0, 1]), count, keys
 
@@ -113,7 +122,9 @@ def longer_file():
     def release(rows, promise, noise, column="x"):
         frame = pl.DataFrame({"t": range(rows), "x": [0.0] * rows})
         batch = pf.protect(frame, scenario).filter(pl.col("t") == 0).private_sum(column, name="x")
-        return release_of(f"{rows} rows {promise!r}", batch.plan(promise, noise=noise, row_privacy=False), first)
+        return release_of(
+            f"{rows} rows {promise!r}", batch.plan(promise, noise=noise, row_privacy=False), first
+        )
 
     return scenario, World.given([0, 1], [0.5, 0.5], [0, 1]), release
 

@@ -27,9 +27,13 @@ def part_of(limit, share):
     least = min(share, 1.0)
     parts = {
         pf.Pure: lambda: pf.Pure(limit.epsilon * share),
-        pf.TradeOff: lambda: pf.TradeOff(limit.epsilon * share, limit.delta * least, tv=limit.tv * least),
+        pf.TradeOff: lambda: pf.TradeOff(
+            limit.epsilon * share, limit.delta * least, tv=limit.tv * least
+        ),
         pf.Approx: lambda: (
-            pf.Approx(limit.epsilon * share, limit.delta) if limit.epsilon else pf.Tv(limit.delta * least)
+            pf.Approx(limit.epsilon * share, limit.delta)
+            if limit.epsilon
+            else pf.Tv(limit.delta * least)
         ),
         pf.Renyi: lambda: pf.Renyi(limit.alpha, limit.epsilon * share),
         pf.ApproxRenyi: lambda: pf.ApproxRenyi(limit.alpha, limit.epsilon * share, limit.delta),
@@ -44,5 +48,7 @@ def whole_of(limit, promise):
     low, high = 0.0, 40.0
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if limit.kind.loss_from(promise(middle)) <= limit.loss else (low, middle)
+        low, high = (
+            (middle, high) if limit.kind.loss_from(promise(middle)) <= limit.loss else (low, middle)
+        )
     return max(low, 1e-3)

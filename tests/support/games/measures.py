@@ -57,28 +57,45 @@ def renyi(alpha, epsilon, *, spare=False):
         safe = np.maximum(q, NEGLIGIBLE)
         possible = (p > NEGLIGIBLE) & (q > NEGLIGIBLE) if spare else p > NEGLIGIBLE
         with np.errstate(over="ignore"):  # where it is not possible
-            return np.where(possible, safe * np.exp(alpha * np.log(np.maximum(p, NEGLIGIBLE) / safe)), 0.0)
+            return np.where(
+                possible, safe * np.exp(alpha * np.log(np.maximum(p, NEGLIGIBLE) / safe)), 0.0
+            )
 
-    return Measure(f"D_{alpha:g}", gain, epsilon, finish=lambda total: math.log(max(total, 1e-300)) / (alpha - 1))
+    return Measure(
+        f"D_{alpha:g}",
+        gain,
+        epsilon,
+        finish=lambda total: math.log(max(total, 1e-300)) / (alpha - 1),
+    )
 
 
 def delta_of_gdp(mu, epsilon):
     """δ at ε of μ-Gaussian differential privacy."""
-    return float(special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu))
+    return float(
+        special.ndtr(mu / 2 - epsilon / mu)
+        - math.exp(epsilon) * special.ndtr(-mu / 2 - epsilon / mu)
+    )
 
 
 def measures_of(limit):
     """Return every divergence that a limit bounds, as far as this file knows them."""
     measures = {
         pf.Pure: lambda: [log_ratio(limit.epsilon)],
-        pf.TradeOff: lambda: [hockey_stick(limit.epsilon, limit.delta), hockey_stick(0.0, limit.tv)],
+        pf.TradeOff: lambda: [
+            hockey_stick(limit.epsilon, limit.delta),
+            hockey_stick(0.0, limit.tv),
+        ],
         pf.Approx: lambda: [hockey_stick(limit.epsilon, limit.delta)],
         pf.Renyi: lambda: [renyi(limit.alpha, limit.epsilon)],
         # leaving out events of a tiny δ changes an order's sum by no more than about δ
-        pf.ApproxRenyi: lambda: [renyi(limit.alpha, limit.epsilon, spare=True), hockey_stick(_SURELY, limit.delta)],
+        pf.ApproxRenyi: lambda: [
+            renyi(limit.alpha, limit.epsilon, spare=True),
+            hockey_stick(_SURELY, limit.delta),
+        ],
         pf.Zcdp: lambda: [renyi(alpha, alpha * limit.rho) for alpha in (1.3, 2.0, 4.0, 12.0)],
         pf.Gdp: lambda: [
-            hockey_stick(x * limit.mu, delta_of_gdp(limit.mu, x * limit.mu)) for x in (0.0, 0.7, 1.5, 2.5)
+            hockey_stick(x * limit.mu, delta_of_gdp(limit.mu, x * limit.mu))
+            for x in (0.0, 0.7, 1.5, 2.5)
         ],
     }
     return measures[type(limit)]()

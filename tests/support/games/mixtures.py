@@ -28,7 +28,15 @@ def classes(rng, kind):
     scenario = pf.Scenario(secret, prior, order_by="t")
     atoms = [(place, value) for place in (0, 1) for value in (low, low + 1)]
     world = _world(atoms, [weight, 1 - weight], centres, variances)
-    return game_of(rng, kind, scenario, world, _questions(scenario, atoms, ties, centres, variances), size=11, fills=7)
+    return game_of(
+        rng,
+        kind,
+        scenario,
+        world,
+        _questions(scenario, atoms, ties, centres, variances),
+        size=11,
+        fills=7,
+    )
 
 
 def _star(ties, variance):
@@ -44,9 +52,15 @@ def _world(atoms, weights, centres, variances):
     values = sorted({value for _, value in atoms})
     odds = {}
     for value in values:
-        masses = np.array(weights) * np.exp(-((value - centres) ** 2) / (2 * variances)) / np.sqrt(variances)
+        masses = (
+            np.array(weights)
+            * np.exp(-((value - centres) ** 2) / (2 * variances))
+            / np.sqrt(variances)
+        )
         odds[value] = masses / masses.sum()
-    return World.given(atoms, [odds[value][place] / 2 for place, value in atoms], [value for _, value in atoms])
+    return World.given(
+        atoms, [odds[value][place] / 2 for place, value in atoms], [value for _, value in atoms]
+    )
 
 
 def _questions(scenario, atoms, ties, centres, variances):
@@ -68,10 +82,22 @@ def _questions(scenario, atoms, ties, centres, variances):
         revealing[4:],
         [0, *revealing],
     ):
-        batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(rows)).private_sum("x", name="answer")
+        batch = (
+            pf.protect(frame, scenario)
+            .filter(pl.col("t").is_in(rows))
+            .private_sum("x", name="answer")
+        )
         release = _released(rows, atoms, ties, centres, variances)
         asked.append(
-            Question(f"rows {rows[:3]}", batch, None, (pf.Gaussian,), release, {"bound": pf.Messages()}, own=True)
+            Question(
+                f"rows {rows[:3]}",
+                batch,
+                None,
+                (pf.Gaussian,),
+                release,
+                {"bound": pf.Messages()},
+                own=True,
+            )
         )
     return asked
 
@@ -85,7 +111,9 @@ def _released(rows, atoms, ties, centres, variances):
             for row in rows:
                 means[at] += centres[place] + factors[place, row] * (value - centres[place])
                 squares[at] += variances[place] * (1 - factors[place, row] ** 2)
-        return Release(name, plan, gaussians(means, np.sqrt(squares), most=60), frozenset(rows) - {0})
+        return Release(
+            name, plan, gaussians(means, np.sqrt(squares), most=60), frozenset(rows) - {0}
+        )
 
     return release
 
@@ -106,8 +134,14 @@ def sequences(rng, kind):
     frame = pl.DataFrame({"t": range(3), "x": [0.0] * 3})
     asked = []
     for rows in ([0], [1], [2], [0, 1], [1, 2], [0, 1, 2], [0, 2]):
-        batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(rows)).private_sum("x", name="answer")
-        asked.append(Question(f"rows {rows}", batch, None, (pf.Gaussian,), _of_sequence(rows, values, phi)))
+        batch = (
+            pf.protect(frame, scenario)
+            .filter(pl.col("t").is_in(rows))
+            .private_sum("x", name="answer")
+        )
+        asked.append(
+            Question(f"rows {rows}", batch, None, (pf.Gaussian,), _of_sequence(rows, values, phi))
+        )
     asked.append(Question("the row alone", asked[1].batch, values, (pf.Laplace,)))
     return game_of(rng, kind, scenario, world, asked)
 
@@ -116,7 +150,12 @@ def _of_sequence(rows, values, phi):
     def release(name, plan):
         means = sum(values * (1.0 if row == 1 else phi) for row in rows)
         square = plan.noises["answer"].scale ** 2 + sum(1 - phi**2 for row in rows if row != 1)
-        return Release(name, plan, gaussians(means, np.full(2, np.sqrt(square)), most=60), frozenset(rows) - {1})
+        return Release(
+            name,
+            plan,
+            gaussians(means, np.full(2, np.sqrt(square)), most=60),
+            frozenset(rows) - {1},
+        )
 
     return release
 
@@ -127,9 +166,15 @@ def thresholds(rng, kind):
     Rows are independent given the class and the first row's value, so data sets are finitely many, with exact laws.
     """
     ties = rng.choice([0.0, 0.5, 0.9], (2, 2))
-    centres, variances = np.array([0.0, float(rng.choice([1.0, 3.0]))]), np.array([1.0, float(rng.choice([0.3, 2.0]))])
+    centres, variances = (
+        np.array([0.0, float(rng.choice([1.0, 3.0]))]),
+        np.array([1.0, float(rng.choice([0.3, 2.0]))]),
+    )
     turn = centres[1] / variances[1] / (1 / variances[1] - 1 / variances[0])
-    low, weight = turn - 0.5 + float(rng.choice([0.0, 0.1, 0.3, -0.4])), float(rng.uniform(0.2, 0.8))
+    low, weight = (
+        turn - 0.5 + float(rng.choice([0.0, 0.1, 0.3, -0.4])),
+        float(rng.uniform(0.2, 0.8)),
+    )
     factors = np.concatenate([np.ones((2, 1)), ties, np.zeros((2, 1))], axis=1)
     covariances = []
     for row, variance in zip(factors, variances, strict=True):
@@ -142,13 +187,21 @@ def thresholds(rng, kind):
     border = low + 0.5 if rng.random() < 0.7 else float(centres.mean())
     atoms, chances = _above(factors, centres, variances, [low, low + 1], border, weight)
     world = World.given(atoms, chances, [value for _, value, *_ in atoms])
-    frame, above = pl.DataFrame({"t": range(4), "x": [0.0] * 4}), np.array([one[2:] for one in atoms], float)
+    frame, above = (
+        pl.DataFrame({"t": range(4), "x": [0.0] * 4}),
+        np.array([one[2:] for one in atoms], float),
+    )
     asked = []
     for rows in ([0], [1], [2], [3], [0, 1], [1, 2], [0, 1, 2, 3]):
         batch = pf.protect(frame, scenario).filter(pl.col("t").is_in(rows))
         answers = above[:, rows].sum(axis=1)
         options = {"bound": pf.Messages()} if rng.random() < 0.5 else {}
-        question = Question(f"rows {rows} above", batch.private_count(pl.col("x") > border), answers, options=options)
+        question = Question(
+            f"rows {rows} above",
+            batch.private_count(pl.col("x") > border),
+            answers,
+            options=options,
+        )
         asked.append(question)
     return game_of(rng, kind, scenario, world, asked, size=12, fills=7)
 
@@ -156,7 +209,9 @@ def thresholds(rng, kind):
 def _above(factors, centres, variances, values, border, weight):
     """Return (class, value, which rows are above the border), and how likely each is; both values equally."""
     atoms, chances = [], []
-    shares = _world([(c, v) for c in (0, 1) for v in values], [weight, 1 - weight], centres, variances)
+    shares = _world(
+        [(c, v) for c in (0, 1) for v in values], [weight, 1 - weight], centres, variances
+    )
     known = dict(zip(shares.rows, shares.pairs[0].a + shares.pairs[0].b, strict=True))
     for (place, value), chance in known.items():
         means = centres[place] + factors[place, 1:] * (value - centres[place])

@@ -37,11 +37,16 @@ class Player:
     def best(self, pair, measure):
         """Return the best value of a measure for one pair of laws."""
         gained, first = self._value((), pair.a[None], pair.b[None], measure)
-        return Found(measure, pair, measure.value(float(gained[0])), measure.ratio(float(gained[0])), first)
+        return Found(
+            measure, pair, measure.value(float(gained[0])), measure.ratio(float(gained[0])), first
+        )
 
     def best_of(self, pairs, measures):
         """Return the strategy that comes closest to its limit, or goes farthest beyond it."""
-        return max((self.best(pair, measure) for pair in pairs for measure in measures), key=lambda one: one.ratio)
+        return max(
+            (self.best(pair, measure) for pair in pairs for measure in measures),
+            key=lambda one: one.ratio,
+        )
 
     def _value(self, path, a, b, measure):
         """Return the value of nodes with these likelihoods times laws: one for each row of a and b."""
@@ -70,7 +75,9 @@ class Player:
         collect = np.max if measure.largest else np.sum
         if len(path) == self.depth:
             return _chunked(
-                lambda some_a, some_b: collect(measure.gain(some_a @ table.T, some_b @ table.T), axis=1),
+                lambda some_a, some_b: collect(
+                    measure.gain(some_a @ table.T, some_b @ table.T), axis=1
+                ),
                 a,
                 b,
                 len(table),
@@ -115,4 +122,6 @@ def _chunked(value, a, b, bins):
     size = max(_MOST // max(bins, 1), 1)
     if len(a) <= size:
         return value(a, b)
-    return np.concatenate([value(a[at : at + size], b[at : at + size]) for at in range(0, len(a), size)])
+    return np.concatenate(
+        [value(a[at : at + size], b[at : at + size]) for at in range(0, len(a), size)]
+    )

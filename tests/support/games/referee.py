@@ -57,7 +57,11 @@ class Referee:
 
     def _meter(self, account, path):
         meter = self._verdict(path)[1]
-        return account.method_meant(meter, path[-1].cost) if hasattr(account, "method_meant") else meter
+        return (
+            account.method_meant(meter, path[-1].cost)
+            if hasattr(account, "method_meant")
+            else meter
+        )
 
     def _verdict(self, path):
         if not path:
@@ -94,7 +98,9 @@ class LedgerReferee:
 
     def account(self, path):
         """Return an account with all of these releases; None if it refuses one."""
-        account = _ledger().open(f"game {next(_NAMES)}", self._scenario, limit=self._limit, **self._options)
+        account = _ledger().open(
+            f"game {next(_NAMES)}", self._scenario, limit=self._limit, **self._options
+        )
         try:
             for release in path:
                 release.plan.release(account)
@@ -110,8 +116,17 @@ class Composing:
     """
 
     def __init__(self, scenario, limit, **options):
-        chosen = {} if isinstance(limit, pf.Pure) else {"method": meters_for(limit.kind, scenario.priors)[-1]}
-        self._scenario, self.limit, self._options, self._known = scenario, limit, {**chosen, **options}, {}
+        chosen = (
+            {}
+            if isinstance(limit, pf.Pure)
+            else {"method": meters_for(limit.kind, scenario.priors)[-1]}
+        )
+        self._scenario, self.limit, self._options, self._known = (
+            scenario,
+            limit,
+            {**chosen, **options},
+            {},
+        )
 
     def admits(self, path):
         """Say whether all releases of a path have such a total."""
@@ -139,4 +154,6 @@ class Everything:
     def admits(self, path):
         """Say whether a path is allowed."""
         names = [one.name for one in path]
-        return not self._paths or any([one.name for one in some[: len(names)]] == names for some in self._paths)
+        return not self._paths or any(
+            [one.name for one in some[: len(names)]] == names for some in self._paths
+        )

@@ -71,7 +71,8 @@ def table(seconds, depth=2, first=1000):
         seed += 1
     lines = ["| rule | " + " | ".join(KINDS) + " |", "| --- " * (1 + len(KINDS)) + "|"]
     return lines + [
-        f"| {rule} | " + " | ".join(_told(played.get((rule, kind))) for kind in KINDS) + " |" for rule in RULES
+        f"| {rule} | " + " | ".join(_told(played.get((rule, kind))) for kind in KINDS) + " |"
+        for rule in RULES
     ]
 
 

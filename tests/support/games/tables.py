@@ -12,7 +12,25 @@ import pufferflow as pf
 
 STEPS = {
     "Laplace": (0.0, 0.2, 0.4, 0.7, 1.0, 1.4, 2.0, 2.7, 3.5, 4.5, 6.0, 8.0, 11.0, 16.0),
-    "Gaussian": (0.0, 0.25, 0.5, 0.75, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 3.7, 4.2, 4.7, 5.2, 6.0, 7.0),
+    "Gaussian": (
+        0.0,
+        0.25,
+        0.5,
+        0.75,
+        1.0,
+        1.3,
+        1.6,
+        2.0,
+        2.4,
+        2.8,
+        3.2,
+        3.7,
+        4.2,
+        4.7,
+        5.2,
+        6.0,
+        7.0,
+    ),
 }
 """Distances of edges from every possible answer, in scales."""
 
@@ -26,7 +44,9 @@ def below(noise, x):
     match noise:
         case pf.Laplace():
             z = x / noise.scale
-            return np.where(z < 0, 0.5 * np.exp(np.minimum(z, 0)), 1 - 0.5 * np.exp(-np.maximum(z, 0)))
+            return np.where(
+                z < 0, 0.5 * np.exp(np.minimum(z, 0)), 1 - 0.5 * np.exp(-np.maximum(z, 0))
+            )
         case pf.Gaussian():
             return special.ndtr(x / noise.scale)
         case pf.GeneralizedCauchy():  # scale/√(k−1) times Student's t with k − 1 degrees of freedom
@@ -53,7 +73,9 @@ def distances_of(noise):
     if isinstance(noise, pf.Staircase):
         steps = (noise.gamma + np.arange(math.ceil(40 / max(noise.epsilon, 1)))) * noise.sensitivity
         return np.concatenate([-steps[::-1], [0.0], steps])
-    steps = np.array(STEPS["Laplace" if isinstance(noise, pf.Laplace) else "Gaussian"]) * noise.scale
+    steps = (
+        np.array(STEPS["Laplace" if isinstance(noise, pf.Laplace) else "Gaussian"]) * noise.scale
+    )
     return np.concatenate([-steps[:0:-1], steps])
 
 
@@ -77,7 +99,10 @@ def apart(edges, least):
 
 def binned(noise, answers, edges):
     """Return the probability of every bin for every answer: of shape (bins, answers)."""
-    low, high = below(noise, edges[:, None] - answers[None]), below(noise, answers[None] - edges[:, None])
+    low, high = (
+        below(noise, edges[:, None] - answers[None]),
+        below(noise, answers[None] - edges[:, None]),
+    )
     far = edges[:-1, None] >= answers[None]
     between = np.where(far, high[:-1] - high[1:], low[1:] - low[:-1])
     return np.concatenate([low[:1], np.maximum(between, 0.0), high[-1:]])
@@ -114,7 +139,9 @@ def gaussians(means, deviations, most=400):
     means, deviations = (np.asarray(one, dtype=np.float64) for one in (means, deviations))
     steps = np.array(STEPS["Gaussian"])
     steps = np.concatenate([-steps[:0:-1], steps])
-    edges = apart((means[:, None] + deviations[:, None] * steps[None]).ravel(), _CLOSEST * deviations.min())
+    edges = apart(
+        (means[:, None] + deviations[:, None] * steps[None]).ravel(), _CLOSEST * deviations.min()
+    )
     if len(edges) > most:
         edges = edges[np.unique(np.linspace(0, len(edges) - 1, most).round().astype(int))]
     z = (edges[:, None] - means[None]) / deviations[None]

@@ -41,7 +41,9 @@ class World:
         laws = {value: np.where(place, chances, 0.0) for value, place in places.items()}
         laws = {value: law / law.sum() for value, law in laws.items() if law.sum() > 0}
         chosen = listed or [(a, b) for a in laws for b in laws if a < b]
-        pairs = [Pair(f"{a} against {b}", laws[a], laws[b]) for a, b in chosen if a in laws and b in laws]
+        pairs = [
+            Pair(f"{a} against {b}", laws[a], laws[b]) for a, b in chosen if a in laws and b in laws
+        ]
         return cls(rows, [order for pair in pairs for order in (pair, pair.reversed())])
 
 
@@ -83,7 +85,8 @@ def release_of(name, plan, *answers, most=60, quieter=1.0):
     noises = list(plan.noises.values())
     assert len(noises) == len(answers), (name, noises)
     tables = [
-        noisy(noise.at(noise.scale * quieter), answer, most) for noise, answer in zip(noises, answers, strict=True)
+        noisy(noise.at(noise.scale * quieter), answer, most)
+        for noise, answer in zip(noises, answers, strict=True)
     ]
     return Release(name, plan, together(tables))
 
