@@ -246,7 +246,7 @@ LARGE = 2.5e7
 """A bound that compares more numbers than this is tried only if it is named, or if no other proves anything."""
 
 
-class Size(NamedTuple):
+class LawsSize(NamedTuple):
     """The numbers that say how large laws are: no clock decides which bounds are tried."""
 
     pairs: float = 1.0
@@ -260,7 +260,7 @@ class Size(NamedTuple):
     """The same for coarse messages; infinite where they are of no use, because the others are few."""
 
 
-SMALLEST: Final = Size()
+SMALLEST: Final = LawsSize()
 """The size of laws that are known already, and of movements."""
 
 
@@ -306,7 +306,7 @@ class Laws(Sequence[Pair], abc.ABC):
         return True  # also where pairs are not counted
 
     @cached_property
-    def size(self) -> Size:
+    def size(self) -> LawsSize:
         """How large the laws are; those that are listed before count as the smallest."""
         return SMALLEST
 

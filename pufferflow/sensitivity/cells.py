@@ -19,7 +19,15 @@ from typing import Any, cast, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import DependentRows, Laws, ListedLaws, Pair, Place, Reach, Size
+from pufferflow.calibration.laws import (
+    DependentRows,
+    Laws,
+    LawsSize,
+    ListedLaws,
+    Pair,
+    Place,
+    Reach,
+)
 from pufferflow.core.arrays import Floats
 from pufferflow.core.errors import Refused, UsageError
 from pufferflow.core.rounding import UNIT, distances_above, float_above, products_above, upwards
@@ -346,7 +354,9 @@ class CoveringMovement:
         """The movement of the answers about all cells."""
         moved = self.winf if self.scattered else self.span
         single = self.of_one_cell.size
-        size = single if self.scattered else Size(messages=single.messages, coarse=single.coarse)
+        size = (
+            single if self.scattered else LawsSize(messages=single.messages, coarse=single.coarse)
+        )
         return Movement(
             self.place.dimension, moved, self.span, self.points, dependence=self.walks, size=size
         )

@@ -18,10 +18,10 @@ import numpy as np
 from pufferflow.calibration.laws import (
     DependentRows,
     Laws,
+    LawsSize,
     Pair,
     Place,
     Reach,
-    Size,
     Witness,
     longest_reach,
 )
@@ -426,12 +426,12 @@ class StarLaws(Laws):
         return self._pair(mu, nu, int(kinds[0]), (a, b))
 
     @cached_property
-    def size(self) -> Size:
+    def size(self) -> LawsSize:
         """The sizes of the sums of the rows of each class and kind; laws of a class of priors are not listed."""
         kinds, star = len(self._kinds.counts), self._any_star
         if isinstance(star, RegionStar):
             pairs = len(star.both_orders) + len(star.rows) ** 2
-            return Size(
+            return LawsSize(
                 float(len(star.pairs) * kinds),
                 atoms=math.inf,
                 messages=10.0 * kinds * pairs * star.states**3,
@@ -439,7 +439,7 @@ class StarLaws(Laws):
         classes, values = len(star.rows), len(star.given)
         atoms = float(min(self._terms.lattice.volume, _MOST_ATOMS))
         messages = 10.0 * len(star.pairs) * classes**4
-        return Size(float(len(self)), float(kinds * (classes + values)), atoms, messages)
+        return LawsSize(float(len(self)), float(kinds * (classes + values)), atoms, messages)
 
     def walks(self) -> Sequence[DependentRows]:
         star = self._any_star.as_floats() if isinstance(self._any_star, Star) else self._any_star

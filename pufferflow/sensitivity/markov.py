@@ -20,10 +20,10 @@ from pufferflow.calibration.laws import (
     DependentChain,
     DependentRows,
     Laws,
+    LawsSize,
     Pair,
     Place,
     Reach,
-    Size,
     Witness,
 )
 from pufferflow.core.arrays import Flags, Floats, Indices
@@ -507,10 +507,10 @@ class ChainLaws(Laws):
         return self._pair(mu, nu, witness.row, states)
 
     @cached_property
-    def size(self) -> Size:
+    def size(self) -> LawsSize:
         """The sizes of the laws of every secret row; messages are coarse where exact ones are too large."""
         if self._of_class:
-            return Size()
+            return LawsSize()
         rows, states, length = (
             min(self._chain.length, _UNTIL_REST),
             self._chain.states,
@@ -519,7 +519,7 @@ class ChainLaws(Laws):
         secret = length if self._rows.secret is None else int(self._rows.secret.sum())
         messages = 4.0 * rows * states**5
         coarse = 4.0 * rows * states**3 if messages > LARGE else math.inf
-        return Size(
+        return LawsSize(
             float(secret * len(self._pairs)), float(length * states), self._atoms, messages, coarse
         )
 

@@ -9,7 +9,15 @@ from typing import Any, final
 
 import numpy as np
 
-from pufferflow.calibration.laws import SMALLEST, DependentRows, Laws, Pair, Reach, Size, Witness
+from pufferflow.calibration.laws import (
+    SMALLEST,
+    DependentRows,
+    Laws,
+    LawsSize,
+    Pair,
+    Reach,
+    Witness,
+)
 from pufferflow.core.arrays import Flags, Floats, Indices
 from pufferflow.core.rounding import UNIT, float_above, upwards
 from pufferflow.distributions import common_units
@@ -38,7 +46,7 @@ class Movement(Laws):
     certainty: Certainty = Certainty.UPPER_BOUND
     but_for: Measure | None = None
     dependence: Callable[[], Sequence[DependentRows]] | None = None
-    size: Size = SMALLEST  # pyright: ignore[reportIncompatibleVariableOverride] - known when it is made
+    size: LawsSize = SMALLEST  # pyright: ignore[reportIncompatibleVariableOverride] - known when it is made
     movement_only: bool = True
 
     @classmethod
@@ -129,7 +137,7 @@ class ShortestMovement:
         return min(self.ways, key=lambda way: way.winf(1).length).pairs
 
     @property
-    def size(self) -> Size:
+    def size(self) -> LawsSize:
         """The sizes of the largest laws that are compared."""
         return max((way.size for way in self.ways), key=lambda size: size.laws * size.atoms)
 

@@ -9,9 +9,9 @@ import pytest
 import pufferflow as pf
 from pufferflow.engines.connect import engine_of, remote_engine
 from pufferflow.engines.remote import RemoteEngine
-from pufferflow.engines.weights import (
-    StepWeights,
+from pufferflow.engines.weighted_rows import (
     WeightedRows,
+    WeightsByPosition,
     grids_of,
     weighted_patterns,
     weighted_tally,
@@ -117,7 +117,7 @@ def test_weights_by_position_and_by_rank_are_equal_on_every_machine(put, machine
         weighted = WeightedRows.of(engine, request.selection, [weight], also=scenario.within)
         grids = grids_of(weighted)
         largest = float(grids[weight].largest * grids[weight].unit)
-        steps = StepWeights.of(engine, request.selection, scenario, grids)
+        steps = WeightsByPosition.of(engine, request.selection, scenario, grids)
         assert steps.positions.tolist() == by_hour["hour"].to_list()
         assert steps.shares[weight] * largest == pytest.approx(
             by_hour["size"].to_numpy(), abs=1e-8 * largest
@@ -180,12 +180,12 @@ def test_bounds_by_group_are_equal_on_every_machine(put, machine):
         for place, (town, ends) in enumerate({1: (1, 2.5), 2: (0, 4), 0: (0, 9)}.items()):
             truth = clipped.filter(town=town).select(pl.col("level").clip(*ends).sum()).item()
             assert units[place].sum() == pytest.approx(truth, rel=1e-6)
-        assert weights.units_of_kinds is not None
+        assert weights.patterns_by_kind is not None
         patterns = [
             (one.counts.tolist(), one.shares.tolist(), one.groups)
             for one in weights.of_groups.patterns.distinct
         ]
         found.append(
-            (tally.rows.tolist(), tally.sums.tolist(), patterns, weights.units_of_kinds.identity)
+            (tally.rows.tolist(), tally.sums.tolist(), patterns, weights.patterns_by_kind.identity)
         )
     assert found[0] == found[1]

@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.core.errors import PufferflowError, UsageError
-from pufferflow.engines.weights import weighted_tally
+from pufferflow.engines.weighted_rows import weighted_tally
 from pufferflow.queries.expressions.weights import bounds_of_product, factors_of
 
 ANY, INDEPENDENT = pf.AnyCorrelation(), pf.Independent()

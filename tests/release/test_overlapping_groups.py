@@ -10,7 +10,7 @@ from thinned import thinned
 import pufferflow as pf
 from pufferflow.core.errors import SourceError
 from pufferflow.engines.connect import engine_of
-from pufferflow.engines.weights import (
+from pufferflow.engines.weighted_rows import (
     WeightedRows,
     grids_of,
     largest_together,

@@ -10,7 +10,7 @@ from thinned import thinned
 
 import pufferflow as pf
 from pufferflow.core.errors import PufferflowError, Refused, UsageError
-from pufferflow.engines.weights import WeightedRows, grids_of, weighted_tally
+from pufferflow.engines.weighted_rows import WeightedRows, grids_of, weighted_tally
 
 LEVELS = [0, 1, 3]
 LEVEL = pf.Secret("level", domain=LEVELS)

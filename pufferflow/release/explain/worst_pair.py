@@ -34,8 +34,8 @@ from pufferflow.models.secret import Initial, Presence
 from pufferflow.queries.engine_interface import Measure, Pattern
 from pufferflow.queries.statistic import Statistic, column_and_domain
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.release.planning.laws_of_sums import pieces_of
-from pufferflow.release.planning.sum_tables import Tables, on_interval
+from pufferflow.release.planning.laws_of_sums import tables_and_patterns
+from pufferflow.release.planning.sum_functions import Tables, on_interval
 from pufferflow.reports.evidence import Atoms, WorstPair
 from pufferflow.sensitivity.cells import PRESENCE
 from pufferflow.sensitivity.implied_laws import implied
@@ -65,7 +65,10 @@ def origin_of(plan: CalibratedNoise) -> Origin:
 def origins_of(plan: CalibratedNoise) -> list[Origin]:
     """Return the origins of all laws that the plan was calibrated for, in the order of its facts."""
     laws: Sequence[Laws] = plan.laws.pieces if isinstance(plan.laws, SeveralLaws) else [plan.laws]
-    where = [(of_prior[0], pattern) for of_prior, pattern, _ in pieces_of(plan.public, plan.tables)]
+    where = [
+        (of_prior[0], pattern)
+        for of_prior, pattern, _ in tables_and_patterns(plan.public, plan.tables)
+    ]
     return [
         Origin(tables, pattern, piece) for (tables, pattern), piece in zip(where, laws, strict=True)
     ]

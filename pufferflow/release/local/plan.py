@@ -65,7 +65,7 @@ from pufferflow.release.planning.calibrated_noise import CalibratedNoise
 from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions, read_promise
 from pufferflow.release.planning.public_metadata import PublicMetadata
-from pufferflow.release.planning.sum_tables import Tables, tables_of
+from pufferflow.release.planning.sum_functions import Tables, tables_of
 from pufferflow.release.publish import CostAccount, publish
 
 HALF = 0.5

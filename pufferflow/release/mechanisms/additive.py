@@ -29,7 +29,7 @@ from pufferflow.core.arrays import Flags, Floats
 from pufferflow.core.errors import SourceError
 from pufferflow.core.rounding import agree
 from pufferflow.engines.column_measures import MOST_ROWS
-from pufferflow.engines.weights import weighted_tally
+from pufferflow.engines.weighted_rows import weighted_tally
 from pufferflow.noise.base import Noise
 from pufferflow.published.certificate import ERROR_BARS, NoisySum, QuieterGroups
 from pufferflow.published.cost import Answered, Cost

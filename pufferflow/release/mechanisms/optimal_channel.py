@@ -45,7 +45,7 @@ from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.selected_rows import exact_sums, reads_exactly, regions
-from pufferflow.release.planning.sum_tables import tables_of
+from pufferflow.release.planning.sum_functions import tables_of
 
 COMPOSITION: Final = (
     "the channel of least expected loss within the account's "

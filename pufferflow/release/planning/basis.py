@@ -35,7 +35,7 @@ from pufferflow.noise.base import Noise
 from pufferflow.noise.joint_gaussian import least_covariance
 from pufferflow.queries.statistic import Query
 from pufferflow.release.planning.key_threshold import grid_below
-from pufferflow.release.planning.sum_tables import SumFunctions, Tables
+from pufferflow.release.planning.sum_functions import SumFunctions, Tables
 
 ROUNDINGS: Final = 64 * UNIT
 NOISE_MARGIN: Final = 1 + 56 * UNIT

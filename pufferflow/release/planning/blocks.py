@@ -44,7 +44,7 @@ from pufferflow.release.planning.basis import NOISE_MARGIN, Basis, short_binary
 from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata
-from pufferflow.release.planning.sum_tables import Tables, tables_of
+from pufferflow.release.planning.sum_functions import Tables, tables_of
 
 _LOUDEST = 2.0**12
 _DOUBLINGS = 16

@@ -42,7 +42,7 @@ from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions
 from pufferflow.release.planning.public_metadata import PublicMetadata, SourceDigest
 from pufferflow.release.planning.selected_rows import exact_sums, present
-from pufferflow.release.planning.sum_tables import Tables, free_tables
+from pufferflow.release.planning.sum_functions import Tables, free_tables
 
 _ROW_PRIVACY = "row"
 """What digests of plans call it: those of older ledgers stay what they are."""

@@ -48,7 +48,7 @@ from pufferflow.release.planning.key_threshold import for_sums
 from pufferflow.release.planning.laws_of_sums import laws_of
 from pufferflow.release.planning.options import PlanOptions, Within, heavy_tails, wants_joint
 from pufferflow.release.planning.public_metadata import PublicMetadata
-from pufferflow.release.planning.sum_tables import on_interval, tables_of
+from pufferflow.release.planning.sum_functions import on_interval, tables_of
 
 _CLOSER = 1e-7
 _FEW_QUERIES = 32

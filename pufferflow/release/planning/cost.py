@@ -10,7 +10,7 @@ from pufferflow.calibration.laws import Laws
 from pufferflow.core.arrays import Floats, Whole
 from pufferflow.core.errors import InternalError
 from pufferflow.core.rounding import UNIT, upwards
-from pufferflow.engines.weights import bounded_grids
+from pufferflow.engines.weighted_rows import bounded_grids
 from pufferflow.models.priors.gaussian import GaussianPrior
 from pufferflow.models.priors.gaussian_mixture import GaussianMixture
 from pufferflow.models.priors.markov import ChainPrior
@@ -22,9 +22,14 @@ from pufferflow.published.cost import Cost, Part, Rows, Shape, digest_of
 from pufferflow.queries.engine_interface import GroupSize, Pattern, Patterns
 from pufferflow.release.planning.basis import NOISE_MARGIN
 from pufferflow.release.planning.calibrated_noise import CalibratedNoise
-from pufferflow.release.planning.laws_of_sums import laws_of, laws_on, of_sizes, size_of
+from pufferflow.release.planning.laws_of_sums import (
+    group_size,
+    laws_of,
+    laws_on_patterns,
+    patterns_of_sizes,
+)
 from pufferflow.release.planning.selected_rows import ONE_ROW, regions
-from pufferflow.release.planning.sum_tables import Tables, on_interval, tables_of
+from pufferflow.release.planning.sum_functions import Tables, on_interval, tables_of
 
 _MOST_RUNS = 20_000
 _MOST_STRETCHES = 500
@@ -177,7 +182,7 @@ def _movement_of_one_row(noise: CalibratedNoise, way: Sequence[Tables]) -> float
     tables: list[Tables] = [noise.free_tables, *(way if any_two else ())]
     return max(
         min(
-            laws_on(noise.request, [ONE_ROW], one, noise.weights).winf(norm).length
+            laws_on_patterns(noise.request, [ONE_ROW], one, noise.weights).winf(norm).length
             for one in of_kind
         )
         for of_kind in public.weights.of_each_row(tables)
@@ -222,7 +227,9 @@ def _group_movement(noise: CalibratedNoise, placed: Patterns | None) -> float | 
         return _movement(noise, noise.group_laws)
     return _movement(
         noise,
-        lambda sizes: laws_on(noise.request, of_sizes(placed.distinct, sizes), tables, weights),
+        lambda sizes: laws_on_patterns(
+            noise.request, patterns_of_sizes(placed.distinct, sizes), tables, weights
+        ),
     )
 
 
@@ -257,7 +264,7 @@ def _parts(noise: CalibratedNoise, patterns: Sequence[Pattern]) -> tuple[Part, .
     first = int(min(_selected_steps(pattern).min() for pattern in patterns))
     parts = dict[Part, None]()
     for pattern in patterns:
-        own = least if pattern.covers else scales.get(size_of(pattern), least)
+        own = least if pattern.covers else scales.get(group_size(pattern), least)
         scale = min(own, noise.calibration.noise.scale)
         parts[Part(scale * NOISE_MARGIN, _stretches(_selected_steps(pattern) - first))] = None
     return tuple(parts)

@@ -18,7 +18,7 @@ from pufferflow.queries.engine_interface import GroupSize, Pattern, changed_sour
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.public_metadata import PublicMetadata
 from pufferflow.release.planning.selected_rows import ONE_ROW
-from pufferflow.release.planning.sum_tables import Tables
+from pufferflow.release.planning.sum_functions import Tables
 from pufferflow.sensitivity.movement import ShortestMovement
 from pufferflow.sensitivity.pattern import of_pattern, window
 
@@ -35,7 +35,7 @@ def laws_of(
     answers are as noisy as others.
     """
     pieces: list[Laws] = []
-    for of_prior, pattern, patterns in pieces_of(public, tables, sizes):
+    for of_prior, pattern, patterns in tables_and_patterns(public, tables, sizes):
         laws = [
             _on_pattern(public.request, table, pattern, weights, patterns) for table in of_prior
         ]
@@ -45,7 +45,7 @@ def laws_of(
     return SeveralLaws(pieces)
 
 
-def pieces_of(
+def tables_and_patterns(
     public: PublicMetadata,
     tables: Sequence[Sequence[Tables]],
     sizes: Sequence[GroupSize] | None = None,
@@ -60,7 +60,9 @@ def pieces_of(
     return found
 
 
-def laws_on(request: Request, patterns: Sequence[Pattern], tables: Tables, weights: Floats) -> Laws:
+def laws_on_patterns(
+    request: Request, patterns: Sequence[Pattern], tables: Tables, weights: Floats
+) -> Laws:
     """Return the laws of the weighted sums on some patterns, by one representation of the sums."""
     return SeveralLaws(
         [
@@ -109,14 +111,16 @@ def _windows(
         return public.weights.of_rows(prior, public.patterns(prior), public.placed) or (ONE_ROW,)
     patterns = public.patterns(prior).distinct or (ONE_ROW,)
     if not prior.independent_rows:
-        patterns = of_sizes(patterns, sizes)
+        patterns = patterns_of_sizes(patterns, sizes)
     shorter = [window(prior, secret, pattern) for pattern in patterns]
     if all(short is pattern for short, pattern in zip(shorter, patterns, strict=True)):
         return tuple(patterns)
     return tuple({_identity(prior, short): short for short in reversed(shorter)}.values())[::-1]
 
 
-def of_sizes(patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None) -> tuple[Pattern, ...]:
+def patterns_of_sizes(
+    patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None
+) -> tuple[Pattern, ...]:
     """Return the patterns of groups of some sizes, None for all; what covers others covers these alone.
 
     Sizes and patterns are of the same groups, so each size has a pattern, unless the source has changed in between.
@@ -125,13 +129,13 @@ def of_sizes(patterns: Sequence[Pattern], sizes: Sequence[GroupSize] | None) -> 
         return tuple(patterns)
     if any(pattern.covers for pattern in patterns):
         return tuple(_covering(pattern, sizes) for pattern in patterns)
-    chosen = [pattern for pattern in patterns if size_of(pattern) in sizes]
-    if {size_of(pattern) for pattern in chosen} != set(sizes):
+    chosen = [pattern for pattern in patterns if group_size(pattern) in sizes]
+    if {group_size(pattern) for pattern in chosen} != set(sizes):
         raise changed_source()
     return tuple(chosen)
 
 
-def size_of(pattern: Pattern) -> GroupSize:
+def group_size(pattern: Pattern) -> GroupSize:
     """Return the size of the groups of a pattern."""
     return GroupSize(pattern.selected, pattern.rows - pattern.selected)
 

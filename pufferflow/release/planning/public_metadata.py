@@ -39,9 +39,9 @@ from pufferflow.queries.engine_interface import (
 )
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
-from pufferflow.release.planning.public_weights import PublicWeights, with_weights
+from pufferflow.release.planning.public_weights import PublicWeights, selection_with_weights
 from pufferflow.release.planning.selected_rows import ONE_ROW, more_may_leave, present
-from pufferflow.release.planning.sum_tables import SumFunctions, Tables
+from pufferflow.release.planning.sum_functions import SumFunctions, Tables
 
 
 def digest_of_facts(by_order: "Mapping[PositionMode, Patterns | UsageError]", *texts: str) -> str:
@@ -162,11 +162,13 @@ class RowsVersion:
 
 
 def _fingerprint(request: Request, orders: tuple[PositionMode, ...], key: bytes) -> str | None:
-    return request.engine.fingerprint(with_weights(request), request.scenario, orders, key)
+    return request.engine.fingerprint(
+        selection_with_weights(request), request.scenario, orders, key
+    )
 
 
 @final
-class Facts(NamedTuple):
+class PublicFacts(NamedTuple):
     """The public facts that a digest covers."""
 
     orders: tuple[PositionMode, ...] = ()
@@ -184,7 +186,7 @@ class SourceDigest:
     """A digest of some facts, with the version of the rows that have them; it stays in memory."""
 
     request: Request = field(repr=False, compare=False)
-    facts: Facts
+    facts: PublicFacts
     digest: str
     selected: int | None
     """How many rows were selected; None if no patterns were read."""
@@ -281,7 +283,7 @@ class PublicMetadata:
         request = self.request
         measures = [measure for measure in request.measures if measure is not None]
         return request.engine.queries(
-            with_weights(request), request.scenario, self._orders, measures
+            selection_with_weights(request), request.scenario, self._orders, measures
         )
 
     @property
@@ -399,9 +401,9 @@ class PublicMetadata:
             bool(self.weights.grids),
             bool(orders) and bool(request.by) and request.keys is None,
         )
-        return self.digest_of(Facts(tuple(orders), keys, by_cell, weights))
+        return self.digest_of(PublicFacts(tuple(orders), keys, by_cell, weights))
 
-    def digest_of(self, facts: Facts) -> SourceDigest:
+    def digest_of(self, facts: PublicFacts) -> SourceDigest:
         """Return the digest of some facts."""
         by_order = {order: self._reading[0][order] for order in facts.orders}
         texts = [digest_of_keys(cast(pl.DataFrame, self.cells.keys)) if facts.keys else ""]

@@ -23,12 +23,12 @@ import polars as pl
 
 from pufferflow.core.arrays import Array, Flags, Floats
 from pufferflow.core.errors import InternalError, UsageError
-from pufferflow.engines.weights import (
-    StepWeights,
+from pufferflow.engines.weighted_rows import (
     WeightedRows,
     WeightGrid,
-    by_weight,
+    WeightsByPosition,
     grids_of,
+    grouped_by_weight,
     largest_together,
     membership_patterns,
     pattern_of,
@@ -51,7 +51,7 @@ from pufferflow.queries.engine_interface import (
 from pufferflow.queries.expressions.values import Weight
 from pufferflow.queries.request import Request
 from pufferflow.release.planning.row_movements import width
-from pufferflow.release.planning.sum_tables import Tables
+from pufferflow.release.planning.sum_functions import Tables
 
 _SEVERAL: Final = 2
 _DIGITS: Final = 40
@@ -65,7 +65,7 @@ ByOrder = Mapping[PositionMode, Patterns | UsageError]
 
 @final
 @dataclass(frozen=True, eq=False)
-class UnitsOfKinds:
+class PatternsByKind:
     """The patterns of units by the kinds of their rows, and for each kind those with only such rows selected."""
 
     by_kind: ByOrder
@@ -92,7 +92,7 @@ class UnitsOfKinds:
             selection, filters=(*selection.filters, pl.any_horizontal(of_kinds))
         )  # others have no key
         by_kind = engine.patterns(
-            by_weight(engine, replace(known, by=()), weights), scenario, orders
+            grouped_by_weight(engine, replace(known, by=()), weights), scenario, orders
         )
         chosen = [replace(selection, filters=(*selection.filters, one)) for one in of_kinds]
         return cls(by_kind, tuple(engine.patterns(own, scenario, orders) for own in chosen))
@@ -292,7 +292,9 @@ class PublicWeights:
     ) -> list[Pattern]:
         """Return a pattern with the weights of each kind that its units may be of, or the largest at each step."""
         kinds = (
-            None if self.units_of_kinds is None else self.units_of_kinds.kinds_of(order, pattern)
+            None
+            if self.patterns_by_kind is None
+            else self.patterns_by_kind.kinds_of(order, pattern)
         )
         if kinds is None:
             known = {} if clock is None else self._steps.at(_places(pattern), clock)
@@ -307,7 +309,7 @@ class PublicWeights:
         ]
 
     @cached_property
-    def units_of_kinds(self) -> UnitsOfKinds | None:
+    def patterns_by_kind(self) -> PatternsByKind | None:
         """The units whose rows are all of one kind; None where each step is of one kind, or weights define no kinds."""
         request = self.request
         priors = [prior for prior in request.scenario.priors if prior.ordered]
@@ -318,7 +320,7 @@ class PublicWeights:
         orders = dict.fromkeys(
             [BY_POSITION, *(PositionMode(ordered=True, period=prior.repeats) for prior in priors)]
         )
-        return UnitsOfKinds.read(request, list(self.grids), self.together, list(orders))
+        return PatternsByKind.read(request, list(self.grids), self.together, list(orders))
 
     def _weighted(self, prior: Prior, pattern: Pattern, known: Mapping[Weight, Floats]) -> Pattern:
         """Return a pattern with weights; where a start does not matter it is brought to the first period."""
@@ -351,9 +353,9 @@ class PublicWeights:
         )
 
     @cached_property
-    def _steps(self) -> StepWeights:
+    def _steps(self) -> WeightsByPosition:
         request = self.request
-        return StepWeights.of(request.engine, request.selection, request.scenario, self.grids)
+        return WeightsByPosition.of(request.engine, request.selection, request.scenario, self.grids)
 
     def of_rows_in_words(self) -> str:
         """Return a text that weights share only if rows have the same by position or rank; empty if none count."""
@@ -372,7 +374,9 @@ class PublicWeights:
                 repr([shares.tobytes() for shares in self._steps.shares.values()]).encode()
             )
             digest.update(
-                repr(None if self.units_of_kinds is None else self.units_of_kinds.identity).encode()
+                repr(
+                    None if self.patterns_by_kind is None else self.patterns_by_kind.identity
+                ).encode()
             )
         if not all(prior.ordered for prior in known):
             ranks, memberships = self.of_groups.ranks or (), self.of_groups.memberships
@@ -471,10 +475,14 @@ class PublicWeights:
         return float(-(-steps >> cut) << cut)  # up: no row has more
 
 
-def with_weights(request: Request) -> Selection:
+def selection_with_weights(request: Request) -> Selection:
     """Return the selection for the engine: the selected rows, in cells by their weights too."""
     weights = tuple(dict.fromkeys(filter(None, _weight_of_each(request))))
-    return by_weight(request.engine, request.selection, weights) if weights else request.selection
+    return (
+        grouped_by_weight(request.engine, request.selection, weights)
+        if weights
+        else request.selection
+    )
 
 
 def _weight_of_each(request: Request) -> list[Weight | None]:

@@ -34,7 +34,7 @@ from typing import Final, Self, final
 import numpy as np
 
 from pufferflow.core.arrays import Floats, Indices
-from pufferflow.engines.weights import BoundedGrid, bounded_grids
+from pufferflow.engines.weighted_rows import BoundedGrid, bounded_grids
 from pufferflow.queries.engine_interface import Measure
 from pufferflow.queries.expressions.on_interval import OnInterval
 from pufferflow.queries.expressions.on_points import OnPoints

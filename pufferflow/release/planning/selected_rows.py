@@ -26,7 +26,7 @@ from pufferflow.published.cost import ExactSum, ExactSums, Region
 from pufferflow.queries.engine_interface import Pattern
 from pufferflow.queries.expressions.public import conditions, is_one_of
 from pufferflow.queries.request import Request
-from pufferflow.release.planning.sum_tables import SumFunctions, on_interval
+from pufferflow.release.planning.sum_functions import SumFunctions, on_interval
 
 ONE_ROW: Final = Pattern(np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.intp), np.zeros(1))
 """The pattern of a row that is independent of all others."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pufferflow as pf
-from pufferflow.engines.weights import WeightGrid
+from pufferflow.engines.weighted_rows import WeightGrid
 
 
 @pytest.mark.parametrize("weight", [3.5, -3.5, float("nan"), float("inf"), -float("inf")])

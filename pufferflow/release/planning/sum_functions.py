@@ -27,7 +27,7 @@ import numpy as np
 
 from pufferflow.core.arrays import Array, Floats, Indices
 from pufferflow.core.errors import InternalError, Refused
-from pufferflow.engines.weights import bounded_grids
+from pufferflow.engines.weighted_rows import bounded_grids
 from pufferflow.models.domain import ONE_COLUMN, Domain, Interval, Product
 from pufferflow.models.priors.base import Prior
 from pufferflow.models.priors.gaussian import GaussianPrior

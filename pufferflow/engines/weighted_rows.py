@@ -287,7 +287,7 @@ def _largest(patterns: Sequence[Pattern]) -> tuple[Pattern, ...]:
     return tuple(patterns[place] for place in front)
 
 
-def by_weight(
+def grouped_by_weight(
     engine: Engine, selection: Selection, weights: Sequence[Weight], also: Sequence[str] = ()
 ) -> Selection:
     """Return the same rows, in cells by further columns and by their weights as well, in this order."""
@@ -326,7 +326,7 @@ class WeightedRows:
         also: Sequence[str] = (),
     ) -> "WeightedRows":
         """Read them; rows that differ in the columns `also` are not together."""
-        tally = engine.tally(by_weight(engine, selection, weights, also), measures)
+        tally = engine.tally(grouped_by_weight(engine, selection, weights, also), measures)
         frame = pl.DataFrame({"": [0]}) if tally.keys is None else tally.keys
         cell, cells, keys = _cells(frame, selection)
         inside = cell >= 0
@@ -518,7 +518,7 @@ _LEAST: Final = 2.0**-5
 
 @final
 @dataclass(frozen=True, eq=False)
-class StepWeights:
+class WeightsByPosition:
     """The largest weight at each position as a share of the largest of all, for each weight; none without a clock."""
 
     clock: str | None
