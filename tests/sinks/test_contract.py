@@ -1,6 +1,7 @@
 """What every sink keeps: a release is published once and whole or not at all, and never replaced by another one."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -265,11 +266,17 @@ def lines_of(opened, release):
     return sorted(tracer.places.values())
 
 
+def stopped(opened, release, label, line):
+    with jobs.Tracer(jobs.stop, line, WATCHED):
+        opened().send(label, release)
+
+
 def crash_everywhere(kind, opened, release, lines):
     for number, line in enumerate(lines):
         label = f"2026-11-20.{number + 2}"
-        with jobs.Tracer(jobs.stop, line, WATCHED), pytest.raises(KeyboardInterrupt):
-            opened().send(label, release)
+        with pytest.raises(KeyboardInterrupt), ThreadPoolExecutor(1) as apart:
+            # a handler that is stopped leaves its error to the thread, as the context of later ones
+            apart.submit(stopped, opened, release, label, line).result()
         there = sinks.seen(kind, opened(), label)
         assert there in (None, True, release.frame["load"].to_list()), line
         assert opened().send(label, release) == (there is None), line

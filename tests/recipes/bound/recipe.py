@@ -12,7 +12,7 @@ CHANGED = {
             "from pufferflow.calibration.coarse import Coarse\n",
         ),
         after('Literal["messages", "gwm"', ', "coarse"'),
-        after("Kantorovich, GWM", ", Coarse"),
+        after("    GWM,\n", "    Coarse,\n"),
     ),
     "pufferflow/reports/templates/meanings.html": after(
         "{% set meanings = {\n",

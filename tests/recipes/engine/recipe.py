@@ -16,7 +16,7 @@ CHANGED = {
     ),
     "tests/engines/conftest.py": each(
         after('WIDEST = {"sqlite", ', '"adopted", '),
-        after('MACHINES = ["polars", ', '"adopted", '),
+        after('MACHINES = [\n    "polars",\n', '    "adopted",\n'),
         instead(
             '    elif machine == "spark":\n',
             '    elif machine == "adopted":\n'
