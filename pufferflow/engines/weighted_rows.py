@@ -51,7 +51,7 @@ from pufferflow.queries.engine_interface import (
 )
 from pufferflow.queries.expressions.tree import named
 from pufferflow.queries.expressions.values import Weight, fitting_unit
-from pufferflow.queries.keys import comparable, places_of, published, unused
+from pufferflow.queries.keys import places_of, published, unused
 
 _BITS: Final = 30
 
@@ -192,8 +192,8 @@ def largest_together(rows: "WeightedRows", grids: Grids) -> Array:
 
 def _together(rows: "WeightedRows", grids: Grids) -> Array:
     """Return the sizes of the weights that rows have together, in steps, each kind once."""
-    steps = [np.abs(grid.steps(rows.numbers(weight))) for weight, grid in grids.items()]
-    return np.unique(np.stack(steps, axis=1), axis=0)
+    sizes = [np.abs(steps) for steps in rows.steps(grids).values()]
+    return np.unique(np.stack(sizes, axis=1), axis=0)
 
 
 def weighted_tally(
@@ -212,21 +212,9 @@ def weighted_tally(
     if not every:
         return engine.tally(selection, measures)
     rows = WeightedRows.of(engine, selection, [*every], measures)
-    steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in every.items()}
     if together is not None and len(together) > 1:
         _check_together(_together(rows, grids), together)
-    sums = np.zeros((rows.cells, len(measures)), dtype=object)
-    for place, measure in enumerate(measures):
-        own = rows.sums[:, place].astype(object)
-        weight = measure.values.weight
-        np.add.at(
-            sums[:, place], rows.cell, own if weight is None else own * steps[weight].astype(object)
-        )
-    totals = {
-        weight.identity: rows.totals(steps[weight]) * float(grid.unit)
-        for weight, grid in every.items()
-    }
-    return Tally(rows.keys, rows.added(rows.rows), sums, totals)
+    return rows.tally(every, measures)
 
 
 def _check_together(found: Array, known: Array) -> None:
@@ -247,9 +235,8 @@ def weighted_patterns(
     if any(measure is None or measure.values.weight is None for measure in measures):
         grids = {}
     counts = np.full(len(rows.rows), 0 if grids else COPIES, dtype=np.int64)
-    for weight, grid in grids.items():
-        steps = np.abs(grid.steps(rows.numbers(weight)))
-        counts = np.maximum(counts, -(-steps * COPIES // grid.largest))
+    for weight, steps in rows.steps(grids).items():
+        counts = np.maximum(counts, -(-np.abs(steps) * COPIES // grids[weight].largest))
     name = unused("counts", rows.frame.columns)
     frame = rows.frame.with_columns(pl.Series(name, counts * rows.rows)).filter(counts > 0)
     public = PublicRows(frame.lazy(), rows.by, within=scenario.within, counts=name)
@@ -335,30 +322,32 @@ class WeightedRows:
             frame.filter(inside), selection.by, weights, rows, sums, cell[inside], cells, keys
         )
 
-    def tally(self, grids: Grids) -> Tally:
-        """Return the rows and the weights of every cell."""
+    def tally(
+        self, grids: Mapping[Weight, WeightGrid | BoundedGrid], measures: Sequence[Measure] = ()
+    ) -> Tally:
+        """Return the rows and the weights of every cell, and the sums of measures that were read, in steps."""
+        steps = self.steps(grids)
+        sums = np.zeros((self.cells, len(measures)), dtype=object)
+        for place, measure in enumerate(measures):
+            own, weight = self.sums[:, place].astype(object), measure.values.weight
+            each = own if weight is None else own * steps[weight].astype(object)
+            np.add.at(sums[:, place], self.cell, each)
         totals = {
-            one.identity: self.totals(grid.steps(self.numbers(one))) * float(grid.unit)
-            for one, grid in grids.items()
+            weight.identity: self.totals(steps[weight]) * float(grid.unit)
+            for weight, grid in grids.items()
         }
-        return Tally(
-            self.keys, self.added(self.rows), np.zeros((self.cells, 0), dtype=np.int64), totals
-        )
+        return Tally(self.keys, self.added(self.rows), sums, totals)
+
+    def steps(self, grids: Mapping[Weight, WeightGrid | BoundedGrid]) -> dict[Weight, Array]:
+        """Return the weights of each in steps of their grids."""
+        return {weight: grid.steps(self.numbers(weight)) for weight, grid in grids.items()}
 
     def groups(self, names: Sequence[str]) -> Indices:
         """Return a number for each row, which rows with equal values of some columns have in common."""
         if not names:
             return np.zeros(len(self.rows), dtype=np.intp)
         own = self.frame.select(named(name) for name in names)
-        forms = own.select(comparable(own.schema))
-        place = unused("place", forms.columns)
-        keys = [named(name) for name in forms.columns]
-        places = forms.with_row_index(place).group_by(keys, maintain_order=True).agg(place)[place]
-        number = np.empty(own.height, dtype=np.intp)
-        number[places.explode().to_numpy()] = np.repeat(
-            np.arange(len(places)), places.list.len().to_numpy()
-        )
-        return number
+        return places_of(own, own.unique(maintain_order=True))
 
     def numbers(self, weight: Weight) -> Floats:
         """Return the weight of each; NaN for null."""
@@ -420,7 +409,7 @@ def membership_patterns(
     a unit has together: these move at least as far. None where some weight is neither 0 nor the largest, or where one
     cell has rows of several kinds.
     """
-    steps = {weight: grid.steps(rows.numbers(weight)) for weight, grid in grids.items()}
+    steps = rows.steps(grids)
     if not len(rows.rows):
         return Patterns((), 0)
     if any(((own != 0) & (own != grids[weight].largest)).any() for weight, own in steps.items()):
@@ -540,10 +529,10 @@ class WeightsByPosition:
             return cls(None, np.zeros(0), {})
         positions, at = np.unique(places.positions(places.values), return_inverse=True)
         shares = dict[Weight, Floats]()
-        for weight, grid in grids.items():
+        for weight, steps in rows.steps(grids).items():
             largest = np.zeros(len(positions), dtype=np.int64)
-            np.maximum.at(largest, at.reshape(-1), np.abs(grid.steps(rows.numbers(weight))))
-            shares[weight] = _shares(largest, grid.largest)
+            np.maximum.at(largest, at.reshape(-1), np.abs(steps))
+            shares[weight] = _shares(largest, grids[weight].largest)
         return cls(places.clock, positions, shares)
 
     @property
@@ -571,8 +560,8 @@ def weights_by_rank(rows: WeightedRows, scenario: Scenario, grids: Grids) -> tup
     if not len(rows.rows):
         return np.ones(1), np.ones(1, dtype=np.int64)
     share = np.zeros(len(rows.rows))
-    for weight, grid in grids.items():
-        share = np.maximum(share, _shares(np.abs(grid.steps(rows.numbers(weight))), grid.largest))
+    for weight, steps in rows.steps(grids).items():
+        share = np.maximum(share, _shares(np.abs(steps), grids[weight].largest))
     sizes, kind = np.unique(_few(share), return_inverse=True)
     group = rows.groups(scenario.within)
     counts = np.zeros((int(group.max()) + 1, len(sizes)), dtype=np.int64)

@@ -255,7 +255,8 @@ class PublicMetadata:
         if not orders:
             return {}, None
         self._take_version()
-        cells = request.engine.tally(request.selection) if request.by else None
+        counted = request.by and not self.weights.grids  # or they are counted with their weights
+        cells = request.engine.tally(request.selection) if counted else None
         if BY_POSITION in orders and not isinstance(request.scenario.secret, Initial):
             orders = tuple(dict.fromkeys((*orders, UNORDERED)))
         return request.engine.patterns(request.selection, request.scenario, orders), cells
