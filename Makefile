@@ -78,6 +78,7 @@ map: $(STAMP)
 
 words: $(STAMP)
 	$(BIN)/python .ci/words.py
+	$(BIN)/python .ci/sentences.py
 	$(BIN)/python .ci/measure.py --check
 
 # Which test catches each planted bug; what is known to fail is tried first, so a second run takes minutes, the first hours.
@@ -88,7 +89,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The checker of accessibility that tests run in a browser; npm comes with the type checker. Without it those tests skip.
 axe: $(STAMP)

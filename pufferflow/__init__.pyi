@@ -1,5 +1,6 @@
 from pufferflow import audit as audit
 from pufferflow import confounding as confounding
+from pufferflow import examples as examples
 from pufferflow import granularity as granularity
 from pufferflow import learning as learning
 from pufferflow import tradeoff as tradeoff

@@ -55,11 +55,12 @@ def test_the_stub_names_where_each_name_is_defined():
 
 
 def test_the_reference_has_every_name():
-    """The page of all public names lists each of them once."""
-    page = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+    """The pages of the reference list every public name once."""
+    pages = (Path(__file__).parents[1] / "docs").rglob("*.md")
     listed = [
         line.removeprefix("::: pufferflow.")
-        for line in page.splitlines()
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
         if line.startswith("::: ")
     ]
     assert not set(pf.__all__) - set(listed)

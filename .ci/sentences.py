@@ -1,0 +1,67 @@
+"""Check the length of sentences on the pages for people: at most 25 words, where a piece of code counts as one.
+
+`sentences.toml` lists how many longer sentences a page may still have. The check fails where a page has more, and where
+it has fewer: then the list is shortened. `--show` prints the sentences that are too long.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LIST = Path(__file__).with_suffix(".toml")
+MOST = 25
+CODE = re.compile(r"`[^`\n]+`|\[([^\]]*)\]\([^)\s]*\)|<[^>]*>")
+BREAK = re.compile(r"(?<=[.!?:])[\"')*]*\s+(?=\S)")
+MARK = re.compile(r"^\s*(?:[-*+]|\d+\.|#+|>|!!! \w+|\?\?\? \w+)\s+")
+
+
+def main() -> int:
+    """Print every difference between the pages and the list, and return whether there is one."""
+    left = tomllib.loads(LIST.read_text(encoding="utf-8"))["left"]
+    problems = 0
+    for page in (*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"):
+        name = str(page.relative_to(ROOT))
+        long = [one for one in sentences(page.read_text(encoding="utf-8")) if words(one) > MOST]
+        if "--show" in sys.argv:
+            print(*(f"{name}: {words(one)} words: {one}" for one in long), sep="\n")
+        elif len(long) != left.get(name, 0):
+            problems += 1
+            print(f"{name}: {len(long)} sentences of over {MOST} words, listed {left.get(name, 0)}")
+    return int(bool(problems))
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page: of paragraphs, entries of lists, and cells of tables."""
+    for paragraph in paragraphs(text):
+        plain = CODE.sub(lambda code: code[1] or "code", paragraph)
+        yield from BREAK.split(plain)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield what stands together, outside blocks of code."""
+    block, lines = False, list[str]()
+    for line in [*text.split("\n"), ""]:
+        bare = line.strip()
+        if bare.startswith("```"):
+            block = not block
+        if block or not bare or bare.startswith(("|", "```", "<!--", "#")) or MARK.match(line):
+            yield " ".join(lines)
+            lines = []
+        if block or bare.startswith(("```", "<!--", "![", "::: ")):
+            continue
+        if bare.startswith("|"):
+            yield from bare.strip("|").split("|")
+        elif bare:
+            lines.append(MARK.sub("", line).strip())
+
+
+def words(sentence: str) -> int:
+    """Return how many words a sentence has."""
+    return len(re.findall(r"[^\W_][\w'’.,%-]*", sentence))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
