@@ -13,7 +13,7 @@ AXE := $(VENV)/axe/node_modules/axe-core/axe.min.js
 # Compiled modules are kept, whatever the shell says: tests start hundreds of interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow nightly mutants check format lint types imports map words bench docs axe system constraints clean
+.PHONY: help demo test slow nightly mutants check format lint types imports map words bench docs pictures axe system constraints clean
 
 help:
 	@echo "make demo     run the main job (installs the core alone)"
@@ -23,6 +23,7 @@ help:
 	@echo "make mutants  plant each bug of tests/mutants in a copy, and find the test that fails"
 	@echo "make map      draw docs/map.md, the map of the source"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
+	@echo "make pictures draw the pictures of the documentation"
 	@echo "make clean    remove what was made, .venv included"
 
 # The core alone, which is all that the demo needs. Modules are compiled as they are used: a third of them is.
@@ -87,6 +88,10 @@ mutants: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+
+# Every picture of the documentation, drawn anew from what the library computes.
+pictures: $(STAMP)
+	$(BIN)/python docs/pictures/draw.py
 
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
