@@ -1,7 +1,5 @@
 """A strict type checker has nothing to say about the README, nor about a file as users write them."""
 
-import ast
-import doctest
 import json
 import shutil
 import subprocess
@@ -9,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from page_blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]
 CHECKER = Path(sys.executable).with_name("pyright")
@@ -79,21 +78,13 @@ def complaints(folder, text):
     ]
 
 
-def typed(page):
-    """Return the examples of a page as one file; what is only shown becomes a value."""
-    parts = []
-    for example in doctest.DocTestParser().get_examples(page):
-        shown = isinstance(ast.parse(example.source).body[0], ast.Expr)
-        parts.append(f"_ = {example.source}" if shown else example.source)
-    return "".join(parts)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None and not CHECKER.exists(), reason="no type checker")
 def test_the_readme_has_types(tmp_path):
     """Every block of the README, typed in one file, passes."""
-    text = typed((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert text.count("pf.protect(") >= 2
+    blocks = blocks_of(ROOT / "README.md")
+    text = "".join(block.text for block in blocks if block.language == "python")
+    assert "pf.protect(" in text
     assert complaints(tmp_path, text) == []
 
 

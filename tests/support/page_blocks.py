@@ -6,7 +6,7 @@
 | a block with `title="job.py"` or `title="job.toml"` | is written to a file of that name, in an empty folder |
 | a block of `console` | its lines after `$ ` run, where they begin with `pufferflow` |
 | a block of `output` | is what the block before it prints; `...` stands for anything |
-| `<!-- drawn -->` before a block | its output has noise in it: numbers are not compared, words are |
+| `<!-- drawn -->` before a block or its output | it has noise in it: numbers are not compared, words are |
 | `<!-- not run: why -->` before a block | is read by the compiler alone |
 
 Blocks with `>>>` are left to doctest.
@@ -124,7 +124,7 @@ class Reader:
         if self.printed is None:  # of a block that is not run
             return
         want, got = block.text, self.printed
-        if self.drawn:
+        if self.drawn or "<!-- drawn -->" in block.notes:
             want, got = without_numbers(want), without_numbers(got)
         same = doctest.OutputChecker().check_output(want, got, FLAGS)
         assert same, (
