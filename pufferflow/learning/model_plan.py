@@ -418,7 +418,7 @@ class ModelTraining(Mechanism):
             )
         return [
             *said,
-            "everybody may know which rows there are, and the declared bounds of all columns",
+            "which rows exist, and the declared bounds of all columns, are public",
         ]
 
     def explain(self) -> Explanation:

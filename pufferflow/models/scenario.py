@@ -380,10 +380,10 @@ class Scenario:
             if not isinstance(self.secret, Presence) or name != self.secret.within
         ]
         if isinstance(self.secret, Presence):
-            known = f"Known to everybody: what values {listed(others)} can have. " if others else ""
-            lines.append(f"{known}Hidden from everybody: how many rows there are, and whose.")
+            known = f"Not hidden: which values {listed(others)} can have. " if others else ""
+            lines.append(f"{known}Hidden: how many rows there are, and whose.")
         elif others:
-            lines.append(f"Known to everybody: {listed(others)}, and which rows there are.")
+            lines.append(f"Not hidden: {listed(others)}, and that a row exists.")
         return "\n".join(lines)
 
     @property

@@ -228,7 +228,7 @@ def windows(rule: WithinDistance, domain: Domain) -> tuple[Indices, Indices]:
 def rule_in_words(rule: Rule, what: str = "of them") -> str:
     """Return a rule as words for people."""
     if isinstance(rule, WithinDistance):
-        return f"any two {what} no farther apart than {rule.distance:g}"
+        return f"only differences of up to {rule.distance:g}"
     if isinstance(rule, tuple):
         return f"{len(rule)} pairs {what} that are named"
     if rule == ONE_COLUMN:

@@ -29,7 +29,7 @@ _ADDED_LATER = (
 """Fields that are left out while they are empty, so that older certificates are written, and hashed, as they were."""
 NOBODY_COUNTS = "no account: nobody is counting what all releases together reveal"
 
-ERROR_BARS = "they are about the noise alone, and about the answer of values as they are read"
+ERROR_BARS = "they cover the added noise only, not clipping or missing values"
 
 
 @final

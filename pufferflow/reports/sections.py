@@ -46,7 +46,7 @@ def anchor_of(bound: str) -> str:
 
 
 _LABEL = re.compile(r"([A-Z][A-Za-z ]{2,18}): (.*)", re.DOTALL)
-CARRIED_BY = "Carried by"
+CARRIED_BY = "Proof"
 """The label of the line of a sentence that begins with the name of a bound."""
 _DISTANCES: Final = (
     *(("W_∞", "w_inf"), ("W_1", "w_1"), ("W_2", "w_2"), ("near", "near")),

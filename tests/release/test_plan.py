@@ -217,7 +217,7 @@ def test_nothing_assumed_is_nothing_wrong():
     presence = pf.Scenario(pf.Presence("meter", rows=3), pf.Independent(), public=["day"])
     words = pf.protect(frame(), presence).private_count().plan(pf.Pure(1.0)).explain()
     assert "at most 3 rows of each meter are read" in words
-    assert "Known to everybody: 'meter'" not in words
+    assert "Not hidden: 'meter'" not in words
     assert "the column 'meter' says in every row whose row it is" in words
     assert (
         "if rows of different meter depend on each other, nothing is guaranteed about that" in words
@@ -236,7 +236,7 @@ def test_numbers_of_an_interval_have_no_names():
     """On an interval the worst pair are places in a table, so that the sentence and the certificate name no numbers."""
     on = pf.Scenario(pf.Secret("on", domain=pf.Interval(0, 5)), pf.Independent(), within="meter")
     plan = pf.protect(frame(), on).private_sum("on").plan(pf.Pure(1.0))
-    assert "the worst pair of secrets is one value against another." in plan.explain()
+    assert "one value against another needs the most noise." in plan.explain()
     assert plan.release().certificate.witness.startswith("one value against another")
 
 

@@ -129,7 +129,7 @@ def test_sentence_certificate_and_pages_say_it(tmp_path):
     asked = plan(INTERVAL)
     words = f"x_sum: null and NaN in 'x' count as 0; {ENDS}"
     note = "null and NaN in 'x' count as 0, since missing= was left out"
-    bars = "about the noise alone, and about the answer of values as they are read"
+    bars = "they cover the added noise only, not clipping or missing values"
     assert (
         asked.value_handling()
         == asked.certificate.readings

@@ -14,7 +14,9 @@ from pufferflow.reports import html
 from pufferflow.reports.text import environment, lines, phrase
 
 PACKAGE = Path(pf.__file__).parent
-HOSTILE = "a\x1b[2J\x07\r\x9b31m\u202e\u2066\u200b\ufeff\nCarried by: nothing\u2028\x85{{ 7 * 7 }} {# - #}  "
+HOSTILE = (
+    "a\x1b[2J\x07\r\x9b31m\u202e\u2066\u200b\ufeff\nProof: nothing\u2028\x85{{ 7 * 7 }} {# - #}  "
+)
 
 
 def templates():
@@ -41,7 +43,7 @@ def test_texts_and_pages_are_apart():
 def test_a_printed_value_stands_on_one_line():
     """Whatever a value has, a text has the lines of its template, and no character that is not seen."""
     made = environment().from_string(
-        "{{ first }}\nCarried by: {{ first | repr }}\n{{ [first, first] | join(', ') }}"
+        "{{ first }}\nProof: {{ first | repr }}\n{{ [first, first] | join(', ') }}"
     )
     text = made.render(first=HOSTILE)
     assert len(text.splitlines()) == 3

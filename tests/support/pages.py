@@ -26,7 +26,7 @@ Hidden: the value of 'level' in every row (one of 0, 1, 2, 3), any two of them.
 Against: an adversary whose prior is that rows form a Markov chain of 4 states whose steps repeat after 24.
 Rows that differ in 'meter' are assumed to be independent of each other.
 How well: epsilon 1 for all answers together: whoever sees the answers changes the odds at most 2.72-fold.
-Carried by: Messages, which was worked out as an upper bound; the costliest secret is 0 against 3.
+Proof: Messages, which was worked out as an upper bound; the costliest secret is 0 against 3.
 Assumed: the prior is declared."""
 
 
