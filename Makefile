@@ -21,7 +21,7 @@ help:
 	@echo "make test     run the tests          make slow    those that take longer"
 	@echo "make nightly  the same truths, with far more cases"
 	@echo "make mutants  plant each bug of tests/mutants in a copy, and find the test that fails"
-	@echo "make map      draw docs/map.md, the map of the source"
+	@echo "make map      draw docs/map.md, and the tables of the API pages"
 	@echo "make bench    run the benchmarks     make docs    build the documentation into site/"
 	@echo "make pictures draw the pictures of the documentation"
 	@echo "make clean    remove what was made, .venv included"
@@ -72,10 +72,12 @@ imports: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python .ci/files.py
 	$(BIN)/python .ci/map.py --check
+	$(BIN)/python .ci/api.py --check
 
-# The map of the source, from the import rules and the first line of every file.
+# The map of the source, from the import rules and the first line of every file, and the tables of the API pages.
 map: $(STAMP)
 	$(BIN)/python .ci/map.py
+	$(BIN)/python .ci/api.py
 
 words: $(STAMP)
 	$(BIN)/python .ci/words.py

@@ -16,7 +16,7 @@ HEAD = ("| file | what is inside |", "| --- | --- |")
 START = """# Map of the source
 
 `make map` draws this page from the import rules in `pyproject.toml` and from the first line of every file. Numbers such
-as M20 are [statements](statements.md); GWM, GAWM and DAGWM are in the [glossary](glossary.md).
+as M20 are [statements](reference/statements.md); GWM, GAWM and DAGWM are in the [glossary](reference/glossary.md).
 
 ## The way of a release
 

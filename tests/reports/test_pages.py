@@ -186,7 +186,7 @@ def test_names_of_bounds_lead_to_what_they_mean():
     for name in ("group privacy", "differential privacy (rows independent)"):
         assert f'<a href="#{anchor_of(name)}">{name}</a>' in html
     assert f'<b>Proof:</b> <a href="#{anchor_of("Messages()")}">Messages</a>, which' in html
-    assert "docs/noise.md" in html
+    assert "docs/reference/noise.md" in html
 
 
 @pytest.mark.parametrize(

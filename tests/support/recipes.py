@@ -27,7 +27,7 @@ COPIED = (
     "README.md",
 )
 LEFT_OUT = ("__pycache__", "recipes", "golden.jsonl.xz", "written", "older")
-STUB, REFERENCE, CHANGELOG = "pufferflow/__init__.pyi", "docs/reference.md", "CHANGELOG.md"
+STUB, REFERENCE, CHANGELOG = "pufferflow/__init__.pyi", "docs/reference/api", "CHANGELOG.md"
 Change = Callable[[str], str]
 
 
@@ -59,11 +59,11 @@ def each(*changes: Change) -> Change:
     return change
 
 
-def with_public_name(module: str, name: str) -> dict[str, Change]:
-    """Return what "in the public API" means: the row "a public name" of the table."""
+def with_public_name(module: str, name: str, page: str) -> dict[str, Change]:
+    """Return what "in the public API" means: the row "a public name" of the table, and the page of its kind."""
     return {
         STUB: lambda text: f"from pufferflow.{module} import {name} as {name}\n{text}",
-        REFERENCE: lambda text: f"{text}\n::: pufferflow.{name}\n",
+        f"{REFERENCE}/{page}.md": lambda text: f"{text}\n::: pufferflow.{name}\n",
         CHANGELOG: lambda text: f"{text}- `pf.{name}`.\n",
     }
 

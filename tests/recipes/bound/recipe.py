@@ -5,7 +5,7 @@ from recipes import after, each, with_public_name
 ROW = "a bound"
 ADDED = {"coarse.py": "pufferflow/calibration/coarse.py"}
 CHANGED = {
-    **with_public_name("calibration.coarse", "Coarse"),
+    **with_public_name("calibration.coarse", "Coarse", "bounds-and-calibration"),
     "pufferflow/calibration/bound_names.py": each(
         after(
             "from pufferflow.calibration.bound import Bound\n",

@@ -8,7 +8,7 @@ from recipes import after, with_public_name
 ROW = "a guarantee"
 ADDED = {"chi_squared.py": "pufferflow/privacy/chi_squared.py"}
 CHANGED = {
-    **with_public_name("privacy.chi_squared", "ChiSquared"),
+    **with_public_name("privacy.chi_squared", "ChiSquared", "guarantees"),
     "pufferflow/privacy/__init__.py": after(
         "from pufferflow.privacy import renyi as renyi\n",
         "from pufferflow.privacy import chi_squared as chi_squared\n",

@@ -5,7 +5,7 @@ from recipes import after, each, instead, with_public_name
 ROW = "a noise"
 ADDED = {"logistic.py": "pufferflow/noise/logistic.py"}
 CHANGED = {
-    **with_public_name("noise.logistic", "Logistic"),
+    **with_public_name("noise.logistic", "Logistic", "noises"),
     "pufferflow/noise/__init__.py": after(
         "\n\n", "from pufferflow.noise import logistic as logistic\n"
     ),

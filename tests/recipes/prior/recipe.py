@@ -12,7 +12,7 @@ def _(prior: Clones, statistic: Statistic, secret: AnySecret) -> Laws:
 
 """
 CHANGED = {
-    **with_public_name("models.priors.clones", "Clones"),
+    **with_public_name("models.priors.clones", "Clones", "priors"),
     "pufferflow/models/priors/__init__.py": after(
         "\n\n", "from pufferflow.models.priors import clones as clones\n"
     ),
