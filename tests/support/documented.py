@@ -1,10 +1,10 @@
-"""What docs/commands.md and the README say of the command line, in parts that tests compare with the program."""
+"""What docs/reference/commands.md and the README say of the command line, in parts that tests compare with the program."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 _SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
 SECTIONS = {text.partition("\n")[0]: text for text in _SECTIONS if "Keys: " in text}

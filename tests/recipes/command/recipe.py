@@ -23,6 +23,6 @@ CHANGED = {
             f'{text}command(app, "convert", example="pufferflow convert 0.5 --alpha 8")(convert)\n'
         ),
     ),
-    "docs/commands.md": lambda text: text + SECTION,
+    "docs/reference/commands.md": lambda text: text + SECTION,
 }
 CONTRACTS = [["tests/cli/test_documented.py", "-k", "not readme"]]
