@@ -20,7 +20,7 @@ from pufferflow.accounting.rules.base import CompositionRule, UnitReleases
 from pufferflow.accounting.rules.choice import RULES, least
 from pufferflow.accounting.rules.exact import Budgets, exact_release
 
-SPENDING = Path(__file__).parents[2] / "docs" / "spending.md"
+ACCOUNTS = Path(__file__).parents[2] / "docs" / "reference" / "accounts.md"
 UNITS = pl.DataFrame({"unit": [0, 1], "town": ["a", "b"], "x": [0, 1]})
 THERE = pf.Scenario(
     pf.Presence("unit", "x", domain=[0, 1], rows=1), pf.Independent(), public=["town"]
@@ -30,10 +30,10 @@ LEVELS = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.AnyCorrelation(
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_every_rule_answers_the_question_and_the_docs_repeat_it(rule):
-    """The table of `docs/spending.md` has its name, whether it is adaptive, and why."""
+    """The table of `docs/reference/accounts.md` has its name, whether it is adaptive, and why."""
     assert re.search(r"\(M\d+", rule.why) or "every path" in rule.why
     row = f"| {rule.name} | {'yes' if rule.adaptive else 'no'} | {rule.why} |"
-    assert row in SPENDING.read_text(encoding="utf-8")
+    assert row in ACCOUNTS.read_text(encoding="utf-8")
 
 
 def plan_of_keys(delta, epsilon=0.1):

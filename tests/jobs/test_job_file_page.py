@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "job-file.md").read_t
     encoding="utf-8"
 )
 DEFINITIONS = schema()["$defs"]
-TABLES = dict(re.findall(r"<!-- keys="(\w+)" -->\n\n((?:\|.*\n)+)", PAGE))
+TABLES = dict(re.findall(r"<!-- keys=\"(\w+)\" -->\n\n((?:\|.*\n)+)", PAGE))
 TYPES = {
     "string": "text",
     "integer": "whole number",

@@ -74,8 +74,8 @@ class CouplingRule(CompositionRule):
 
     name = "one coupling of the data, along which losses add (M24)"
     why = (
-        "each release counts by its farthest movement along one coupling, which bounds what it loses between every two "
-        "data sets of that coupling, and these losses are added (M1, M24)"
+        "each release counts by its farthest movement along one coupling. "
+        "That bounds what it loses between every two data sets of that coupling, and these losses are added (M1, M24)"
     )
     adds_up = True
 

@@ -168,8 +168,8 @@ class MixtureRule(CompositionRule):
 
     name = "one translation in each hidden class, whose law is charged once (M54)"
     why = (
-        "pure totals bound the ratio of likelihoods on each path; Rényi totals are a method of their own, which "
-        "charges the class once and adds losses along the translation of the class that loses most (M54)"
+        "pure totals bound the ratio of likelihoods on each path. Rényi totals are a method of their own, which "
+        "charges the class once. It adds losses along the translation of the class that loses most (M54)"
     )
 
     def pure(self, releases: UnitReleases) -> float:

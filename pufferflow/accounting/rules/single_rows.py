@@ -42,8 +42,9 @@ class SingleRowsRule(CompositionRule):
 
     name = "single rows, carried along the chain (M37, M38)"
     why = (
-        "for each row the squared movements of the releases that touch it are added, and the largest sum on a path is "
-        "carried along a chain whose length no answer decides (M37); pure totals bound the ratio on each path (M35)"
+        "for each row the squared movements of the releases that touch it are added. "
+        "The largest sum on a path is carried along a chain whose length no answer decides (M37). "
+        "Pure totals bound the ratio on each path (M35)"
     )
 
     def pure(self, releases: UnitReleases) -> float:

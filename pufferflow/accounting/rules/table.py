@@ -186,7 +186,7 @@ class JointRule(CompositionRule):
 
     name = "the joint law of all answers about a row (M23)"
     why = (
-        "pure totals bound the ratio of likelihoods on each path (M20); totals of other kinds are for releases that "
+        "pure totals bound the ratio of likelihoods on each path (M20). Totals of other kinds are for releases that "
         "were all chosen beforehand, and no account counts by them"
     )
 
@@ -324,7 +324,7 @@ class ConditionalRule(CompositionRule):
 
     name = "answers that are independent given the secret (M25)"
     why = (
-        "pure totals bound the ratio of likelihoods on each path; Rényi totals add, release by release, what is lost "
+        "pure totals bound the ratio of likelihoods on each path. Rényi totals add, release by release, what is lost "
         "given all answers before and all other rows (M1, M25)"
     )
 

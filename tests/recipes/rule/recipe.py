@@ -15,7 +15,7 @@ CHANGED = {
         ),
         after("ConditionalRule(), JointRule()", ", KFoldRule()"),
     ),
-    "docs/spending.md": each(
+    "docs/reference/accounts.md": each(
         after(
             "| one release alone | a single release about a unit: its guarantee | – |\n",
             "| as many times the costliest release (M7) | every prior, whatever rows have to do with each other | "
