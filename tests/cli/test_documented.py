@@ -1,4 +1,4 @@
-"""What is documented is there: commands, options, exit codes and examples, in help, docs/reference/commands.md and the README."""
+"""What is documented is there: commands, options, exit codes, examples, in help, the reference page and the README."""
 
 import re
 import shlex

@@ -21,7 +21,7 @@ from pufferflow.jobs import starter
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "examples" / "orchestrators"
-PAGE = (ROOT / "docs" / "orchestrators.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "orchestrators.md").read_text(encoding="utf-8")
 AGAIN = pf.SourceError, pf.LedgerError, pf.SinkError
 
 QUIET = {

@@ -1,4 +1,4 @@
-"""What docs/reference/commands.md and the README say of the command line, in parts that tests compare with the program."""
+"""What the reference page of commands and the README say, in parts that tests compare with the program."""
 
 import re
 from pathlib import Path
