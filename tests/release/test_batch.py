@@ -9,7 +9,7 @@ import pytest
 
 import pufferflow as pf
 
-ASKING = Path(__file__).parents[2] / "docs" / "queries.md"
+ASKING = Path(__file__).parents[2] / "docs" / "reference" / "queries.md"
 ROWS = pl.DataFrame(
     {
         "meter": [1, 1, 2, 2],

@@ -41,7 +41,7 @@ CHANGED = {
         after("    Quantile,\n    Sum,\n", "    SumOfSquares,\n"),
         instead("\n    def private_mean(", f"{METHOD}    def private_mean("),
     ),
-    "docs/queries.md": after(
+    "docs/reference/queries.md": after(
         "| `private_sum(column)` | Σ φ(x); [`bounds`](#bounds-of-groups) by group | on the sum |\n",
         "| `private_sum_of_squares(column)` | Σ φ(x)² | on the sum of squares |\n",
     ),
