@@ -283,7 +283,7 @@ def test_what_one_row_keeps_is_said():
 def test_pairs_that_are_not_all_are_named():
     """Where only neighbouring values must be indistinguishable, ordinary privacy is claimed for these alone."""
     assert (
-        "over the pairs of values above and no others"
+        "differential privacy for the pairs of values above"
         in plan_of("neighbouring values", "a sum", "pure").explain()
     )
 
