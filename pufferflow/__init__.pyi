@@ -93,6 +93,7 @@ from pufferflow.privacy.tradeoff import TradeOff as TradeOff
 from pufferflow.privacy.tradeoff import Tv as Tv
 from pufferflow.published.certificate import Certificate as Certificate
 from pufferflow.published.release import Release as Release
+from pufferflow.queries.query_expressions import query as query
 from pufferflow.queries.statistic import Statistic as Statistic
 from pufferflow.release import local as local
 from pufferflow.release.batch import Batch as Batch

@@ -1,4 +1,8 @@
-"""The namespace `.puffer` on frames (and on a Series, for an error that says how to make a frame), set up on import."""
+"""The namespace `.puffer` on frames and expressions, set up on import.
+
+A Series has it too, for an error that says how to make a frame. Editors and type checkers see no namespace that is
+registered while a program runs: `pf.protect(frame, scenario)` and `pf.query("level")` are the same, with types.
+"""
 
 from typing import TYPE_CHECKING, cast
 
@@ -7,6 +11,7 @@ import polars as pl
 from pufferflow.core import (
     sandbox as _guarded,
 )  # it has to see every fork of a process in which Polars may work
+from pufferflow.queries.query_expressions import ExpressionQueries
 
 if TYPE_CHECKING:
     from pufferflow.models.scenario import Scenario
@@ -17,7 +22,15 @@ del _guarded
 
 
 class Puffer:
-    """The namespace `frame.puffer`."""
+    """The namespace `frame.puffer`, which editors do not see: they complete `pf.protect(frame, scenario)`.
+
+    >>> import polars as pl, pufferflow as pf
+    >>> scenario = pf.Scenario(pf.Secret("level", domain=[0, 1, 2, 3]), pf.Independent(), public=["day"])
+    >>> rows = pl.LazyFrame({"day": [1, 1, 2], "level": [0, 3, 2]})
+    >>> batch = rows.puffer.protect(scenario).group_by("day").agg(pl.col("level").puffer.sum())
+    >>> batch.release(epsilon=1.0).frame.columns
+    ['day', 'level_sum']
+    """
 
     def __init__(self, frame: pl.LazyFrame | pl.DataFrame | pl.Series) -> None:
         self._frame = frame
@@ -41,3 +54,4 @@ class Puffer:
 pl.api.register_lazyframe_namespace("puffer")(Puffer)
 pl.api.register_dataframe_namespace("puffer")(Puffer)
 pl.api.register_series_namespace("puffer")(Puffer)
+pl.api.register_expr_namespace("puffer")(ExpressionQueries)

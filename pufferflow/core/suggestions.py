@@ -59,6 +59,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "private_median": 'private_median("level")',
     "private_quantile": 'private_quantile("level", 0.5)',
     "private_local": 'private_local("level")',
+    "query": 'pf.query("level").sum()',
 }
 """Calls that fit, by the class or function that is called."""
 
@@ -225,7 +226,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
             epsilon__delta__guarantee__promise__budget=f".plan(pf.Pure(1.0)).guarantee{_AFTER}",
             noise__noises__scale__sensitivity=f".plan(pf.Pure(1.0)).noises{_AFTER}",
             domain__domains__bounds__columns="batch.request.domains, which are declared in the scenario",
-            agg__aggregate='.group_by("day").private_sum("level").private_mean("level")',
+            aggregate='.group_by("day").agg(pl.col("level").puffer.sum())',
             group_by_dynamic__resample__rolling__upsample='.group_by(date=pl.col("at").dt.truncate("1d"))',
             groupby__partition_by__over='.group_by("day")',
             where__query__remove='.filter(pl.col("day") == 1)',
@@ -275,9 +276,24 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
             filter='frame.puffer.protect(scenario).filter(pl.col("day") == 1)',
             group_by='frame.puffer.protect(scenario).group_by("day")',
             with_columns='frame.puffer.protect(scenario).with_columns(week=pl.col("day") // 7)',
+            agg='frame.puffer.protect(scenario).agg(pl.col("level").puffer.sum())',
             plan__release="frame.puffer.protect(scenario), and then queries before plan and release",
         ),
     },
+    "ExpressionQueries": {
+        **VERBS,
+        **_each(
+            alias='pl.col("level").puffer.sum().alias("load")',
+            local='private_local("level"), a method of the batch',
+            over__group_by='.group_by("day").agg(pl.col("level").puffer.sum())',
+        ),
+    },
+    "QueryExpression": _each(
+        over__group_by='.group_by("day").agg(pl.col("level").puffer.sum())',
+        filter__where='.filter(pl.col("day") == 1).agg(pl.col("level").puffer.sum())',
+        round__cast__abs__sqrt__clip="release.frame.with_columns(…), which computes with published numbers",
+        release__plan='batch.agg(pl.col("level").puffer.sum()), and then plan or release',
+    ),
     "pufferflow": _each(
         private_sum__private_mean__private_count__private_histogram__sum__mean__count=(
             'pf.protect(frame, scenario).private_sum("level")'
@@ -328,7 +344,8 @@ def instead_of_argument(callee: str, name: str) -> str:
     >>> instead_of_argument("private_sum", "alias")
     'name="load"'
     """
-    known = ARGUMENTS.get("private" if callee.startswith("private_") else callee, {})
+    of_query = callee.startswith(("private_", "puffer."))
+    known = ARGUMENTS.get("private" if of_query else callee, {})
     return known.get(name, "")
 
 
@@ -342,7 +359,7 @@ def instead_of_attribute(kind: str, name: str) -> str:
     if name in known:
         return known[name]
     bare = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), "")
-    return known[bare] if bare in VERBS and kind in ("Batch", "Puffer") else ""
+    return known[bare] if bare in VERBS and kind in ("Batch", "Puffer", "ExpressionQueries") else ""
 
 
 def way_to_protect(given: object) -> str:
@@ -369,7 +386,8 @@ def noun(kind: str) -> str:
     >>> noun("Batch"), noun("Puffer")
     ('A batch', 'frame.puffer')
     """
-    return {"Puffer": "frame.puffer"}.get(kind, f"A {kind.lower()}")
+    called = {"Puffer": "frame.puffer", "ExpressionQueries": 'pl.col("level").puffer'}
+    return {**called, "QueryExpression": "A query"}.get(kind, f"A {kind.lower()}")
 
 
 def nearest(given: object, known: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -458,6 +476,8 @@ def wrong_call(
 ) -> NoSuchCall:
     """Return the error for arguments that a function does not take; `why` is Python's own message."""
     callee = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+    if function.__qualname__.startswith("ExpressionQueries."):
+        callee = f"puffer.{callee}"
     known = inspect.signature(function).parameters.values()
     parameters = [
         item.name
@@ -472,7 +492,7 @@ def misfit(
 ) -> NoSuchCall:
     """Return the error for arguments that do not fit the parameters of a function or class of this name."""
     known = list(parameters)
-    called = f"pf.{callee}" if callee[:1].isupper() or callee == "protect" else callee
+    called = f"pf.{callee}" if callee[:1].isupper() or callee in ("protect", "query") else callee
     unknown = next((name for name in given if name not in known), None)
     if unknown is None:
         said = why.partition("() ")[2] or f"{why[:1].lower()}{why[1:]}"

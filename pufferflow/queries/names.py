@@ -1,6 +1,6 @@
 """The names in the calls of a batch, of public columns and of answers, and examples of them in errors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import polars as pl
@@ -59,6 +59,11 @@ def _of_secret(column: str, domain: Domain) -> dict[str, str]:
     found |= {
         f'private_{name}("level")': f"private_{name}({own}{bins})"
         for name in ("histogram", "median")
+    }
+    spelled = f"pl.col({own}).puffer"
+    found |= {
+        'pl.col("level").puffer.median()': f"{spelled}.median({bins[2:]})",
+        'pl.col("level").puffer.quantile(0.5)': f"{spelled}.quantile(0.5{bins})",
     }
     for share in ("0.01", "0.1", "0.25", "0.5", "0.75", "0.9", "0.99"):
         found[f'private_quantile("level", {share})'] = f"private_quantile({own}, {share}{bins})"
@@ -135,12 +140,14 @@ def _of_outputs(request: Request) -> dict[str, str]:
 
 
 def one_by_one(arguments: Iterable[Any]) -> list[Any]:
-    """Return arguments one by one: Polars takes lists of them, too."""
+    """Return arguments one by one: Polars takes lists of them, and generators, too."""
     return [
         item
         for part in arguments
         for item in (
-            cast("Iterable[Any]", part) if isinstance(part, list | tuple | set) else (part,)
+            cast("Iterable[Any]", part)
+            if isinstance(part, list | tuple | set | Iterator)
+            else (part,)
         )
     ]
 

@@ -46,6 +46,7 @@ from pufferflow.queries.names import (
     one_by_one,
     read_name,
 )
+from pufferflow.queries.query_expressions import QueryExpression, read_queries
 from pufferflow.queries.request import Request
 from pufferflow.queries.statistic import Query
 from pufferflow.release.local.plan import LocalBatch, local_batch
@@ -388,6 +389,28 @@ class Batch(HelpfulAttributes):
         return self._asking(
             Quantile.of(called, share, rising, edges, known, counts_values=domain.skips)
         )
+
+    def agg(
+        self,
+        /,
+        *queries: QueryExpression | Iterable[QueryExpression],
+        **named: QueryExpression,
+    ) -> "Batch":
+        """Add queries spelled as in Polars: `pl.col("level").puffer.sum()` is `private_sum("level")`.
+
+        Each query of an expression has the name and the arguments of the method, and the same noise. `.alias("load")`
+        or `load=…` names its answer. `pf.query("level").sum()` is the same, in a form that editors complete.
+
+        >>> level = pl.col("level").puffer
+        >>> batch = _example().group_by("day").agg(level.sum(), level.mean().alias("m"))
+        >>> batch.agg(peaks=(pl.col("level") >= 3).puffer.sum()).request.outputs
+        ('level_sum', 'm', 'peaks')
+        """
+        batch = self
+        for query in read_queries(one_by_one(queries), named):
+            ask = getattr(batch, query.method)
+            batch = ask(query.column, name=query.answer, **dict(query.arguments))
+        return batch
 
     def private_local(self, column: ColumnOrExpr, mechanism: Channel | None = None) -> LocalBatch:
         """Publish a column row by row, each value through a random channel, with public columns beside.

@@ -59,7 +59,7 @@ def hint(value, name):
         ("quantile", 'private_quantile("kwh", 0.9, bins='),
         ("clip", 'private_sum(pl.col("kwh").clip(0, 2.5))'),
         ("where", '.filter(pl.col("area") == "north")'),
-        ("agg", '.group_by("area").private_sum("kwh").private_mean("kwh")'),
+        ("aggregate", '.group_by("area").agg(pl.col("kwh").puffer.sum())'),
         ("group_by_dynamic", '.group_by(date=pl.col("read").dt.truncate("1d"))'),
     ],
 )
@@ -129,8 +129,8 @@ def test_columns_that_are_called_as_in_examples_stay():
         pf.Secret("level", pf.Interval(0, 5)), pf.Independent(), public=["day", "floor"]
     )
     assert (
-        hint(pf.protect(frame, own), "agg")
-        == '.group_by("day").private_sum("level").private_mean("level")'
+        hint(pf.protect(frame, own), "aggregate")
+        == '.group_by("day").agg(pl.col("level").puffer.sum())'
     )
 
 
