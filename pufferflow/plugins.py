@@ -38,7 +38,7 @@ from pufferflow.engines.backend import (
     result_types,
 )
 from pufferflow.engines.connect import RemoteTable
-from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink, SinkTable, release_id
+from pufferflow.jobs.sink import MOST_NEW, PAGE, Sink, SinkTable, release_id, rows_of_releases
 from pufferflow.jobs.sources import (
     ColumnType,
     Options,
@@ -52,7 +52,7 @@ from pufferflow.jobs.sources import (
     word_of,
 )
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.published.files import CERTIFICATE, EVIDENCE, check_format
+from pufferflow.published.files import CERTIFICATE, EVIDENCE, Parts, check_format, read_parts
 from pufferflow.published.folder import (
     Copy,
     entry_in,
@@ -89,6 +89,7 @@ __all__ = [
     "Numbering",
     "OneOf",
     "Options",
+    "Parts",
     "Present",
     "PrivateTotals",
     "PufferflowError",
@@ -119,9 +120,11 @@ __all__ = [
     "other_release",
     "place_taken",
     "placed",
+    "read_parts",
     "release_id",
     "resolved",
     "result_types",
+    "rows_of_releases",
     "sandboxed",
     "scheme_of",
     "shown_address",

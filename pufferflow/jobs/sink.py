@@ -5,18 +5,21 @@ A sink is a file with a `Sink` and a `TomlTable` that is a `SinkTable`, and an e
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Protocol, final
 
 import polars as pl
 from msgspec import Meta
 
-from pufferflow.core.errors import InternalError
+from pufferflow.core.errors import InternalError, SourceError, UsageError
 from pufferflow.core.paths import local_path
+from pufferflow.core.tables import with_texts
 from pufferflow.jobs.toml import TomlTable, resolved, with_variables
-from pufferflow.published.files import CERTIFICATE, check_format
+from pufferflow.published.files import CERTIFICATE, Parts, check_format, read
 from pufferflow.published.folder import (
     Copy,
     add,
@@ -29,6 +32,8 @@ from pufferflow.published.folder import (
 from pufferflow.published.release import Release
 
 PAGE = "report.html"
+RELEASE_COLUMN, ROW_COLUMN, CERTIFICATE_COLUMN = "release_id", "row_number", "certificate"
+"""The columns of every table of releases."""
 MOST_NEW = 8
 """How many of the newest releases are looked up, by each order that defines the newest."""
 
@@ -87,6 +92,19 @@ class Sink(ABC):
 
     def prepare(self, columns: pl.Schema) -> None:  # noqa: B027 - not every sink has something to prepare
         """Refuse a place that cannot take a release with such columns, before it is drawn; make what it goes into."""
+
+    def rows(self, *, insert: bool = False) -> pl.DataFrame | None:
+        """Return the rows of all releases, for `pf.scan_release`; None if there is nothing.
+
+        A row has `release_id`, `row_number`, keys, numbers, bars and limits. `certificate` is in the first row of each
+        whole release, or is no column where whatever can be seen is whole. Releases with other columns are refused, or
+        get nulls to `insert`; a table has the same columns for all.
+        """
+        raise UsageError(
+            f"The releases in {self.root[-200:]!r} cannot be read as one table.",
+            allowed="sinks whose package can do that",
+            instead='account.release("meters-2026-11-20"), from the ledger',
+        )
 
     def lacks_page(self, label: str) -> bool:
         """Return whether a report is to be written beside a release; false for sinks without reports."""
@@ -177,6 +195,10 @@ class FolderSink(Sink):
     def copies(self) -> Iterable[Copy]:
         return copies_in(self._root)
 
+    def rows(self, *, insert: bool = False) -> pl.DataFrame | None:
+        folders = sorted(self._root.iterdir()) if self._root.is_dir() else ()
+        return rows_of_folders(folders, insert=insert)
+
     def send(self, label: str, release: Release) -> bool:
         return send(release, self._root / label, self._format)
 
@@ -191,6 +213,80 @@ class FolderSink(Sink):
 
     def add(self, label: str, name: str, body: bytes) -> None:
         add(self._root / label, name, body)
+
+
+def rows_of_folders(folders: Iterable[Path], *, insert: bool = False) -> pl.DataFrame | None:
+    """Return the rows of the whole releases among some folders, in the form of `Sink.rows`; None if there is none."""
+    return rows_of_releases(
+        [
+            (folder.name or folder.resolve().name, str(folder), partial(read, folder))
+            for folder in folders
+            if not folder.name.startswith(".") and (folder / CERTIFICATE).is_file()
+        ],
+        insert=insert,
+    )
+
+
+def rows_of_releases(
+    found: Iterable[tuple[str, str, Callable[[], Parts]]], *, insert: bool = False
+) -> pl.DataFrame | None:
+    """Return the rows of releases in the form of `Sink.rows`, given their labels, places, and how each is read.
+
+    A release that cannot be read whole is an error. Releases with other columns are refused, or get nulls to `insert`.
+    """
+    tables = {label: _rows_of(label, _read_whole(place, load)) for label, place, load in found}
+    return _together(tables, insert=insert) if tables else None
+
+
+def _rows_of(label: str, parts: Parts) -> pl.DataFrame:
+    """Return the rows of one release; categories, which belong to a table, as texts."""
+    pairs = zip(parts.frame.columns, parts.ends.columns, strict=False)
+    keys = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    rows = parts.frame.hstack(parts.ends.get_columns()[keys:])
+    texts = [column.cast(with_texts(column.dtype, enums=True)) for column in rows.get_columns()]
+    own = [
+        pl.Series(RELEASE_COLUMN, [label] * rows.height, pl.String),
+        pl.int_range(rows.height, dtype=pl.Int64, eager=True).alias(ROW_COLUMN),
+    ]
+    return pl.DataFrame([*own, *texts])
+
+
+def _read_whole(place: str, load: Callable[[], Parts]) -> Parts:
+    problem = "its tables have different numbers of rows."
+    try:
+        parts = load()
+    except (SourceError, UsageError) as error:
+        problem = error.problem
+    else:
+        if parts.frame.height == parts.ends.height:
+            return parts
+    raise SourceError(
+        f"The release in {place[-200:]!r} is damaged: {problem}",
+        allowed="releases as they were written",
+        instead="moving it away and running its job again: the ledger keeps the release",
+    )
+
+
+def _together(found: Mapping[str, pl.DataFrame], *, insert: bool) -> pl.DataFrame:
+    """Return the rows of several releases as one table."""
+    first, types = next(iter(found)), dict[str, tuple[str, pl.DataType]]()
+    for label, rows in found.items():
+        for name, dtype in rows.schema.items():
+            known, other = types.setdefault(name, (label, dtype))
+            if dtype != other:
+                raise _unlike(first, label, f"{name!r} is {other} in {known!r}, then {dtype}")
+        differ = sorted(set(rows.columns) ^ set(found[first].columns))
+        if differ and not insert:
+            raise _unlike(first, label, f"one of them lacks {', '.join(map(repr, differ[:4]))}")
+    return pl.concat(found.values(), how="diagonal")
+
+
+def _unlike(first: str, second: str, how: str) -> UsageError:
+    return UsageError(
+        f"The releases {first[:60]!r} and {second[:60]!r} have different columns: {how}.",
+        allowed="releases of the same queries; columns that some of them lack, if they are inserted",
+        instead='missing_columns="insert", or pf.scan_release for each of the two folders',
+    )
 
 
 def _written_at(folder: Path) -> float:

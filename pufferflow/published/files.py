@@ -19,7 +19,7 @@ written last and removed first, so no certificate is ever beside another release
 import datetime as dt
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -412,16 +412,18 @@ def _remove(place: Path, names: Sequence[str]) -> None:
 
 def read(folder: Path) -> Parts:
     """Return the release of a folder, whichever format it is in."""
-    formats = [
-        form for form in FORMATS if all((folder / f"{name}.{form}").is_file() for name in TABLES)
-    ]
-    if not formats or not (folder / CERTIFICATE).is_file():
+    names = {file.name for file in folder.iterdir() if file.is_file()} if folder.is_dir() else set()
+    return read_parts(names, lambda name: (folder / name).read_bytes())
+
+
+def read_parts(names: Collection[str], read: Callable[[str], bytes]) -> Parts:
+    """Return the release among files of these names, given how they are read."""
+    formats = [form for form in FORMATS if all(f"{name}.{form}" in names for name in TABLES)]
+    if not formats or CERTIFICATE not in names:
         raise _failed(f"The folder has no {CERTIFICATE if formats else 'release'}.")
     try:
-        frames = [
-            table(lambda file: (folder / file).read_bytes(), name, formats[0]) for name in TABLES
-        ]
-        certificate = (folder / CERTIFICATE).read_bytes()
+        frames = [table(read, name, formats[0]) for name in TABLES]
+        certificate = read(CERTIFICATE)
     except OSError as error:
         kind = type(error).__name__
     else:

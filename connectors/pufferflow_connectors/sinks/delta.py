@@ -97,6 +97,9 @@ class DeltaSink(LakeSink["deltalake.DeltaTable"]):
     def _names(self, table: "deltalake.DeltaTable") -> pl.DataFrame:
         return self._scan(table).select(RELEASE, CERTIFICATE).collect()
 
+    def _all(self, table: "deltalake.DeltaTable") -> pl.DataFrame:
+        return self._scan(table).collect()
+
     def _append(
         self, table: "deltalake.DeltaTable", name: str, rows: pl.DataFrame, entry: str
     ) -> bool:

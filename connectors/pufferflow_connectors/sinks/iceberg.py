@@ -109,6 +109,9 @@ class IcebergSink(LakeSink[Any]):
         scan = table.scan(selected_fields=(RELEASE, CERTIFICATE))
         return _frame(scan.to_arrow()).select(RELEASE, CERTIFICATE)
 
+    def _all(self, table: Any) -> pl.DataFrame:
+        return _frame(table.scan().to_arrow())
+
     def _append(self, table: Any, name: str, rows: pl.DataFrame, entry: str) -> bool:
         from pyiceberg.exceptions import CommitFailedException
 

@@ -86,6 +86,10 @@ class LakeSink(Sink, Generic[Table]):
         """Return the ids of all rows, with their certificates."""
 
     @abstractmethod
+    def _all(self, table: Table) -> pl.DataFrame:
+        """Return all rows with all columns, in any order."""
+
+    @abstractmethod
     def _append(self, table: Table, name: str, rows: pl.DataFrame, entry: str) -> bool:
         """Commit the rows of a release on top of the table as it was opened; False if another commit came first."""
 
@@ -132,6 +136,10 @@ class LakeSink(Sink, Generic[Table]):
             )
             for name, text in self._certificates()
         ]
+
+    def rows(self, *, insert: bool = False) -> pl.DataFrame | None:
+        """Return all rows of the table: a release is one commit, so it is there whole, or not at all."""
+        return self._read(self._all)
 
     def prepare(self, columns: pl.Schema) -> None:
         """Make the table unless it is there; refuse one of that name that has other columns."""

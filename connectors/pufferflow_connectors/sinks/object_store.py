@@ -23,6 +23,7 @@ from pufferflow.plugins import (
     PAGE,
     Copy,
     Options,
+    Parts,
     Sink,
     TomlTable,
     check_format,
@@ -31,7 +32,9 @@ from pufferflow.plugins import (
     looked_up,
     other_release,
     place_taken,
+    read_parts,
     resolved,
+    rows_of_releases,
     sandboxed,
     table_differences,
     with_variables,
@@ -108,12 +111,7 @@ class ObjectSink(Sink):
             )
 
     def copies(self) -> Iterable[Copy]:
-        paths = [one["path"] for one in self._attempt(lambda: self._listed(""))]
-        labels = sorted(
-            path.removesuffix(f"/{CERTIFICATE}")
-            for path in paths
-            if path.endswith(f"/{CERTIFICATE}")
-        )
+        labels = self._labels()
         return [
             Copy(
                 label,
@@ -123,6 +121,13 @@ class ObjectSink(Sink):
             )
             for label in labels
         ]
+
+    def rows(self, *, insert: bool = False) -> pl.DataFrame | None:
+        """Return the rows of all releases with a certificate, which is written last."""
+        found = [
+            (label, self.place(label), partial(self._parts, label)) for label in self._labels()
+        ]
+        return rows_of_releases(found, insert=insert)
 
     def prepare(self, columns: pl.Schema) -> None:
         """Refuse a store that would let a second file take the place of the first."""
@@ -189,7 +194,24 @@ class ObjectSink(Sink):
 
     def _tables(self, label: str, release: pf.Release) -> dict[str, bytes]:
         """Return the files of a release's numbers that are there, by the names that they have in folders."""
-        ours = f".{_tag(release)}."
+        return self._files(label, release.certificate.entry)
+
+    def _labels(self) -> list[str]:
+        """Return the labels of all releases with a certificate, in order."""
+        paths = [one["path"] for one in self._attempt(lambda: self._listed(""))]
+        ends = f"/{CERTIFICATE}"
+        return sorted(path.removesuffix(ends) for path in paths if path.endswith(ends))
+
+    def _parts(self, label: str) -> Parts:
+        """Return a release, of which the certificate names the files."""
+        certificate = self._attempt(lambda: self._body(f"{label}/{CERTIFICATE}")) or b""
+        stored = self._attempt(lambda: self._files(label, entry_in(certificate)))
+        return read_parts(
+            {*stored, CERTIFICATE}, lambda name: {**stored, CERTIFICATE: certificate}[name]
+        )
+
+    def _files(self, label: str, entry: str | None) -> dict[str, bytes]:
+        ours = f".{_tag(entry)}."
         names = [
             path.rpartition("/")[2]
             for path in (one["path"] for one in self._listed(label))
@@ -271,11 +293,11 @@ def _stored_name(name: str, release: pf.Release) -> str:
     It has the beginning of the hash of the ledger's entry, which the certificate names.
     """
     stem, _, form = name.partition(".")
-    return f"{stem}.{_tag(release)}.{form}"
+    return f"{stem}.{_tag(release.certificate.entry)}.{form}"
 
 
-def _tag(release: pf.Release) -> str:
-    return (release.certificate.entry or "").rpartition(":")[2][:_DIGITS] or "uncounted"
+def _tag(entry: str | None) -> str:
+    return (entry or "").rpartition(":")[2][:_DIGITS] or "uncounted"
 
 
 SCHEMES: Final = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "file")

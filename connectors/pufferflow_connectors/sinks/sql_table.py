@@ -133,6 +133,10 @@ class SqlSink(Sink):
             for name, text in self._read(self._all) or ()
         ]
 
+    def rows(self, *, insert: bool = False) -> pl.DataFrame | None:
+        """Return all rows of the table: a release is one transaction, so it is there whole, or not at all."""
+        return self._read(self._every_row)
+
     def prepare(self, columns: pl.Schema) -> None:
         """Make the tables unless they are there; refuse other tables of that name."""
         plain = plain_columns(columns, _NAMES)
@@ -236,6 +240,23 @@ class SqlSink(Sink):
             return pl.DataFrame(rows, schema=schema, orient="row", strict=True)
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
             return None
+
+    def _every_row(self, connection: "sa.Connection") -> pl.DataFrame:
+        """Return the rows whose release has a certificate, in the types that the table has."""
+        import sqlalchemy as sa
+
+        name, schema = self._names
+        table = sa.Table(
+            _quoted(name),
+            sa.MetaData(),
+            schema=None if schema is None else _quoted(schema),
+            autoload_with=connection,
+        )
+        known = self._certificates.c[RELEASE]
+        query = sa.select(table).where(table.c[RELEASE].in_(sa.select(known)))
+        columns = {column.name: _dtype_of(column.type) for column in table.columns}
+        rows = [tuple(row) for row in connection.execute(query)]
+        return pl.DataFrame(rows, schema=columns, orient="row", strict=True)
 
     def _differences(self, name: str, release: pf.Release) -> list[str]:
         rows = self._database.kept(flat(release, name))
@@ -356,3 +377,22 @@ def _type_of(dtype: pl.DataType) -> "sa.types.TypeEngine[Any]":
             return sa.DateTime(timezone=dtype.time_zone is not None)
         case _:
             return sa.Text()
+
+
+def _dtype_of(kind: "sa.types.TypeEngine[Any]") -> pl.DataType:
+    """Return the type of a column as it is read back: the other way round than `_type_of`."""
+    import sqlalchemy as sa
+
+    match kind:
+        case sa.Boolean():
+            return pl.Boolean()
+        case sa.Integer():
+            return pl.Int64()
+        case sa.Float() | sa.Numeric():
+            return pl.Float64()
+        case sa.Date():
+            return pl.Date()
+        case sa.DateTime():
+            return pl.Datetime("us", "UTC" if kind.timezone else None)
+        case _:
+            return pl.String()
