@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast, final
 
 import polars as pl
 
@@ -52,6 +52,7 @@ from pufferflow.queries.statistic import Query
 from pufferflow.release.local.plan import LocalBatch, local_batch
 from pufferflow.release.plan import DesignedPlan, Plan, designed_plan, plan_of
 from pufferflow.release.planning.options import (
+    PlanArguments,
     PlanOptions,
     Within,
     read_per_group,
@@ -489,7 +490,7 @@ class Batch(HelpfulAttributes):
         account: CostAccount | None = None,
         id: str | None = None,  # noqa: A002 - the public name
         estimates: bool = False,
-        **options: Any,
+        **options: Unpack[PlanArguments],
     ) -> Release:
         """Plan and release in one go, with the arguments of `plan` and of its `release`.
 

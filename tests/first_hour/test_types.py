@@ -1,6 +1,8 @@
-"""A strict type checker has nothing to say about the README, nor about a file as users write them."""
+"""Strict type checkers have nothing to say about the README, nor about a file as users write them."""
 
+import inspect
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from page_blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]
 CHECKER = Path(sys.executable).with_name("pyright")
+MYPY = Path(sys.executable).with_name("mypy")
 USER = """
 from datetime import date
 from fractions import Fraction
@@ -38,6 +41,12 @@ numbers: list[float] = release.frame["load"].to_list()
 low: pl.Series = release.intervals["load_low"]
 cut: pl.DataFrame = release.clipped().frame
 guarantee: pf.Guarantee = release.certificate.guarantee
+certificate: pf.Certificate = pf.Certificate.from_json(release.certificate.to_json())
+entry: str | None = certificate.entry
+spelled = pf.protect(rows.lazy(), scenario).group_by("area").agg(pf.query("on").sum(), share=pf.query("on").mean())
+spelled = spelled.agg([pf.query(pl.col("on") == 1).count("peaks"), pf.query("on").quantile(0.9).alias("q")])
+quick: pf.Release = spelled.release(epsilon=1.0, noise=pf.Laplace, bound="gwm", row_privacy=True)
+published: pl.LazyFrame = pf.scan_release("published", intervals=True)
 page = release.report("page.html")
 found = pf.suggest(pf.Reference("a study", rows), pf.protect(rows, scenario).private_sum("on"))
 better = pf.Scenario(pf.Secret("on", domain=[0, 1]), found.rows[1].prior, within="meter", order_by="hour")
@@ -78,6 +87,27 @@ def complaints(folder, text):
     ]
 
 
+def complaints_of_mypy(folder, text):
+    """Return what mypy says of a text with `--strict`; like any installed package, this one is not checked with it."""
+    if not MYPY.exists():
+        pytest.skip("mypy is one of the tools of developers: pip install '.[dev]'")
+    (folder / "user.py").write_text(text)
+    (folder / "mypy.ini").write_text(
+        "[mypy]\n[mypy-pufferflow.*,pufferflow_connectors.*]\nignore_errors = true\n"
+    )
+    command = [MYPY, "--strict", "--config-file", "mypy.ini", "--python-executable", sys.executable]
+    told = subprocess.run(
+        [*command, "--no-error-summary", "user.py"],
+        cwd=folder,
+        env={**os.environ, "MYPYPATH": os.pathsep.join((str(ROOT), str(ROOT / "connectors")))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not told.stderr, told.stderr
+    return told.stdout.splitlines()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None and not CHECKER.exists(), reason="no type checker")
 def test_the_readme_has_types(tmp_path):
@@ -92,6 +122,27 @@ def test_the_readme_has_types(tmp_path):
 def test_a_file_of_a_user_has_types(tmp_path):
     """Results have the types that people use them with: no value is partly unknown, or may be None by surprise."""
     assert complaints(tmp_path, USER) == []
+
+
+@pytest.mark.slow
+def test_mypy_knows_the_types_of_a_file_of_a_user(tmp_path):
+    """The same file passes `mypy --strict`, and a mistake in it is found."""
+    assert complaints_of_mypy(tmp_path, USER) == []
+    wrong = 'import pufferflow as pf\n\nscale: str = pf.Laplace(1.0).scale\npf.query("x").summ()\n'
+    found = complaints_of_mypy(tmp_path, wrong)
+    assert [line for line in found if "[assignment]" in line]
+    assert [line for line in found if "[attr-defined]" in line]
+
+
+def test_editors_complete_the_options_of_a_release():
+    """A release in one go takes the arguments of `plan` by their names, as the table of their types lists them."""
+    import pufferflow as pf
+    from pufferflow.release.planning.options import PlanArguments
+
+    own = set(inspect.signature(pf.Batch.release).parameters)
+    assert (
+        set(PlanArguments.__annotations__) == set(inspect.signature(pf.Batch.plan).parameters) - own
+    )
 
 
 def test_a_suggestion_without_a_prior_is_refused_in_words():

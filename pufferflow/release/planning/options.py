@@ -5,7 +5,7 @@ A guarantee or an accuracy (`Within`), and the choices of noise, bound, shares a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, TypedDict, final
 
 from pufferflow.calibration.calibrate import Bounds, read_kind
 from pufferflow.core.errors import UsageError
@@ -52,6 +52,18 @@ class Within:
             raise UsageError(f"confidence is {confidence:g}.", allowed=allowed, instead=instead)
         object.__setattr__(self, "error", error)
         object.__setattr__(self, "confidence", confidence)
+
+
+class PlanArguments(TypedDict, total=False):
+    """The arguments of `batch.plan` beside the guarantee, which `batch.release` takes too, for editors to complete."""
+
+    noise: Family | type[JointGaussian] | str
+    bound: Bounds
+    accuracy: Within | None
+    shares: Mapping[str, float] | None
+    row_privacy: bool
+    seconds: float | None
+    per_group: bool
 
 
 @final
